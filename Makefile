@@ -1,0 +1,46 @@
+# Everything a contributor does, by one verb each. `make help` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+PYTHON ?= python3
+VENV := .venv
+IN_VENV := $(VENV)/bin
+SOURCES := layers/core functions local tests bench
+
+.PHONY: help local test check format pins clean
+
+help: ## list what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT changes it)
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
+
+test: $(VENV)/ready ## run the tests
+	$(IN_VENV)/python -m pytest
+
+check: $(VENV)/ready ## format, lint, types, import rules, template
+	$(IN_VENV)/ruff format --check $(SOURCES)
+	$(IN_VENV)/ruff check $(SOURCES)
+	$(IN_VENV)/mypy
+	PYTHONPATH=layers/core $(IN_VENV)/lint-imports --no-cache
+	$(IN_VENV)/cfn-lint template.yaml
+
+format: $(VENV)/ready ## rewrite the sources as the checks want them
+	$(IN_VENV)/ruff format $(SOURCES)
+	$(IN_VENV)/ruff check --fix $(SOURCES)
+
+pins: $(VENV)/ready ## choose versions anew for the requirements files
+	$(IN_VENV)/python -m pip install --quiet uv
+	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade layers/vendor/requirements.in -o layers/vendor/requirements.txt
+	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-dev.in -o requirements-dev.txt
+
+PIN_OPTIONS := --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url
+
+clean: ## remove what was made
+	rm -rf $(VENV) .venv-* .aws-sam .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv $(VENV)
+	$(IN_VENV)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

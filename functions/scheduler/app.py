@@ -1,0 +1,11 @@
+"""Each minute: lead and move the time pointer, or wait as hot standby."""
+
+from typing import Any
+
+from duewheel import wiring
+from duewheel.log import logger
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: Any) -> None:
+    wiring.lead().run(context.aws_request_id, context.get_remaining_time_in_millis)

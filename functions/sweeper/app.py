@@ -1,0 +1,11 @@
+"""Each minute: sweep behind the time pointer, as far as its lag allows."""
+
+from typing import Any
+
+from duewheel import wiring
+from duewheel.log import logger
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: Any) -> None:
+    wiring.sweep().run(context.aws_request_id, context.get_remaining_time_in_millis)

@@ -1,0 +1,29 @@
+"""The one place that reads the time; whoever needs an instant is handed a clock."""
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Real time in AWS; the local stack and the tests bring clocks that can be moved."""
+
+    def now_ms(self) -> int: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+    async def sleep_until_ms(self, instant_ms: int) -> None:
+        """Return no earlier than `instant_ms` by this clock."""
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(max(0.0, seconds))
+
+    async def sleep_until_ms(self, instant_ms: int) -> None:
+        # A timer may fire a fraction early; promise P2 ("never before its due instant") is kept here.
+        while (missing_ms := instant_ms - self.now_ms()) > 0:
+            await asyncio.sleep(missing_ms / 1000)

@@ -1,0 +1,24 @@
+"""The wheel in an answer: where the pointers stand and how far behind they are."""
+
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.wheel_state import WheelState
+
+
+def wheel_view(state: WheelState) -> dict[str, object]:
+    return {
+        "now": rfc3339(state.now_ms),
+        "buckets": state.buckets,
+        "origin": rfc3339(state.origin_second * 1000),
+        "time_pointer": _pointer(state.time_pointer, state.now_ms),
+        "sweep_pointer": _pointer(state.sweep_pointer, state.now_ms),
+        "leader": state.leader,
+    }
+
+
+def _pointer(second: int, now_ms: int) -> dict[str, object]:
+    """The time pointer may stand a little ahead of now; that is no negative lag."""
+    return {
+        "at": rfc3339(second * 1000),
+        "second": second,
+        "lag_seconds": max(0, now_ms // 1000 - second),
+    }

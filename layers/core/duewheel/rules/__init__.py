@@ -1,0 +1,1 @@
+"""Pure decisions: no clock, no AWS, no randomness; every instant is an argument."""

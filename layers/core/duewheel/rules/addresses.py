@@ -1,0 +1,184 @@
+"""Keys of the wheel: where an entry stands and how a task id says so.
+
+Every slot, place and task id is built and parsed here and nowhere else. Within a
+second the sort order is: header `#`, entries `.`, direct entries `/`, page leases
+`~`; so a read of a slice's entries meets nothing else, and direct entries cost a
+slice read nothing.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from dataclasses import dataclass
+from hashlib import blake2s
+
+from duewheel.rules.refusals import MalformedTaskId
+
+TOKEN_BYTES = 8
+SECOND_MAX = 99_999_999_999  # eleven digits: the year 5138
+SHARD_MAX = 0xFFFF
+
+_ID_VERSION = 1
+_DIRECT_FLAG = 0x80
+_CHECK_BYTES = 4
+_ID_BYTES = 1 + 6 + 2 + TOKEN_BYTES + _CHECK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One entry's position. `token` is the random part that makes it unique."""
+
+    second: int
+    ms: int
+    token: str
+    shard: int = 0
+    direct: bool = False
+
+    @property
+    def instant_ms(self) -> int:
+        return self.second * 1000 + self.ms
+
+    @property
+    def place(self) -> str:
+        return f"{self.second:011d}{'/' if self.direct else '.'}{self.ms:03d}#{self.token}"
+
+    @property
+    def name(self) -> str:
+        """How a home names its entry; with BUCKETS it gives slot and place."""
+        return f"{self.shard}:{self.place}"
+
+    @property
+    def task_id(self) -> str:
+        """The id of the task whose home this is."""
+        body = (
+            bytes([_ID_VERSION | (_DIRECT_FLAG if self.direct else 0)])
+            + self.instant_ms.to_bytes(6, "big")
+            + self.shard.to_bytes(2, "big")
+            + _token_bytes(self.token)
+        )
+        return _text(body + _check(body))
+
+    def slot(self, buckets: int) -> str:
+        return slot(self.second, self.shard, buckets)
+
+
+def address_at(
+    instant_ms: int, random_bytes: bytes, *, shard: int = 0, direct: bool = False
+) -> Address:
+    if len(random_bytes) != TOKEN_BYTES:
+        raise ValueError(f"an address needs {TOKEN_BYTES} random bytes")
+    second, ms = divmod(instant_ms, 1000)
+    return Address(second, ms, _text(random_bytes), shard, direct)
+
+
+def address_named(name: str) -> Address:
+    shard, _, place = name.partition(":")
+    return address_from(int(shard), place)
+
+
+def address_from(shard: int, place: str) -> Address:
+    mark = place[11]
+    if mark not in "./" or place[15] != "#":
+        raise ValueError(f"{place!r} is not the place of an entry")
+    return Address(int(place[:11]), int(place[12:15]), place[16:], shard, mark == "/")
+
+
+def address_of_task(task_id: str) -> Address:
+    """The home that a task id points to; refuses what this service did not make."""
+    try:
+        raw = urlsafe_b64decode(task_id.encode("ascii"))
+    except (Base64Error, ValueError) as error:
+        raise MalformedTaskId("The task id does not decode.", "task_id") from error
+    body, check = raw[:-_CHECK_BYTES], raw[-_CHECK_BYTES:]
+    if len(raw) != _ID_BYTES or _text(raw) != task_id or check != _check(body):
+        raise MalformedTaskId("The task id is damaged.", "task_id")
+    if body[0] & ~_DIRECT_FLAG != _ID_VERSION:
+        raise MalformedTaskId("The task id is of an unknown version.", "task_id")
+    return address_at(
+        int.from_bytes(body[1:7], "big"),
+        body[9 : 9 + TOKEN_BYTES],
+        shard=int.from_bytes(body[7:9], "big"),
+        direct=bool(body[0] & _DIRECT_FLAG),
+    )
+
+
+def shard_of(slot: str) -> int:
+    return int(slot.partition(".")[2])
+
+
+def slot(second: int, shard: int, buckets: int) -> str:
+    return f"{second % buckets}.{shard}"
+
+
+def header_place(second: int) -> str:
+    return f"{second:011d}#"
+
+
+def lease_place(second: int, page: str) -> str:
+    return f"{second:011d}~{page}"
+
+
+def partition_of_business(biz_type: str, home: "Address") -> str:
+    """Where the list index keeps this task: 16 partitions a business."""
+    return f"{biz_type}#{blake2s(home.token.encode(), digest_size=1).digest()[0] % 16}"
+
+
+def lease_page(place: str) -> str:
+    """The page that a lease's place belongs to."""
+    return place[12:]
+
+
+def lease_second(place: str) -> int:
+    return int(place[:11])
+
+
+def is_header(place: str) -> bool:
+    return place[11:] == "#"
+
+
+def is_lease(place: str) -> bool:
+    return place[11] == "~"
+
+
+def entries_range(second: int) -> tuple[str, str]:
+    """Bounds of the entries that slice reads see (direct ones stand outside)."""
+    return f"{second:011d}.", f"{second:011d}/"
+
+
+def probe_range(second: int) -> tuple[str, str]:
+    """Bounds of the header and the entries: what the scheduler looks at."""
+    return f"{second:011d}#", f"{second:011d}/"
+
+
+def second_range(second: int) -> tuple[str, str]:
+    """Bounds of everything that belongs to a second: what the sweep looks at."""
+    return f"{second:011d}#", f"{second:011d}\x7f"
+
+
+def first_page() -> str:
+    return "0"
+
+
+def next_page(page: str) -> str:
+    return str(int(page) + 1)
+
+
+def rest_page(page: str) -> str:
+    """The page that holds what `page` passed on when its Lambda's time ran out."""
+    return f"{page}r"
+
+
+def is_rest_page(page: str) -> bool:
+    return page.endswith("r")
+
+
+def _text(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+
+
+def _token_bytes(token: str) -> bytes:
+    return urlsafe_b64decode(token + "=")
+
+
+def _check(body: bytes) -> bytes:
+    """Catches damage and guesses; it is no secret and grants nothing."""
+    return blake2s(body, digest_size=_CHECK_BYTES, person=b"duewheel").digest()

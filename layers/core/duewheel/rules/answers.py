@@ -1,0 +1,77 @@
+"""What a callback's answer means: delivered, try again, or stop trying.
+
+Only a 2xx is a delivery. What will not get better by itself (the request is wrong, the
+receiver moved or says so) stops at once; everything else is worth another attempt.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from duewheel.rules.outcome import Outcome, Verdict
+
+STOP_HEADER = "duewheel-stop"
+NOTE_BYTES_MAX = 128  # keeps a small task under 1 KB after a normal delivery
+RETRY_AFTER_MAX_SECONDS = 86_400
+
+_STOP_STATUSES = frozenset({400, 405, 410, 413, 414, 415, 422, *range(300, 400)})
+_STOPPED_NOTE = "the receiver said stop: "
+_REDIRECT_NOTE = "redirects are not followed: "
+
+
+def outcome_of_answer(
+    status_code: int, headers: Mapping[str, str], body_start: bytes, now_ms: int
+) -> Outcome:
+    """`headers` has lower-case names; `now_ms` is what a date in `Retry-After` is counted from."""
+    if 200 <= status_code < 300:
+        return Outcome(Verdict.DELIVERED, note_from(body_start), status_code)
+    if headers.get(STOP_HEADER, "").strip().lower() == "true":
+        note = note_from(_STOPPED_NOTE.encode() + body_start)
+        return Outcome(Verdict.STOP, note, status_code)
+    if status_code in _STOP_STATUSES:
+        about = _REDIRECT_NOTE.encode() if status_code < 400 else b""
+        return Outcome(Verdict.STOP, note_from(about + body_start), status_code)
+    return Outcome(
+        Verdict.RETRY,
+        note_from(body_start),
+        status_code,
+        _retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
+    )
+
+
+def note_from(text: bytes | str) -> str:
+    """Printable and short, whatever the far side sent: one line of at most NOTE_BYTES_MAX bytes."""
+    if isinstance(text, bytes):
+        text = text[: NOTE_BYTES_MAX + 4].decode("utf-8", "replace")
+    text = text.strip()
+    if text.isascii() and text.isprintable():
+        return text[:NOTE_BYTES_MAX]
+    pieces: list[str] = []
+    room = NOTE_BYTES_MAX
+    for character in text:
+        shown = character if character.isprintable() else _escaped(character)
+        room -= len(shown.encode())
+        if room < 0:
+            break
+        pieces.append(shown)
+    return "".join(pieces)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _retry_after_seconds(text: str, now_ms: int) -> float | None:
+    """Seconds or an HTTP date; None for what is neither."""
+    if text.isascii() and text.isdecimal():
+        digits = text.lstrip("0") or "0"
+        seconds = float(digits) if len(digits) < 10 else RETRY_AFTER_MAX_SECONDS
+    else:
+        try:
+            instant = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        if instant.tzinfo is None:  # the oldest of the three forms of an HTTP date names no zone
+            instant = instant.replace(tzinfo=UTC)
+        seconds = instant.timestamp() - now_ms / 1000
+    return min(max(seconds, 0.0), RETRY_AFTER_MAX_SECONDS)

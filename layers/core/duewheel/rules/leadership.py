@@ -1,0 +1,60 @@
+"""Which of several schedulers moves the time pointer, and how they take turns.
+
+The lease stands on the pointer's record. A waiting scheduler registers as heir; one
+that finds leader and heir registers as newcomer, which tells the leader to step down.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+LEASE_MS = 8_000
+HEIR_GRACE_MS = 2_000  # how long a free lease is left to its heir
+POINTER_WRITE_EVERY_MS = 5_000  # what the seconds between share; less than the lease
+WATCH_SECONDS = 1.0
+WATCH_SECONDS_AT_HANDOVER = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A pointer as stored. `position` is the last second that is finished."""
+
+    name: str
+    position: int
+    epoch: int = 0
+    owner: str | None = None
+    lease_until_ms: int = 0
+    heir: str | None = None
+    newcomer: str | None = None
+    notes: tuple[tuple[int, int], ...] = ()  # sweep pointer: (time pointer, seen at ms)
+
+
+class Step(Enum):
+    CLAIM = "claim"
+    REGISTER_AS_HEIR = "register as heir"
+    REGISTER_AS_NEWCOMER = "register as newcomer"
+    WAIT = "wait"
+
+
+def next_step(pointer: Pointer, me: str, now_ms: int) -> Step:
+    if pointer.owner is None or pointer.lease_until_ms <= now_ms:
+        left_to_heir = now_ms < pointer.lease_until_ms + HEIR_GRACE_MS
+        if pointer.heir in (None, me) or not left_to_heir:
+            return Step.CLAIM
+        return Step.WAIT
+    if me in (pointer.heir, pointer.newcomer):
+        return Step.WAIT
+    if pointer.heir is None:
+        return Step.REGISTER_AS_HEIR
+    if pointer.newcomer is None:
+        return Step.REGISTER_AS_NEWCOMER
+    return Step.WAIT
+
+
+def watch_seconds(pointer: Pointer) -> float:
+    """A hand-over is near once a newcomer is there: look more often, so that no tick is late."""
+    return WATCH_SECONDS if pointer.newcomer is None else WATCH_SECONDS_AT_HANDOVER
+
+
+def heir_after_claim(pointer: Pointer, me: str) -> str | None:
+    """Whoever waited behind the old heir; the old heir itself is gone or is `me`."""
+    return None if pointer.newcomer == me else pointer.newcomer

@@ -1,0 +1,68 @@
+"""What travels on the slice queue."""
+
+import json
+from dataclasses import dataclass
+
+from duewheel.rules.addresses import first_page
+
+
+@dataclass(frozen=True, slots=True)
+class PageMessage:
+    """Deliver one page of a slice: what follows `after`, or exactly `places` if it is a rest page."""
+
+    second: int
+    shard: int
+    page: str = first_page()
+    after: str | None = None
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DirectMessage:
+    """Deliver these entries (by name, all of one second), which no slice read will see."""
+
+    second: int
+    entries: tuple[str, ...]
+
+
+Message = PageMessage | DirectMessage
+
+
+class MalformedMessage(Exception):
+    """Not a message of this service; it ends in the dead-letter queue."""
+
+
+def encode(message: Message) -> str:
+    match message:
+        case PageMessage():
+            body: dict[str, object] = {
+                "v": 1,
+                "second": message.second,
+                "shard": message.shard,
+                "page": message.page,
+            }
+            if message.after is not None:
+                body["after"] = message.after
+            if message.places:
+                body["places"] = message.places
+        case DirectMessage():
+            body = {"v": 1, "second": message.second, "entries": message.entries}
+    return json.dumps(body, separators=(",", ":"))
+
+
+def decode(text: str) -> Message:
+    try:
+        body = json.loads(text)
+        if body["v"] != 1:
+            raise MalformedMessage(f"message version {body['v']!r} is unknown")
+        if "entries" in body:
+            return DirectMessage(int(body["second"]), tuple(map(str, body["entries"])))
+        return PageMessage(
+            int(body["second"]),
+            int(body["shard"]),
+            str(body["page"]),
+            body.get("after"),
+            tuple(map(str, body.get("places", ()))),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedMessage(f"not a slice message: {text[:200]!r}") from error

@@ -1,0 +1,18 @@
+"""What came of one try at a callback: a value, never an exception."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    verdict: Verdict
+    note: str  # the reason, or the start of the reply's body
+    status_code: int | None = None
+    retry_after_seconds: float | None = None

@@ -1,0 +1,32 @@
+"""A page's lease: who works on it until when, where it ends, what it passed on."""
+
+from dataclasses import dataclass
+
+from duewheel.rules.addresses import first_page
+
+
+@dataclass(frozen=True, slots=True)
+class PageLease:
+    second: int
+    shard: int
+    page: str = first_page()
+    after: str | None = None
+    owner: str | None = None
+    until_ms: int = 0
+    done: bool = False
+    end: str | None = None  # the last place of the page, when the slice goes on behind it
+    rest: tuple[str, ...] = ()  # places passed on to the rest page
+    resends: int = 0
+    resent_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Somebody else works on it; come back after `until_ms`."""
+
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Nothing is left to do for this message."""

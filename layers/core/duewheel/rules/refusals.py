@@ -1,0 +1,84 @@
+"""Refusals that a caller can cause; the API turns each into one problem document."""
+
+
+class Refusal(Exception):
+    """Base of the family. `type` is stable and part of the interface."""
+
+    type = "refused"
+    title = "The request was refused"
+    status = 400
+
+    def __init__(self, detail: str, field: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.field = field
+
+
+class MalformedBody(Refusal):
+    type = "malformed-body"
+    title = "The body is not the JSON that this call takes"
+
+
+class InvalidField(Refusal):
+    """`field` names the member, with its path (`callback.url`, `tasks[3].due_ms`)."""
+
+    type = "invalid-field"
+    title = "A field is missing, unknown or has a value that is not allowed"
+    status = 422
+
+
+class TooLarge(Refusal):
+    type = "too-large"
+    title = "The request is larger than allowed"
+    status = 413
+
+
+class MalformedTaskId(Refusal):
+    type = "malformed-task-id"
+    title = "This is no task id of this service"
+
+
+class UnknownTask(Refusal):
+    type = "unknown-task"
+    title = "There is no such task"
+    status = 404
+
+
+class UnknownCall(Refusal):
+    type = "unknown-call"
+    title = "There is no such call"
+    status = 404
+
+
+class TooLate(Refusal):
+    """The cut-off has passed, so the call can no longer be stopped for sure."""
+
+    type = "too-late"
+    title = "The task's cut-off has passed; its call may be under way"
+    status = 409
+
+    def __init__(
+        self, detail: str, field: str | None = None, *, cut_off_ms: int | None = None
+    ) -> None:
+        super().__init__(detail, field)
+        self.cut_off_ms = cut_off_ms
+
+
+class AlreadySettled(Refusal):
+    type = "already-settled"
+    title = "The task has ended"
+    status = 409
+
+
+class MethodNotAllowed(Refusal):
+    type = "method-not-allowed"
+    title = "This call does not take that method"
+    status = 405
+
+
+class Unavailable(Refusal):
+    """Not the caller's fault and soon over; nothing was written, so the request may be repeated."""
+
+    type = "unavailable"
+    title = "The service cannot take this right now"
+    status = 503

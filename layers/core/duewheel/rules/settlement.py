@@ -1,0 +1,86 @@
+"""How a task's record changes with each attempt, and how it ends."""
+
+from dataclasses import replace
+
+from duewheel.rules.addresses import Address
+from duewheel.rules.backoff import DEFAULT_RETRY, delay_ms
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import Attempt, Status, Task
+
+HISTORY_MAX = 10
+NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
+
+
+def attempt_made(task: Task, outcome: Outcome, started_ms: int, ended_ms: int) -> Attempt:
+    return Attempt(
+        at_ms=started_ms,
+        lateness_ms=max(0, started_ms - task.next_ms),
+        duration_ms=ended_ms - started_ms,
+        outcome=outcome.verdict.value,
+        status_code=outcome.status_code,
+        note=outcome.note[:NOTE_CHARACTERS_MAX],
+    )
+
+
+def delivered(task: Task, attempt: Attempt, now_ms: int, retention_seconds: int) -> Task:
+    ended = _ended(_with_attempt(task, attempt), Status.DELIVERED, now_ms, retention_seconds)
+    return replace(ended, lateness_ms=max(0, attempt.at_ms - task.due_ms), last_error=None)
+
+
+def retry_at_ms(task: Task, outcome: Outcome, now_ms: int, random_unit: float) -> int | None:
+    """The instant of the next attempt, or None when the task has had its last one."""
+    if outcome.verdict is Verdict.STOP:
+        return None
+    policy = task.retry or DEFAULT_RETRY
+    wait_ms = delay_ms(policy, task.attempts + 1, random_unit, outcome.retry_after_seconds)
+    return None if wait_ms is None else now_ms + wait_ms
+
+
+def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, now_ms: int) -> Task:
+    return replace(
+        _with_attempt(task, attempt),
+        next_ms=next_ms,
+        entry=entry,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def failed_for_good(
+    task: Task, attempt: Attempt, next_ms: int | None, now_ms: int, retention_seconds: int
+) -> Task:
+    """Dead, or expired when only its grace stands in the way of another attempt."""
+    tried = _with_attempt(task, attempt)
+    if next_ms is not None:
+        return expired(tried, now_ms, retention_seconds)
+    reason = "stopped" if attempt.outcome == Verdict.STOP.value else "attempts exhausted"
+    return replace(_ended(tried, Status.DEAD, now_ms, retention_seconds), reason=reason)
+
+
+def expired(task: Task, now_ms: int, retention_seconds: int) -> Task:
+    ended = _ended(task, Status.EXPIRED, now_ms, retention_seconds)
+    return replace(ended, reason="not delivered within expires_after_seconds")
+
+
+def cancelled(task: Task, reason: str, now_ms: int, retention_seconds: int) -> Task:
+    return replace(_ended(task, Status.CANCELLED, now_ms, retention_seconds), reason=reason)
+
+
+def _with_attempt(task: Task, attempt: Attempt) -> Task:
+    return replace(
+        task,
+        attempts=task.attempts + 1,
+        history=(*task.history, attempt)[-HISTORY_MAX:],
+        last_error=attempt.note,
+    )
+
+
+def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> Task:
+    return replace(
+        task,
+        status=status,
+        settled_ms=now_ms,
+        updated_ms=now_ms,
+        expires_at=now_ms // 1000 + retention_seconds,
+        version=task.version + 1,
+    )

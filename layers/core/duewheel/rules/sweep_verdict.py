@@ -1,0 +1,187 @@
+"""Whether a second is finished, and if not, what is to be done about it.
+
+One classifier for the sweep, the audit and the tests. It looks at one slice of a
+second that is older than the sweep lag: no direct message for it can still be under
+way, and no notifier that began it before the lag can still be alive.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from duewheel.rules.addresses import Address, first_page, next_page, rest_page
+from duewheel.rules.messages import PageMessage
+from duewheel.rules.page_lease import PageLease
+from duewheel.rules.task import Status
+
+RESEND_EVERY_MS = 60_000
+RESENDS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class HomeState:
+    """What the sweep needs to know of a task."""
+
+    home: Address
+    entry: Address
+    status: Status
+    next_ms: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEntry:
+    """An entry and the home it belongs to; None when that home is gone."""
+
+    address: Address
+    home: HomeState | None
+
+    @property
+    def is_home(self) -> bool:
+        return self.home is not None and self.home.home == self.address
+
+
+class EntryState(Enum):
+    OWED = "owed"  # pending, and nothing ahead of the sweep pointer names it
+    FINISHED = "finished"  # settled, or named elsewhere ahead: nothing to do
+    UNNAMED = "unnamed"  # a re-entry that may never fire: to be deleted
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What one slice still needs. It is finished when nothing keeps the pointer waiting."""
+
+    owed: list[SeenEntry] = field(default_factory=list)  # give each a new entry
+    unnamed: list[Address] = field(default_factory=list)
+    resend: list[tuple[PageLease, PageMessage]] = field(default_factory=list)
+    waits_for: list[str] = field(default_factory=list)  # pages
+    take_apart: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)
+
+    @property
+    def keeps_waiting(self) -> bool:
+        return bool(self.resend or self.waits_for or self.take_apart)
+
+
+def entry_state(seen: SeenEntry, present: Callable[[Address], bool], second: int) -> EntryState:
+    """`present` tells which addresses of this very second the sweep has in hand."""
+    home = seen.home
+    if home is None:
+        return EntryState.UNNAMED
+    if home.status is not Status.PENDING:
+        return EntryState.FINISHED if seen.is_home else EntryState.UNNAMED
+    if home.entry == seen.address:
+        return EntryState.OWED
+    if not seen.is_home:
+        return EntryState.UNNAMED
+    named_is_ahead = home.entry.second > second or (
+        home.entry.second == second and present(home.entry)
+    )
+    return EntryState.FINISHED if named_is_ahead else EntryState.OWED
+
+
+def judge_slice(
+    second: int,
+    shard: int,
+    entries: Iterable[SeenEntry],
+    leases: Mapping[str, PageLease],
+    *,
+    present: Callable[[Address], bool],
+    now_ms: int,
+    page_size: int,
+) -> Verdict:
+    verdict = Verdict()
+    owed_in_pages: list[SeenEntry] = []
+    for seen in entries:
+        match entry_state(seen, present, second):
+            case EntryState.UNNAMED:
+                verdict.unnamed.append(seen.address)
+            case EntryState.OWED if seen.address.direct or _names_another(seen):
+                verdict.owed.append(seen)
+            case EntryState.OWED:
+                owed_in_pages.append(seen)
+            case EntryState.FINISHED:
+                pass
+    owed_in_pages.sort(key=lambda seen: seen.address.place)
+    _judge_pages(verdict, second, shard, owed_in_pages, leases, now_ms, page_size)
+    return verdict
+
+
+def _names_another(seen: SeenEntry) -> bool:
+    """A home whose named entry is lost: no page of this second would ever fire it."""
+    return seen.home is not None and seen.home.entry != seen.address
+
+
+def _judge_pages(
+    verdict: Verdict,
+    second: int,
+    shard: int,
+    owed: Sequence[SeenEntry],
+    leases: Mapping[str, PageLease],
+    now_ms: int,
+    page_size: int,
+) -> None:
+    """Walk the chain of pages up to the first that is not finished."""
+    page, after = first_page(), None
+    remaining = list(owed)
+    while remaining:
+        lease = leases.get(page) or PageLease(second, shard, page, after)
+        end = lease.end
+        inside = [s for s in remaining if end is None or s.address.place <= end]
+        remaining = remaining[len(inside) :]
+        rest = set(lease.rest)
+        own = [s for s in inside if s.address.place not in rest]
+        passed_on = [s for s in inside if s.address.place in rest]
+        if lease.done:
+            verdict.owed.extend(own)
+        elif own:
+            _judge_open_page(verdict, lease, own, now_ms, page_size)
+            return
+        if passed_on and not _judge_rest(verdict, lease, passed_on, leases, now_ms, page_size):
+            return
+        if end is None:
+            return
+        page, after = next_page(page), end
+
+
+def _judge_rest(
+    verdict: Verdict,
+    parent: PageLease,
+    owed: list[SeenEntry],
+    leases: Mapping[str, PageLease],
+    now_ms: int,
+    page_size: int,
+) -> bool:
+    """The same for what a page passed on by id; True when nothing keeps waiting."""
+    page = rest_page(parent.page)
+    lease = leases.get(page) or PageLease(parent.second, parent.shard, page)
+    further = set(lease.rest)
+    own = [s for s in owed if s.address.place not in further]
+    passed_on = [s for s in owed if s.address.place in further]
+    if lease.done:
+        verdict.owed.extend(own)
+    elif own:
+        _judge_open_page(verdict, lease, own, now_ms, page_size, places=parent.rest)
+        return False
+    if passed_on:
+        return _judge_rest(verdict, lease, passed_on, leases, now_ms, page_size)
+    return True
+
+
+def _judge_open_page(
+    verdict: Verdict,
+    lease: PageLease,
+    owed: list[SeenEntry],
+    now_ms: int,
+    page_size: int,
+    places: tuple[str, ...] = (),
+) -> None:
+    """A page that still owes calls: wait for it, send it again, or take it apart."""
+    is_held = lease.owner is not None and now_ms < lease.until_ms
+    was_just_resent = lease.resends > 0 and now_ms < lease.resent_ms + RESEND_EVERY_MS
+    if is_held or was_just_resent:
+        verdict.waits_for.append(lease.page)
+    elif lease.resends >= RESENDS_MAX:
+        verdict.take_apart.append((lease, owed[:page_size]))
+    else:
+        message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)
+        verdict.resend.append((lease, message))

@@ -1,0 +1,92 @@
+"""The task and the small values it is made of."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from duewheel.rules.addresses import Address
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Where and what to deliver: data, not a function."""
+
+    url: str
+    method: str = "POST"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Exponential with full jitter, or, when `delays_seconds` is given, that explicit ladder."""
+
+    attempts_max: int = 16
+    first_delay_seconds: float = 3.0
+    factor: float = 2.0
+    delay_max_seconds: float = 21_600.0
+    delays_seconds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A validated create request: what the caller said, before it has a place on the wheel."""
+
+    biz_type: str
+    due_ms: int
+    callback: Callback
+    payload: str | None = None  # the exact source text of the JSON value
+    retry: RetryPolicy | None = None  # None: the service's default
+    expires_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at one callback. `outcome` is `delivered`, `retry` or `stop`; `note` says why."""
+
+    at_ms: int
+    lateness_ms: int
+    duration_ms: int
+    outcome: str
+    status_code: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
+
+    home: Address
+    entry: Address
+    biz_type: str
+    due_ms: int
+    next_ms: int
+    callback: Callback
+    created_ms: int
+    updated_ms: int
+    payload: str | None = None
+    retry: RetryPolicy | None = None
+    expires_after_seconds: float | None = None
+    status: Status = Status.PENDING
+    reason: str | None = None
+    attempts: int = 0
+    history: tuple[Attempt, ...] = ()
+    settled_ms: int | None = None
+    expires_at: int | None = None  # seconds since the epoch; set only when settled
+    lateness_ms: int | None = None
+    last_error: str | None = None
+    version: int = 1
+
+    @property
+    def task_id(self) -> str:
+        return self.home.task_id
+
+    @property
+    def names_its_home(self) -> bool:
+        return self.entry == self.home

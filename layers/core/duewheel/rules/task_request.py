@@ -1,0 +1,166 @@
+"""From the body of a create call to `NewTask`: what a caller may ask for, and its limits.
+
+Nothing is guessed or repaired: what is not understood is refused with the path of its field.
+"""
+
+import math
+import re
+from decimal import Decimal
+
+from duewheel.rules.callback_request import callback_from
+from duewheel.rules.instants import NoInstant, ms_from_rfc3339
+from duewheel.rules.refusals import Refusal, TooLarge
+from duewheel.rules.source_text import Source
+from duewheel.rules.task import NewTask, RetryPolicy
+from duewheel.rules.task_fields import Fields, invalid
+
+SINGLE_BYTES_MAX = 256 * 1024
+BATCH_BYTES_MAX = 4_000_000
+BATCH_TASKS_MAX = 500
+PAYLOAD_BYTES_MAX = 64 * 1024
+AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days
+ATTEMPTS_MAX = 100
+RETRY_DELAY_SECONDS_MAX = 7 * 86_400
+RETRY_FIRST_DELAY_SECONDS_MIN = 0.1
+RETRY_FACTOR_MAX = 100
+
+_AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
+_BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")
+_TASK_FIELDS = (
+    "biz_type",
+    *_DUE_FIELDS,
+    "payload",
+    "callback",
+    "retry",
+    "expires_after_seconds",
+)
+_EXPONENTIAL_FIELDS = ("first_delay_seconds", "factor", "max_delay_seconds")
+
+
+def single_request(body: str, now_ms: int) -> NewTask:
+    return _new_task(Fields.of(body), now_ms)
+
+
+def batch_request(body: str, now_ms: int) -> list[NewTask | Refusal]:
+    """One result for each task of the batch, in order: what to create, or why not."""
+    fields = Fields.of(body)
+    fields.refuse_unknown(("tasks",))
+    tasks = fields.elements("tasks", BATCH_TASKS_MAX)
+    if not tasks:
+        raise fields.invalid("tasks", "is empty.")
+    if len(tasks) > BATCH_TASKS_MAX:
+        raise TooLarge(f"A batch has at most {BATCH_TASKS_MAX} tasks.", "tasks")
+    return [
+        _new_task_or_refusal(task, f"tasks[{index}]", now_ms) for index, task in enumerate(tasks)
+    ]
+
+
+def _new_task_or_refusal(task: Source, path: str, now_ms: int) -> NewTask | Refusal:
+    try:
+        if not task.is_object:
+            raise invalid(path, "must be an object.")
+        return _new_task(Fields.of(task.text, path), now_ms)
+    except Refusal as refusal:
+        return refusal
+
+
+def _new_task(fields: Fields, now_ms: int) -> NewTask:
+    fields.refuse_unknown(_TASK_FIELDS)
+    return NewTask(
+        biz_type=_biz_type(fields),
+        due_ms=_due_ms(fields, now_ms),
+        callback=callback_from(fields.nested("callback")),
+        payload=_payload(fields),
+        retry=_retry(fields.nested("retry")) if "retry" in fields else None,
+        expires_after_seconds=_expires_after_seconds(fields),
+    )
+
+
+def _biz_type(fields: Fields) -> str:
+    biz_type = fields.text("biz_type")
+    if not _BIZ_TYPE.fullmatch(biz_type):
+        raise fields.invalid(
+            "biz_type",
+            "must be 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit.",
+        )
+    return biz_type
+
+
+def _due_ms(fields: Fields, now_ms: int) -> int:
+    """A due instant in the past is allowed: such a task is due now."""
+    given = [name for name in _DUE_FIELDS if name in fields]
+    if len(given) != 1:
+        raise fields.invalid(
+            given[1] if given else _DUE_FIELDS[0],
+            f"exactly one of {', '.join(_DUE_FIELDS)} is needed; {len(given)} are given.",
+        )
+    name = given[0]
+    if name == "delay_seconds":
+        return now_ms + _ms_rounded_up(fields.number(name, 0, _AHEAD_SECONDS_MAX))
+    latest_ms = now_ms + _AHEAD_SECONDS_MAX * 1000
+    if name == "due_ms":
+        return fields.whole_number(name, 0, latest_ms)
+    try:
+        due_ms = ms_from_rfc3339(fields.text(name))
+    except NoInstant as error:
+        raise fields.invalid(name, f"{error}.") from error
+    if not 0 <= due_ms <= latest_ms:
+        raise fields.invalid(name, "must be from 1970 to ten years ahead.")
+    return due_ms
+
+
+def _ms_rounded_up(seconds: float) -> int:
+    # In decimal as the caller wrote it: in binary 0.07 s would come out as 71 ms.
+    return math.ceil(Decimal(str(seconds)) * 1000)
+
+
+def _payload(fields: Fields) -> str | None:
+    if "payload" not in fields:
+        return None
+    text = fields.source("payload").text
+    if len(text.encode()) > PAYLOAD_BYTES_MAX:
+        raise TooLarge(
+            f"The payload is larger than {PAYLOAD_BYTES_MAX:,} bytes.", fields.where("payload")
+        )
+    return text
+
+
+def _retry(fields: Fields) -> RetryPolicy:
+    fields.refuse_unknown(("attempts", "delays_seconds", *_EXPONENTIAL_FIELDS))
+    if "delays_seconds" in fields:
+        return _ladder(fields)
+    usual = RetryPolicy()
+    first = usual.first_delay_seconds
+    if "first_delay_seconds" in fields:
+        first = fields.number(
+            "first_delay_seconds", RETRY_FIRST_DELAY_SECONDS_MIN, RETRY_DELAY_SECONDS_MAX
+        )
+    largest = max(first, usual.delay_max_seconds)
+    if "max_delay_seconds" in fields:
+        largest = fields.number("max_delay_seconds", first, RETRY_DELAY_SECONDS_MAX)
+    factor = fields.number("factor", 1, RETRY_FACTOR_MAX) if "factor" in fields else usual.factor
+    return RetryPolicy(
+        attempts_max=_attempts(fields, usual.attempts_max),
+        first_delay_seconds=first,
+        factor=factor,
+        delay_max_seconds=largest,
+    )
+
+
+def _ladder(fields: Fields) -> RetryPolicy:
+    for name in _EXPONENTIAL_FIELDS:
+        if name in fields:
+            raise fields.invalid(name, "cannot stand beside delays_seconds.")
+    delays = fields.numbers("delays_seconds", ATTEMPTS_MAX - 1, 0, RETRY_DELAY_SECONDS_MAX)
+    return RetryPolicy(attempts_max=_attempts(fields, len(delays) + 1), delays_seconds=delays)
+
+
+def _attempts(fields: Fields, usual: int) -> int:
+    return fields.whole_number("attempts", 1, ATTEMPTS_MAX) if "attempts" in fields else usual
+
+
+def _expires_after_seconds(fields: Fields) -> float | None:
+    if "expires_after_seconds" not in fields:
+        return None
+    return fields.number("expires_after_seconds", 0.001, _AHEAD_SECONDS_MAX)

@@ -1,0 +1,103 @@
+"""One frozen settings object from the environment, and one error that names what is wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from duewheel.rules.wheel import DIRECT_LATE_MS
+
+LEASE_MARGIN_SECONDS = 15  # a page's lease outlives its Lambda by this
+SWEEP_MARGIN_SECONDS = 30
+SETTLED_RETENTION_DAYS_DEFAULT = 30
+
+
+class SettingsError(Exception):
+    """The deployment is configured wrongly; nothing runs until it is mended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    wheel_table: str
+    registry_table: str
+    slice_queue_url: str
+    buckets: int = 10_000_000
+    lead_ms: int = 500
+    page_size: int = 100
+    retention_days: int = SETTLED_RETENTION_DAYS_DEFAULT
+    sweep_delay_seconds: int = 120
+    callback_timeout_seconds: int = 10
+    notifier_timeout_seconds: int = 60
+    list_index: bool = True
+    allowed_private_cidrs: tuple[str, ...] = ()
+
+    @property
+    def page_lease_ms(self) -> int:
+        return (self.notifier_timeout_seconds + LEASE_MARGIN_SECONDS) * 1000
+
+    @property
+    def retention_seconds(self) -> int:
+        return self.retention_days * 86_400
+
+
+_NUMBERS = {
+    # environment variable: (field, smallest, largest)
+    "BUCKETS": ("buckets", 1, 1_000_000_000),
+    "LEAD_MS": ("lead_ms", 0, 2_000),
+    "PAGE_SIZE": ("page_size", 1, 100),
+    "RETENTION_DAYS": ("retention_days", 1, 3_650),
+    "SWEEP_DELAY_SECONDS": ("sweep_delay_seconds", 1, 3_600),
+    "CALLBACK_TIMEOUT_SECONDS": ("callback_timeout_seconds", 1, 40),
+    "NOTIFIER_TIMEOUT_SECONDS": ("notifier_timeout_seconds", 10, 900),
+}
+
+
+def settings_from(environment: Mapping[str, str]) -> Settings:
+    problems: list[str] = []
+    values: dict[str, object] = {}
+    for variable, field in (
+        ("WHEEL_TABLE", "wheel_table"),
+        ("REGISTRY_TABLE", "registry_table"),
+        ("SLICE_QUEUE_URL", "slice_queue_url"),
+    ):
+        values[field] = environment.get(variable, "")
+        if not values[field]:
+            problems.append(f"{variable} is missing")
+    for variable, (field, smallest, largest) in _NUMBERS.items():
+        if variable not in environment:
+            continue
+        text = environment[variable]
+        if not text.isdecimal() or not smallest <= int(text) <= largest:
+            problems.append(f"{variable}={text!r} is no whole number from {smallest} to {largest}")
+        else:
+            values[field] = int(text)
+    list_index = environment.get("LIST_INDEX", "on")
+    if list_index not in ("on", "off"):
+        problems.append(f"LIST_INDEX={list_index!r} is neither 'on' nor 'off'")
+    values["list_index"] = list_index == "on"
+    values["allowed_private_cidrs"] = tuple(
+        part
+        for part in environment.get("ALLOWED_PRIVATE_CIDRS", "").replace(" ", "").split(",")
+        if part
+    )
+    if problems:
+        raise SettingsError("; ".join(problems))
+    settings = Settings(**values)  # type: ignore[arg-type]
+    _check_together(settings)
+    return settings
+
+
+def _check_together(settings: Settings) -> None:
+    """The inequalities that the protocols rest on."""
+    problems = []
+    sweep_least = DIRECT_LATE_MS // 1000 + settings.notifier_timeout_seconds + SWEEP_MARGIN_SECONDS
+    if settings.sweep_delay_seconds < sweep_least:
+        problems.append(
+            f"SWEEP_DELAY_SECONDS={settings.sweep_delay_seconds} is less than {sweep_least}: "
+            f"{DIRECT_LATE_MS // 1000} s for late direct messages, NOTIFIER_TIMEOUT_SECONDS and a margin"
+        )
+    if settings.callback_timeout_seconds * 2 > settings.notifier_timeout_seconds:
+        problems.append(
+            f"CALLBACK_TIMEOUT_SECONDS={settings.callback_timeout_seconds} is more than half of "
+            f"NOTIFIER_TIMEOUT_SECONDS={settings.notifier_timeout_seconds}"
+        )
+    if problems:
+        raise SettingsError("; ".join(problems))

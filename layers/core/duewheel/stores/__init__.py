@@ -1,0 +1,1 @@
+"""The only room with DynamoDB expressions and SQS calls."""

@@ -1,0 +1,52 @@
+"""Clients, built once per process, and the time that AWS's own replies carry."""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_sqs.client import SQSClient
+
+# A retry must not come seconds late: what it repeats may have been read in between.
+_CONFIG = Config(
+    connect_timeout=1,
+    read_timeout=2,
+    retries={"mode": "standard", "total_max_attempts": 4},
+    max_pool_connections=64,
+    tcp_keepalive=True,
+)
+
+
+class AwsTime:
+    """The latest `Date` header seen. It only rises, so a late reply cannot turn it back."""
+
+    def __init__(self) -> None:
+        self._latest_ms = 0
+
+    @property
+    def latest_ms(self) -> int:
+        return self._latest_ms
+
+    def observe(self, client: Any) -> None:
+        client.meta.events.register("after-call.*.*", self._take_date)
+
+    def _take_date(self, http_response: Any, **_: object) -> None:
+        text = http_response.headers.get("date")
+        if text is None:
+            return
+        instant = parsedate_to_datetime(text)
+        if instant.tzinfo is None:
+            instant = instant.replace(tzinfo=UTC)
+        self._latest_ms = max(self._latest_ms, int(instant.timestamp() * 1000))
+
+
+def dynamodb_client() -> "DynamoDBClient":
+    return boto3.client("dynamodb", config=_CONFIG)
+
+
+def sqs_client() -> "SQSClient":
+    return boto3.client("sqs", config=_CONFIG)

@@ -1,0 +1,35 @@
+"""Conditional writes, told apart by what a refusal shows.
+
+An SDK retry can meet the condition a second time after its first try was carried out.
+So a refusal returns the item as it stands, and the caller looks for its own mark in it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    attributes: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """`item` is what stood there instead; None when there was nothing."""
+
+    item: Item | None
+
+
+def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:
+    try:
+        answer = call(**arguments, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise
+        return Refused(error.response.get("Item") or None)  # type: ignore[arg-type]
+    return Written(answer.get("Attributes", {}))

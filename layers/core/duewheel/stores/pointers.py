@@ -1,0 +1,225 @@
+"""The wheel's own records in the Registry: its shape, and the two pointers with their leases."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from duewheel.rules.leadership import LEASE_MS, Pointer, Step, heir_after_claim
+from duewheel.settings import SettingsError
+from duewheel.stores.conditions import Item, Refused, Written, write_if
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+TIME = "time"
+SWEEP = "sweep"
+# The first writer's clock may be ahead of the next one's: start where none of them will write.
+_ORIGIN_MARGIN_SECONDS = 10
+_WHEEL_RECORD = "wheel"
+
+
+@dataclass(frozen=True, slots=True)
+class PointerStore:
+    client: "DynamoDBClient"
+    table: str
+
+    def origin(self, buckets: int, now_ms: int) -> int:
+        """The second at which both pointers start; whoever comes first records it, with
+        BUCKETS, which is part of the data: a wheel written with another one is unreadable."""
+        key = {"record": {"S": _WHEEL_RECORD}}
+        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        item: Item | None = answer.get("Item")
+        if item is None:
+            first: Any = {
+                **key,
+                "buckets": {"N": str(buckets)},
+                "origin": {"N": str(now_ms // 1000 - _ORIGIN_MARGIN_SECONDS)},
+            }
+            result = write_if(
+                self.client.put_item,
+                TableName=self.table,
+                Item=first,
+                ConditionExpression="attribute_not_exists(#record)",
+                ExpressionAttributeNames={"#record": "record"},
+            )
+            item = result.item if isinstance(result, Refused) and result.item else first
+        if (recorded := int(item["buckets"]["N"])) != buckets:
+            raise SettingsError(
+                f"BUCKETS is {buckets}, but this wheel was laid out with {recorded}; "
+                f"set it back to {recorded}, or deploy a new stack for another value"
+            )
+        return int(item["origin"]["N"])
+
+    def read(self, name: str, origin: int, *, strongly: bool = True) -> Pointer:
+        """A pointer nobody has moved yet stands at the origin."""
+        answer = self.client.get_item(TableName=self.table, Key=_key(name), ConsistentRead=strongly)
+        item = answer.get("Item")
+        return _pointer_from(item) if item else Pointer(name, origin)
+
+    def claim(self, seen: Pointer, me: str, now_ms: int) -> Pointer | None:
+        """Take the lease that was seen free; None if another was first."""
+        claimed = replace(
+            seen,
+            epoch=seen.epoch + 1,
+            owner=me,
+            lease_until_ms=now_ms + LEASE_MS,
+            heir=heir_after_claim(seen, me),
+            newcomer=None,
+        )
+        values: dict[str, Any] = {":seen": {"N": str(seen.epoch)}}
+        condition = "(attribute_not_exists(#epoch) OR #epoch = :seen)"
+        if seen.epoch:
+            values[":lease"] = {"N": str(seen.lease_until_ms)}
+            condition += " AND #lease_until_ms = :lease"
+        result = self._write(claimed, condition, values)
+        return claimed if _mine(result, me, claimed.epoch) else None
+
+    def register(self, seen: Pointer, me: str, step: Step) -> None:
+        """Take a free place in the queue of those who wait; losing the race is no harm."""
+        place = "heir" if step is Step.REGISTER_AS_HEIR else "newcomer"
+        write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=_key(seen.name),
+            UpdateExpression="SET #place = :me",
+            ConditionExpression="#epoch = :epoch AND attribute_not_exists(#place)",
+            ExpressionAttributeNames={"#place": place, "#epoch": "epoch"},
+            ExpressionAttributeValues={":me": {"S": me}, ":epoch": {"N": str(seen.epoch)}},
+        )
+
+    def advance(
+        self,
+        mine: Pointer,
+        position: int,
+        now_ms: int,
+        notes: tuple[tuple[int, int], ...] | None = None,
+    ) -> Pointer | None:
+        """Move the pointer forward and renew the lease, on condition that epoch and position
+        are still as we left them; None when deposed. Brings who has registered meanwhile."""
+        moved = replace(
+            mine,
+            position=position,
+            lease_until_ms=now_ms + LEASE_MS,
+            notes=mine.notes if notes is None else notes,
+        )
+        return self._move(mine, moved)
+
+    def release(self, mine: Pointer, position: int, now_ms: int) -> bool:
+        """Step down: the lease is free from now on, for the heir first."""
+        freed = replace(mine, position=position, owner=None, lease_until_ms=now_ms)
+        return self._move(mine, freed) is not None
+
+    def skip_to(self, name: str, origin: int, position: int) -> None:
+        """Move a pointer over seconds known to be empty. For whoever sees the whole wheel:
+        the local stack's movable clock."""
+        seen = self.read(name, origin)
+        if position > seen.position:
+            self._write(replace(seen, position=position), None, {})
+
+    def _move(self, before: Pointer, after: Pointer) -> Pointer | None:
+        condition = "#epoch = :epoch AND #owner = :me AND #position = :seen"
+        values: dict[str, Any] = {
+            ":epoch": {"N": str(before.epoch)},
+            ":me": {"S": str(before.owner)},
+            ":seen": {"N": str(before.position)},
+        }
+        result = self._write(after, condition, values, keep_waiting=True)
+        if isinstance(result, Written):
+            return _pointer_from(result.attributes)
+        stands = result.item and _pointer_from(result.item)
+        if stands and replace(stands, heir=after.heir, newcomer=after.newcomer) == after:
+            return stands  # an earlier try of this very write
+        return None
+
+    def _write(
+        self,
+        pointer: Pointer,
+        condition: str | None,
+        values: Mapping[str, Any],
+        *,
+        keep_waiting: bool = False,
+    ) -> Written | Refused:
+        """Write the fields of `pointer`; with `keep_waiting`, heir and newcomer stay as they stand."""
+        attributes = _attributes(pointer)
+        if keep_waiting:
+            attributes.pop("heir", None)
+            attributes.pop("newcomer", None)
+        cleared = [
+            name
+            for name in ("owner", *(() if keep_waiting else ("heir", "newcomer")))
+            if name not in attributes
+        ]
+        update = "SET " + ", ".join(f"#{name} = :new_{name}" for name in attributes)
+        if cleared:
+            update += " REMOVE " + ", ".join(f"#{name}" for name in cleared)
+        arguments: dict[str, Any] = {} if condition is None else {"ConditionExpression": condition}
+        text = update + (condition or "")
+        return write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=_key(pointer.name),
+            UpdateExpression=update,
+            ExpressionAttributeNames={
+                f"#{name}": name
+                for name in (
+                    "position",
+                    "epoch",
+                    "owner",
+                    "lease_until_ms",
+                    "heir",
+                    "newcomer",
+                    "notes",
+                )
+                if f"#{name}" in text
+            },
+            ExpressionAttributeValues={
+                **{f":new_{name}": value for name, value in attributes.items()},
+                **values,
+            },
+            ReturnValues="ALL_NEW",
+            **arguments,
+        )
+
+
+def _mine(result: Written | Refused, me: str, epoch: int) -> bool:
+    """Written, or refused because an earlier try of this very write was carried out."""
+    if isinstance(result, Written):
+        return True
+    item = result.item or {}
+    return "owner" in item and item["owner"]["S"] == me and item["epoch"]["N"] == str(epoch)
+
+
+def _key(name: str) -> dict[str, Any]:
+    return {"record": {"S": f"pointer#{name}"}}
+
+
+def _attributes(pointer: Pointer) -> dict[str, Any]:
+    attributes: dict[str, Any] = {
+        "position": {"N": str(pointer.position)},
+        "epoch": {"N": str(pointer.epoch)},
+        "lease_until_ms": {"N": str(pointer.lease_until_ms)},
+    }
+    for name in ("owner", "heir", "newcomer"):
+        if (text := getattr(pointer, name)) is not None:
+            attributes[name] = {"S": text}
+    if pointer.notes:
+        attributes["notes"] = {"S": json.dumps(pointer.notes)}
+    return attributes
+
+
+def _pointer_from(item: Item) -> Pointer:
+    def text(name: str) -> str | None:
+        return item[name]["S"] if name in item else None
+
+    notes = json.loads(item["notes"]["S"]) if "notes" in item else []
+    return Pointer(
+        name=item["record"]["S"].partition("#")[2],
+        position=int(item["position"]["N"]),
+        epoch=int(item["epoch"]["N"]),
+        owner=text("owner"),
+        lease_until_ms=int(item["lease_until_ms"]["N"]),
+        heir=text("heir"),
+        newcomer=text("newcomer"),
+        notes=tuple((seen, at) for seen, at in notes),
+    )

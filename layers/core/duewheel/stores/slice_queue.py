@@ -1,0 +1,62 @@
+"""The slice queue: what the scheduler, the API and the notifier hand to notifiers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from duewheel.log import logger
+from duewheel.rules.messages import Message, encode
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+_MESSAGES_PER_BATCH = 10
+_VISIBILITY_SECONDS_MAX = 43_200
+
+
+class QueueRefused(Exception):
+    """SQS did not take a message that nothing else would soon replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceQueue:
+    client: "SQSClient"
+    url: str
+
+    def send(self, messages: Iterable[Message], delay_seconds: int = 0) -> list[Message]:
+        """Send all; returns those that SQS did not take, for whatever reason."""
+        waiting = list(messages)
+        refused: list[Message] = []
+        for start in range(0, len(waiting), _MESSAGES_PER_BATCH):
+            refused.extend(self._send(waiting[start : start + _MESSAGES_PER_BATCH], delay_seconds))
+        return refused
+
+    def send_surely(self, message: Message) -> None:
+        if self.send([message]):
+            raise QueueRefused(f"SQS did not take {encode(message)[:200]}")
+
+    def hide(self, receipt_handle: str, seconds: int) -> None:
+        """Let a message come back after `seconds` instead of after the usual visibility."""
+        self.client.change_message_visibility(
+            QueueUrl=self.url,
+            ReceiptHandle=receipt_handle,
+            VisibilityTimeout=min(max(0, seconds), _VISIBILITY_SECONDS_MAX),
+        )
+
+    def _send(self, batch: list[Message], delay_seconds: int) -> list[Message]:
+        entries: list[Any] = [
+            {"Id": str(number), "MessageBody": encode(message), "DelaySeconds": delay_seconds}
+            for number, message in enumerate(batch)
+        ]
+        try:
+            answer = self.client.send_message_batch(QueueUrl=self.url, Entries=entries)
+        except (ClientError, BotoCoreError) as error:
+            # The SDK has tried again already; whether this is fatal is the caller's to say.
+            logger.warning("queue refused", action="queue-refused", error=str(error))
+            return batch
+        failed = answer.get("Failed", [])
+        if failed:
+            logger.warning("queue refused", action="queue-refused", failed=failed)
+        return [batch[number] for number in sorted(int(entry["Id"]) for entry in failed)]

@@ -1,0 +1,119 @@
+"""Reading the wheel by the second: probes, pages of a slice, whole slices for the sweep."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from duewheel.rules import addresses
+from duewheel.rules.addresses import Address
+from duewheel.rules.entry_decision import FoundEntry
+from duewheel.rules.page_lease import PageLease
+from duewheel.rules.sweep_verdict import HomeState
+from duewheel.stores import task_items
+from duewheel.stores.pages import lease_from
+from duewheel.stores.tasks import found_entry
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"
+
+
+@dataclass(slots=True)
+class WholeSlice:
+    """Everything that stands in one slice, direct entries and leases included."""
+
+    shards: int = 1  # from the header, which stands in shard 0
+    homes: list[HomeState] = field(default_factory=list)
+    reentries: dict[Address, Address] = field(default_factory=dict)  # entry: home
+    leases: dict[str, PageLease] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStore:
+    client: "DynamoDBClient"
+    table: str
+    buckets: int
+
+    def slices_to_dispatch(self, second: int) -> int:
+        """How many slices this second has; 0 when nothing stands in it.
+
+        One eventually consistent query: half a read unit for an empty second. What was
+        written within the replicas' lag before its second is found by the sweep.
+        """
+        low, high = addresses.probe_range(second)
+        answer = self._query(second, 0, low, high, Limit=2, ProjectionExpression="place, shards")
+        items = answer["Items"]
+        if items and addresses.is_header(items[0]["place"]["S"]):
+            shards = int(items[0]["shards"]["N"])
+            return shards if shards > 1 or len(items) > 1 else 0
+        return 1 if items else 0
+
+    def shards(self, second: int) -> int:
+        low = addresses.header_place(second)
+        answer = self._query(second, 0, low, low, ConsistentRead=True)
+        return int(answer["Items"][0]["shards"]["N"]) if answer["Items"] else 1
+
+    def read_page(
+        self, second: int, shard: int, after: str | None, end: str | None, size: int
+    ) -> tuple[list[FoundEntry], str | None]:
+        """Up to `size` entries behind `after`, strongly consistent, and the page's last
+        place when the slice goes on behind it. A page once cut (`end`) stays as it is."""
+        low, high = addresses.entries_range(second)
+        arguments: dict[str, Any] = {"ConsistentRead": True}
+        if after is not None:
+            arguments["ExclusiveStartKey"] = {
+                "slot": {"S": addresses.slot(second, shard, self.buckets)},
+                "place": {"S": after},
+            }
+        # One more than a page holds tells whether the slice goes on.
+        answer = self._query(second, shard, low, end or high, Limit=size + 1, **arguments)
+        items = answer["Items"]
+        goes_on = end is None and (len(items) > size or "LastEvaluatedKey" in answer)
+        page = [found_entry(item) for item in items[:size]]
+        if end is not None:
+            return page, end
+        return page, page[-1].address.place if goes_on else None
+
+    def read_whole(self, second: int, shard: int) -> WholeSlice:
+        whole = WholeSlice()
+        low, high = addresses.second_range(second)
+        for item in self._pages(second, shard, low, high):
+            place = item["place"]["S"]
+            if addresses.is_header(place):
+                whole.shards = int(item["shards"]["N"])
+            elif addresses.is_lease(place):
+                lease = lease_from(item)
+                whole.leases[lease.page] = lease
+            elif task_items.is_reentry(item):
+                whole.reentries[task_items.address_of(item)] = task_items.home_of_reentry(item)
+            else:
+                whole.homes.append(task_items.home_state_from(item))
+        return whole
+
+    def _pages(self, second: int, shard: int, low: str, high: str) -> Iterator[Any]:
+        arguments: dict[str, Any] = {
+            "ProjectionExpression": "slot, place, #status, #entry, next_ms, #version, home, shards, "
+            "#owner, until_ms, done, #after, #end, rest, resends, resent_ms",
+            "ExpressionAttributeNames": {
+                f"#{name}": name for name in ("status", "entry", "version", "owner", "after", "end")
+            },
+        }
+        while True:
+            answer = self._query(second, shard, low, high, **arguments)
+            yield from answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                return
+            arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _query(self, second: int, shard: int, low: str, high: str, **arguments: Any) -> Any:
+        return self.client.query(
+            TableName=self.table,
+            KeyConditionExpression=_BETWEEN,
+            ExpressionAttributeValues={
+                ":slot": {"S": addresses.slot(second, shard, self.buckets)},
+                ":low": {"S": low},
+                ":high": {"S": high},
+            },
+            **arguments,
+        )

@@ -1,0 +1,204 @@
+"""Tasks and their entries on the wheel.
+
+Callers keep the order that named entries ask for: a new entry is put before its home
+names it, and an old one is deleted only after another is named or the task is settled.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from duewheel.clock import Clock
+from duewheel.rules.addresses import Address
+from duewheel.rules.entry_decision import FoundEntry
+from duewheel.rules.sweep_verdict import HomeState
+from duewheel.rules.task import Task
+from duewheel.stores import task_items
+from duewheel.stores.conditions import Item, Refused, write_if
+from duewheel.stores.unprocessed import (
+    READS_PER_BATCH,
+    WRITES_PER_BATCH,
+    Throttled,
+    chunks,
+    get_batch,
+    write_batch,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_KEY_ATTRIBUTES = ("slot", "place")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStore:
+    client: "DynamoDBClient"
+    clock: Clock
+    table: str
+    buckets: int
+    list_index: bool
+
+    def create(self, task: Task) -> None:
+        """Put if absent. What stands there already can only be this very task, put by an
+        earlier try of the same request: the place is random. It is left as it has become."""
+        write_if(
+            self.client.put_item,
+            TableName=self.table,
+            Item=self._item(task),
+            ConditionExpression="attribute_not_exists(place)",
+        )
+
+    def create_many(self, tasks: Sequence[Task]) -> set[str]:
+        """Write what DynamoDB takes; returns the ids of the tasks that it did not."""
+        return self._put(tasks)
+
+    def put_delivered(self, tasks: Sequence[Task]) -> None:
+        """Whole items and no condition: once a call was answered, that is what must stand."""
+        if unwritten := self._put(tasks):
+            raise Throttled(f"{len(unwritten)} delivered tasks could not be settled")
+
+    def get(self, home: Address) -> Task | None:
+        answer = self.client.get_item(
+            TableName=self.table, Key=self._key(home), ConsistentRead=True
+        )
+        return self._task(answer.get("Item"))
+
+    def get_many(self, homes: Iterable[Address]) -> dict[Address, Task]:
+        tasks = (self._task(item) for item in self._items_at(homes))
+        return {task.home: task for task in tasks if task is not None}
+
+    def home_states(self, homes: Iterable[Address]) -> dict[Address, HomeState]:
+        states = (
+            task_items.home_state_from(item)
+            for item in self._items_at(homes)
+            if not task_items.is_reentry(item)
+        )
+        return {state.home: state for state in states}
+
+    def find(self, entries: Iterable[Address]) -> list[FoundEntry]:
+        """The entries at these addresses, in the order of their places; the missing are left out."""
+        found = [found_entry(item) for item in self._items_at(entries)]
+        return sorted(found, key=lambda entry: entry.address.place)
+
+    def change(self, before: Task, after: Task) -> bool:
+        """One conditional update of the home; False when it no longer stands as `before`.
+
+        A late SDK retry changes nothing: every change raises the version, and a refusal
+        that shows this very change counts as its success.
+        """
+        old, new = self._item(before), self._item(after)
+        result = self._update_home(before, *_difference(old, new))
+        if not isinstance(result, Refused):
+            return True
+        return result.item is not None and all(
+            result.item.get(name) == new.get(name)
+            for name in ("version", "status", "entry", "updated_ms")
+        )
+
+    def name_entry(self, home: HomeState, entry: Address) -> bool:
+        """Make `entry` the one that may fire, if the home is still as it was read."""
+        named = {"entry": {"S": entry.name}, "version": {"N": str(home.version + 1)}}
+        result = self._update_home(home, named, [])
+        if not isinstance(result, Refused):
+            return True
+        return result.item is not None and result.item.get("entry") == named["entry"]
+
+    def put_entry(self, entry: Address, home: Address) -> None:
+        write_if(
+            self.client.put_item,
+            TableName=self.table,
+            Item=task_items.reentry_item(entry, home, self.buckets),
+            ConditionExpression="attribute_not_exists(place)",
+        )
+
+    def delete_entry(self, entry: Address) -> None:
+        """Delete a re-entry; the condition makes it impossible to delete a task."""
+        write_if(
+            self.client.delete_item,
+            TableName=self.table,
+            Key=self._key(entry),
+            ConditionExpression="attribute_exists(home)",
+        )
+
+    def delete_entries(self, entries: Sequence[Address]) -> None:
+        """Delete re-entries whose tasks have been settled."""
+        requests = [{"DeleteRequest": {"Key": self._key(entry)}} for entry in entries]
+        for chunk in chunks(requests, WRITES_PER_BATCH):
+            if left := write_batch(self.client, self.clock, self.table, chunk):
+                raise Throttled(f"{len(left)} entries could not be deleted")
+
+    def _put(self, tasks: Sequence[Task]) -> set[str]:
+        unwritten: set[str] = set()
+        for chunk in chunks(tasks, WRITES_PER_BATCH):
+            requests = [{"PutRequest": {"Item": self._item(task)}} for task in chunk]
+            left = write_batch(self.client, self.clock, self.table, requests)
+            items = [request["PutRequest"]["Item"] for request in left]
+            unwritten.update(task_items.address_of(item).task_id for item in items)
+        return unwritten
+
+    def _items_at(self, addresses: Iterable[Address]) -> list[Item]:
+        keys = [self._key(address) for address in dict.fromkeys(addresses)]
+        items: list[Item] = []
+        for chunk in chunks(keys, READS_PER_BATCH):
+            items.extend(get_batch(self.client, self.clock, self.table, chunk))
+        return items
+
+    def _update_home(
+        self, read: Task | HomeState, changed: dict[str, Any], removed: list[str]
+    ) -> object:
+        """Pending, and version and named entry as read: else somebody else was first."""
+        names = {"#status": "status", "#version": "version", "#entry": "entry"}
+        values: dict[str, Any] = {
+            ":pending": {"S": "pending"},
+            ":version": {"N": str(read.version)},
+        }
+        condition = "#status = :pending AND #version = :version"
+        if read.entry == read.home:
+            condition += " AND attribute_not_exists(#entry)"
+        else:
+            condition += " AND #entry = :entry"
+            values[":entry"] = {"S": read.entry.name}
+        for number, (name, value) in enumerate(changed.items()):
+            names[f"#s{number}"] = name
+            values[f":s{number}"] = value
+        for number, name in enumerate(removed):
+            names[f"#r{number}"] = name
+        update = "SET " + ", ".join(f"#s{n} = :s{n}" for n in range(len(changed)))
+        if removed:
+            update += " REMOVE " + ", ".join(f"#r{n}" for n in range(len(removed)))
+        return write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=self._key(read.home),
+            UpdateExpression=update,
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        )
+
+    def _key(self, address: Address) -> dict[str, Any]:
+        return task_items.key(address, self.buckets)
+
+    def _item(self, task: Task) -> dict[str, Any]:
+        return task_items.task_item(task, self.buckets, listed=self.list_index)
+
+    def _task(self, item: Item | None) -> Task | None:
+        if item is None or task_items.is_reentry(item):
+            return None
+        return task_items.task_from(item)
+
+
+def found_entry(item: Item) -> FoundEntry:
+    address = task_items.address_of(item)
+    if task_items.is_reentry(item):
+        return FoundEntry(address, task_items.home_of_reentry(item), None)
+    return FoundEntry(address, address, task_items.task_from(item))
+
+
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    changed = {
+        name: value
+        for name, value in new.items()
+        if name not in _KEY_ATTRIBUTES and old.get(name) != value
+    }
+    return changed, [name for name in old if name not in new]

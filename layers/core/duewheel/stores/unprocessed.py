@@ -1,0 +1,53 @@
+"""Batches that DynamoDB may carry out in part: what is left is sent again, more slowly."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from duewheel.clock import Clock
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+WRITES_PER_BATCH = 25
+READS_PER_BATCH = 100
+_PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+
+T = TypeVar("T")
+
+
+class Throttled(Exception):
+    """DynamoDB left part of a batch undone however often it was asked."""
+
+
+def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def write_batch(
+    client: "DynamoDBClient", clock: Clock, table: str, requests: Sequence[Any]
+) -> list[Any]:
+    """Carry out up to 25 writes; returns those that DynamoDB left undone to the last."""
+    left = list(requests)
+    for pause_seconds in (*_PAUSES_SECONDS, None):
+        answer = client.batch_write_item(RequestItems={table: left})
+        left = list(answer.get("UnprocessedItems", {}).get(table, []))
+        if not left or pause_seconds is None:
+            break
+        clock.sleep(pause_seconds)
+    return left
+
+
+def get_batch(client: "DynamoDBClient", clock: Clock, table: str, keys: Sequence[Any]) -> list[Any]:
+    """Read up to 100 items, strongly consistent."""
+    found: list[Any] = []
+    asked: Any = {table: {"Keys": list(keys), "ConsistentRead": True}}
+    for pause_seconds in (*_PAUSES_SECONDS, None):
+        answer = client.batch_get_item(RequestItems=asked)
+        found.extend(answer["Responses"].get(table, []))
+        asked = answer.get("UnprocessedKeys")
+        if not asked:
+            return found
+        if pause_seconds is not None:
+            clock.sleep(pause_seconds)
+    raise Throttled(f"BatchGetItem left {len(asked[table]['Keys'])} keys unread")

@@ -1,0 +1,1 @@
+"""One module per means of delivery; each answers with an `Outcome`, never an exception."""

@@ -1,0 +1,139 @@
+"""Deliver by HTTP: one call, one outcome.
+
+Whatever the far side or the network does ends in an `Outcome`, within the timeout. The host
+is resolved for the call, and the connection goes to an address that was checked, or is kept
+from an earlier call to one that still is. Redirects are answers; nobody follows them.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from functools import cached_property
+
+from duewheel.clock import Clock
+from duewheel.rules.answers import note_from, outcome_of_answer
+from duewheel.rules.callback_url import CallbackUrl, parse_callback_url
+from duewheel.rules.egress import allowed_networks
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import Callback
+from duewheel.targets.http_connection import HttpConnection
+from duewheel.targets.http_reply import Reply, ReplyFailed
+from duewheel.targets.http_request import request_bytes
+from duewheel.targets.kept_connections import KeptConnections
+from duewheel.targets.resolver import RefusedAddress, Resolver
+
+CONNECT_SECONDS_MAX = 3.0
+_ADDRESSES_TRIED_MAX = 2  # each with half of the time: long enough for a second SYN
+
+
+class ConnectFailed(Exception):
+    """No connection to any of the addresses; the message says why."""
+
+
+class HttpTarget:
+    """Belongs to one event loop."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        allowed_private_cidrs: tuple[str, ...],
+        calls_in_flight_max: int = 128,
+    ) -> None:
+        self.calls_in_flight = 0  # those that wait for a place included
+        self._clock = clock
+        self._resolver = Resolver(allowed_networks(allowed_private_cidrs))
+        self._places = asyncio.Semaphore(calls_in_flight_max)
+        self._kept = KeptConnections(calls_in_flight_max)
+
+    async def call(
+        self,
+        callback: Callback,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_seconds: float,
+    ) -> Outcome:
+        try:
+            url = parse_callback_url(callback.url)
+            request = request_bytes(url, callback, headers, body)
+        except ValueError as error:
+            return Outcome(Verdict.STOP, note_from(f"cannot be sent: {error}"))
+        self.calls_in_flight += 1
+        try:
+            async with asyncio.timeout(timeout_seconds), self._places:
+                reply = await self._exchange(url, request)
+        except RefusedAddress:
+            note = "refused-address: the host leads where callbacks may not go"
+            return Outcome(Verdict.STOP, note)
+        except TimeoutError:
+            return Outcome(Verdict.RETRY, f"no whole reply within {timeout_seconds:g} s")
+        except (ConnectFailed, ReplyFailed) as failure:
+            return Outcome(Verdict.RETRY, note_from(str(failure)))
+        finally:
+            self.calls_in_flight -= 1
+        return outcome_of_answer(
+            reply.status_code, reply.headers, reply.body_start, self._clock.now_ms()
+        )
+
+    async def close(self) -> None:
+        self._kept.close()
+        await self._resolver.close()
+
+    async def _exchange(self, url: CallbackUrl, request: bytes) -> Reply:
+        try:
+            addresses = await self._resolver.addresses_of(url.host)
+        except OSError as error:
+            raise ConnectFailed(f"the host does not resolve: {_reason(error)}") from error
+        origin = (url.scheme, url.host, url.port)
+        connection = self._kept.take(origin, addresses) or await self._connect(url, addresses)
+        try:
+            return await connection.exchange(request)
+        finally:
+            if connection.is_sound:
+                self._kept.keep(origin, connection)
+            else:
+                connection.abort()
+
+    async def _connect(self, url: CallbackUrl, addresses: tuple[str, ...]) -> HttpConnection:
+        tried = addresses[:_ADDRESSES_TRIED_MAX]
+        failure = "the host has no address"
+        for address in tried:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS_MAX / len(tried)):
+                    return await self._connect_to(address, url)
+            except TimeoutError:
+                failure = f"no connection within {CONNECT_SECONDS_MAX:g} s"
+            except OSError as error:
+                failure = f"no connection: {_reason(error)}"
+        raise ConnectFailed(failure)
+
+    async def _connect_to(self, address: str, url: CallbackUrl) -> HttpConnection:
+        """`address` is literal, so the loop resolves nothing; TLS checks the name from the URL."""
+        is_tls = url.scheme == "https"
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: HttpConnection(address),
+            address,
+            url.port,
+            ssl=self._tls if is_tls else None,
+            server_hostname=url.host if is_tls else None,
+        )
+        return connection
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+def _reason(error: OSError) -> str:
+    """Without the address, which is nobody's business but the network's."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or 'failed'}"
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return error.strerror or type(error).__name__
+    return os.strerror(error.errno)

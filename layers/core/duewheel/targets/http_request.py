@@ -1,0 +1,47 @@
+"""The bytes of an HTTP/1.1 request.
+
+Nothing that a header's value holds can end its line: what is no plain header is refused
+here once more, whatever let it through before.
+"""
+
+import re
+from collections.abc import Mapping
+
+from duewheel import __version__
+from duewheel.rules.callback_url import CallbackUrl
+from duewheel.rules.task import Callback
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
+
+
+def request_bytes(
+    url: CallbackUrl, callback: Callback, service_headers: Mapping[str, str], body: bytes | None
+) -> bytes:
+    """Headers of the service win over the callback's; raises ValueError for what cannot be sent."""
+    if callback.method == "GET":
+        body = None
+    headers = {"host": "", "user-agent": f"duewheel/{__version__}", "accept": "*/*"}
+    if body is not None:
+        headers["content-type"] = "application/json"
+    headers |= {name.lower(): value for name, value in callback.headers}
+    headers |= {name.lower(): value for name, value in service_headers.items()}
+    headers["host"] = url.authority
+    headers["accept-encoding"] = "identity"
+    if callback.method != "GET":
+        headers["content-length"] = str(len(body or b""))
+    lines = [f"{_token(callback.method)} {url.target} HTTP/1.1"]
+    lines += [f"{_token(name)}: {_value(name, value)}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii") + (body or b"")
+
+
+def _token(text: str) -> str:
+    if not _TOKEN.fullmatch(text):
+        raise ValueError(f"{text!r} is no method or header name")
+    return text
+
+
+def _value(name: str, value: str) -> str:
+    if not _VALUE.fullmatch(value):
+        raise ValueError(f"the header {name} has a value that is not plain ASCII")
+    return value

@@ -1,0 +1,1 @@
+"""The stories: create, cancel, dispatch, deliver, sweep. Each reads top to bottom."""

@@ -1,0 +1,48 @@
+"""Dispatch: from the time pointer to now, every occupied second's slices go to the queue.
+
+The pointer may only pass a second when SQS has accepted all of its slices.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.rules import wheel
+from duewheel.rules.messages import PageMessage
+from duewheel.stores.slice_queue import SliceQueue
+from duewheel.stores.slices import SliceStore
+
+STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is far behind
+PROBES_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    clock: Clock
+    slices: SliceStore
+    queue: SliceQueue
+    aws_ms: Callable[[], int]
+    lead_ms: int
+    probers: ThreadPoolExecutor
+
+    def tick(self, dispatched: int) -> int:
+        """Dispatch what has come up behind `dispatched`; returns the last second handed over."""
+        due = wheel.dispatchable_second(self.clock.now_ms(), self.lead_ms, self.aws_ms())
+        last = min(due, dispatched + STRIDE_SECONDS)
+        seconds = range(dispatched + 1, last + 1)
+        refused = self.queue.send(self._messages(seconds))
+        if refused:
+            return min(message.second for message in refused) - 1
+        return max(dispatched, last)
+
+    def next_tick_ms(self, dispatched: int) -> int:
+        return wheel.opens_ms(dispatched + 1, self.lead_ms)
+
+    def _messages(self, seconds: range) -> Iterable[PageMessage]:
+        # One second is the rule; threads are for catching up.
+        probe = self.slices.slices_to_dispatch
+        counts = map(probe, seconds) if len(seconds) < 2 else self.probers.map(probe, seconds)
+        for second, shards in zip(seconds, counts, strict=True):
+            for shard in range(shards):
+                yield PageMessage(second, shard)

@@ -1,0 +1,79 @@
+"""One scheduler leads and moves the time pointer; one waits and takes over within seconds.
+
+Two leaders at once do no harm: what is dispatched twice is delivered once, by the
+pages' leases, and the pointer moves only for the epoch that owns it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules import leadership
+from duewheel.rules.leadership import Pointer, Step
+from duewheel.stores import pointers
+from duewheel.stores.pointers import PointerStore
+from duewheel.workflows.dispatch import STRIDE_SECONDS, Dispatch
+
+RESERVE_MS = 10_000  # what must remain of the invocation to go on
+_PAUSE_WHEN_STUCK_MS = 200  # the queue refuses, or this clock is ahead of AWS's
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    clock: Clock
+    pointers: PointerStore
+    dispatch: Dispatch
+    origin: int
+
+    def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
+        """Wait for the lease, then lead until a newcomer comes or the time runs out."""
+        while remaining_ms() > RESERVE_MS:
+            seen = self.pointers.read(pointers.TIME, self.origin)
+            match leadership.next_step(seen, me, self.clock.now_ms()):
+                case Step.CLAIM:
+                    mine = self.pointers.claim(seen, me, self.clock.now_ms())
+                    if mine is not None:
+                        logger.info("leads", action="lead", epoch=mine.epoch, at=mine.position)
+                        self._lead(mine, remaining_ms)
+                        return
+                case Step.REGISTER_AS_HEIR | Step.REGISTER_AS_NEWCOMER as step:
+                    self.pointers.register(seen, me, step)
+                case Step.WAIT:
+                    self.clock.sleep(leadership.watch_seconds(seen))
+
+    def _lead(self, mine: Pointer, remaining_ms: Callable[[], int]) -> None:
+        dispatched = mine.position
+        written_ms = self.clock.now_ms()
+        try:
+            while True:
+                before, dispatched = dispatched, self.dispatch.tick(dispatched)
+                now_ms = self.clock.now_ms()
+                if self._is_write_due(mine, dispatched, now_ms - written_ms):
+                    moved = self.pointers.advance(mine, dispatched, now_ms)
+                    if moved is None:
+                        logger.warning("deposed", action="deposed", epoch=mine.epoch)
+                        return
+                    mine, written_ms = moved, now_ms
+                if mine.newcomer is not None or remaining_ms() <= RESERVE_MS:
+                    break
+                self._pause(self.dispatch.next_tick_ms(dispatched), dispatched > before)
+        except Exception:
+            self.pointers.release(mine, dispatched, self.clock.now_ms())
+            raise
+        self.pointers.release(mine, dispatched, self.clock.now_ms())
+        logger.info("steps down", action="step-down", epoch=mine.epoch, at=dispatched)
+
+    def _is_write_due(self, mine: Pointer, dispatched: int, since_ms: int) -> bool:
+        """Seconds share a write, empty or not: what a crash leaves unwritten is dispatched
+        again and dropped at the pages' leases. A stride has its own."""
+        if since_ms >= leadership.POINTER_WRITE_EVERY_MS:
+            return True
+        return dispatched - mine.position >= STRIDE_SECONDS
+
+    def _pause(self, next_tick_ms: int, moved: bool) -> None:
+        """Until the next second opens; at most one, so that the lease is kept meanwhile."""
+        wait_ms = next_tick_ms - self.clock.now_ms()
+        if wait_ms <= 0 and not moved:
+            wait_ms = _PAUSE_WHEN_STUCK_MS
+        self.clock.sleep(min(max(wait_ms, 0), 1_000) / 1000)

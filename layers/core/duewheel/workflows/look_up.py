@@ -1,0 +1,44 @@
+"""Read: one task by its id, and the state of the wheel."""
+
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.rules.addresses import address_of_task
+from duewheel.rules.refusals import UnknownTask
+from duewheel.rules.task import Task
+from duewheel.rules.wheel_state import WheelState
+from duewheel.stores import pointers
+from duewheel.stores.pointers import PointerStore
+from duewheel.stores.tasks import TaskStore
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    clock: Clock
+    tasks: TaskStore
+    pointers: PointerStore
+    origin: int
+    buckets: int
+
+    def task(self, task_id: str) -> Task:
+        task = self.tasks.get(address_of_task(task_id))
+        # TTL deletes within days; until then an expired record is as good as gone.
+        if task is None or (
+            task.expires_at is not None and task.expires_at * 1000 <= self.clock.now_ms()
+        ):
+            raise UnknownTask("There is no task with this id.", "task_id")
+        return task
+
+    def wheel(self) -> WheelState:
+        time_pointer = self.pointers.read(pointers.TIME, self.origin)
+        sweep_pointer = self.pointers.read(pointers.SWEEP, self.origin)
+        now_ms = self.clock.now_ms()
+        is_led = time_pointer.owner is not None and time_pointer.lease_until_ms > now_ms
+        return WheelState(
+            now_ms=now_ms,
+            buckets=self.buckets,
+            origin_second=self.origin,
+            time_pointer=time_pointer.position,
+            sweep_pointer=sweep_pointer.position,
+            leader=time_pointer.owner if is_led else None,
+        )

@@ -1,0 +1,61 @@
+"""Give a task a new entry: put it, let the home name it, announce it if it is near.
+
+The steps are separate because the home is named in the same write that records why.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules import wheel
+from duewheel.rules.addresses import Address, address_at
+from duewheel.rules.messages import DirectMessage
+from duewheel.stores.slice_queue import SliceQueue
+from duewheel.stores.tasks import TaskStore
+
+ENTRIES_PER_MESSAGE = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Reenter:
+    clock: Clock
+    tasks: TaskStore
+    queue: SliceQueue
+    random_bytes: Callable[[], bytes]
+    time_pointer: Callable[[], int]
+    lead_ms: int
+
+    def address(self, instant_ms: int) -> Address:
+        """Where an entry written now for this instant stands."""
+        now_ms = self.clock.now_ms()
+        placed_ms = wheel.placed_ms(instant_ms, now_ms)
+        near = wheel.is_near(placed_ms // 1000, now_ms, self.time_pointer(), self.lead_ms)
+        return address_at(placed_ms, self.random_bytes(), direct=near)
+
+    def put(self, home: Address, instant_ms: int) -> Address:
+        entry = self.address(instant_ms)
+        self.tasks.put_entry(entry, home)
+        return entry
+
+    def announce(self, entries: Iterable[Address], *, one_by_one: bool = False) -> None:
+        """Tell the notifiers of direct entries, which no slice read will see.
+
+        The entries stand; should the queue refuse, the sweep delivers them, late.
+        """
+        direct = sorted((e for e in entries if e.direct), key=lambda e: e.place)
+        size = 1 if one_by_one else ENTRIES_PER_MESSAGE
+        for second, group in groupby(direct, key=lambda entry: entry.second):
+            names = [entry.name for entry in group]
+            messages = [
+                DirectMessage(second, tuple(names[start : start + size]))
+                for start in range(0, len(names), size)
+            ]
+            delay = wheel.direct_delay_seconds(second, self.clock.now_ms(), self.lead_ms)
+            if refused := self.queue.send(messages, delay):
+                logger.error(
+                    "direct entries left to the sweep",
+                    action="direct-refused",
+                    entries=[name for m in refused for name in getattr(m, "entries", ())],
+                )

@@ -1,0 +1,58 @@
+"""Sweep: the second pointer, which follows the first and passes only what is finished.
+
+After it has passed a second, none of that second's tasks can be lost: each is settled,
+or named by an entry ahead of the pointer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules import leadership, sweep_bound
+from duewheel.rules.leadership import Pointer, Step
+from duewheel.stores import pointers
+from duewheel.stores.pointers import PointerStore
+from duewheel.workflows.sweep_second import SweepSecond
+
+RESERVE_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    clock: Clock
+    pointers: PointerStore
+    sweep_second: SweepSecond
+    origin: int
+    lag_ms: int
+
+    def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
+        """Sweep as far as may be; a second that is not finished is left to the next run."""
+        seen = self.pointers.read(pointers.SWEEP, self.origin)
+        if leadership.next_step(seen, me, self.clock.now_ms()) is not Step.CLAIM:
+            return
+        mine = self.pointers.claim(seen, me, self.clock.now_ms())
+        if mine is None:
+            return
+        dispatched = self.pointers.read(pointers.TIME, self.origin).position
+        now_ms = self.clock.now_ms()
+        notes = sweep_bound.noted(mine.notes, dispatched, now_ms, self.lag_ms)
+        bound = sweep_bound.sweepable_second(notes, now_ms, self.lag_ms)
+        noted = self.pointers.advance(mine, mine.position, now_ms, notes)
+        if noted is not None:
+            self._sweep_to(noted, mine.position if bound is None else bound, remaining_ms)
+
+    def _sweep_to(self, mine: Pointer, bound: int, remaining_ms: Callable[[], int]) -> None:
+        position = mine.position
+        written_ms = self.clock.now_ms()
+        while position < bound and remaining_ms() > RESERVE_MS:
+            if not self.sweep_second(position + 1):
+                logger.info("sweep waits", action="sweep-waits", second=position + 1)
+                break
+            position += 1
+            if (now_ms := self.clock.now_ms()) - written_ms >= leadership.POINTER_WRITE_EVERY_MS:
+                moved = self.pointers.advance(mine, position, now_ms)
+                if moved is None:
+                    return
+                mine, written_ms = moved, now_ms
+        self.pointers.release(mine, position, self.clock.now_ms())

@@ -1,0 +1,112 @@
+"""See to it that nothing of one second is lost: look at it once more, and act on the verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules.addresses import Address
+from duewheel.rules.messages import PageMessage
+from duewheel.rules.page_lease import PageLease
+from duewheel.rules.sweep_verdict import SeenEntry, Verdict, judge_slice
+from duewheel.stores.pages import PageStore
+from duewheel.stores.slice_queue import SliceQueue
+from duewheel.stores.slices import SliceStore
+from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.reenter import Reenter
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSecond:
+    clock: Clock
+    tasks: TaskStore
+    slices: SliceStore
+    pages: PageStore
+    queue: SliceQueue
+    reenter: Reenter
+    page_size: int
+
+    def __call__(self, second: int) -> bool:
+        """True when the second is finished and the sweep pointer may pass it."""
+        verdicts = self.judge(second)
+        for verdict in verdicts:
+            self._rescue(second, verdict.owed)
+            for entry in verdict.unnamed:
+                self.tasks.delete_entry(entry)
+            for lease, owed in verdict.take_apart:
+                self._take_apart(second, lease, owed)
+            for lease, message in verdict.resend:
+                self._resend(lease, message)
+        return not any(verdict.keeps_waiting for verdict in verdicts)
+
+    def judge(self, second: int) -> list[Verdict]:
+        """Read all of the second's slices, and the homes that its re-entries point to."""
+        first = self.slices.read_whole(second, 0)
+        slices = [first, *(self.slices.read_whole(second, n) for n in range(1, first.shards))]
+        homes = self.tasks.home_states(
+            home for whole in slices for home in whole.reentries.values()
+        )
+        seen = [
+            [
+                *(SeenEntry(state.home, state) for state in whole.homes),
+                *(SeenEntry(entry, homes.get(home)) for entry, home in whole.reentries.items()),
+            ]
+            for whole in slices
+        ]
+        present = {entry.address for entries in seen for entry in entries}
+        return [
+            judge_slice(
+                second,
+                shard,
+                seen[shard],
+                whole.leases,
+                present=present.__contains__,
+                now_ms=self.clock.now_ms(),
+                page_size=self.page_size,
+            )
+            for shard, whole in enumerate(slices)
+        ]
+
+    def _rescue(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> None:
+        """Give each owed task a new entry, and name it if nobody was faster."""
+        entries: list[Address] = []
+        for seen in owed:
+            home = seen.home
+            if home is None:
+                continue
+            entry = self.reenter.put(home.home, home.next_ms)
+            if not self.tasks.name_entry(home, entry):
+                self.tasks.delete_entry(entry)
+                continue
+            entries.append(entry)
+            if home.entry != home.home:
+                self.tasks.delete_entry(home.entry)
+        self.reenter.announce(entries, one_by_one=one_by_one)
+        if entries:
+            logger.warning("tasks rescued", action="rescued", second=second, count=len(entries))
+
+    def _resend(self, lease: PageLease, message: PageMessage) -> None:
+        if self.pages.note_resend(lease, self.clock.now_ms()):
+            self.queue.send_surely(message)
+            logger.warning(
+                "page sent again",
+                action="resent",
+                second=message.second,
+                shard=message.shard,
+                page=message.page,
+                times=lease.resends + 1,
+            )
+
+    def _take_apart(self, second: int, lease: PageLease, owed: Sequence[SeenEntry]) -> None:
+        """Something in this page keeps killing its notifier: every task on its own, so that
+        the others are not held up. What lies behind them becomes the next page."""
+        logger.error(
+            "page taken apart",
+            action="taken-apart",
+            second=second,
+            shard=lease.shard,
+            page=lease.page,
+            count=len(owed),
+        )
+        self._rescue(second, owed, one_by_one=True)
+        self.pages.close(lease, lease.end or owed[-1].address.place, self.clock.now_ms())

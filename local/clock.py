@@ -1,0 +1,137 @@
+"""The stack's clock: real time plus what it was advanced by, or standing still.
+
+Invariant: it never goes back. While it is frozen `sleep` returns at once, and whoever
+waits for an instant waits until the clock is set to it or runs again.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from threading import Condition, get_ident
+
+
+class ClockStopped(Exception):
+    """The stack goes down; nobody will reach the instant that was waited for."""
+
+
+@dataclass(eq=False, slots=True)
+class _Sleeper:
+    instant_ms: int
+    thread: int
+    loop: asyncio.AbstractEventLoop
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class MovableClock:
+    def __init__(self, start_ms: int | None = None, *, frozen: bool = False) -> None:
+        self._changed = Condition()
+        self._now_ms = _real_ms() if start_ms is None else start_ms
+        self._ahead_ms = self._now_ms - _real_ms()
+        self._frozen = frozen
+        self._stopped = False
+        self._sleepers: set[_Sleeper] = set()
+        self._ticks = 0
+
+    def now_ms(self) -> int:
+        with self._changed:
+            if not self._frozen:
+                self._now_ms = max(self._now_ms, _real_ms() + self._ahead_ms)
+            return self._now_ms
+
+    @property
+    def is_frozen(self) -> bool:
+        return self._frozen
+
+    def freeze(self) -> None:
+        with self._changed:
+            self.now_ms()
+            self._frozen = True
+            self._announce()
+
+    def unfreeze(self) -> None:
+        """Run on from where it stands."""
+        with self._changed:
+            if self._frozen:
+                self._ahead_ms = self._now_ms - _real_ms()
+                self._frozen = False
+                self._announce()
+
+    def set_ms(self, instant_ms: int) -> None:
+        """Move the frozen clock ahead; an instant that has passed changes nothing."""
+        with self._changed:
+            if not self._frozen:
+                raise RuntimeError("only a frozen clock can be set")
+            self._now_ms = max(self._now_ms, instant_ms)
+            self._announce()
+
+    def stop(self) -> None:
+        """Let everybody go who waits."""
+        with self._changed:
+            self._stopped = True
+            self._announce()
+
+    @property
+    def ticks(self) -> int:
+        """How often somebody has slept so far: one tick of the scheduler ends with a sleep."""
+        return self._ticks
+
+    def sleep(self, seconds: float) -> None:
+        with self._changed:
+            self._ticks += 1
+            until_ms = self.now_ms() + seconds * 1000
+            while not (self._frozen or self._stopped):
+                missing_ms = until_ms - self.now_ms()
+                if missing_ms <= 0:
+                    return
+                self._changed.wait(missing_ms / 1000)
+
+    async def sleep_until_ms(self, instant_ms: int) -> None:
+        if self.now_ms() >= instant_ms:
+            return
+        sleeper = _Sleeper(instant_ms, get_ident(), asyncio.get_running_loop())
+        with self._changed:
+            self._sleepers.add(sleeper)
+        try:
+            while True:
+                sleeper.wake.clear()
+                missing_seconds = self._missing_seconds(instant_ms)
+                if missing_seconds == 0:
+                    return
+                try:
+                    async with asyncio.timeout(missing_seconds):
+                        await sleeper.wake.wait()
+                except TimeoutError:
+                    pass  # by real time; the clock itself is asked at the top
+        finally:
+            with self._changed:
+                self._sleepers.discard(sleeper)
+
+    def next_wake_ms(self) -> int | None:
+        """The earliest instant anybody waits for."""
+        with self._changed:
+            return min((s.instant_ms for s in self._sleepers), default=None)
+
+    def threads_asleep(self) -> set[int]:
+        """Threads in which somebody waits for an instant that has not come."""
+        with self._changed:
+            now_ms = self.now_ms()
+            waiting = {s.thread for s in self._sleepers if s.instant_ms > now_ms}
+            return waiting - {s.thread for s in self._sleepers if s.instant_ms <= now_ms}
+
+    def _missing_seconds(self, instant_ms: int) -> float | None:
+        """None: as long as the clock stands still."""
+        with self._changed:
+            if self._stopped:
+                raise ClockStopped
+            missing_ms = max(0, instant_ms - self.now_ms())
+            return None if self._frozen and missing_ms else missing_ms / 1000
+
+    def _announce(self) -> None:
+        """Whoever waits looks at the clock again."""
+        self._changed.notify_all()
+        for sleeper in self._sleepers:
+            sleeper.loop.call_soon_threadsafe(sleeper.wake.set)
+
+
+def _real_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,124 @@
+"""moto in this process, behind one lock and on the stack's clock.
+
+Invariant: one AWS call at a time, from its first condition to its last write; moto
+alone is not atomic under threads. Queue delays, visibility and the `Date` header of
+every reply follow the clock that is given. Long polls would hold the lock: receive
+with `WaitTimeSeconds=0`.
+
+In tests:
+
+    @pytest.fixture
+    def aws(clock):  # anything that has now_ms()
+        with Emulator(clock) as emulator:
+            yield emulator
+"""
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
+from email.utils import formatdate
+from threading import RLock
+from types import TracebackType
+from typing import Any, Protocol
+from unittest.mock import patch
+
+from moto import mock_aws
+from moto.core.models import botocore_stubber
+from moto.core.model_instances import reset_model_data
+from moto.dynamodb.models import dynamodb_backends
+from moto.sqs import models as sqs_models
+from moto.sqs.models import sqs_backends
+
+from local.partition_query import query_within_its_partition
+from local.template import ACCOUNT_ID, REGION
+
+FORGET_EVERY_CALLS = 1_000
+
+
+class HasNow(Protocol):
+    def now_ms(self) -> int: ...
+
+
+class Emulator:
+    def __init__(self, clock: HasNow) -> None:
+        self._clock = clock
+        self._lock = RLock()
+        self._calls = 0
+        self._last_call = 0.0
+        self._undo = ExitStack()
+        self._handle: Callable[[Any], Any] = botocore_stubber.process_request
+
+    def __enter__(self) -> "Emulator":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        with ExitStack() as started:
+            started.enter_context(patch.dict(os.environ, {"AWS_DEFAULT_REGION": REGION}))
+            for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
+                os.environ.pop(name, None)  # restored by the line above
+            started.enter_context(mock_aws())
+            for target, name, replacement in (
+                (botocore_stubber, "process_request", self._handle_alone),
+                (sqs_models, "unix_time", lambda: self._clock.now_ms() / 1000),
+                (sqs_models, "unix_time_millis", lambda: float(self._clock.now_ms())),
+                (sqs_models.Message, "visible", property(self._is_visible)),
+            ):
+                started.enter_context(patch.object(target, name, replacement))
+            started.enter_context(query_within_its_partition())
+            self._undo = started.pop_all()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._undo.close()
+
+    def items(self, table_name: str, attributes: Collection[str]) -> list[dict[str, Any]]:
+        """Every item of a table, cut down to some attributes in DynamoDB JSON, in no order."""
+        with self._lock:
+            table = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+            return [
+                {name: item.attrs[name].to_json() for name in attributes if name in item.attrs}
+                for partition in table.items.values()
+                for item in (partition.values() if table.has_range_key else [partition])
+            ]
+
+    def messages_visible_at_ms(self, queue_url: str) -> list[float]:
+        """From when each message of the queue may be received; now or earlier: at once."""
+        with self._lock:
+            queue = sqs_backends[ACCOUNT_ID][REGION].queues[queue_url.rsplit("/", 1)[-1]]
+            return [max(m.visible_at, m.delayed_until) for m in queue._messages]
+
+    def quiet_seconds(self) -> float:
+        """How long ago, in real time, the last call ended."""
+        return time.monotonic() - self._last_call
+
+    def _handle_alone(self, request: Any) -> Any:
+        with self._lock:
+            self._calls += 1
+            if self._calls % FORGET_EVERY_CALLS == 0:
+                reset_model_data()  # moto keeps every item it ever copied, for a dashboard
+            reply = self._handle(request)
+            self._last_call = time.monotonic()
+            if reply is None:
+                return None
+            status, headers, body = reply
+            return status, dict(self._on_the_clock(headers)), body
+
+    def _on_the_clock(self, headers: Any) -> Iterator[tuple[str, str]]:
+        yield "Date", formatdate(self._clock.now_ms() // 1000, usegmt=True)
+        for name, value in headers.items():
+            if name.lower() != "date":
+                yield name, value
+
+    def _is_visible(self, message: Any) -> bool:
+        """moto wants the instant to be past, which a clock that stands still never is."""
+        return bool(self._clock.now_ms() >= message.visible_at)

@@ -1,0 +1,115 @@
+"""The template's functions, loaded from the very files that are packaged.
+
+Invariant: a handler sees what it sees in Lambda: its event, a context, and the
+environment that the template gives it.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Protocol
+from unittest.mock import patch
+
+from local.intrinsics import TemplateError
+from local.resources import Resources
+
+# One process plays all functions, so what differs between them cannot be in its environment.
+MAY_DIFFER = {"POWERTOOLS_SERVICE_NAME"}
+
+Handler = Callable[[Any, Any], Any]
+
+
+class HasNow(Protocol):
+    def now_ms(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What Lambda hands a handler beside the event."""
+
+    function_name: str
+    memory_limit_in_mb: int
+    invoked_function_arn: str
+    get_remaining_time_in_millis: Callable[[], int]
+    function_version: str = "$LATEST"
+    aws_request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def log_group_name(self) -> str:
+        return f"/aws/lambda/{self.function_name}"
+
+    @property
+    def log_stream_name(self) -> str:
+        return f"local/[{self.function_version}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    folder: str  # the one in `functions/` that holds its code
+    name: str
+    arn: str
+    timeout_ms: int
+    memory_mb: int
+    handler: Handler
+
+    def invoke(self, event: Any, remaining_ms: Callable[[], int]) -> Any:
+        context = Context(self.name, self.memory_mb, self.arn, remaining_ms)
+        return self.handler(event, context)
+
+    def invoke_with_timeout(self, event: Any, clock: HasNow) -> Any:
+        deadline_ms = clock.now_ms() + self.timeout_ms
+        return self.invoke(event, lambda: max(0, deadline_ms - clock.now_ms()))
+
+
+def load_functions(resources: Resources) -> dict[str, Function]:
+    """By ARN. Their environment must be in place (see `environment_of_all`)."""
+    functions = {}
+    for resource in resources.template.of_type("AWS::Lambda::Function"):
+        properties = resources.resolve(resource.properties)
+        folder = resources.template.code_folders[resource.logical_id]
+        arn = resources.attribute(resource.logical_id, "Arn")
+        functions[arn] = Function(
+            folder=folder.name,
+            name=resources.ref(resource.logical_id),
+            arn=arn,
+            timeout_ms=int(properties.get("Timeout", 3)) * 1000,
+            memory_mb=int(properties.get("MemorySize", 128)),
+            handler=_load_handler(folder, properties["Handler"]),
+        )
+    return functions
+
+
+@contextmanager
+def environment_of_all(resources: Resources) -> Iterator[None]:
+    """The functions' variables in this process, until the block is left."""
+    variables: dict[str, str] = {}
+    for resource in resources.template.of_type("AWS::Lambda::Function"):
+        folder = resources.template.code_folders[resource.logical_id]
+        _merge(variables, resources.environment(folder.name), resource.logical_id)
+    with patch.dict(os.environ, variables):
+        yield
+
+
+def _merge(variables: dict[str, str], own: Mapping[str, str], function: str) -> None:
+    for name, value in own.items():
+        if variables.setdefault(name, value) != value and name not in MAY_DIFFER:
+            raise TemplateError(
+                f"{function} has another {name} than the functions before it; "
+                "on one machine they share one environment"
+            )
+
+
+def _load_handler(folder: Path, handler: str) -> Handler:
+    module_name, _, function_name = handler.rpartition(".")
+    path = folder / f"{module_name}.py"
+    spec = spec_from_file_location(f"functions.{folder.name}.{module_name}", path)
+    if spec is None or spec.loader is None or not path.exists():
+        raise TemplateError(f"there is no {path}")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    loaded: Handler = getattr(module, function_name)
+    return loaded

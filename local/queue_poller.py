@@ -1,0 +1,242 @@
+"""Plays Lambda's event source mapping: polls a queue and invokes a function with batches.
+
+Invariant: what the function answered for is deleted, what it reported or failed on
+stays in the queue until its visibility ends; the queue's own redrive policy moves it
+to the dead-letter queue. At most `ENVIRONMENTS_AWAKE` invocations work at once; those
+that only wait for the clock do not count. A thread plays an execution environment.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Condition, Thread, get_ident
+from typing import TYPE_CHECKING, Any
+
+from local.clock import MovableClock
+from local.functions import Function
+from local.intrinsics import TemplateError
+from local.resources import Resources
+from local.template import REGION
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+log = logging.getLogger(__name__)
+
+ENVIRONMENTS_AWAKE = 4
+LOOK_EVERY_SECONDS = 0.05
+SQS_BATCH = 10
+_EVENT_ATTRIBUTES = (
+    "ApproximateReceiveCount",
+    "SentTimestamp",
+    "SenderId",
+    "ApproximateFirstReceiveTimestamp",
+)
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """One event source mapping of the template."""
+
+    function: Function
+    queue_url: str
+    queue_arn: str
+    batch_size: int
+    reports_item_failures: bool
+
+
+def mapped_queues(resources: Resources, functions: Mapping[str, Function]) -> list[Mapped]:
+    by_name = {function.name: function for function in functions.values()}
+    return [
+        _mapped(mapping.logical_id, resources.resolve(mapping.properties), resources, by_name)
+        for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
+    ]
+
+
+def _mapped(
+    logical_id: str, properties: dict[str, Any], resources: Resources, by_name: dict[str, Function]
+) -> Mapped:
+    known = {"BatchSize", "EventSourceArn", "FunctionName", "FunctionResponseTypes", "Enabled"}
+    known |= {"MaximumBatchingWindowInSeconds", "ScalingConfig", "Tags"}
+    unknown = set(properties) - known
+    batch_size = int(properties.get("BatchSize", SQS_BATCH))
+    if unknown or batch_size > SQS_BATCH or properties.get("MaximumBatchingWindowInSeconds"):
+        raise TemplateError(
+            f"{logical_id}: the local stack polls batches of up to {SQS_BATCH} without a window, "
+            f"and does not handle: {', '.join(sorted(unknown)) or 'nothing else'}"
+        )
+    queue = resources.with_arn(properties["EventSourceArn"])
+    return Mapped(
+        function=by_name[properties["FunctionName"]],
+        queue_url=resources.queue_url(queue.logical_id),
+        queue_arn=properties["EventSourceArn"],
+        batch_size=batch_size,
+        reports_item_failures=(
+            "ReportBatchItemFailures" in properties.get("FunctionResponseTypes", [])
+        ),
+    )
+
+
+class QueuePoller:
+    def __init__(self, mapped: Mapped, sqs: "SQSClient", clock: MovableClock) -> None:
+        self.mapped = mapped
+        self._sqs = sqs
+        self._clock = clock
+        self._changed = Condition()
+        self._busy: set[_Environment] = set()
+        self._idle: list[_Environment] = []
+        self._is_receiving = False
+        self._stopped = False
+        self._thread = Thread(target=self._run, name="queue poller", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self._thread.join(timeout_seconds)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy, timeout_seconds)
+            for environment in self._idle:
+                environment.end()
+
+    def nudge(self) -> None:
+        """Look at the queue now."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def busy_threads(self) -> set[int] | None:
+        """Threads with an invocation; None while a message may be on its way to one."""
+        with self._changed:
+            return None if self._is_receiving else {e.thread for e in self._busy}
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopped:
+                    return
+                if not self._may_take_more():
+                    self._changed.wait(LOOK_EVERY_SECONDS)
+                    continue
+                self._is_receiving = True
+            messages = self._receive()
+            with self._changed:
+                if messages:
+                    environment = self._idle.pop() if self._idle else _Environment(self)
+                    self._busy.add(environment)
+                    environment.work.put(messages)
+                self._is_receiving = False
+                if not messages and not self._stopped:
+                    self._changed.wait(LOOK_EVERY_SECONDS)
+
+    def _may_take_more(self) -> bool:
+        awake = {e.thread for e in self._busy} - self._clock.threads_asleep()
+        return len(awake) < ENVIRONMENTS_AWAKE
+
+    def _receive(self) -> list[Message]:
+        try:
+            answer = self._sqs.receive_message(
+                QueueUrl=self.mapped.queue_url,
+                MaxNumberOfMessages=self.mapped.batch_size,
+                WaitTimeSeconds=0,
+                MessageSystemAttributeNames=["All"],
+                MessageAttributeNames=["All"],
+            )
+        except Exception:  # as Lambda's poller would: try again at the next look
+            log.exception("receiving from %s failed", self.mapped.queue_url)
+            return []
+        return list(answer.get("Messages", []))  # type: ignore[arg-type]
+
+    def handle(self, messages: list[Message]) -> None:
+        """One invocation, and the deletion of what it worked off."""
+        try:
+            event = {"Records": [_record(message, self.mapped) for message in messages]}
+            answer = self.mapped.function.invoke_with_timeout(event, self._clock)
+            failed = _failed_ids(answer, messages) if self.mapped.reports_item_failures else set()
+            self._delete([m for m in messages if m["MessageId"] not in failed])
+        except Exception:  # Lambda logs it; the messages come back when their visibility ends
+            log.exception("%s failed", self.mapped.function.name)
+
+    def now_idle(self, environment: "_Environment") -> None:
+        with self._changed:
+            self._busy.discard(environment)
+            self._idle.append(environment)
+            self._changed.notify_all()
+
+    def _delete(self, done: list[Message]) -> None:
+        if done:
+            self._sqs.delete_message_batch(
+                QueueUrl=self.mapped.queue_url,
+                Entries=[
+                    {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
+                    for number, message in enumerate(done)
+                ],
+            )
+
+
+class _Environment:
+    """A thread that is kept from one invocation to the next, as Lambda keeps a sandbox."""
+
+    def __init__(self, poller: QueuePoller) -> None:
+        self.work: SimpleQueue[list[Message] | None] = SimpleQueue()
+        self.thread = 0
+        self._poller = poller
+        worker = Thread(target=self._run, name="execution environment", daemon=True)
+        worker.start()
+        self.thread = worker.ident or 0
+
+    def end(self) -> None:
+        self.work.put(None)
+
+    def _run(self) -> None:
+        self.thread = get_ident()
+        while (messages := self.work.get()) is not None:
+            self._poller.handle(messages)
+            self._poller.now_idle(self)
+
+
+def _record(message: Message, mapped: Mapped) -> dict[str, Any]:
+    attributes = message.get("Attributes", {})
+    record = {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": {name: attributes[name] for name in _EVENT_ATTRIBUTES if name in attributes},
+        "messageAttributes": {
+            name: _message_attribute(value)
+            for name, value in message.get("MessageAttributes", {}).items()
+        },
+        "md5OfBody": message["MD5OfBody"],
+        "eventSource": "aws:sqs",
+        "eventSourceARN": mapped.queue_arn,
+        "awsRegion": REGION,
+    }
+    if "MD5OfMessageAttributes" in message:
+        record["md5OfMessageAttributes"] = message["MD5OfMessageAttributes"]
+    return record
+
+
+def _message_attribute(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "dataType": value["DataType"],
+        "stringListValues": [],
+        "binaryListValues": [],
+        **{name[0].lower() + name[1:]: value[name] for name in value if name != "DataType"},
+    }
+
+
+def _failed_ids(answer: Any, messages: list[Message]) -> set[str]:
+    """As Lambda reads a partial batch response: what it cannot read fails the whole batch."""
+    everything = {m["MessageId"] for m in messages}
+    if not answer:
+        return set()
+    failures = answer.get("batchItemFailures") if isinstance(answer, dict) else None
+    if failures is None:
+        return set() if isinstance(answer, dict) else everything
+    identifiers = {failure.get("itemIdentifier") for failure in failures}
+    return identifiers if identifiers <= everything else everything

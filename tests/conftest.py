@@ -1,0 +1,51 @@
+"""Fixtures on moto with the resources of the real template; every instant comes from one clock."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+from local.emulator import Emulator
+from local.resources import Resources, create_resources
+from local.template import load_template
+from tests.support.clock import ManualClock
+from tests.support.world import World
+
+TEMPLATE = Path(__file__).parents[1] / "template.yaml"
+
+hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
+hypothesis_settings.load_profile("suite")
+
+
+@pytest.fixture(autouse=True)
+def _no_real_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def emulator(clock: ManualClock) -> Iterator[Emulator]:
+    with Emulator(clock) as running:
+        yield running
+
+
+@pytest.fixture
+def resources(emulator: Emulator) -> Resources:
+    return create_resources(load_template(TEMPLATE), boto3.client("dynamodb"), boto3.client("sqs"))
+
+
+@pytest.fixture
+def world(emulator: Emulator, resources: Resources, clock: ManualClock) -> World:
+    return World(emulator, resources, clock)

@@ -1,0 +1,45 @@
+"""A stand-in for the HTTP target: keeps what it is asked to call, and answers as told."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import Callback
+from tests.support.clock import ManualClock
+
+OK = Outcome(Verdict.DELIVERED, "ok", 200)
+BUSY = Outcome(Verdict.RETRY, "503", 503)
+GONE = Outcome(Verdict.STOP, "410", 410)
+
+
+@dataclass(frozen=True)
+class Received:
+    task_id: str
+    at_ms: int
+    headers: Mapping[str, str]
+    body: bytes | None
+    url: str
+
+
+@dataclass
+class Receiver:
+    clock: ManualClock
+    answer: Callable[[Received], Outcome] = lambda received: OK
+    received: list[Received] = field(default_factory=list)
+
+    async def call(
+        self,
+        callback: Callback,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_seconds: float,
+    ) -> Outcome:
+        received = Received(
+            headers["webhook-id"], self.clock.now_ms(), dict(headers), body, callback.url
+        )
+        self.received.append(received)
+        return self.answer(received)
+
+    @property
+    def task_ids(self) -> list[str]:
+        return [received.task_id for received in self.received]

@@ -1,0 +1,217 @@
+"""The whole service wired by hand on moto, one step at a time: what a workflow test drives."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import boto3
+
+from duewheel.rules.messages import decode
+from duewheel.rules.page_lease import Finished, Held
+from duewheel.rules.task import Callback, NewTask, Task
+from duewheel.settings import Settings, settings_from
+from duewheel.stores import pointers
+from duewheel.stores.aws import AwsTime
+from duewheel.stores.known_pointer import KnownTimePointer
+from duewheel.stores.pages import PageStore
+from duewheel.stores.pointers import PointerStore
+from duewheel.stores.slice_queue import SliceQueue
+from duewheel.stores.slices import SliceStore
+from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.workflows.cancel import CancelTask
+from duewheel.workflows.create import CreateTasks
+from duewheel.workflows.deliver import Deliver
+from duewheel.workflows.dispatch import Dispatch
+from duewheel.workflows.lead import Lead
+from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.reenter import Reenter
+from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.sweep import Sweep
+from duewheel.workflows.sweep_second import SweepSecond
+from local.emulator import Emulator
+from local.resources import Resources
+from tests.support.clock import ManualClock
+from tests.support.receiver import Receiver
+from tests.support.recorder import Recorder
+
+LAMBDA_MS = 60_000
+
+
+class World:
+    """One of each workflow on shared stores. `recorder` sees every AWS call they make."""
+
+    def __init__(self, emulator: Emulator, resources: Resources, clock: ManualClock) -> None:
+        self.emulator = emulator
+        self.clock = clock
+        self.settings: Settings = settings_from(resources.environment("notifier"))
+        self.recorder = Recorder()
+        self.receiver = Receiver(clock)
+        self.dynamodb = boto3.client("dynamodb")
+        self.sqs = boto3.client("sqs")
+        self.aws_time = AwsTime()
+        for client in (self.dynamodb, self.sqs):
+            self.recorder.attach(client)
+            self.aws_time.observe(client)
+        self._numbers = count(1)
+        self.wire()
+
+    def wire(self, **changed: Any) -> None:
+        """Build all workflows anew, with settings changed."""
+        self.settings = replace(self.settings, **changed)
+        config, clock = self.settings, self.clock
+        self.pointers = PointerStore(self.dynamodb, config.registry_table)
+        self.origin = self.pointers.origin(config.buckets, clock.now_ms())
+        self.tasks = TaskStore(
+            self.dynamodb, clock, config.wheel_table, config.buckets, config.list_index
+        )
+        self.slices = SliceStore(self.dynamodb, config.wheel_table, config.buckets)
+        self.pages = PageStore(self.dynamodb, config.wheel_table, config.buckets)
+        self.queue = SliceQueue(self.sqs, config.slice_queue_url)
+        self.reenter = Reenter(
+            clock,
+            self.tasks,
+            self.queue,
+            self._random_bytes,
+            KnownTimePointer(self.pointers, clock, self.origin),
+            config.lead_ms,
+        )
+        self.create = CreateTasks(clock, self.tasks, self.reenter)
+        self.cancel = CancelTask(clock, self.tasks, config.lead_ms, config.retention_seconds)
+        self.look_up = LookUp(clock, self.tasks, self.pointers, self.origin, config.buckets)
+        self.dispatch = Dispatch(
+            clock,
+            self.slices,
+            self.queue,
+            lambda: self.aws_time.latest_ms,
+            config.lead_ms,
+            ThreadPoolExecutor(4),
+        )
+        self.lead = Lead(clock, self.pointers, self.dispatch, self.origin)
+        self.sweep_second = SweepSecond(
+            clock, self.tasks, self.slices, self.pages, self.queue, self.reenter, config.page_size
+        )
+        self.sweep = Sweep(
+            clock, self.pointers, self.sweep_second, self.origin, config.sweep_delay_seconds * 1000
+        )
+        self.deliver = self.notifier()
+
+    def notifier(self, receiver: Receiver | None = None) -> Deliver:
+        config = self.settings
+        retry_or_end = RetryOrEnd(
+            self.clock, self.tasks, self.reenter, config.retention_seconds, lambda: 1.0
+        )
+        call_page = CallPage(
+            self.clock,
+            self.tasks,
+            receiver or self.receiver,  # type: ignore[arg-type]
+            retry_or_end,
+            asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
+            config.callback_timeout_seconds,
+            config.retention_seconds,
+        )
+        return Deliver(
+            self.clock,
+            self.tasks,
+            self.slices,
+            self.pages,
+            self.queue,
+            call_page,
+            config.lead_ms,
+            config.page_size,
+            config.page_lease_ms,
+        )
+
+    # Steps of a story
+
+    def new(self, in_ms: int = 60_000, **fields: Any) -> NewTask:
+        values: dict[str, Any] = {
+            "biz_type": "orders",
+            "due_ms": self.clock.now_ms() + in_ms,
+            "callback": Callback("https://receiver.example/paid"),
+            "payload": '{"order": 17}',
+            **fields,
+        }
+        return NewTask(**values)
+
+    def created(self, in_ms: int = 60_000, **fields: Any) -> Task:
+        return self.create.one(self.new(in_ms, **fields))
+
+    def read(self, task: Task) -> Task:
+        found = self.tasks.get(task.home)
+        assert found is not None
+        return found
+
+    def dispatch_until(self, second: int) -> None:
+        """Move the clock to this second and let a scheduler lead up to it."""
+        self.clock.set_ms(max(self.clock.now_ms(), second * 1000))
+        self.lead_once()
+
+    def lead_once(self, me: str | None = None, turns: int = 1) -> None:
+        """A scheduler that finds time for as many ticks as it needs to catch up, then stops."""
+        while True:
+            before = self.pointer().position
+            left = iter([1_000_000] * turns)
+            self.lead.run(me or f"scheduler-{next(self._numbers)}", lambda: next(left, 0))
+            if self.pointer().position in (before, self.clock.now_ms() // 1000):
+                return
+
+    def pointer(self, name: str = pointers.TIME) -> pointers.Pointer:
+        return self.pointers.read(name, self.origin)
+
+    def receive(self) -> list[dict[str, Any]]:
+        """Messages that are visible now, hidden from others as a poller would."""
+        answer = self.sqs.receive_message(
+            QueueUrl=self.settings.slice_queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0
+        )
+        return list(answer.get("Messages", []))
+
+    def handle(
+        self, message: dict[str, Any], deliver: Deliver | None = None, lambda_ms: int = LAMBDA_MS
+    ) -> Held | Finished:
+        """What one notifier does with one message; deleted only if it says it is done."""
+        run = (deliver or self.deliver)(
+            decode(message["Body"]),
+            f"notifier-{next(self._numbers)}",
+            self.clock.now_ms() + lambda_ms,
+        )
+        result = asyncio.run(run)
+        if isinstance(result, Finished):
+            self.sqs.delete_message(
+                QueueUrl=self.settings.slice_queue_url, ReceiptHandle=message["ReceiptHandle"]
+            )
+        else:
+            seconds = (result.until_ms - self.clock.now_ms()) // 1000 + 1
+            self.queue.hide(message["ReceiptHandle"], seconds)
+        return result
+
+    def drain(self) -> None:
+        """Let notifiers work off all messages that are visible now."""
+        while messages := self.receive():
+            for message in messages:
+                self.handle(message)
+
+    def sweep_once(self) -> None:
+        self.sweep.run(f"sweeper-{next(self._numbers)}", lambda: 1_000_000)
+
+    def sweep_past(self, second: int) -> None:
+        """Let a minute pass at a time, sweeping and delivering, until the sweep has passed."""
+        for _ in range(100):
+            if self.pointer(pointers.SWEEP).position >= second:
+                return
+            self.dispatch_until(self.clock.now_ms() // 1000 + 60)
+            self.drain()
+            self.sweep_once()
+        raise AssertionError(f"the sweep never passed {second}")
+
+    def messages_waiting(self) -> int:
+        return len(self.emulator.messages_visible_at_ms(self.settings.slice_queue_url))
+
+    def items(self) -> list[dict[str, Any]]:
+        return self.emulator.items(self.settings.wheel_table)
+
+    def _random_bytes(self) -> bytes:
+        return next(self._numbers).to_bytes(8, "big")
