@@ -24,8 +24,8 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 from moto import mock_aws
-from moto.core.models import botocore_stubber
 from moto.core.model_instances import reset_model_data
+from moto.core.models import botocore_stubber
 from moto.dynamodb.models import dynamodb_backends
 from moto.sqs import models as sqs_models
 from moto.sqs.models import sqs_backends
@@ -84,7 +84,7 @@ class Emulator:
     def items(self, table_name: str, attributes: Collection[str]) -> list[dict[str, Any]]:
         """Every item of a table, cut down to some attributes in DynamoDB JSON, in no order."""
         with self._lock:
-            table = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+            table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
             return [
                 {name: item.attrs[name].to_json() for name in attributes if name in item.attrs}
                 for partition in table.items.values()

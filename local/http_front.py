@@ -83,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(self.command, self.path, headers, body, self.client_address[0])
         self._write(self.answer(request))
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = handle_any  # noqa: N815
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = handle_any
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         self.close_connection = True

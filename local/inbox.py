@@ -5,8 +5,7 @@ gets is decided in one step.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -42,7 +41,6 @@ class Inbox:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._lock = Lock()
-        self._being_answered = 0
         self._boxes: defaultdict[str, _Box] = defaultdict(_Box)
 
     def receive(self, name: str, request: Request) -> Answer:
@@ -63,21 +61,6 @@ class Inbox:
                 return Answer()
             box.answers_left -= 1
             return box.answer
-
-    @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Around a callback, from its arrival until its answer has been given."""
-        with self._lock:
-            self._being_answered += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._being_answered -= 1
-
-    @property
-    def is_answering(self) -> bool:
-        return self._being_answered > 0
 
     def received(self, name: str) -> list[dict[str, Any]]:
         with self._lock:
@@ -102,7 +85,10 @@ def answer_from(body: Mapping[str, Any]) -> Answer:
     if not isinstance(headers, dict) or not all(
         _is_header(name, value) for name, value in headers.items()
     ):
-        raise BadInput("must be an object of header names, none that frames the reply, and texts of one line", "headers")
+        raise BadInput(
+            "must be an object of header names, none that frames the reply, and texts of one line",
+            "headers",
+        )
     return Answer(
         _whole_number(body, "status", 200, 200, 599),
         headers,
@@ -118,9 +104,7 @@ def _is_header(name: str, value: object) -> bool:
     return is_name and isinstance(value, str) and value.isascii() and value.isprintable()
 
 
-def _whole_number(
-    body: Mapping[str, Any], name: str, default: int, least: int, most: int
-) -> int:
+def _whole_number(body: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:
     value = body.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise BadInput(f"must be a whole number from {least} to {most}", name)

@@ -56,10 +56,9 @@ class LocalRoutes:
         raise BadInput(f"There is no {request.path} here.", status=404)
 
     def _receive(self, name: str, request: Request) -> Reply:
-        with self._inbox.answering():
-            answer = self._inbox.receive(name, request)
-            if answer.delay_ms:
-                self._sleep(answer.delay_ms / 1000)
+        answer = self._inbox.receive(name, request)
+        if answer.delay_ms:
+            self._sleep(answer.delay_ms / 1000)
         return Reply(answer.status, b"", tuple(answer.headers.items()))
 
     def _received(self, name: str, request: Request) -> Reply:

@@ -4,6 +4,7 @@ Invariant: same answers. moto's own code runs, on a view of the table that holds
 the partition that was asked for; queries of indexes are left as they are.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,8 +28,9 @@ def query_within_its_partition() -> Iterator[None]:
 
 
 def _partition_of(table: Table, hash_key: Any) -> Table:
-    view: Table = object.__new__(Table)
-    vars(view).update(vars(table))
-    # Membership first: moto's items are a defaultdict, and a look must not make partitions.
-    view.items = {hash_key: table.items[hash_key]} if hash_key in table.items else {}
+    # Past moto's own __new__, which would keep every view for ever.
+    view: Table = object.__new__(type(table))
+    vars(view).update(vars(table), items=defaultdict(dict))
+    if hash_key in table.items:  # asked first: a look must not make a partition
+        view.items[hash_key] = table.items[hash_key]
     return view

@@ -7,11 +7,11 @@ that only wait for the clock do not count. A thread plays an execution environme
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Condition, Thread, get_ident
-from typing import TYPE_CHECKING, Any
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, Any, Protocol
 
 from local.clock import MovableClock
 from local.functions import Function
@@ -80,9 +80,24 @@ def _mapped(
     )
 
 
+class Caller(Protocol):
+    """What makes an environment's callbacks; it belongs to that environment's thread."""
+
+    calls_in_flight: int
+
+
 class QueuePoller:
-    def __init__(self, mapped: Mapped, sqs: "SQSClient", clock: MovableClock) -> None:
+    """`caller_here` is asked once in each environment, by its own thread."""
+
+    def __init__(
+        self,
+        mapped: Mapped,
+        sqs: "SQSClient",
+        clock: MovableClock,
+        caller_here: Callable[[], Caller | None] = lambda: None,
+    ) -> None:
         self.mapped = mapped
+        self.caller_here = caller_here
         self._sqs = sqs
         self._clock = clock
         self._changed = Condition()
@@ -110,17 +125,22 @@ class QueuePoller:
         with self._changed:
             self._changed.notify_all()
 
-    def busy_threads(self) -> set[int] | None:
-        """Threads with an invocation; None while a message may be on its way to one."""
+    def is_at_work(self) -> bool:
+        """Whether any invocation does more than wait for the clock, or is about to begin."""
         with self._changed:
-            return None if self._is_receiving else {e.thread for e in self._busy}
+            return self._is_receiving or any(e.is_calling for e in self._busy) or self._awake() > 0
+
+    def has_waiting(self) -> bool:
+        """Whether an invocation waits for the clock."""
+        with self._changed:
+            return bool(self._busy)
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 if self._stopped:
                     return
-                if not self._may_take_more():
+                if self._awake() >= ENVIRONMENTS_AWAKE:
                     self._changed.wait(LOOK_EVERY_SECONDS)
                     continue
                 self._is_receiving = True
@@ -134,9 +154,8 @@ class QueuePoller:
                 if not messages and not self._stopped:
                     self._changed.wait(LOOK_EVERY_SECONDS)
 
-    def _may_take_more(self) -> bool:
-        awake = {e.thread for e in self._busy} - self._clock.threads_asleep()
-        return len(awake) < ENVIRONMENTS_AWAKE
+    def _awake(self) -> int:
+        return len({e.thread for e in self._busy} - self._clock.threads_asleep())
 
     def _receive(self) -> list[Message]:
         try:
@@ -150,7 +169,7 @@ class QueuePoller:
         except Exception:  # as Lambda's poller would: try again at the next look
             log.exception("receiving from %s failed", self.mapped.queue_url)
             return []
-        return list(answer.get("Messages", []))  # type: ignore[arg-type]
+        return list(answer.get("Messages", []))
 
     def handle(self, messages: list[Message]) -> None:
         """One invocation, and the deletion of what it worked off."""
@@ -184,17 +203,21 @@ class _Environment:
 
     def __init__(self, poller: QueuePoller) -> None:
         self.work: SimpleQueue[list[Message] | None] = SimpleQueue()
-        self.thread = 0
         self._poller = poller
+        self._caller: Caller | None = None
         worker = Thread(target=self._run, name="execution environment", daemon=True)
         worker.start()
-        self.thread = worker.ident or 0
+        self.thread = worker.ident
+
+    @property
+    def is_calling(self) -> bool:
+        return self._caller is not None and self._caller.calls_in_flight > 0
 
     def end(self) -> None:
         self.work.put(None)
 
     def _run(self) -> None:
-        self.thread = get_ident()
+        self._caller = self._poller.caller_here()
         while (messages := self.work.get()) is not None:
             self._poller.handle(messages)
             self._poller.now_idle(self)

@@ -69,7 +69,9 @@ _QUEUE_PROPERTIES_WITHOUT_EFFECT = {
 }
 
 
-def create_resources(template: Template, dynamodb: "DynamoDBClient", sqs: "SQSClient") -> "Resources":
+def create_resources(
+    template: Template, dynamodb: "DynamoDBClient", sqs: "SQSClient"
+) -> "Resources":
     """Make all tables and queues; AWS may be moto or anything the clients point to."""
     resources = Resources(template, dynamodb, sqs)
     resources.create_all()
@@ -162,9 +164,7 @@ class Resources:
             TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30}
         )
         if time_to_live:
-            self._dynamodb.update_time_to_live(
-                TableName=name, TimeToLiveSpecification=time_to_live
-            )
+            self._dynamodb.update_time_to_live(TableName=name, TimeToLiveSpecification=time_to_live)
         return name
 
     def _make_queue(self, resource: Resource) -> str:

@@ -31,7 +31,7 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
     delivered = 0
     for item in items:
         place = item["place"]["S"]
-        if not addresses.is_entry(place):
+        if addresses.is_header(place) or addresses.is_lease(place):
             continue
         if task_items.is_reentry(item):
             seconds.add(task_items.address_of(item).second)

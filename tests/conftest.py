@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 
 from local.emulator import Emulator
 from local.resources import Resources, create_resources
-from local.template import load_template
+from local.template import Template, load_template
 from tests.support.clock import ManualClock
 from tests.support.world import World
 
@@ -47,5 +47,7 @@ def resources(emulator: Emulator) -> Resources:
 
 
 @pytest.fixture
-def world(emulator: Emulator, resources: Resources, clock: ManualClock) -> World:
-    return World(emulator, resources, clock)
+def world(emulator: Emulator, resources: Resources, clock: ManualClock) -> Iterator[World]:
+    world = World(emulator, resources, clock)
+    yield world
+    world.loop.close()

@@ -57,6 +57,7 @@ class World:
             self.recorder.attach(client)
             self.aws_time.observe(client)
         self._numbers = count(1)
+        self.loop = asyncio.new_event_loop()
         self.wire()
 
     def wire(self, **changed: Any) -> None:
@@ -99,7 +100,7 @@ class World:
         )
         self.deliver = self.notifier()
 
-    def notifier(self, receiver: Receiver | None = None) -> Deliver:
+    def notifier(self, lines: int = CALLS_IN_FLIGHT_MAX) -> Deliver:
         config = self.settings
         retry_or_end = RetryOrEnd(
             self.clock, self.tasks, self.reenter, config.retention_seconds, lambda: 1.0
@@ -107,9 +108,9 @@ class World:
         call_page = CallPage(
             self.clock,
             self.tasks,
-            receiver or self.receiver,  # type: ignore[arg-type]
+            self.receiver,  # type: ignore[arg-type]
             retry_or_end,
-            asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
+            asyncio.Semaphore(lines),
             config.callback_timeout_seconds,
             config.retention_seconds,
         )
@@ -178,7 +179,7 @@ class World:
             f"notifier-{next(self._numbers)}",
             self.clock.now_ms() + lambda_ms,
         )
-        result = asyncio.run(run)
+        result = self.loop.run_until_complete(run)
         if isinstance(result, Finished):
             self.sqs.delete_message(
                 QueueUrl=self.settings.slice_queue_url, ReceiptHandle=message["ReceiptHandle"]
@@ -211,7 +212,10 @@ class World:
         return len(self.emulator.messages_visible_at_ms(self.settings.slice_queue_url))
 
     def items(self) -> list[dict[str, Any]]:
-        return self.emulator.items(self.settings.wheel_table)
+        """All that stands in the wheel, read past the recorder."""
+        scan = boto3.client("dynamodb").get_paginator("scan")
+        pages = scan.paginate(TableName=self.settings.wheel_table)
+        return [item for page in pages for item in page["Items"]]
 
     def _random_bytes(self) -> bytes:
         return next(self._numbers).to_bytes(8, "big")

@@ -209,7 +209,7 @@ def _deliver() -> "Deliver":
     call_page = CallPage(
         clock(),
         tasks(),
-        HttpTarget(allowed_private_cidrs=config.allowed_private_cidrs),
+        HttpTarget(clock=clock(), allowed_private_cidrs=config.allowed_private_cidrs),
         retry_or_end,
         Semaphore(CALLS_IN_FLIGHT_MAX),
         config.callback_timeout_seconds,

@@ -4,16 +4,37 @@
 apart by it and by nothing else.
 """
 
+import json
+
+from duewheel.interface.answer import Answer
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.refusals import Refusal, TooLate
+from duewheel.rules.refusals import MethodNotAllowed, Refusal, TooLate, Unavailable
 
-CONTENT_TYPE = "application/problem+json"
-RETRY_AFTER_SECONDS = 1  # with 503: long enough for a throttled partition to recover
-
-Problem = dict[str, object]
+PROBLEM_JSON = "application/problem+json"
+RETRY_AFTER_SECONDS = 1  # long enough for a throttled partition to recover
 
 
-def problem_of(refusal: Refusal) -> Problem:
+def refused(refusal: Refusal) -> Answer:
+    headers = {}
+    if isinstance(refusal, MethodNotAllowed):
+        headers["allow"] = refusal.allow
+    if isinstance(refusal, Unavailable):
+        headers["retry-after"] = str(RETRY_AFTER_SECONDS)
+    return Answer(refusal.status, json.dumps(problem_of(refusal)), PROBLEM_JSON, headers)
+
+
+def misconfigured(detail: str) -> Answer:
+    """For the operator, who can mend it by what the detail says."""
+    return _failed("misconfigured", "This deployment is configured wrongly", detail)
+
+
+def internal(request_id: str) -> Answer:
+    """Says where to look, and nothing of what went wrong."""
+    detail = f"The api function's log says more under request id {request_id}."
+    return _failed("internal", "The service failed unexpectedly", detail)
+
+
+def problem_of(refusal: Refusal) -> dict[str, object]:
     problem = _problem(refusal.type, refusal.title, refusal.status, refusal.detail)
     if refusal.field is not None:
         problem["field"] = refusal.field
@@ -22,17 +43,11 @@ def problem_of(refusal: Refusal) -> Problem:
     return problem
 
 
-def misconfigured(detail: str) -> Problem:
-    return _problem("misconfigured", "This deployment is configured wrongly", 500, detail)
+def _failed(name: str, title: str, detail: str) -> Answer:
+    return Answer(500, json.dumps(_problem(name, title, 500, detail)), PROBLEM_JSON)
 
 
-def internal(request_id: str) -> Problem:
-    """Says where to look, and nothing of what went wrong."""
-    detail = f"The log of the api function says more under request id {request_id}."
-    return _problem("internal", "The service failed unexpectedly", 500, detail)
-
-
-def _problem(name: str, title: str, status: int, detail: str) -> Problem:
+def _problem(name: str, title: str, status: int, detail: str) -> dict[str, object]:
     return {
         "type": f"urn:duewheel:problem:{name}",
         "title": title,

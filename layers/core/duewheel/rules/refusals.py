@@ -1,5 +1,7 @@
 """Refusals that a caller can cause; the API turns each into one problem document."""
 
+from collections.abc import Iterable
+
 
 class Refusal(Exception):
     """Base of the family. `type` is stable and part of the interface."""
@@ -74,6 +76,10 @@ class MethodNotAllowed(Refusal):
     type = "method-not-allowed"
     title = "This call does not take that method"
     status = 405
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        self.allow = ", ".join(allowed)
+        super().__init__(f"This call takes {self.allow}.")
 
 
 class Unavailable(Refusal):

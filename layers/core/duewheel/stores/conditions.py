@@ -10,6 +10,12 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+_THROTTLING = {
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+}
+
 Item = Mapping[str, Any]
 
 
@@ -25,11 +31,18 @@ class Refused:
     item: Item | None
 
 
+class Throttled(Exception):
+    """DynamoDB did not carry out a write however often it was asked."""
+
+
 def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:
     try:
         answer = call(**arguments, ReturnValuesOnConditionCheckFailure="ALL_OLD")
     except ClientError as error:
-        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+        code = error.response["Error"]["Code"]
+        if code in _THROTTLING:
+            raise Throttled(str(error)) from error
+        if code != "ConditionalCheckFailedException":
             raise
         return Refused(error.response.get("Item") or None)  # type: ignore[arg-type]
     return Written(answer.get("Attributes", {}))

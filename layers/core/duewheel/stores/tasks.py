@@ -14,11 +14,10 @@ from duewheel.rules.entry_decision import FoundEntry
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.task import Task
 from duewheel.stores import task_items
-from duewheel.stores.conditions import Item, Refused, write_if
+from duewheel.stores.conditions import Item, Refused, Throttled, write_if
 from duewheel.stores.unprocessed import (
     READS_PER_BATCH,
     WRITES_PER_BATCH,
-    Throttled,
     chunks,
     get_batch,
     write_batch,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from duewheel.clock import Clock
+from duewheel.stores.conditions import Throttled
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -13,10 +14,6 @@ READS_PER_BATCH = 100
 _PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 T = TypeVar("T")
-
-
-class Throttled(Exception):
-    """DynamoDB left part of a batch undone however often it was asked."""
 
 
 def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:

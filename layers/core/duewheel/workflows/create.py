@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from duewheel.clock import Clock
 from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.rules.task import NewTask, Task
+from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
+
+_TOO_MANY_WRITES = "The task was not stored: too many writes at once. Try it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,10 @@ class CreateTasks:
 
     def one(self, new: NewTask) -> Task:
         task = self._placed(new)
-        self.tasks.create(task)
+        try:
+            self.tasks.create(task)
+        except Throttled as throttled:
+            raise Unavailable(_TOO_MANY_WRITES) from throttled
         self.reenter.announce([task.home])
         return task
 
@@ -28,7 +34,7 @@ class CreateTasks:
         unwritten = self.tasks.create_many(placed)
         self.reenter.announce(task.home for task in placed if task.task_id not in unwritten)
         return [
-            Unavailable("The task was not stored: too many writes at once. Try it again.")
+            Unavailable(_TOO_MANY_WRITES)
             if task.task_id in unwritten
             else task
             for task in placed

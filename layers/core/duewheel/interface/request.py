@@ -1,0 +1,41 @@
+"""A request as API Gateway hands it over: HTTP API, payload format 2.0."""
+
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from duewheel.rules.refusals import MalformedBody, TooLarge
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    request_id: str
+    body: str | None = None
+    is_base64: bool = False
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        context = event["requestContext"]
+        return cls(
+            method=context["http"]["method"],
+            path=event["rawPath"],
+            request_id=context["requestId"],
+            body=event.get("body"),
+            is_base64=event.get("isBase64Encoded", False),
+        )
+
+    def text(self, bytes_max: int) -> str:
+        """The body, which this call needs."""
+        if not self.body:
+            raise MalformedBody("The body is missing; this call takes a JSON object.")
+        try:
+            raw = b64decode(self.body, validate=True) if self.is_base64 else self.body.encode()
+            text = raw.decode()
+        except ValueError as error:  # of base64 and of UTF-8 alike
+            raise MalformedBody("The body is not UTF-8 text.") from error
+        if len(raw) > bytes_max:
+            raise TooLarge(f"The body has {len(raw)} bytes; this call takes at most {bytes_max}.")
+        return text

@@ -1,0 +1,66 @@
+"""`python -m local`: the whole service on this machine, until Ctrl-C."""
+
+import logging
+import os
+import signal
+import sys
+from threading import Event
+
+from local.intrinsics import TemplateError
+from local.stack import LocalStack
+
+PORT_DEFAULT = 8080
+
+
+def main() -> int:
+    _log_to_the_console()
+    text = os.environ.get("PORT", str(PORT_DEFAULT))
+    if not text.isdecimal() or int(text) > 65_535:
+        print(f"PORT={text!r} is no port", file=sys.stderr)
+        return 2
+    ended = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    stack = LocalStack(int(text))
+    try:
+        stack.start()
+    except (TemplateError, OSError) as error:
+        print(f"The stack does not start: {error}", file=sys.stderr)
+        return 1
+    print(_what_is_up(stack), flush=True)
+    ended.wait()
+    print("Stopping.", flush=True)
+    stack.stop()
+    return 0
+
+
+def _log_to_the_console() -> None:
+    """What the local stack itself has to say; the functions bring their own logger."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    logging.getLogger("local").addHandler(handler)
+
+
+def _what_is_up(stack: LocalStack) -> str:
+    task = (
+        '{"biz_type": "orders", "delay_seconds": 3, "payload": {"order": 17}, '
+        f'"callback": {{"url": "{stack.url}/_local/inbox/orders"}}}}'
+    )
+    where = stack.endpoint or "memory, gone when it stops"
+    return f"""Duewheel is up on {stack.url}, its data in {where}.
+
+  service   {stack.url}/v1/health
+  inbox     {stack.url}/_local/received/orders   what callbacks brought
+  clock     {stack.url}/_local/clock             freeze and advance
+
+Make a task that is due in three seconds, and see its callback:
+
+  curl -s {stack.url}/v1/tasks -H 'content-type: application/json' -d '{task}'
+  sleep 4; curl -s {stack.url}/_local/received/orders
+
+Ctrl-C stops it.
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Brings the whole stack up in this process, and down again.
+
+Invariant: nothing leaves the machine. Credentials are made up, AWS is moto (or what
+`AWS_ENDPOINT_URL` names), and the only port is on loopback.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+
+from duewheel.settings import settings_from
+from duewheel.stores.pointers import PointerStore
+from local.clock import MovableClock
+from local.emulator import Emulator
+from local.functions import Function, environment_of_all, load_functions
+from local.http_api import Gateway, Reply, Request, routes_of
+from local.http_front import HttpFront
+from local.inbox import Inbox
+from local.local_routes import PREFIX, LocalRoutes, Wheelwright
+from local.queue_poller import Caller, QueuePoller, mapped_queues
+from local.real_time import RealTime
+from local.resources import create_resources
+from local.schedules import Schedules, schedules_of
+from local.template import REGION, load_template
+from local.time_travel import Pointers, TimeTravel
+
+ROOT = Path(__file__).resolve().parent.parent
+TEMPLATE = ROOT / "template.yaml"
+STOP_SECONDS = 5.0
+OVERRIDES = {"AllowedPrivateCidrs": "127.0.0.0/8,::1/128", "LogLevel": "WARN"}
+_FAKE_ACCESS = {
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+class LocalStack:
+    """Port 0 takes a free one. `overrides` are template parameters beside the usual ones."""
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        frozen: bool = False,
+        overrides: Mapping[str, str] | None = None,
+        template: Path = TEMPLATE,
+    ) -> None:
+        self.clock = MovableClock()
+        self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
+        self._port = port
+        self._is_frozen_at_start = frozen
+        self._parameters = {**OVERRIDES, **(overrides or {})}
+        self._template = template
+        self._undo = ExitStack()
+        self._api_environment = Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._front.port}"
+
+    def start(self) -> None:
+        with ExitStack() as started:
+            self._start(started)
+            self._undo = started.pop_all()
+
+    def stop(self) -> None:
+        """Tell everything that runs to end, and wait for it."""
+        self._undo.close()
+
+    def __enter__(self) -> "LocalStack":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _start(self, started: ExitStack) -> None:
+        started.enter_context(patch.dict(os.environ, _FAKE_ACCESS))
+        os.environ.pop("AWS_PROFILE", None)  # restored by the line above
+        emulator = None if self.endpoint else started.enter_context(Emulator(self.clock))
+        template = load_template(self._template, self._parameters)
+        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+        started.enter_context(environment_of_all(resources))
+        # Only now: the core's logger takes its name and level from the environment.
+        from duewheel import wiring
+
+        _wire_anew(wiring, self.clock)
+        functions = load_functions(resources)
+        inbox = Inbox(self.clock.now_ms)
+        schedules = Schedules(schedules_of(resources, functions), self.clock)
+        pollers = [
+            QueuePoller(mapped, wiring.sqs(), self.clock, _caller_here)
+            for mapped in mapped_queues(resources, functions)
+        ]
+        moved = None
+        if emulator is not None:
+            settings = settings_from(os.environ)
+            store = PointerStore(wiring.dynamodb(), settings.registry_table)
+            moved = TimeTravel(
+                self.clock,
+                emulator,
+                schedules,
+                pollers,
+                Pointers(store, settings, self.clock),
+            )
+        wheelwright = moved or RealTime(self.clock, self.endpoint or "")
+        self._gateway = Gateway(
+            routes_of(resources, functions), self._invoke_api, self.clock.now_ms
+        )
+        self._local_routes = LocalRoutes(inbox, wheelwright)
+        self._front = HttpFront(self._port, self._answer)
+        self._run_all(started, schedules, pollers, wheelwright)
+
+    def _run_all(
+        self,
+        started: ExitStack,
+        schedules: Schedules,
+        pollers: list[QueuePoller],
+        wheelwright: Wheelwright,
+    ) -> None:
+        """What is started last is stopped first; the clock lets go whoever sleeps before that."""
+        self._front.start()
+        started.callback(self._front.stop)
+        for poller in pollers:
+            poller.start()
+            started.callback(poller.stop, STOP_SECONDS)
+        if self._is_frozen_at_start:
+            wheelwright.freeze()
+        schedules.start()
+        started.callback(schedules.stop, STOP_SECONDS)
+        started.callback(self.clock.stop)
+
+    def _answer(self, request: Request) -> Reply:
+        if request.path.startswith(PREFIX):
+            return self._local_routes.answer(request)
+        return self._gateway.answer(request)
+
+    def _invoke_api(self, function: Function, event: dict[str, Any]) -> Any:
+        # One execution environment, one request at a time, as in Lambda: what a handler
+        # keeps between requests is not made for threads.
+        with self._api_environment:
+            return function.invoke_with_timeout(event, self.clock)
+
+
+def _caller_here() -> Caller:
+    from duewheel import wiring
+
+    return wiring.notifier().deliver.call_page.http
+
+
+def _wire_anew(wiring: ModuleType, clock: MovableClock) -> None:
+    """Let the core be built by this clock and this environment, not an earlier stack's."""
+    for built in vars(wiring).values():
+        if hasattr(built, "cache_clear"):
+            built.cache_clear()
+    wiring.use_clock(clock)
+    wiring.dynamodb()  # built before there are threads: boto3's first client is not for two
+    wiring.sqs()

@@ -1,0 +1,126 @@
+"""Builds, moto's server and booted functions for the package tests (`make package-test`)."""
+
+import os
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from local.resources import Resources, create_resources
+from local.template import REGION
+from tests.package.built_package import BuiltPackage
+from tests.package.event_source import EventSource
+from tests.package.lambda_environment import LambdaEnvironment, Platform, find_platform
+from tests.package.receiver import Receiver
+
+ARCHITECTURES = ("arm64", "x86_64")
+OWN_ARCHITECTURE = {"x86_64": "x86_64", "aarch64": "arm64"}.get(platform.machine(), "")
+SCHEDULER_RUNS_SECONDS = 20  # it stops ten seconds before its end
+
+Boot = Callable[[str], LambdaEnvironment]
+
+
+def _given(variable: str) -> Path:
+    if variable not in os.environ:
+        pytest.skip(f"{variable} is not set: these tests are run by `make package-test`")
+    return Path(os.environ[variable])
+
+
+@pytest.fixture(scope="session")
+def packages() -> dict[str, BuiltPackage]:
+    folder = _given("PACKAGES")
+    return {name: BuiltPackage((folder / name).resolve(), name) for name in ARCHITECTURES}
+
+
+@pytest.fixture(scope="session")
+def lambda_platform(packages: dict[str, BuiltPackage]) -> Platform:
+    found = find_platform(_given("PYTHON313_BIN"), _given("RUNTIME_CLIENT"))
+    if found.mounts:
+        print("\nfunctions run at /var/task with their layers at /opt, in private mounts")
+    else:
+        print(
+            "\nno private mounts here (they need root or user namespaces):"
+            " functions run where they were built, through PYTHONPATH"
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def aws_environment(endpoint: str) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_SESSION_TOKEN": "testing",
+    }
+
+
+@pytest.fixture(scope="module")
+def aws(aws_environment: dict[str, str]) -> Callable[[str], Any]:
+    """Makes a client of moto's server, whatever the environment of the tests says."""
+    session = boto3.Session(
+        aws_access_key_id=aws_environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=aws_environment["AWS_SECRET_ACCESS_KEY"],
+        region_name=REGION,
+    )
+    return lambda service: session.client(service, endpoint_url=aws_environment["AWS_ENDPOINT_URL"])
+
+
+@pytest.fixture(scope="module")
+def resources(packages: dict[str, BuiltPackage], aws: Callable[[str], Any]) -> Resources:
+    template = packages[OWN_ARCHITECTURE].template
+    return create_resources(template, aws("dynamodb"), aws("sqs"))
+
+
+@pytest.fixture(scope="module")
+def slice_queue(resources: Resources, aws: Callable[[str], Any]) -> EventSource:
+    return EventSource(aws("sqs"), resources.queue_url("SliceQueue"))
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.stop()
+
+
+@pytest.fixture(scope="module")
+def boot(
+    packages: dict[str, BuiltPackage],
+    resources: Resources,
+    lambda_platform: Platform,
+    aws_environment: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Boot]:
+    functions = packages[OWN_ARCHITECTURE].functions(resources)
+    booted: dict[str, LambdaEnvironment] = {}
+
+    def environment_of(name: str) -> LambdaEnvironment:
+        if name not in booted:
+            booted[name] = LambdaEnvironment(
+                functions[name],
+                lambda_platform,
+                tmp_path_factory.mktemp(name),
+                {**aws_environment, "ALLOWED_PRIVATE_CIDRS": "127.0.0.0/8"},
+                SCHEDULER_RUNS_SECONDS if name == "SchedulerFunction" else None,
+            )
+        return booted[name]
+
+    yield environment_of
+    for environment in booted.values():
+        environment.stop()

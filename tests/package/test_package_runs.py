@@ -1,0 +1,110 @@
+"""Every built function answers its real events in the real runtime, with its layers alone.
+
+The tests follow one another: later ones find what earlier ones left in the tables.
+"""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.package import events
+from tests.package.conftest import Boot
+from tests.package.event_source import EventSource
+from tests.package.receiver import Receiver
+
+FAR_SECONDS = 7  # further ahead than a near entry
+ALL_FUNCTIONS = ("ApiFunction", "SchedulerFunction", "NotifierFunction", "SweeperFunction")
+
+
+def call(boot: Boot, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    answer = boot("ApiFunction").invoke(events.http_api(method, path, body))
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+def create(boot: Boot, receiver: Receiver, delay_seconds: int, payload: Any) -> str:
+    body = {
+        "biz_type": "orders",
+        "delay_seconds": delay_seconds,
+        "payload": payload,
+        "callback": {"url": receiver.url},
+    }
+    status, task = call(boot, "POST", "/v1/tasks", body)
+    assert status == 201, task
+    assert task["status"] == "pending"
+    task_id: str = task["task_id"]
+    return task_id
+
+
+def test_api_answers_that_it_is_well(boot: Boot) -> None:
+    status, health = call(boot, "GET", "/v1/health")
+
+    assert (status, health["status"]) == (200, "ok")
+
+
+def test_api_refuses_bad_input_with_a_problem_document(boot: Boot) -> None:
+    status, problem = call(boot, "POST", "/v1/tasks", {"biz_type": "orders"})
+
+    assert 400 <= status < 500
+    assert problem["type"]
+
+
+def test_api_takes_the_sample_event_as_it_is(boot: Boot) -> None:
+    answer = boot("ApiFunction").invoke(events.sample("http-api-create-task"))
+
+    assert answer["statusCode"] == 201
+
+
+def test_a_near_task_goes_from_the_api_to_the_notifier_and_is_called_back(
+    boot: Boot, slice_queue: EventSource, receiver: Receiver
+) -> None:
+    task_id = create(boot, receiver, delay_seconds=1, payload={"near": 1.0})
+
+    messages = slice_queue.receive(wait_seconds=5)
+    answer = slice_queue.hand_over(messages, boot("NotifierFunction").invoke)
+
+    assert answer == {"batchItemFailures": []}
+    assert receiver.bodies == ['{"near": 1.0}']
+    assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
+
+
+def test_a_task_further_ahead_goes_through_the_scheduler(
+    boot: Boot, slice_queue: EventSource, receiver: Receiver
+) -> None:
+    receiver.bodies.clear()
+    task_id = create(boot, receiver, FAR_SECONDS, payload="far")
+    assert slice_queue.receive() == []
+
+    boot("SchedulerFunction").invoke(events.sample("scheduled"))
+    answer = slice_queue.hand_over(slice_queue.receive(), boot("NotifierFunction").invoke)
+
+    assert answer == {"batchItemFailures": []}
+    assert receiver.bodies == ['"far"']
+    assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
+
+
+def test_the_notifier_reports_a_message_that_it_cannot_read(boot: Boot) -> None:
+    event = events.sample("slice-queue-batch")
+    event["Records"] = event["Records"][:1]
+    event["Records"][0]["body"] = "no message of this service"
+
+    answer = boot("NotifierFunction").invoke(event)
+
+    message_id = event["Records"][0]["messageId"]
+    assert answer == {"batchItemFailures": [{"itemIdentifier": message_id}]}
+
+
+def test_the_sweeper_runs_through(boot: Boot) -> None:
+    assert boot("SweeperFunction").invoke(events.sample("scheduled")) is None
+
+
+@pytest.mark.parametrize("name", ALL_FUNCTIONS)
+def test_a_function_fits_into_its_memory(boot: Boot, name: str) -> None:
+    environment = boot(name)
+    if name == "SweeperFunction":
+        environment.invoke(events.sample("scheduled"))
+
+    peak_mb = environment.memory_peak_mb()
+
+    print(f"\n{name}: {peak_mb:.0f} of {environment.function.memory_mb} MB")
+    assert peak_mb < environment.function.memory_mb
