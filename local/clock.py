@@ -10,10 +10,6 @@ from dataclasses import dataclass, field
 from threading import Condition, get_ident
 
 
-class ClockStopped(Exception):
-    """The stack goes down; nobody will reach the instant that was waited for."""
-
-
 @dataclass(eq=False, slots=True)
 class _Sleeper:
     instant_ms: int
@@ -65,7 +61,8 @@ class MovableClock:
             self._announce()
 
     def stop(self) -> None:
-        """Let everybody go who waits."""
+        """End every `sleep`. Whoever waits for an instant waits for ever: nothing is to be
+        begun any more."""
         with self._changed:
             self._stopped = True
             self._announce()
@@ -121,10 +118,10 @@ class MovableClock:
     def _missing_seconds(self, instant_ms: int) -> float | None:
         """None: as long as the clock stands still."""
         with self._changed:
-            if self._stopped:
-                raise ClockStopped
             missing_ms = max(0, instant_ms - self.now_ms())
-            return None if self._frozen and missing_ms else missing_ms / 1000
+            if missing_ms and (self._frozen or self._stopped):
+                return None
+            return missing_ms / 1000
 
     def _announce(self) -> None:
         """Whoever waits looks at the clock again."""

@@ -98,7 +98,7 @@ class Emulator:
             return [max(m.visible_at, m.delayed_until) for m in queue._messages]
 
     def quiet_seconds(self) -> float:
-        """How long ago, in real time, the last call ended."""
+        """How long ago, in real time, the last call ended; a look at a queue does not count."""
         return time.monotonic() - self._last_call
 
     def _handle_alone(self, request: Any) -> Any:
@@ -107,7 +107,8 @@ class Emulator:
             if self._calls % FORGET_EVERY_CALLS == 0:
                 reset_model_data()  # moto keeps every item it ever copied, for a dashboard
             reply = self._handle(request)
-            self._last_call = time.monotonic()
+            if not _is_receive(request):
+                self._last_call = time.monotonic()
             if reply is None:
                 return None
             status, headers, body = reply
@@ -122,3 +123,9 @@ class Emulator:
     def _is_visible(self, message: Any) -> bool:
         """moto wants the instant to be past, which a clock that stands still never is."""
         return bool(self._clock.now_ms() >= message.visible_at)
+
+
+def _is_receive(request: Any) -> bool:
+    target = request.headers.get("X-Amz-Target", b"")
+    name = target.decode() if isinstance(target, bytes) else str(target)
+    return name == "AmazonSQS.ReceiveMessage"

@@ -116,7 +116,7 @@ class QueuePoller:
             self._changed.notify_all()
         self._thread.join(timeout_seconds)
         with self._changed:
-            self._changed.wait_for(lambda: not self._busy, timeout_seconds)
+            self._changed.wait_for(lambda: not self._awake(), timeout_seconds)
             for environment in self._idle:
                 environment.end()
 

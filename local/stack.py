@@ -29,7 +29,8 @@ from local.real_time import RealTime
 from local.resources import create_resources
 from local.schedules import Schedules, schedules_of
 from local.template import REGION, load_template
-from local.time_travel import Pointers, TimeTravel
+from local.time_travel import TimeTravel
+from local.wheel_pointers import WheelPointers
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"
@@ -101,18 +102,20 @@ class LocalStack:
             QueuePoller(mapped, wiring.sqs(), self.clock, _caller_here)
             for mapped in mapped_queues(resources, functions)
         ]
-        moved = None
+        wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         if emulator is not None:
             settings = settings_from(os.environ)
             store = PointerStore(wiring.dynamodb(), settings.registry_table)
-            moved = TimeTravel(
+            pointers = WheelPointers(store, settings.buckets, self.clock.now_ms)
+            wheelwright = TimeTravel(
                 self.clock,
                 emulator,
                 schedules,
                 pollers,
-                Pointers(store, settings, self.clock),
+                pointers,
+                settings,
+                requests_held=self._api_environment,
             )
-        wheelwright = moved or RealTime(self.clock, self.endpoint or "")
         self._gateway = Gateway(
             routes_of(resources, functions), self._invoke_api, self.clock.now_ms
         )

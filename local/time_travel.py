@@ -9,18 +9,18 @@ nothing are skipped by moving the pointers.
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Lock
 
 from duewheel.settings import Settings
-from duewheel.stores import pointers
-from duewheel.stores.pointers import PointerStore
 from local import wheel_contents
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.queue_poller import QueuePoller
 from local.schedules import PERIOD_MS, Schedules
 from local.wheel_contents import WheelContents
+from local.wheel_pointers import WheelPointers
 
 LOOK_EVERY_SECONDS = 0.002
 # A page that waits for its next millisecond may be settling what it called before.
@@ -34,31 +34,29 @@ class TurnFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Pointers:
-    """The wheel's two pointers, moved where nobody else is left to move them."""
+class _Look:
+    """Where everything stands between two moves of the clock."""
 
-    store: PointerStore
-    settings: Settings
-    clock: MovableClock
+    now_ms: int
+    time_pointer: int
+    sweep_pointer: int
+    contents: WheelContents
 
     @property
-    def origin(self) -> int:
-        return self.store.origin(self.settings.buckets, self.clock.now_ms())
+    def next_occupied(self) -> int | None:
+        return self.contents.first_between(self.time_pointer, None)
 
-    def position(self, name: str) -> int:
-        return self.store.read(name, self.origin).position
+    @property
+    def first_behind(self) -> int | None:
+        return self.contents.first_between(self.sweep_pointer, self.time_pointer)
 
-    def skip_to(self, name: str, second: int) -> None:
-        if second > self.position(name):
-            self.store.skip_to(name, self.origin, second)
+    def dispatch_ms(self) -> int | None:
+        occupied = self.next_occupied
+        return None if occupied is None else max(occupied * 1000, self.now_ms)
 
-    def clear_queue_of_leaders(self) -> None:
-        """Those who led or waited have ended; a lease or a place of theirs would only delay."""
-        for name in (pointers.TIME, pointers.SWEEP):
-            while (seen := self.store.read(name, self.origin)).owner or seen.heir or seen.newcomer:
-                mine = self.store.claim(seen, "movable clock", self.clock.now_ms())
-                if mine is not None:
-                    self.store.release(mine, mine.position, self.clock.now_ms())
+    def sweep_ms(self, swept_ms: int) -> int | None:
+        """Where something remains behind the time pointer the sweeper runs each minute."""
+        return None if self.first_behind is None else max(swept_ms + PERIOD_MS, self.now_ms)
 
 
 class TimeTravel:
@@ -68,13 +66,17 @@ class TimeTravel:
         emulator: Emulator,
         schedules: Schedules,
         pollers: Sequence[QueuePoller],
-        moved: Pointers,
+        pointers: WheelPointers,
+        settings: Settings,
+        requests_held: AbstractContextManager[object],
     ) -> None:
         self._clock = clock
         self._emulator = emulator
         self._schedules = schedules
         self._pollers = pollers
-        self._pointers = moved
+        self._pointers = pointers
+        self._settings = settings
+        self._requests_held = requests_held
         self._one_at_a_time = Lock()
         self._swept_ms = 0
 
@@ -108,42 +110,47 @@ class TimeTravel:
         self._clock.freeze()
         if not self._schedules.await_idle(FREEZE_SECONDS_MAX):
             raise TurnFailed("a scheduled function did not end when its time was up")
-        self._pointers.clear_queue_of_leaders()
+        self._swept_ms = self._clock.now_ms()
+        self._pointers.free_leases()
         self._turn(self._clock.now_ms())
 
     def _turn(self, target_ms: int) -> None:
         tries = 0
-        while True:
-            self._await_quiet()
-            contents = self._contents()
-            self._skip_empty_stretch(contents, self._clock.now_ms())
-            dispatch_ms, sweep_ms = self._dispatch_ms(contents), self._sweep_ms(contents)
-            happens_ms = [dispatch_ms, sweep_ms, self._clock.next_wake_ms(), self._queue_ms()]
-            next_ms = min((ms for ms in happens_ms if ms is not None), default=target_ms + 1)
-            if next_ms > target_ms:
-                break
-            tries = tries + 1 if next_ms <= self._clock.now_ms() else 0
+        before_ms = self._clock.now_ms()
+        while self._step(target_ms):
+            now_ms = self._clock.now_ms()
+            tries = 0 if now_ms > before_ms else tries + 1
+            before_ms = now_ms
             if tries > TRIES_MAX:
-                raise TurnFailed("the scheduler does not hand over what is due")
-            self._clock.set_ms(next_ms)
-            if dispatch_ms == next_ms:
-                self._dispatch(contents)
-            if sweep_ms == next_ms:
-                self._swept_ms = next_ms
-                self._schedules.invoke_once("sweeper")
-        self._clock.set_ms(target_ms)
-        self._skip_empty_stretch(contents, target_ms)
+                raise TurnFailed("the functions do not work off what is due")
+
+    def _step(self, target_ms: int) -> bool:
+        """Go to the next instant at which anything happens; False when that is the target."""
+        self._await_quiet()
+        with self._requests_held:  # what one of them puts on the wheel must not be skipped
+            look = self._look()
+            dispatch_ms, sweep_ms = look.dispatch_ms(), look.sweep_ms(self._swept_ms)
+            happens_ms = [dispatch_ms, sweep_ms, self._clock.next_wake_ms(), self._queue_ms()]
+            next_ms = min(ms for ms in [*happens_ms, target_ms + 1] if ms is not None)
+            self._clock.set_ms(min(next_ms, target_ms))
+            self._skip_empty_stretch(look)
+        if dispatch_ms == next_ms:
+            self._schedules.invoke_once("scheduler")
+        if sweep_ms == next_ms:
+            self._swept_ms = next_ms
+            self._schedules.invoke_once("sweeper")
+        return next_ms <= target_ms
 
     def _await_quiet(self) -> None:
         """Until no message is left to take and every invocation has ended or waits."""
         while not self._is_quiet():
-            for poller in self._pollers:
-                poller.nudge()
             time.sleep(LOOK_EVERY_SECONDS)
 
     def _is_quiet(self) -> bool:
         queue_ms = self._queue_ms()
         if queue_ms is not None and queue_ms <= self._clock.now_ms():
+            for poller in self._pollers:
+                poller.nudge()
             return False
         if any(poller.is_at_work() for poller in self._pollers):
             return False
@@ -151,6 +158,7 @@ class TimeTravel:
         return not is_waiting or self._emulator.quiet_seconds() >= QUIET_SECONDS
 
     def _queue_ms(self) -> int | None:
+        """When the next message may be received."""
         return min(
             (
                 int(visible_ms)
@@ -160,36 +168,22 @@ class TimeTravel:
             default=None,
         )
 
+    def _look(self) -> _Look:
+        return _Look(self._clock.now_ms(), *self._pointers.positions(), self._contents())
+
     def _contents(self) -> WheelContents:
-        table = self._pointers.settings.wheel_table
-        return wheel_contents.contents_of(self._emulator.items(table, wheel_contents.ATTRIBUTES))
+        items = self._emulator.items(self._settings.wheel_table, wheel_contents.ATTRIBUTES)
+        return wheel_contents.contents_of(items)
 
-    def _dispatch_ms(self, contents: WheelContents) -> int | None:
-        second = contents.next_after(self._pointers.position(pointers.TIME))
-        return None if second is None else max(second * 1000, self._clock.now_ms())
-
-    def _dispatch(self, contents: WheelContents) -> None:
-        second = contents.next_after(self._pointers.position(pointers.TIME))
-        if second is not None:
-            self._pointers.skip_to(pointers.TIME, second - 1)
-            self._schedules.invoke_once("scheduler")
-
-    def _sweep_ms(self, contents: WheelContents) -> int | None:
-        """Where something remains behind the time pointer the sweeper runs, each minute."""
-        swept = self._pointers.position(pointers.SWEEP)
-        if contents.first_between(swept, self._pointers.position(pointers.TIME)) is None:
-            return None
-        return max(self._swept_ms + PERIOD_MS, self._clock.now_ms())
-
-    def _skip_empty_stretch(self, contents: WheelContents, now_ms: int) -> None:
-        """Neither pointer passes anything owed; the sweep keeps its distance all the same."""
-        time_pointer = self._pointers.position(pointers.TIME)
-        occupied = contents.next_after(time_pointer)
-        up_to = now_ms // 1000 if occupied is None else min(now_ms // 1000, occupied - 1)
-        self._pointers.skip_to(pointers.TIME, up_to)
-        swept = self._pointers.position(pointers.SWEEP)
-        behind = contents.first_between(swept, max(time_pointer, up_to))
-        distant = up_to - self._pointers.settings.sweep_delay_seconds
-        self._pointers.skip_to(
-            pointers.SWEEP, distant if behind is None else min(distant, behind - 1)
-        )
+    def _skip_empty_stretch(self, look: _Look) -> None:
+        """Neither pointer passes what is owed; the sweep keeps its distance all the same."""
+        up_to = self._clock.now_ms() // 1000
+        if look.next_occupied is not None:
+            up_to = min(up_to, look.next_occupied - 1)
+        if up_to > look.time_pointer:
+            self._pointers.skip_time_to(up_to)
+        distant = up_to - self._settings.sweep_delay_seconds
+        if look.first_behind is not None:
+            distant = min(distant, look.first_behind - 1)
+        if distant > look.sweep_pointer:
+            self._pointers.skip_sweep_to(distant)

@@ -19,11 +19,11 @@ class WheelContents:
     owed_seconds: frozenset[int]  # of named entries of pending tasks, and of all re-entries
     delivered: int
 
-    def next_after(self, second: int) -> int | None:
-        return min((s for s in self.owed_seconds if s > second), default=None)
-
-    def first_between(self, after: int, up_to: int) -> int | None:
-        return min((s for s in self.owed_seconds if after < s <= up_to), default=None)
+    def first_between(self, after: int, up_to: int | None) -> int | None:
+        return min(
+            (s for s in self.owed_seconds if s > after and (up_to is None or s <= up_to)),
+            default=None,
+        )
 
 
 def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:

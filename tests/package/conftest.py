@@ -22,6 +22,12 @@ OWN_ARCHITECTURE = {"x86_64": "x86_64", "aarch64": "arm64"}.get(platform.machine
 SCHEDULER_RUNS_SECONDS = 20  # it stops ten seconds before its end
 
 Boot = Callable[[str], LambdaEnvironment]
+said: list[str] = []  # printed at the end
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for line in said:
+        terminalreporter.write_line(line)
 
 
 def _given(variable: str) -> Path:
@@ -39,13 +45,12 @@ def packages() -> dict[str, BuiltPackage]:
 @pytest.fixture(scope="session")
 def lambda_platform(packages: dict[str, BuiltPackage]) -> Platform:
     found = find_platform(_given("PYTHON313_BIN"), _given("RUNTIME_CLIENT"))
-    if found.mounts:
-        print("\nfunctions run at /var/task with their layers at /opt, in private mounts")
-    else:
-        print(
-            "\nno private mounts here (they need root or user namespaces):"
-            " functions run where they were built, through PYTHONPATH"
-        )
+    said.append(
+        "functions ran at /var/task with their layers at /opt, in private mounts"
+        if found.mounts
+        else "no private mounts here (they need root or user namespaces): functions ran where"
+        " they were built, through PYTHONPATH"
+    )
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.package import events
-from tests.package.conftest import Boot
+from tests.package.conftest import Boot, said
 from tests.package.event_source import EventSource
 from tests.package.receiver import Receiver
 
@@ -106,5 +106,5 @@ def test_a_function_fits_into_its_memory(boot: Boot, name: str) -> None:
 
     peak_mb = environment.memory_peak_mb()
 
-    print(f"\n{name}: {peak_mb:.0f} of {environment.function.memory_mb} MB")
+    said.append(f"{name} held {peak_mb:.0f} of {environment.function.memory_mb} MB")
     assert peak_mb < environment.function.memory_mb

@@ -1,6 +1,9 @@
 """What an answer means, and what is kept of it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from duewheel.rules.answers import (
     NOTE_BYTES_MAX,
     RETRY_AFTER_MAX_SECONDS,
@@ -8,8 +11,6 @@ from duewheel.rules.answers import (
     outcome_of_answer,
 )
 from duewheel.rules.outcome import Outcome, Verdict
-from hypothesis import given
-from hypothesis import strategies as st
 
 NOW_MS = 784_111_777_000  # Sun, 06 Nov 1994 08:49:37 GMT
 

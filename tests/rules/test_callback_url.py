@@ -1,9 +1,10 @@
 """A callback's URL is taken apart in one way only, or refused with a reason."""
 
 import pytest
-from duewheel.rules.callback_url import CallbackUrl, parse_callback_url
 from hypothesis import given
 from hypothesis import strategies as st
+
+from duewheel.rules.callback_url import CallbackUrl, parse_callback_url
 
 
 @pytest.mark.parametrize(

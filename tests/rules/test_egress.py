@@ -3,9 +3,10 @@
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
 import pytest
-from duewheel.rules.egress import allowed_networks, ipv4_by_any_spelling, is_reachable
 from hypothesis import given
 from hypothesis import strategies as st
+
+from duewheel.rules.egress import allowed_networks, ipv4_by_any_spelling, is_reachable
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "52.95.110.1", "172.32.0.1", "100.128.0.1", "11.0.0.1"]
 PUBLIC_IPV6 = ["2606:4700::1111", "2a05:d018::1", "2600:1f18::1"]

@@ -206,6 +206,7 @@ class World:
             self.dispatch_until(self.clock.now_ms() // 1000 + 60)
             self.drain()
             self.sweep_once()
+            self.drain()
         raise AssertionError(f"the sweep never passed {second}")
 
     def messages_waiting(self) -> int:

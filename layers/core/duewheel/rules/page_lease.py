@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from duewheel.rules.addresses import first_page
 
+TRIES_MAX = 5  # after so many runs or resends a page is left to the sweep to take apart
+
 
 @dataclass(frozen=True, slots=True)
 class PageLease:
@@ -16,6 +18,7 @@ class PageLease:
     done: bool = False
     end: str | None = None  # the last place of the page, when the slice goes on behind it
     rest: tuple[str, ...] = ()  # places passed on to the rest page
+    tries: int = 0  # how often it was begun
     resends: int = 0
     resent_ms: int = 0
 

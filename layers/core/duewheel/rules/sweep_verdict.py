@@ -11,11 +11,10 @@ from enum import Enum
 
 from duewheel.rules.addresses import Address, first_page, next_page, rest_page
 from duewheel.rules.messages import PageMessage
-from duewheel.rules.page_lease import PageLease
+from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.task import Status
 
 RESEND_EVERY_MS = 60_000
-RESENDS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +177,9 @@ def _judge_open_page(
     """A page that still owes calls: wait for it, send it again, or take it apart."""
     is_held = lease.owner is not None and now_ms < lease.until_ms
     was_just_resent = lease.resends > 0 and now_ms < lease.resent_ms + RESEND_EVERY_MS
-    if is_held or was_just_resent:
+    if is_held or (was_just_resent and lease.tries < TRIES_MAX):
         verdict.waits_for.append(lease.page)
-    elif lease.resends >= RESENDS_MAX:
+    elif max(lease.tries, lease.resends) >= TRIES_MAX:
         verdict.take_apart.append((lease, owed[:page_size]))
     else:
         message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from duewheel.rules import addresses
-from duewheel.rules.page_lease import Finished, Held, PageLease
+from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease
 from duewheel.stores.conditions import Item, Refused, Written, write_if
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _NAMES = {
         "after",
         "end",
         "rest",
+        "tries",
         "resends",
         "resent_ms",
         "expires_at",
@@ -46,16 +47,23 @@ class PageStore:
             ":until_ms": {"N": str(now_ms + lease_ms)},
             ":now": {"N": str(now_ms)},
             ":expires_at": _expiry(now_ms),
+            ":zero": {"N": "0"},
+            ":one": {"N": "1"},
+            ":tries_max": {"N": str(TRIES_MAX)},
         }
-        update = "SET #owner = :owner, #until_ms = :until_ms, #expires_at = :expires_at"
+        update = (
+            "SET #owner = :owner, #until_ms = :until_ms, #expires_at = :expires_at, "
+            "#tries = if_not_exists(#tries, :zero) + :one"
+        )
         if page.after is not None:
             update += ", #after = :after"
             values[":after"] = {"S": page.after}
         result = self._update(
             page,
             update,
-            "attribute_not_exists(#done) AND (attribute_not_exists(#owner) "
-            "OR #until_ms < :now OR #owner = :owner)",
+            "attribute_not_exists(#done) "
+            "AND (attribute_not_exists(#tries) OR #tries < :tries_max OR #owner = :owner) "
+            "AND (attribute_not_exists(#owner) OR #until_ms < :now OR #owner = :owner)",
             values,
             ReturnValues="ALL_NEW",
         )
@@ -63,7 +71,9 @@ class PageStore:
             return lease_from(result.attributes)
         if result.item is None or "done" in result.item:
             return Finished()
-        return Held(int(result.item["until_ms"]["N"]))
+        until_ms = int(result.item["until_ms"]["N"])
+        # Lapsed and refused: it was begun too often, and the sweep takes it apart.
+        return Held(until_ms) if until_ms >= now_ms else Finished()
 
     def record_end(self, lease: PageLease, end: str) -> PageLease | None:
         """Fix where this page ends before the next one is announced; None if deposed."""
@@ -160,6 +170,7 @@ def lease_from(item: Item) -> PageLease:
         done="done" in item,
         end=item["end"]["S"] if "end" in item else None,
         rest=tuple(place["S"] for place in item["rest"]["L"]) if "rest" in item else (),
+        tries=int(item["tries"]["N"]) if "tries" in item else 0,
         resends=int(item["resends"]["N"]) if "resends" in item else 0,
         resent_ms=int(item["resent_ms"]["N"]) if "resent_ms" in item else 0,
     )

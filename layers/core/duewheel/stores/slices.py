@@ -94,7 +94,7 @@ class SliceStore:
     def _pages(self, second: int, shard: int, low: str, high: str) -> Iterator[Any]:
         arguments: dict[str, Any] = {
             "ProjectionExpression": "slot, place, #status, #entry, next_ms, #version, home, shards, "
-            "#owner, until_ms, done, #after, #end, rest, resends, resent_ms",
+            "#owner, until_ms, done, #after, #end, rest, tries, resends, resent_ms",
             "ExpressionAttributeNames": {
                 f"#{name}": name for name in ("status", "entry", "version", "owner", "after", "end")
             },

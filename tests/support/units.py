@@ -1,0 +1,112 @@
+"""What AWS would bill for recorded calls: units from item sizes, since no emulator bills right.
+
+Writes cost a unit per KB begun, reads one per 4 KB begun (half when eventually
+consistent), a refused condition costs as if it had been carried out, transactions double.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+
+from tests.support.recorder import Call
+
+
+@dataclass
+class Meter:
+    """Hangs on a recorder and adds up. `table` is the one that is looked at."""
+
+    table: str
+    write_units: float = 0
+    read_units: float = 0
+    requests: Counter[str] = field(default_factory=Counter)
+    empty_probes: int = 0
+    _plain: Any = field(default_factory=lambda: boto3.client("dynamodb"))
+
+    def __call__(self, call: Call) -> None:
+        request, response = call.request, call.response or {}
+        if "QueueUrl" in request:
+            if call.operation != "ReceiveMessage" or response.get("Messages"):
+                self.requests[call.operation] += 1
+            return
+        if self.table not in (request.get("TableName"), *request.get("RequestItems", ())):
+            return
+        if call.operation == "Query" and not response["Items"]:
+            self.empty_probes += 1
+        self.requests[call.operation] += 1
+        match call.operation:
+            case "PutItem":
+                self._write([request["Item"]])
+            case "UpdateItem" | "DeleteItem":
+                # Looked at afterwards: the items here only grow, and none reaches 1 KB.
+                self._write([self._stored(request["Key"])])
+            case "BatchWriteItem":
+                writes = request["RequestItems"][self.table]
+                self._write([w["PutRequest"]["Item"] for w in writes if "PutRequest" in w])
+                self._write([{} for w in writes if "DeleteRequest" in w])
+            case "GetItem":
+                self._read([response.get("Item", {})], request.get("ConsistentRead", False))
+            case "BatchGetItem":
+                for item in response["Responses"][self.table]:
+                    self._read([item], request["RequestItems"][self.table]["ConsistentRead"])
+            case "Query":
+                whole = [self._stored(item) for item in self._scanned(request)]
+                self._read(whole, request.get("ConsistentRead", False))
+            case operation:
+                raise AssertionError(f"the meter does not know what {operation} costs")
+
+    @property
+    def dynamodb_requests(self) -> int:
+        return sum(n for name, n in self.requests.items() if "Message" not in name)
+
+    @property
+    def sqs_requests(self) -> int:
+        return sum(n for name, n in self.requests.items() if "Message" in name)
+
+    def _write(self, items: Iterable[Mapping[str, Any]]) -> None:
+        for item in items:
+            self.write_units += max(1, math.ceil(size_of(item) / 1024))
+            # The list index takes a write when a task comes; its keys never change after.
+            if "biz_part" in item and item["version"]["N"] == "1" and "v" in item:
+                self.write_units += 1
+
+    def _read(self, items: Iterable[Mapping[str, Any]], strongly: bool) -> None:
+        units = max(1, math.ceil(sum(map(size_of, items)) / 4096))
+        self.read_units += units if strongly else units / 2
+
+    def _stored(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        place = {name: key[name] for name in ("slot", "place")}
+        answer = self._plain.get_item(TableName=self.table, Key=place)
+        found: Mapping[str, Any] = answer.get("Item", {})
+        return found
+
+    def _scanned(self, request: dict[str, Any]) -> list[Mapping[str, Any]]:
+        """The keys that the query went over, whatever it projected."""
+        names = ("TableName", "KeyConditionExpression", "ExpressionAttributeValues", "Limit",
+                 "ExclusiveStartKey")
+        again = {name: request[name] for name in names if name in request}
+        items: list[Mapping[str, Any]] = self._plain.query(**again)["Items"]
+        return items
+
+
+def size_of(item: Mapping[str, Any]) -> int:
+    """Bytes as DynamoDB counts them: UTF-8 of names and texts, numbers by their digits."""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def _value_size(value: Mapping[str, Any]) -> int:
+    ((kind, content),) = value.items()
+    match kind:
+        case "S":
+            return len(content.encode())
+        case "N":
+            return math.ceil(len(content.lstrip("-").replace(".", "")) / 2) + 1
+        case "BOOL":
+            return 1
+        case "L":
+            return 3 + sum(1 + _value_size(element) for element in content)
+        case _:
+            raise AssertionError(f"the meter does not know the size of a {kind}")

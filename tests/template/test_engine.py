@@ -1,0 +1,160 @@
+"""What the protocols expect of queues, schedules, timeouts and settings."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from duewheel.settings import Settings, settings_from
+from local.resources import Resources
+from local.template import Template, load_template
+
+TEMPLATE = Path(__file__).parents[2] / "template.yaml"
+SOURCE: dict[str, Any] = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
+PARAMETERS: dict[str, Any] = SOURCE["Parameters"]
+FUNCTIONS = ("api", "scheduler", "notifier", "sweeper")
+BOUNDS = [
+    (name, str(declared[bound]))
+    for name, declared in PARAMETERS.items()
+    for bound in ("MinValue", "MaxValue")
+    if bound in declared
+]
+PRIVATE_NETWORK = {"SubnetIds": "subnet-01,subnet-02", "SecurityGroupIds": "sg-01"}
+
+
+def properties_of(template: Template, logical_id: str) -> dict[str, Any]:
+    return template.resources[logical_id].properties
+
+
+def resources_with(emulator: Any, overrides: dict[str, str] | None = None) -> Resources:
+    """Resolves references; makes a table or queue only when one is referred to."""
+    template = load_template(TEMPLATE, overrides)
+    return Resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    return load_template(TEMPLATE)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_environment_of_a_function_has_every_setting_and_no_other(
+    resources: Resources, function: str
+) -> None:
+    variables = {v for v in resources.environment(function) if not v.startswith("POWERTOOLS_")}
+
+    assert variables == {field.name.upper() for field in fields(Settings)}
+
+
+def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
+    environment = resources.environment("notifier")
+    needed = ("WHEEL_TABLE", "REGISTRY_TABLE", "SLICE_QUEUE_URL")
+
+    assert settings_from(environment) == settings_from({name: environment[name] for name in needed})
+
+
+@pytest.mark.parametrize(("parameter", "value"), BOUNDS)
+def test_settings_take_what_the_template_lets_through(
+    emulator: Any, parameter: str, value: str
+) -> None:
+    settings_from(resources_with(emulator, {parameter: value}).environment("notifier"))
+
+
+def test_every_parameter_says_what_it_is_for_and_what_it_takes() -> None:
+    groups = SOURCE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+
+    assert {name for group in groups for name in group["Parameters"]} == set(PARAMETERS)
+    for name, declared in PARAMETERS.items():
+        assert declared["Description"], name
+        assert "Default" in declared, name
+        assert {"MinValue", "AllowedValues", "AllowedPattern"} & set(declared), name
+
+
+def test_visibility_outlives_the_page_lease_and_that_the_notifier(
+    template: Template, resources: Resources
+) -> None:
+    timeout = properties_of(template, "NotifierFunction")["Timeout"]
+    visibility = properties_of(template, "SliceQueue")["VisibilityTimeout"]
+    settings = settings_from(resources.environment("notifier"))
+
+    assert settings.notifier_timeout_seconds == timeout
+    assert timeout < settings.page_lease_ms / 1000 < visibility
+
+
+def test_a_message_that_fails_ten_times_ends_in_the_dead_letter_queue(template: Template) -> None:
+    assert properties_of(template, "SliceQueue")["RedrivePolicy"] == {
+        "deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]},
+        "maxReceiveCount": 10,
+    }
+
+
+def test_notifier_gets_batches_at_once_and_answers_for_each_message(template: Template) -> None:
+    [mapping] = template.of_type("AWS::Lambda::EventSourceMapping")
+
+    assert mapping.properties["BatchSize"] == 10
+    assert "MaximumBatchingWindowInSeconds" not in mapping.properties
+    assert mapping.properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_chain_of_pages_is_not_cut_as_a_loop(template: Template) -> None:
+    assert properties_of(template, "NotifierFunction")["RecursiveLoop"] == "Allow"
+
+
+def test_scheduled_functions_run_each_minute_and_a_late_or_failed_run_is_not_made_up_for(
+    template: Template,
+) -> None:
+    once = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+    rules = [rule.properties for rule in template.of_type("AWS::Events::Rule")]
+    invokes = [c.properties for c in template.of_type("AWS::Lambda::EventInvokeConfig")]
+    scheduled = {target["Arn"]["Fn::GetAtt"][0] for rule in rules for target in rule["Targets"]}
+
+    assert scheduled == {"SchedulerFunction", "SweeperFunction"}
+    assert scheduled == {config["FunctionName"]["Ref"] for config in invokes}
+    for rule in rules:
+        assert rule["ScheduleExpression"] == "rate(1 minute)"
+        assert [target["RetryPolicy"] for target in rule["Targets"]] == [once]
+    for config in invokes:
+        assert once.items() <= config.items()
+
+
+@pytest.mark.parametrize(
+    ("choice", "indexes"),
+    [("on", {"dead_by_business", "by_business"}), ("off", {"dead_by_business"})],
+)
+def test_list_index_is_there_when_it_is_on(emulator: Any, choice: str, indexes: set[str]) -> None:
+    resources = resources_with(emulator, {"ListIndex": choice})
+    wheel = resources.resolve(properties_of(resources.template, "Wheel"))
+    keys = [wheel["KeySchema"], *(i["KeySchema"] for i in wheel["GlobalSecondaryIndexes"])]
+
+    assert {index["IndexName"] for index in wheel["GlobalSecondaryIndexes"]} == indexes
+    assert {a["AttributeName"] for a in wheel["AttributeDefinitions"]} == {
+        key["AttributeName"] for schema in keys for key in schema
+    }
+    for index in wheel["GlobalSecondaryIndexes"]:
+        assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
+
+
+@pytest.mark.parametrize("overrides", [{}, PRIVATE_NETWORK])
+def test_only_a_notifier_in_a_private_network_may_make_network_interfaces(
+    emulator: Any, overrides: dict[str, str]
+) -> None:
+    resources = resources_with(emulator, overrides)
+    template = resources.template
+    notifier = resources.resolve(properties_of(template, "NotifierFunction"))
+    managed = {
+        role.logical_id: resources.resolve(role.properties).get("ManagedPolicyArns", [])
+        for role in template.of_type("AWS::IAM::Role")
+    }
+
+    assert ("VpcConfig" in notifier) == bool(overrides)
+    assert {role for role, arns in managed.items() if arns} == (
+        {"NotifierRole"} if overrides else set()
+    )
+    if overrides:
+        assert notifier["VpcConfig"] == {
+            "SubnetIds": ["subnet-01", "subnet-02"],
+            "SecurityGroupIds": ["sg-01"],
+        }

@@ -1,0 +1,130 @@
+"""What the template must never allow: open doors, wide rights, lost data, fixed names."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from local.template import Template, load_template
+
+TEMPLATE = Path(__file__).parents[2] / "template.yaml"
+FIXED_NAMES = {
+    "FunctionName", "GroupName", "LayerName", "LogGroupName", "QueueName", "RoleName", "TableName",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def source() -> dict[str, Any]:
+    parsed: dict[str, Any] = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
+    return parsed
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    return load_template(TEMPLATE)
+
+
+def statements(template: Template) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (role.logical_id, statement)
+        for role in template.of_type("AWS::IAM::Role")
+        for policy in role.properties["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def test_every_route_asks_for_a_signature(template: Template) -> None:
+    routes = template.of_type("AWS::ApiGatewayV2::Route")
+
+    assert routes
+    assert {route.properties["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+
+
+def test_there_is_no_other_way_in_than_the_signed_routes(template: Template) -> None:
+    types = {resource.type for resource in template.resources.values()}
+    permissions = [r.properties for r in template.of_type("AWS::Lambda::Permission")]
+
+    assert not types & {"AWS::Lambda::Url", "AWS::ApiGateway::RestApi", "AWS::SNS::Topic"}
+    assert {p["Principal"] for p in permissions} == {
+        "apigateway.amazonaws.com",
+        "events.amazonaws.com",
+    }
+    assert all("SourceArn" in p for p in permissions)
+
+
+def test_every_right_names_its_actions_and_a_resource_of_this_stack(template: Template) -> None:
+    for role, statement in statements(template):
+        assert statement["Effect"] == "Allow", role
+        assert not [a for a in as_list(statement["Action"]) if "*" in a], role
+        for resource in as_list(statement["Resource"]):
+            assert list(resource) == ["Fn::GetAtt"], (role, resource)
+            logical_id, attribute = resource["Fn::GetAtt"]
+            assert attribute == "Arn"
+            assert logical_id in template.resources
+
+
+def test_every_function_has_a_role_and_a_log_group_of_its_own(template: Template) -> None:
+    functions = template.of_type("AWS::Lambda::Function")
+    roles = [f.properties["Role"]["Fn::GetAtt"][0] for f in functions]
+    groups = [f.properties["LoggingConfig"]["LogGroup"]["Ref"] for f in functions]
+
+    assert len(set(roles)) == len(set(groups)) == len(functions)
+    for role, group in zip(roles, groups, strict=True):
+        writable = [
+            resource["Fn::GetAtt"][0]
+            for owner, statement in statements(template)
+            if owner == role and "logs:PutLogEvents" in as_list(statement["Action"])
+            for resource in as_list(statement["Resource"])
+        ]
+        assert writable == [group]
+
+
+def test_every_log_group_forgets_after_a_while(template: Template) -> None:
+    for group in template.of_type("AWS::Logs::LogGroup"):
+        assert "RetentionInDays" in group.properties, group.logical_id
+
+
+def test_tables_are_safe_from_deletion_and_readers_of_disks(source: dict[str, Any]) -> None:
+    tables = [r for r in source["Resources"].values() if r["Type"] == "AWS::DynamoDB::Table"]
+
+    assert len(tables) == 2
+    for table in tables:
+        assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
+        properties = table["Properties"]
+        assert properties["BillingMode"] == "PAY_PER_REQUEST"
+        assert properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
+        assert properties["SSESpecification"]["SSEEnabled"]
+        assert properties["TimeToLiveSpecification"] == {
+            "AttributeName": "expires_at",
+            "Enabled": True,
+        }
+
+
+def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:
+    queues = template.of_type("AWS::SQS::Queue")
+    refusing = [
+        statement["Resource"]["Fn::GetAtt"][0]
+        for policy in template.of_type("AWS::SQS::QueuePolicy")
+        for statement in policy.properties["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Deny"
+        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    ]
+
+    assert {queue.logical_id for queue in queues} == set(refusing)
+    assert all(queue.properties["SqsManagedSseEnabled"] for queue in queues)
+
+
+def test_nothing_has_a_fixed_name(source: dict[str, Any]) -> None:
+    for logical_id, resource in source["Resources"].items():
+        if resource["Type"] != "AWS::Lambda::Permission":
+            assert not FIXED_NAMES & set(resource.get("Properties", {})), logical_id
+
+
+def test_every_arn_works_in_every_partition() -> None:
+    assert not re.search(r"arn:aws[:-]", TEMPLATE.read_text(encoding="utf-8"))

@@ -1,0 +1,36 @@
+"""The sample events say what the service's own parts say."""
+
+import json
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+from duewheel.rules.addresses import address_named
+from duewheel.rules.messages import DirectMessage, PageMessage, decode
+from duewheel.rules.task import NewTask
+from duewheel.rules.task_request import single_request
+
+EVENTS = Path(__file__).parents[2] / "infra" / "events"
+
+
+def sample(name: str) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text(encoding="utf-8"))
+    return event
+
+
+def test_sample_batch_holds_a_page_and_a_direct_message() -> None:
+    records = sample("slice-queue-batch")["Records"]
+    page, direct = (decode(record["body"]) for record in records)
+
+    assert isinstance(page, PageMessage)
+    assert isinstance(direct, DirectMessage)
+    assert [address_named(name).second for name in direct.entries] == [direct.second]
+    for record in records:
+        assert record["md5OfBody"] == md5(record["body"].encode()).hexdigest()
+
+
+def test_sample_request_creates_a_task() -> None:
+    event = sample("http-api-create-task")
+
+    assert isinstance(single_request(event["body"], event["requestContext"]["timeEpoch"]), NewTask)
+    assert event["headers"]["content-length"] == str(len(event["body"]))

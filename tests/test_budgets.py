@@ -1,0 +1,175 @@
+"""The budgets of a task's life, counted from real calls: nothing here is timed.
+
+Per task from created to settled, items up to 1 KB, no key and no retry. What an idle
+second costs is counted apart.
+"""
+
+from dataclasses import dataclass
+
+import pytest
+
+from duewheel.rules.task import Callback, Status, Task
+from tests.support.receiver import BUSY, OK
+from tests.support.units import Meter, size_of
+from tests.support.world import World
+
+
+@dataclass(frozen=True)
+class Budget:
+    write_units: float
+    read_units: float
+    dynamodb_requests: float
+    sqs_requests: float
+
+
+ALONE = Budget(4.1, 3, 6, 3)
+HUNDRED = Budget(2.1, 0.35, 0.2, 0.05)
+THOUSAND = Budget(2.05, 0.3, 0.15, 0.04)
+
+NEARLY_A_KILOBYTE = '{"order": "' + "x" * 380 + '"}'
+
+
+def metered(world: World) -> Meter:
+    meter = Meter(world.settings.wheel_table)
+    world.recorder.after = meter
+    return meter
+
+
+def dispatch_second(world: World, second: int) -> None:
+    """One tick of a leader whose pointer's record has just told it AWS's time."""
+    world.pointer()
+    assert world.dispatch.tick(second - 1) == second
+
+
+def tasks_in_one_second(world: World, number: int) -> list[Task]:
+    news = [world.new(in_ms=60_000 + n % 1000, payload=NEARLY_A_KILOBYTE) for n in range(number)]
+    made = [
+        task
+        for start in range(0, number, 500)
+        for task in world.create.many(news[start : start + 500])
+    ]
+    return [task for task in made if isinstance(task, Task)]
+
+
+@pytest.mark.parametrize(
+    ("number", "budget"), [(1, ALONE), (100, HUNDRED), (1_000, THOUSAND)], ids=["1", "100", "1000"]
+)
+@pytest.mark.parametrize("list_index", [False, True], ids=["no index", "index"])
+def test_a_task_stays_within_its_budget(
+    world: World, number: int, budget: Budget, list_index: bool
+) -> None:
+    world.wire(list_index=list_index)
+    meter = metered(world)
+    if number == 1:
+        tasks = [world.created(payload=NEARLY_A_KILOBYTE)]
+    else:
+        tasks = tasks_in_one_second(world, number)
+    second = tasks[0].due_ms // 1000
+    world.clock.set_ms(second * 1000)
+    dispatch_second(world, second)
+    world.drain()
+    world.recorder.after = None
+
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    per_task = Budget(
+        meter.write_units / number,
+        meter.read_units / number,
+        meter.dynamodb_requests / number,
+        meter.sqs_requests / number,
+    )
+    assert per_task.write_units <= budget.write_units + list_index
+    assert per_task.read_units <= budget.read_units
+    assert per_task.dynamodb_requests <= budget.dynamodb_requests
+    assert per_task.sqs_requests <= budget.sqs_requests
+
+
+def test_a_delivered_task_with_half_a_kilobyte_of_its_own_stays_under_one(world: World) -> None:
+    headers = (("authorization", "Bearer " + "x" * 40),)
+    callback = Callback("https://receiver.example/a/path/of/some/length?with=a&query=too", "POST", headers)
+    task = world.created(in_ms=0, callback=callback, payload='{"order": "' + "x" * 300 + '"}')
+    world.drain()
+
+    (item,) = [item for item in world.items() if "status" in item]
+    assert world.read(task).status is Status.DELIVERED
+    assert size_of(item) <= 1024
+
+
+def test_the_index_keys_of_a_task_never_change(world: World) -> None:
+    """Else a settle would cost two more units where the list index is on."""
+    task = world.created(in_ms=0)
+    before = [item for item in world.items() if "status" in item]
+    world.drain()
+    after = [item for item in world.items() if "status" in item]
+
+    assert world.read(task).status is Status.DELIVERED
+    for name in ("biz_part", "due_ms"):
+        assert [item[name] for item in before] == [item[name] for item in after]
+
+
+def test_between_due_instant_and_callback_there_is_no_request(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    lead_ms = world.settings.lead_ms
+    world.clock.set_ms(task.due_ms - lead_ms)
+    dispatch_second(world, task.due_ms // 1000)
+    (message,) = world.receive()
+    world.recorder.clear()
+    requests_before_call: list[int] = []
+    moments: list[int] = []
+    world.recorder.before = lambda call: moments.append(world.clock.now_ms())
+    answer = world.receiver.answer
+
+    def called(received):  # type: ignore[no-untyped-def]
+        requests_before_call.append(len([m for m in moments if m >= task.due_ms]))
+        return answer(received)
+
+    world.receiver.answer = called
+    world.handle(message)
+
+    assert requests_before_call == [0]
+    assert world.receiver.received[0].at_ms == task.due_ms
+
+
+def test_an_empty_second_costs_half_a_read_unit_to_probe_and_half_to_sweep(world: World) -> None:
+    meter = metered(world)
+    second = world.clock.now_ms() // 1000
+    dispatch_second(world, second)
+    assert (meter.read_units, meter.write_units, meter.sqs_requests) == (0.5, 0, 0)
+
+    assert world.sweep_second(second) is True
+    assert (meter.read_units, meter.write_units, meter.sqs_requests) == (1.0, 0, 0)
+    assert meter.dynamodb_requests == 2
+
+
+def test_the_sweep_adds_at_most_as_much_reading_as_the_delivery(world: World) -> None:
+    meter = metered(world)
+    tasks = tasks_in_one_second(world, 100)
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    world.drain()
+    delivery = meter.read_units - 0.5 * meter.empty_probes
+    before = meter.read_units
+    world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
+    assert world.sweep_second(tasks[0].due_ms // 1000) is True
+
+    assert meter.read_units - before <= delivery
+
+
+def test_a_retry_that_shares_a_page_costs_four_more_write_units(world: World) -> None:
+    meter = metered(world)
+    tasks = tasks_in_one_second(world, 50)
+    world.receiver.answer = lambda r: OK if r.headers["duewheel-attempt"] == "2" else BUSY
+    for _ in range(8):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 15)
+        world.drain()
+
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    assert meter.write_units / len(tasks) <= HUNDRED.write_units + 4
+
+
+def test_a_near_task_costs_one_queue_message(world: World) -> None:
+    meter = metered(world)
+    world.created(in_ms=0)
+    world.drain()
+
+    assert meter.requests["SendMessageBatch"] == 1
+    assert meter.requests["DeleteMessage"] == 1
+    assert meter.write_units == 2
