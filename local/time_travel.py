@@ -134,12 +134,14 @@ class TimeTravel:
             next_ms = min(ms for ms in [*happens_ms, target_ms + 1] if ms is not None)
             self._clock.set_ms(min(next_ms, target_ms))
             self._skip_empty_stretch(look)
+        if next_ms > target_ms:
+            return False
         if dispatch_ms == next_ms:
             self._schedules.invoke_once("scheduler")
         if sweep_ms == next_ms:
             self._swept_ms = next_ms
             self._schedules.invoke_once("sweeper")
-        return next_ms <= target_ms
+        return True
 
     def _await_quiet(self) -> None:
         """Until no message is left to take and every invocation has ended or waits."""

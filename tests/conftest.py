@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 
 from local.emulator import Emulator
 from local.resources import Resources, create_resources
-from local.template import Template, load_template
+from local.template import load_template
 from tests.support.clock import ManualClock
 from tests.support.world import World
 

@@ -85,7 +85,9 @@ def test_a_task_stays_within_its_budget(
 
 def test_a_delivered_task_with_half_a_kilobyte_of_its_own_stays_under_one(world: World) -> None:
     headers = (("authorization", "Bearer " + "x" * 40),)
-    callback = Callback("https://receiver.example/a/path/of/some/length?with=a&query=too", "POST", headers)
+    callback = Callback(
+        "https://receiver.example/a/path/of/some/length?with=a&query=too", "POST", headers
+    )
     task = world.created(in_ms=0, callback=callback, payload='{"order": "' + "x" * 300 + '"}')
     world.drain()
 

@@ -37,7 +37,10 @@ class Meter:
         if call.operation == "Query" and not response["Items"]:
             self.empty_probes += 1
         self.requests[call.operation] += 1
-        match call.operation:
+        self._bill(call.operation, request, response)
+
+    def _bill(self, operation: str, request: dict[str, Any], response: dict[str, Any]) -> None:
+        match operation:
             case "PutItem":
                 self._write([request["Item"]])
             case "UpdateItem" | "DeleteItem":
@@ -55,7 +58,7 @@ class Meter:
             case "Query":
                 whole = [self._stored(item) for item in self._scanned(request)]
                 self._read(whole, request.get("ConsistentRead", False))
-            case operation:
+            case _:
                 raise AssertionError(f"the meter does not know what {operation} costs")
 
     @property
@@ -85,8 +88,13 @@ class Meter:
 
     def _scanned(self, request: dict[str, Any]) -> list[Mapping[str, Any]]:
         """The keys that the query went over, whatever it projected."""
-        names = ("TableName", "KeyConditionExpression", "ExpressionAttributeValues", "Limit",
-                 "ExclusiveStartKey")
+        names = (
+            "TableName",
+            "KeyConditionExpression",
+            "ExpressionAttributeValues",
+            "Limit",
+            "ExclusiveStartKey",
+        )
         again = {name: request[name] for name in names if name in request}
         items: list[Mapping[str, Any]] = self._plain.query(**again)["Items"]
         return items

@@ -155,8 +155,7 @@ class World:
         """A scheduler that finds time for as many ticks as it needs to catch up, then stops."""
         while True:
             before = self.pointer().position
-            left = iter([1_000_000] * turns)
-            self.lead.run(me or f"scheduler-{next(self._numbers)}", lambda: next(left, 0))
+            self.lead.run(me or f"scheduler-{next(self._numbers)}", time_for(turns))
             if self.pointer().position in (before, self.clock.now_ms() // 1000):
                 return
 
@@ -220,3 +219,9 @@ class World:
 
     def _random_bytes(self) -> bytes:
         return next(self._numbers).to_bytes(8, "big")
+
+
+def time_for(turns: int) -> Callable[[], int]:
+    """The remaining time of an invocation that ends after so many looks at it."""
+    left = iter([1_000_000] * turns)
+    return lambda: next(left, 0)

@@ -163,7 +163,7 @@ def leave_unprocessed(world: World, times: int) -> None:
     original = world.dynamodb.batch_write_item
     left = iter(range(times))
 
-    def partly(RequestItems: dict[str, list[object]]) -> dict[str, object]:  # noqa: N803
+    def partly(RequestItems: dict[str, list[object]]) -> dict[str, object]:
         ((table, requests),) = RequestItems.items()
         if next(left, None) is None:
             return dict(original(RequestItems=RequestItems))

@@ -1,5 +1,8 @@
 """What follows a try that did not deliver."""
 
+import contextlib
+import itertools
+
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import RetryPolicy, Status, Task
 from duewheel.stores import pointers
@@ -28,7 +31,7 @@ def test_a_ladder_is_climbed_rung_by_rung(world: World) -> None:
     settled = run_until_settled(world, task)
 
     at = [received.at_ms - task.due_ms for received in world.receiver.received]
-    assert [round((b - a) / 1000) for a, b in zip(at, at[1:], strict=False)] == [10, 60, 600]
+    assert [round((b - a) / 1000) for a, b in itertools.pairwise(at)] == [10, 60, 600]
     assert settled.status is Status.DELIVERED
     assert [attempt.outcome for attempt in settled.history] == ["retry"] * 3 + ["delivered"]
     assert settled.lateness_ms == at[-1]
@@ -103,10 +106,8 @@ def test_a_late_retry_of_a_failure_record_cannot_undo_a_cancel(world: World) -> 
     world.recorder.after = None
     world.cancel(task.task_id)
     (record,) = records
-    try:
+    with contextlib.suppress(world.dynamodb.exceptions.ConditionalCheckFailedException):
         world.dynamodb.update_item(**record.request)
-    except world.dynamodb.exceptions.ConditionalCheckFailedException:
-        pass
 
     assert world.read(task).status is Status.CANCELLED
     world.dispatch_until(world.clock.now_ms() // 1000 + 700)

@@ -24,6 +24,6 @@ class SystemClock:
         time.sleep(max(0.0, seconds))
 
     async def sleep_until_ms(self, instant_ms: int) -> None:
-        # A timer may fire a fraction early; promise P2 ("never before its due instant") is kept here.
+        # A timer may fire a fraction early; "never before its due instant" is kept here.
         while (missing_ms := instant_ms - self.now_ms()) > 0:
             await asyncio.sleep(missing_ms / 1000)

@@ -73,11 +73,8 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     if list_index not in ("on", "off"):
         problems.append(f"LIST_INDEX={list_index!r} is neither 'on' nor 'off'")
     values["list_index"] = list_index == "on"
-    values["allowed_private_cidrs"] = tuple(
-        part
-        for part in environment.get("ALLOWED_PRIVATE_CIDRS", "").replace(" ", "").split(",")
-        if part
-    )
+    cidrs = environment.get("ALLOWED_PRIVATE_CIDRS", "").replace(" ", "").split(",")
+    values["allowed_private_cidrs"] = tuple(cidr for cidr in cidrs if cidr)
     if problems:
         raise SettingsError("; ".join(problems))
     settings = Settings(**values)  # type: ignore[arg-type]
@@ -92,7 +89,8 @@ def _check_together(settings: Settings) -> None:
     if settings.sweep_delay_seconds < sweep_least:
         problems.append(
             f"SWEEP_DELAY_SECONDS={settings.sweep_delay_seconds} is less than {sweep_least}: "
-            f"{DIRECT_LATE_MS // 1000} s for late direct messages, NOTIFIER_TIMEOUT_SECONDS and a margin"
+            f"{DIRECT_LATE_MS // 1000} s for late direct messages, NOTIFIER_TIMEOUT_SECONDS "
+            "and a margin"
         )
     if settings.callback_timeout_seconds * 2 > settings.notifier_timeout_seconds:
         problems.append(

@@ -8,7 +8,7 @@ from duewheel.rules.addresses import first_page
 
 @dataclass(frozen=True, slots=True)
 class PageMessage:
-    """Deliver one page of a slice: what follows `after`, or exactly `places` if it is a rest page."""
+    """Deliver one page of a slice: what follows `after`, or just `places` for a rest page."""
 
     second: int
     shard: int

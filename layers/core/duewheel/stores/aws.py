@@ -45,8 +45,10 @@ class AwsTime:
 
 
 def dynamodb_client() -> "DynamoDBClient":
-    return boto3.client("dynamodb", config=_CONFIG)
+    client: DynamoDBClient = boto3.client("dynamodb", config=_CONFIG)
+    return client
 
 
 def sqs_client() -> "SQSClient":
-    return boto3.client("sqs", config=_CONFIG)
+    client: SQSClient = boto3.client("sqs", config=_CONFIG)
+    return client

@@ -140,7 +140,7 @@ class PointerStore:
         *,
         keep_waiting: bool = False,
     ) -> Written | Refused:
-        """Write the fields of `pointer`; with `keep_waiting`, heir and newcomer stay as they stand."""
+        """Write the fields of `pointer`; with `keep_waiting`, those who wait stay as they are."""
         attributes = _attributes(pointer)
         if keep_waiting:
             attributes.pop("heir", None)

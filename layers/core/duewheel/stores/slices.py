@@ -16,6 +16,11 @@ from duewheel.stores.tasks import found_entry
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
+# Aliased throughout: several of these are words that DynamoDB keeps to itself.
+_SWEPT = (
+    *("slot", "place", "shards", "status", "entry", "next_ms", "version", "home"),
+    *("owner", "until_ms", "done", "after", "end", "rest", "tries", "resends", "resent_ms"),
+)
 _BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"
 
 
@@ -93,11 +98,8 @@ class SliceStore:
 
     def _pages(self, second: int, shard: int, low: str, high: str) -> Iterator[Any]:
         arguments: dict[str, Any] = {
-            "ProjectionExpression": "slot, place, #status, #entry, next_ms, #version, home, shards, "
-            "#owner, until_ms, done, #after, #end, rest, tries, resends, resent_ms",
-            "ExpressionAttributeNames": {
-                f"#{name}": name for name in ("status", "entry", "version", "owner", "after", "end")
-            },
+            "ProjectionExpression": ", ".join(f"#{name}" for name in _SWEPT),
+            "ExpressionAttributeNames": {f"#{name}": name for name in _SWEPT},
         }
         while True:
             answer = self._query(second, shard, low, high, **arguments)

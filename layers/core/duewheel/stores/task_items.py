@@ -76,6 +76,11 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
     if task.history:
         item["history"] = {"S": _compact([_attempt_row(attempt) for attempt in task.history])}
+    return item | _plain_attributes(task)
+
+
+def _plain_attributes(task: Task) -> dict[str, Any]:
+    item: dict[str, Any] = {}
     for attribute, name in _TEXTS.items():
         if (text := getattr(task, name)) is not None:
             item[attribute] = {"S": text}

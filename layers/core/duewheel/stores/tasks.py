@@ -75,7 +75,7 @@ class TaskStore:
         return {state.home: state for state in states}
 
     def find(self, entries: Iterable[Address]) -> list[FoundEntry]:
-        """The entries at these addresses, in the order of their places; the missing are left out."""
+        """The entries at these addresses, in the order of their places; missing ones left out."""
         found = [found_entry(item) for item in self._items_at(entries)]
         return sorted(found, key=lambda entry: entry.address.place)
 

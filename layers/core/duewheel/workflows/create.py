@@ -34,10 +34,7 @@ class CreateTasks:
         unwritten = self.tasks.create_many(placed)
         self.reenter.announce(task.home for task in placed if task.task_id not in unwritten)
         return [
-            Unavailable(_TOO_MANY_WRITES)
-            if task.task_id in unwritten
-            else task
-            for task in placed
+            Unavailable(_TOO_MANY_WRITES) if task.task_id in unwritten else task for task in placed
         ]
 
     def _placed(self, new: NewTask) -> Task:

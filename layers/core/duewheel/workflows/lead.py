@@ -29,7 +29,8 @@ class Lead:
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
         """Wait for the lease, then lead until a newcomer comes or the time runs out."""
         while remaining_ms() > RESERVE_MS:
-            seen = self.pointers.read(pointers.TIME, self.origin)
+            # Half a unit a look; a claim or a registration from a stale look is refused.
+            seen = self.pointers.read(pointers.TIME, self.origin, strongly=False)
             match leadership.next_step(seen, me, self.clock.now_ms()):
                 case Step.CLAIM:
                     mine = self.pointers.claim(seen, me, self.clock.now_ms())

@@ -34,7 +34,7 @@ class Settler:
             try:
                 if batch:
                     await asyncio.to_thread(self._settle, batch)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - kept, and raised at the end
                 failure = failure or error
         if failure is not None:
             raise failure
