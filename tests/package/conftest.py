@@ -8,10 +8,10 @@ from typing import Any
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from local.resources import Resources, create_resources
 from local.template import REGION
+from tests.package.aws_server import AwsServer
 from tests.package.built_package import BuiltPackage
 from tests.package.event_source import EventSource
 from tests.package.lambda_environment import LambdaEnvironment, Platform, find_platform
@@ -55,35 +55,17 @@ def lambda_platform(packages: dict[str, BuiltPackage]) -> Platform:
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer("127.0.0.1", 0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
+def aws_server() -> Iterator[AwsServer]:
+    server = AwsServer()
+    yield server
     server.stop()
 
 
 @pytest.fixture(scope="module")
-def aws_environment(endpoint: str) -> dict[str, str]:
-    return {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_SESSION_TOKEN": "testing",
-    }
-
-
-@pytest.fixture(scope="module")
-def aws(aws_environment: dict[str, str]) -> Callable[[str], Any]:
+def aws(aws_server: AwsServer) -> Callable[[str], Any]:
     """Makes a client of moto's server, whatever the environment of the tests says."""
-    session = boto3.Session(
-        aws_access_key_id=aws_environment["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=aws_environment["AWS_SECRET_ACCESS_KEY"],
-        region_name=REGION,
-    )
-    return lambda service: session.client(service, endpoint_url=aws_environment["AWS_ENDPOINT_URL"])
+    session = boto3.Session("the-test", "testing", region_name=REGION)
+    return lambda service: session.client(service, endpoint_url=aws_server.endpoint)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +91,7 @@ def boot(
     packages: dict[str, BuiltPackage],
     resources: Resources,
     lambda_platform: Platform,
-    aws_environment: dict[str, str],
+    aws_server: AwsServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Boot]:
     functions = packages[OWN_ARCHITECTURE].functions(resources)
@@ -121,7 +103,15 @@ def boot(
                 functions[name],
                 lambda_platform,
                 tmp_path_factory.mktemp(name),
-                {**aws_environment, "ALLOWED_PRIVATE_CIDRS": "127.0.0.0/8"},
+                {
+                    "AWS_ENDPOINT_URL": aws_server.endpoint,
+                    "AWS_REGION": REGION,
+                    "AWS_DEFAULT_REGION": REGION,
+                    "AWS_ACCESS_KEY_ID": name,
+                    "AWS_SECRET_ACCESS_KEY": "testing",
+                    "AWS_SESSION_TOKEN": "testing",
+                    "ALLOWED_PRIVATE_CIDRS": "127.0.0.0/8",
+                },
                 SCHEDULER_RUNS_SECONDS if name == "SchedulerFunction" else None,
             )
         return booted[name]

@@ -1,4 +1,4 @@
-"""A callback receiver on loopback that keeps what it gets and answers 204."""
+"""A callback receiver on loopback that keeps what it gets and answers as it is told."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -7,6 +7,7 @@ from threading import Thread
 class Receiver:
     def __init__(self) -> None:
         self.bodies: list[str] = []
+        self.status = 204
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -15,7 +16,9 @@ class Receiver:
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
                 receiver.bodies.append(self.rfile.read(length).decode())
-                self.send_response(204)
+                self.send_response(receiver.status)
+                if receiver.status != 204:
+                    self.send_header("Content-Length", "0")
                 self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from local.resources import Resources
+from local.template import Template
 from tests.package import events
+from tests.package.aws_server import AwsServer
 from tests.package.conftest import Boot, said
 from tests.package.event_source import EventSource
 from tests.package.receiver import Receiver
@@ -22,12 +25,13 @@ def call(boot: Boot, method: str, path: str, body: Any = None) -> tuple[int, Any
     return answer["statusCode"], json.loads(answer["body"])
 
 
-def create(boot: Boot, receiver: Receiver, delay_seconds: int, payload: Any) -> str:
+def create(boot: Boot, receiver: Receiver, delay_seconds: int, payload: Any, **more: Any) -> str:
     body = {
         "biz_type": "orders",
         "delay_seconds": delay_seconds,
         "payload": payload,
         "callback": {"url": receiver.url},
+        **more,
     }
     status, task = call(boot, "POST", "/v1/tasks", body)
     assert status == 201, task
@@ -83,6 +87,35 @@ def test_a_task_further_ahead_goes_through_the_scheduler(
     assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
 
 
+def test_a_refused_call_is_put_off_and_can_still_be_cancelled(
+    boot: Boot, slice_queue: EventSource, receiver: Receiver
+) -> None:
+    retry = {"delays_seconds": [3600]}
+    task_id = create(boot, receiver, delay_seconds=0, payload=None, retry=retry)
+    receiver.status = 503
+
+    answer = slice_queue.hand_over(
+        slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke
+    )
+    receiver.status = 204
+
+    assert answer == {"batchItemFailures": []}
+    task = call(boot, "GET", f"/v1/tasks/{task_id}")[1]
+    assert (task["status"], task["attempts"]) == ("pending", 1)
+    assert call(boot, "DELETE", f"/v1/tasks/{task_id}")[1]["status"] == "cancelled"
+
+
+def test_api_creates_a_batch(boot: Boot) -> None:
+    tasks = [
+        {"biz_type": "orders", "delay_seconds": 3600, "callback": {"url": "https://example.com/"}}
+        for _ in range(30)
+    ]
+
+    status, answer = call(boot, "POST", "/v1/tasks/batch", {"tasks": tasks})
+
+    assert (status, [result["status"] for result in answer["results"]]) == (200, [201] * 30)
+
+
 def test_the_notifier_reports_a_message_that_it_cannot_read(boot: Boot) -> None:
     event = events.sample("slice-queue-batch")
     event["Records"] = event["Records"][:1]
@@ -96,6 +129,35 @@ def test_the_notifier_reports_a_message_that_it_cannot_read(boot: Boot) -> None:
 
 def test_the_sweeper_runs_through(boot: Boot) -> None:
     assert boot("SweeperFunction").invoke(events.sample("scheduled")) is None
+
+
+@pytest.mark.parametrize("name", ALL_FUNCTIONS)
+def test_a_function_may_do_what_it_did(
+    aws_server: AwsServer, resources: Resources, name: str
+) -> None:
+    logical_ids = {
+        **{resources.table_name(table): table for table in ("Wheel", "Registry")},
+        resources.queue_url("SliceQueue"): "SliceQueue",
+    }
+    done = {
+        (noted.action, logical_ids[noted.resource])
+        for noted in aws_server.calls
+        if noted.access_key == name
+    }
+
+    assert done
+    assert done <= rights(resources.template, name)
+
+
+def rights(template: Template, function: str) -> set[tuple[str, str]]:
+    role = template.resources[function].properties["Role"]["Fn::GetAtt"][0]
+    [policy] = template.resources[role].properties["Policies"]
+    allowed = set()
+    for statement in policy["PolicyDocument"]["Statement"]:
+        actions = statement["Action"]
+        for action in [actions] if isinstance(actions, str) else actions:
+            allowed.add((action, statement["Resource"]["Fn::GetAtt"][0]))
+    return allowed
 
 
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)

@@ -117,6 +117,17 @@ def test_a_task_waiting_for_its_retry_can_be_cancelled(world: World) -> None:
     assert world.read(task).status is Status.CANCELLED
 
 
+def test_a_record_past_its_expiry_is_gone_even_before_ttl_deletes_it(world: World) -> None:
+    task = world.created()
+    world.cancel(task.task_id)
+    world.clock.advance_ms(world.settings.retention_seconds * 1000 + 1_000)
+
+    with pytest.raises(UnknownTask):
+        world.look_up.task(task.task_id)
+    with pytest.raises(UnknownTask):
+        world.cancel(task.task_id)
+
+
 def test_unknown_and_damaged_ids_are_told_apart(world: World) -> None:
     unknown = address_at(world.clock.now_ms(), b"stranger").task_id
     with pytest.raises(UnknownTask):

@@ -66,6 +66,11 @@ def cancelled(task: Task, reason: str, now_ms: int, retention_seconds: int) -> T
     return replace(_ended(task, Status.CANCELLED, now_ms, retention_seconds), reason=reason)
 
 
+def is_gone(task: Task, now_ms: int) -> bool:
+    """TTL deletes within days; from its instant on an expired record is as good as deleted."""
+    return task.expires_at is not None and task.expires_at * 1000 <= now_ms
+
+
 def _with_attempt(task: Task, attempt: Attempt) -> Task:
     return replace(
         task,

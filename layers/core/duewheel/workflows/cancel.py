@@ -24,7 +24,7 @@ class CancelTask:
         home = address_of_task(task_id)
         for _ in range(_TRIES):
             task = self.tasks.get(home)
-            if task is None:
+            if task is None or settlement.is_gone(task, self.clock.now_ms()):
                 raise UnknownTask("There is no task with this id.", "task_id")
             if task.status is Status.CANCELLED:
                 return task

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.refusals import UnknownTask
 from duewheel.rules.task import Task
@@ -22,10 +23,7 @@ class LookUp:
 
     def task(self, task_id: str) -> Task:
         task = self.tasks.get(address_of_task(task_id))
-        # TTL deletes within days; until then an expired record is as good as gone.
-        if task is None or (
-            task.expires_at is not None and task.expires_at * 1000 <= self.clock.now_ms()
-        ):
+        if task is None or settlement.is_gone(task, self.clock.now_ms()):
             raise UnknownTask("There is no task with this id.", "task_id")
         return task
 

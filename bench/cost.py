@@ -1,0 +1,363 @@
+"""What a deployment costs a month: units counted on moto, times the list prices in prices.json.
+
+Counted are the calls of one second with so many tasks, created to swept, and of minutes in
+which nothing is due; memory, lead and retention come from `template.yaml`. What cannot be
+counted on one machine is assumed, and printed with the result.
+
+    make cost
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from duewheel.rules import leadership
+from duewheel.rules.task import Task
+from local.emulator import Emulator
+from local.resources import Resources, create_resources
+from local.template import load_template
+from tests.support.clock import ManualClock
+from tests.support.recorder import Call
+from tests.support.units import Meter, size_of
+from tests.support.world import World
+
+HERE = Path(__file__).resolve().parent
+DENSITIES = (1, 10, 100)
+MONTH_SECONDS = 30 * 86_400
+IDLE_MINUTES = 5
+PAYLOAD = '{"order": "' + "x" * 380 + '"}'
+STORED_OVERHEAD_BYTES = 100  # what DynamoDB adds to each item, and to each entry of an index
+LEASES_KEPT_SECONDS = 7 * 86_400
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    tasks_per_batch: int = 100
+    callback_ms: int = 100
+    settle_ms: int = 50  # after the last callback of a page
+    api_ms: int = 25  # one request that creates one task
+    api_ms_per_batched_task: float = 0.6
+    sweeper_ms_per_second: int = 20
+    access_log_bytes: int = 450
+    scheduler_log_bytes: int = 1_500  # a minute, leader and standby
+    pollers: int = 5  # what Lambda keeps at the queue, each with a long poll of 20 s
+
+
+@dataclass
+class Units:
+    """Of one second with tasks, or of so many seconds without."""
+
+    write: float = 0
+    read: float = 0
+    dynamodb_requests: float = 0
+    sqs_requests: float = 0
+    stored_bytes: int = 0
+    lease_bytes: int = 0
+
+    def scaled(self, factor: float) -> "Units":
+        return Units(**{name: value * factor for name, value in asdict(self).items()})
+
+
+class RegistryMeter:
+    """The Registry's items are all far below 1 KB."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self.write = 0
+        self.read = 0.0
+
+    def __call__(self, call: Call) -> None:
+        if call.request.get("TableName") != self._table:
+            return
+        match call.operation:
+            case "PutItem" | "UpdateItem":
+                self.write += 1
+            case "GetItem":
+                self.read += 1 if call.request.get("ConsistentRead") else 0.5
+            case _:
+                raise AssertionError(f"what does {call.operation} cost?")
+
+
+@contextmanager
+def new_world(*, list_index: bool = True) -> Iterator[tuple[World, Resources]]:
+    clock = ManualClock()
+    with Emulator(clock) as emulator:
+        template = load_template(HERE.parent / "template.yaml")
+        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+        world = World(emulator, resources, clock)
+        world.wire(list_index=list_index)
+        yield world, resources
+
+
+def count_second(tasks: int, *, list_index: bool = True) -> Units:
+    """One second's tasks, created singly a minute ahead, called back and swept."""
+    with new_world(list_index=list_index) as (world, _):
+        meter = Meter(world.settings.wheel_table)
+        world.recorder.after = meter
+        spread = [60_000 + number * 1_000 // tasks for number in range(tasks)]
+        made = [world.created(in_ms=in_ms, payload=PAYLOAD) for in_ms in spread]
+        second = made[0].due_ms // 1000
+        world.clock.set_ms(second * 1000)
+        world.pointer()  # a reply tells AWS's time, which bounds the tick
+        world.dispatch.tick(second - 1)
+        world.drain()
+        world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
+        if not world.sweep_second(second):
+            raise AssertionError("the second is not finished")
+        world.recorder.after = None
+        return Units(
+            meter.write_units,
+            meter.read_units,
+            meter.dynamodb_requests,
+            meter.sqs_requests,
+            *_stored(world, made),
+        )
+
+
+def _stored(world: World, made: list[Task]) -> tuple[int, int]:
+    """What the second leaves behind: its settled tasks with their index entries, its leases."""
+    tasks = leases = 0
+    for item in world.items():
+        bytes_here = size_of(item) + STORED_OVERHEAD_BYTES
+        if "status" not in item:
+            leases += bytes_here
+            continue
+        tasks += bytes_here
+        if "biz_part" in item:
+            keys = {name: item[name] for name in ("slot", "place", "biz_part", "due_ms")}
+            tasks += size_of(keys) + STORED_OVERHEAD_BYTES
+    if not all(world.read(task).status == "delivered" for task in made):
+        raise AssertionError("not everything was delivered")
+    return tasks, leases
+
+
+def count_idle() -> tuple[Units, Units]:
+    """A second without tasks, and what the pointers cost beside it; each for one second."""
+    with new_world() as (world, _):
+        for _ in range(4):  # until the sweep follows at its distance
+            _idle_minute(world)
+        wheel = Meter(world.settings.wheel_table)
+        registry = RegistryMeter(world.settings.registry_table)
+        world.recorder.after = lambda call: (wheel(call), registry(call))[0]
+        for _ in range(IDLE_MINUTES):
+            _idle_minute(world)
+        world.recorder.after = None
+    seconds = IDLE_MINUTES * 60
+    probes = Units(0, wheel.read_units, wheel.dynamodb_requests).scaled(1 / seconds)
+    # The standby looks at the lease each second, and each newcomer registers.
+    pointers = Units(registry.write / seconds + 1 / 60, registry.read / seconds)
+    pointers.read += 1 / leadership.WATCH_SECONDS
+    return probes, pointers
+
+
+def _idle_minute(world: World) -> None:
+    """A scheduler leads for a minute and makes way; then a sweeper runs."""
+    minute_ends_ms = world.clock.now_ms() + 60_000
+    world.lead.run("", lambda: 1_000_000 if world.clock.now_ms() < minute_ends_ms else 0)
+    world.sweep_once()
+
+
+@dataclass
+class Bill:
+    """US dollars a month."""
+
+    dynamodb: float = 0
+    storage: float = 0
+    sqs: float = 0
+    scheduler: float = 0
+    notifier: float = 0
+    other_functions: float = 0
+    http_api: float = 0
+    logs: float = 0
+
+    @property
+    def total(self) -> float:
+        return sum(asdict(self).values())
+
+
+class Model:
+    def __init__(self) -> None:
+        self.prices: dict[str, Any] = json.loads((HERE / "prices.json").read_text())
+        self.assumed = Assumptions()
+        self.empty_second, self.pointers = count_idle()
+        self.seconds = {tasks: count_second(tasks) for tasks in DENSITIES}
+        self.unlisted = {tasks: count_second(tasks, list_index=False) for tasks in DENSITIES}
+        with new_world() as (world, resources):
+            self.settings = world.settings
+            self.memory_gb = {
+                resources.template.code_folders[function.logical_id].name: int(
+                    resources.resolve(function.properties)["MemorySize"]
+                )
+                / 1024
+                for function in resources.template.of_type("AWS::Lambda::Function")
+            }
+
+    def bill(self, tasks: int, *, batched: bool = False) -> Bill:
+        """The month in which every second has so many tasks; 0: none at all."""
+        units = self.seconds[tasks] if tasks else self.empty_second
+        requests = tasks / (self.assumed.tasks_per_batch if batched else 1)
+        minutes = MONTH_SECONDS / 60
+        sweeper_seconds = 60 * self.assumed.sweeper_ms_per_second / 1000
+        polls = MONTH_SECONDS / 20 * self.assumed.pollers
+        log_gb = (
+            requests * MONTH_SECONDS * self.assumed.access_log_bytes
+            + minutes * self.assumed.scheduler_log_bytes
+        ) / 1e9
+        return Bill(
+            dynamodb=self._dynamodb(units) + self._dynamodb(self.pointers),
+            storage=self._storage(units),
+            sqs=self._million("sqs_requests", units.sqs_requests * MONTH_SECONDS + polls),
+            scheduler=self._function("scheduler", minutes, 2 * MONTH_SECONDS),
+            notifier=self._notifier(tasks),
+            other_functions=self._function("sweeper", minutes, minutes * sweeper_seconds)
+            + self._api(tasks, requests, batched=batched),
+            http_api=self._million("http_api_requests", requests * MONTH_SECONDS),
+            logs=log_gb * float(self.prices["logs_gb"]),
+        )
+
+    def notifier_seconds(self, tasks: int) -> float:
+        """Billed for one page: the lead, the wait for the last of its tasks, its callback, and
+        what is written afterwards. The tasks' instants are spread over their second."""
+        after_ms = self.assumed.callback_ms + self.assumed.settle_ms
+        return (self.settings.lead_ms + after_ms) / 1000 + tasks / (tasks + 1)
+
+    def _notifier(self, tasks: int) -> float:
+        if tasks == 0:
+            return 0
+        runs = MONTH_SECONDS
+        return self._function("notifier", runs, runs * self.notifier_seconds(tasks))
+
+    def _api(self, tasks: int, requests: float, *, batched: bool) -> float:
+        busy_ms = requests * self.assumed.api_ms
+        if batched:
+            busy_ms += tasks * self.assumed.api_ms_per_batched_task
+        return self._function("api", requests * MONTH_SECONDS, busy_ms / 1000 * MONTH_SECONDS)
+
+    def _dynamodb(self, units: Units) -> float:
+        return self._million("dynamodb_write_units", units.write * MONTH_SECONDS) + self._million(
+            "dynamodb_read_units", units.read * MONTH_SECONDS
+        )
+
+    def _storage(self, units: Units) -> float:
+        kept = units.stored_bytes * self.settings.retention_seconds
+        kept += units.lease_bytes * LEASES_KEPT_SECONDS
+        return kept / 1e9 * float(self.prices["dynamodb_storage_gb_month"])
+
+    def _function(self, name: str, requests: float, seconds: float) -> float:
+        gb_seconds = seconds * self.memory_gb[name]
+        return self._million("lambda_requests", requests) + self._million(
+            "lambda_arm_gb_seconds", gb_seconds
+        )
+
+    def _million(self, name: str, number: float) -> float:
+        return number / 1e6 * float(self.prices[f"{name}_million"])
+
+
+def print_counted(model: Model) -> None:
+    print("Counted, per task from created to swept (payload of 393 bytes, no retry):\n")
+    _row("", *(f"{tasks} a second" for tasks in DENSITIES))
+    _row(*["---"] * (1 + len(DENSITIES)))
+    for name, title in (
+        ("write", "write units, list index on"),
+        ("read", "read units"),
+        ("dynamodb_requests", "DynamoDB requests"),
+        ("sqs_requests", "SQS requests"),
+        ("stored_bytes", "bytes stored, index included"),
+    ):
+        per_task = (getattr(model.seconds[tasks], name) / tasks for tasks in DENSITIES)
+        _row(title, *(f"{value:.2f}" if value < 100 else f"{value:.0f}" for value in per_task))
+        if name == "write":
+            unlisted = (model.unlisted[tasks].write / tasks for tasks in DENSITIES)
+            _row("write units, list index off", *(f"{value:.2f}" for value in unlisted))
+    empty, pointers = model.empty_second, model.pointers
+    print(
+        f"\nAn empty second: {empty.read:.2f} read units in {empty.dynamodb_requests:.0f} requests. "
+        f"Pointers and leases, in any second: {pointers.write:.2f} write and "
+        f"{pointers.read:.2f} read units.\n"
+    )
+
+
+def print_bills(model: Model) -> None:
+    prices = model.prices
+    print(f"US dollars a month of 30 days, list prices of {prices['as_of']}, {prices['region']}:\n")
+    alone = {tasks: model.bill(tasks) for tasks in (0, *DENSITIES)}
+    batched = {tasks: model.bill(tasks, batched=True) for tasks in DENSITIES}
+    columns = [*alone.values(), *batched.values()]
+    batches = f"batches of {model.assumed.tasks_per_batch}"
+    _row(
+        "",
+        "idle",
+        *(f"{tasks}/s" for tasks in DENSITIES),
+        *(f"{tasks}/s, {batches}" for tasks in DENSITIES),
+    )
+    _row(*["---"] * (1 + len(columns)))
+    for field in fields(Bill):
+        title = field.name.replace("_", " ")
+        _row(title, *(f"{getattr(bill, field.name):,.2f}" for bill in columns))
+    _row("**total**", *(f"**{bill.total:,.2f}**" for bill in columns))
+    numbers = [0, *DENSITIES, *DENSITIES]
+    _row(
+        "per million tasks, idle part left out",
+        *(
+            f"{(bill.total - alone[0].total) / (tasks * MONTH_SECONDS / 1e6):.2f}" if tasks else ""
+            for tasks, bill in zip(numbers, columns, strict=True)
+        ),
+    )
+    scheduler = float(prices["eventbridge_scheduler_invocations_million"])
+    _row(
+        "EventBridge Scheduler, without its target",
+        *(f"{tasks * MONTH_SECONDS / 1e6 * scheduler:,.2f}" for tasks in numbers),
+    )
+
+
+def print_assumed(model: Model) -> None:
+    assumed = model.assumed
+    memory = model.memory_gb
+    print("\nFrom `template.yaml`:\n")
+    _row("what", "value")
+    _row("---", "---")
+    for name in sorted(memory):
+        _row(f"memory of {name}", f"{memory[name] * 1024:.0f} MB")
+    _row("lead", f"{model.settings.lead_ms} ms")
+    _row("settled tasks kept", f"{model.settings.retention_days} days")
+    print("\nAssumed:\n")
+    _row("what", "value")
+    _row("---", "---")
+    _row("a callback takes", f"{assumed.callback_ms} ms")
+    _row("settling the last of a page takes", f"{assumed.settle_ms} ms")
+    _row("due instants", "spread evenly over their second, created more than a minute ahead")
+    for tasks in DENSITIES:
+        billed = f"{model.notifier_seconds(tasks):.2f} s"
+        _row(f"so a run of the notifier is billed, at {tasks}/s", billed)
+    _row("a create takes the api function", f"{assumed.api_ms} ms")
+    batch_ms = assumed.api_ms + assumed.api_ms_per_batched_task * assumed.tasks_per_batch
+    _row(f"a batch of {assumed.tasks_per_batch} takes it", f"{batch_ms:.0f} ms")
+    _row("the scheduler runs", "twice at any time: leader and standby")
+    _row("a second takes the sweeper", f"{assumed.sweeper_ms_per_second} ms")
+    _row("long polls at the queue", f"{assumed.pollers}, of 20 s each")
+    _row("access log of a request", f"{assumed.access_log_bytes} bytes")
+    _row("log of the schedulers", f"{assumed.scheduler_log_bytes} bytes a minute")
+    print(
+        "\nLeft out: cold starts, data transfer, point-in-time recovery, KMS requests, retries, "
+        "reads by callers, the storage of tasks not yet due, free tiers."
+    )
+
+
+def _row(*cells: str) -> None:
+    print("| " + " | ".join(cells) + " |")
+
+
+def main() -> None:
+    model = Model()
+    print_counted(model)
+    print_bills(model)
+    print_assumed(model)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""The four handlers with their real wiring, on moto with the template's resources."""
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel import wiring
+from duewheel.rules.page_lease import PageLease
+from duewheel.settings import SettingsError
+from functions.api import app as api
+from functions.notifier import app as notifier
+from functions.scheduler import app as scheduler
+from functions.sweeper import app as sweeper
+from local.resources import Resources
+from tests.support.clock import ManualClock
+
+EVENTS = Path(__file__).parents[2] / "infra" / "events"
+
+
+@dataclass
+class Context:
+    remaining_ms: Callable[[], int] = lambda: 60_000
+    function_name: str = "function"
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:function"
+    aws_request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms()
+
+
+@pytest.fixture
+def wired(
+    resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ManualClock]:
+    for name, value in resources.environment("notifier").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
+    forget_wiring()
+    wiring.use_clock(clock)
+    yield clock
+    forget_wiring()
+
+
+def forget_wiring() -> None:
+    for value in vars(wiring).values():
+        if hasattr(value, "cache_clear"):
+            value.cache_clear()
+    vars(wiring._threads).clear()
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, list[bytes]]]:
+    bodies: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/", bodies
+    server.shutdown()
+    server.server_close()
+
+
+def create(url: str, in_seconds: float) -> dict[str, Any]:
+    event = json.loads((EVENTS / "http-api-create-task.json").read_text())
+    body = {"biz_type": "orders", "delay_seconds": in_seconds, "payload": {"order": 17}}
+    event["body"] = json.dumps({**body, "callback": {"url": url}})
+    answer = api.handler(event, Context())
+    assert answer["statusCode"] == 201, answer
+    task: dict[str, Any] = json.loads(answer["body"])
+    return task
+
+
+def tick() -> None:
+    turns = iter([1_000_000])
+    event = json.loads((EVENTS / "scheduled.json").read_text())
+    scheduler.handler(event, Context(lambda: next(turns, 0)))
+
+
+def received_batch(*extra: dict[str, Any]) -> dict[str, Any]:
+    """What Lambda's poller would hand over now."""
+    url = wiring.settings().slice_queue_url
+    answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    records = [
+        {"messageId": m["MessageId"], "receiptHandle": m["ReceiptHandle"], "body": m["Body"]}
+        for m in answer.get("Messages", [])
+    ]
+    return {"Records": [*records, *extra]}
+
+
+def test_from_a_request_to_a_callback_through_all_handlers(
+    wired: ManualClock, receiver: tuple[str, list[bytes]]
+) -> None:
+    url, bodies = receiver
+    task = create(url, in_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    assert notifier.handler(received_batch(), Context()) == {"batchItemFailures": []}
+    assert bodies == [b'{"order": 17}']
+
+    wired.advance_ms(300_000)
+    tick()
+    sweeper.handler({}, Context())
+    wired.advance_ms(300_000)
+    sweeper.handler({}, Context())
+
+    wheel = api.handler(request("GET", "/v1/wheel"), Context())
+    due_second = wired.now_ms() // 1000 - 600
+    assert json.loads(wheel["body"])["sweep_pointer"]["second"] >= due_second
+    read = api.handler(request("GET", f"/v1/tasks/{task['task_id']}"), Context())
+    assert json.loads(read["body"])["status"] == "delivered"
+
+
+def test_only_the_messages_that_failed_are_reported(
+    wired: ManualClock, receiver: tuple[str, list[bytes]]
+) -> None:
+    url, bodies = receiver
+    create(url, in_seconds=0)
+    garbage = {"messageId": "bad", "receiptHandle": "none", "body": "{rubbish"}
+    answer = notifier.handler(received_batch(garbage), Context())
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "bad"}]}
+    assert bodies == [b'{"order": 17}']
+
+
+def test_a_message_that_another_works_on_is_hidden_and_reported(
+    wired: ManualClock, receiver: tuple[str, list[bytes]]
+) -> None:
+    url, bodies = receiver
+    create(url, in_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    batch = received_batch()
+    message = json.loads(batch["Records"][0]["body"])
+    page = PageLease(message["second"], message["shard"])
+    assert isinstance(wiring.pages().take(page, "another", wired.now_ms(), 50_000), PageLease)
+    answer = notifier.handler(batch, Context())
+    assert [f["itemIdentifier"] for f in answer["batchItemFailures"]] == [
+        batch["Records"][0]["messageId"]
+    ]
+    assert bodies == []
+
+    wired.advance_ms(50_000)
+    assert received_batch()["Records"] == [], "hidden until the lease has ended"
+    wired.advance_ms(1_001)
+    assert notifier.handler(received_batch(), Context()) == {"batchItemFailures": []}
+    assert bodies == [b'{"order": 17}']
+
+
+def test_another_bucket_count_stops_every_function_with_both_values(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch, receiver: tuple[str, list[bytes]]
+) -> None:
+    create(receiver[0], in_seconds=30)
+    forget_wiring()
+    monkeypatch.setenv("BUCKETS", "5000")
+
+    for handler in (scheduler.handler, sweeper.handler):
+        with pytest.raises(SettingsError, match=r"5000.*10000000"):
+            handler({}, Context())
+    answer = api.handler(request("GET", "/v1/wheel"), Context())
+    assert answer["statusCode"] == 500
+    assert "5000" in answer["body"]
+    assert "10000000" in answer["body"]
+
+
+def request(method: str, path: str) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads((EVENTS / "http-api-create-task.json").read_text())
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    event["requestContext"]["http"]["method"] = method
+    del event["body"]
+    return event

@@ -1,0 +1,109 @@
+"""A query answered from one partition answers what the whole table would."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from local.partition_query import query_within_its_partition
+
+SEED = 20_261
+QUERIES = 120
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    with mock_aws():
+        client = boto3.client("dynamodb")
+        client.create_table(
+            TableName="t",
+            KeySchema=[
+                {"AttributeName": "h", "KeyType": "HASH"},
+                {"AttributeName": "r", "KeyType": "RANGE"},
+            ],
+            AttributeDefinitions=[
+                {"AttributeName": "h", "AttributeType": "S"},
+                {"AttributeName": "r", "AttributeType": "S"},
+                {"AttributeName": "g", "AttributeType": "S"},
+            ],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "by_g",
+                    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
+            ],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        yield client
+
+
+def fill(client: Any, random: Random) -> None:
+    for _ in range(150):
+        item = {
+            "h": {"S": f"h{random.randrange(6)}"},
+            "r": {"S": f"{random.randrange(60):03d}"},
+            "g": {"S": f"g{random.randrange(3)}"},
+            "n": {"N": str(random.randrange(5))},
+        }
+        client.put_item(TableName="t", Item=item)
+
+
+def random_query(random: Random) -> dict[str, Any]:
+    low, high = sorted(f"{random.randrange(60):03d}" for _ in range(2))
+    partition = {"S": f"h{random.randrange(8)}"}
+    if random.random() < 0.2:
+        return {
+            "IndexName": "by_g",
+            "KeyConditionExpression": "g = :g",
+            "ExpressionAttributeValues": {":g": {"S": f"g{random.randrange(4)}"}},
+        }
+    query: dict[str, Any] = {
+        "KeyConditionExpression": "h = :h AND r BETWEEN :low AND :high",
+        "ExpressionAttributeValues": {
+            ":h": partition,
+            ":low": {"S": low},
+            ":high": {"S": high},
+        },
+        "ScanIndexForward": random.random() < 0.7,
+        "ConsistentRead": random.random() < 0.5,
+    }
+    if random.random() < 0.5:
+        query["Limit"] = random.randrange(1, 8)
+    if random.random() < 0.3:
+        query["ExclusiveStartKey"] = {"h": partition, "r": {"S": low}}
+    if random.random() < 0.3:
+        query["FilterExpression"] = "n > :n"
+        query["ExpressionAttributeValues"][":n"] = {"N": "2"}
+    return query
+
+
+def answer(client: Any, query: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in client.query(TableName="t", **query).items()
+        if name != "ResponseMetadata"
+    }
+
+
+def test_answers_are_those_of_the_unpatched_query(client: Any) -> None:
+    random = Random(SEED)
+    fill(client, random)
+    for _ in range(QUERIES):
+        query = random_query(random)
+        expected = answer(client, query)
+        with query_within_its_partition():
+            assert answer(client, query) == expected
+
+
+def test_looking_for_a_partition_does_not_make_one(client: Any) -> None:
+    query = {
+        "KeyConditionExpression": "h = :h",
+        "ExpressionAttributeValues": {":h": {"S": "nowhere"}},
+    }
+    with query_within_its_partition():
+        assert answer(client, query)["Items"] == []
+    assert client.describe_table(TableName="t")["Table"]["ItemCount"] == 0

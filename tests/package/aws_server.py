@@ -1,0 +1,65 @@
+"""moto's server on loopback, which also notes who called what.
+
+Each function signs with an access key of its own name, so the notes can be held against
+the function's policy, which moto does not enforce.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from threading import Thread
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+_SINGULAR = {"sqs:SendMessageBatch": "sqs:SendMessage"}  # rights have no batches in SQS
+
+
+@dataclass(frozen=True, slots=True)
+class NotedCall:
+    access_key: str
+    action: str
+    resource: str  # a table's name or a queue's URL
+
+
+class AwsServer:
+    def __init__(self) -> None:
+        self.calls: set[NotedCall] = set()
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = BytesIO(body)
+        credential = re.search(r"Credential=([^/]+)", environ.get("HTTP_AUTHORIZATION", ""))
+        target = environ.get("HTTP_X_AMZ_TARGET", "")
+        if credential and target:
+            self.calls.update(_noted(credential[1], target, json.loads(body)))
+        reply: Iterable[bytes] = self._moto(environ, start_response)
+        return reply
+
+
+def _noted(access_key: str, target: str, body: dict[str, Any]) -> Iterable[NotedCall]:
+    service, operation = target.split(".")
+    if service == "AmazonSQS":
+        action = f"sqs:{operation}"
+        yield NotedCall(access_key, _SINGULAR.get(action, action), body.get("QueueUrl", ""))
+    elif operation == "TransactWriteItems":
+        for item in body["TransactItems"]:
+            [(kind, request)] = item.items()
+            right = kind if kind == "ConditionCheckItem" else f"{kind}Item"
+            yield NotedCall(access_key, f"dynamodb:{right}", request["TableName"])
+    else:
+        for table in body.get("RequestItems", [body.get("TableName", "")]):
+            yield NotedCall(access_key, f"dynamodb:{operation}", table)

@@ -1,0 +1,83 @@
+"""Real threads against one wheel: conditions decide, behind the emulator's one lock."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+from typing import TypeVar
+
+from duewheel.rules.messages import PageMessage
+from duewheel.rules.page_lease import Finished, Held
+from duewheel.rules.task import Status
+from tests.support.world import LAMBDA_MS, World
+
+THREADS = 6
+T = TypeVar("T")
+
+
+def all_at_once(work: Callable[[int], T]) -> list[T]:
+    barrier = Barrier(THREADS)
+
+    def start(number: int) -> T:
+        barrier.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(start, range(THREADS)))
+
+
+def test_many_notifiers_with_one_message_deliver_each_task_once(world: World) -> None:
+    tasks = [world.created(in_ms=60_000) for _ in range(5)]
+    world.clock.set_ms(tasks[0].due_ms)
+    notifiers = [world.notifier() for _ in range(THREADS)]
+    message = PageMessage(tasks[0].home.second, 0)
+    deadline_ms = world.clock.now_ms() + LAMBDA_MS
+
+    def deliver(number: int) -> Held | Finished:
+        return asyncio.run(notifiers[number](message, f"notifier-{number}", deadline_ms))
+
+    results = all_at_once(deliver)
+
+    assert any(isinstance(result, Finished) for result in results)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_of_many_schedulers_one_leads(world: World) -> None:
+    seen = world.pointer()
+    now_ms = world.clock.now_ms()
+    claims = all_at_once(lambda number: world.pointers.claim(seen, str(number), now_ms))
+
+    assert len([claim for claim in claims if claim is not None]) == 1
+
+
+def test_of_many_changes_read_at_the_same_version_one_is_made(world: World) -> None:
+    task = world.created()
+    changed = [
+        replace(task, version=2, updated_ms=world.clock.now_ms() + n, last_error=str(n))
+        for n in range(THREADS)
+    ]
+    made = all_at_once(lambda number: world.tasks.change(task, changed[number]))
+
+    assert made.count(True) == 1
+    assert world.read(task).last_error == str(made.index(True))
+
+
+def test_first_starts_at_the_same_time_agree_on_the_origin(world: World) -> None:
+    world.dynamodb.delete_item(
+        TableName=world.settings.registry_table, Key={"record": {"S": "wheel"}}
+    )
+    now_ms = world.clock.now_ms()
+    origins = all_at_once(
+        lambda number: world.pointers.origin(world.settings.buckets, now_ms + number * 1000)
+    )
+
+    assert len(set(origins)) == 1
+
+
+def test_many_cancels_are_one_cancel(world: World) -> None:
+    task = world.created()
+    answers = all_at_once(lambda _: world.cancel(task.task_id))
+
+    assert {answer.status for answer in answers} == {Status.CANCELLED}
+    assert len({answer.settled_ms for answer in answers}) == 1
