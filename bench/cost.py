@@ -8,30 +8,15 @@ counted on one machine is assumed, and printed with the result.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import boto3
-
-from duewheel.rules import leadership
-from duewheel.rules.task import Task
-from local.emulator import Emulator
-from local.resources import Resources, create_resources
-from local.template import load_template
-from tests.support.clock import ManualClock
-from tests.support.recorder import Call
-from tests.support.units import Meter, size_of
-from tests.support.world import World
+from bench.counted import PAYLOAD, Units, count_idle, count_second, new_world
 
 HERE = Path(__file__).resolve().parent
 DENSITIES = (1, 10, 100)
 MONTH_SECONDS = 30 * 86_400
-IDLE_MINUTES = 5
-PAYLOAD = '{"order": "' + "x" * 380 + '"}'
-STORED_OVERHEAD_BYTES = 100  # what DynamoDB adds to each item, and to each entry of an index
 LEASES_KEPT_SECONDS = 7 * 86_400
 
 
@@ -49,120 +34,6 @@ class Assumptions:
 
 
 @dataclass
-class Units:
-    """Of one second with tasks, or of so many seconds without."""
-
-    write: float = 0
-    read: float = 0
-    dynamodb_requests: float = 0
-    sqs_requests: float = 0
-    stored_bytes: int = 0
-    lease_bytes: int = 0
-
-    def scaled(self, factor: float) -> "Units":
-        return Units(**{name: value * factor for name, value in asdict(self).items()})
-
-
-class RegistryMeter:
-    """The Registry's items are all far below 1 KB."""
-
-    def __init__(self, table: str) -> None:
-        self._table = table
-        self.write = 0
-        self.read = 0.0
-
-    def __call__(self, call: Call) -> None:
-        if call.request.get("TableName") != self._table:
-            return
-        match call.operation:
-            case "PutItem" | "UpdateItem":
-                self.write += 1
-            case "GetItem":
-                self.read += 1 if call.request.get("ConsistentRead") else 0.5
-            case _:
-                raise AssertionError(f"what does {call.operation} cost?")
-
-
-@contextmanager
-def new_world(*, list_index: bool = True) -> Iterator[tuple[World, Resources]]:
-    clock = ManualClock()
-    with Emulator(clock) as emulator:
-        template = load_template(HERE.parent / "template.yaml")
-        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
-        world = World(emulator, resources, clock)
-        world.wire(list_index=list_index)
-        yield world, resources
-
-
-def count_second(tasks: int, *, list_index: bool = True) -> Units:
-    """One second's tasks, created singly a minute ahead, called back and swept."""
-    with new_world(list_index=list_index) as (world, _):
-        meter = Meter(world.settings.wheel_table)
-        world.recorder.after = meter
-        spread = [60_000 + number * 1_000 // tasks for number in range(tasks)]
-        made = [world.created(in_ms=in_ms, payload=PAYLOAD) for in_ms in spread]
-        second = made[0].due_ms // 1000
-        world.clock.set_ms(second * 1000)
-        world.pointer()  # a reply tells AWS's time, which bounds the tick
-        world.dispatch.tick(second - 1)
-        world.drain()
-        world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
-        if not world.sweep_second(second):
-            raise AssertionError("the second is not finished")
-        world.recorder.after = None
-        return Units(
-            meter.write_units,
-            meter.read_units,
-            meter.dynamodb_requests,
-            meter.sqs_requests,
-            *_stored(world, made),
-        )
-
-
-def _stored(world: World, made: list[Task]) -> tuple[int, int]:
-    """What the second leaves behind: its settled tasks with their index entries, its leases."""
-    tasks = leases = 0
-    for item in world.items():
-        bytes_here = size_of(item) + STORED_OVERHEAD_BYTES
-        if "status" not in item:
-            leases += bytes_here
-            continue
-        tasks += bytes_here
-        if "biz_part" in item:
-            keys = {name: item[name] for name in ("slot", "place", "biz_part", "due_ms")}
-            tasks += size_of(keys) + STORED_OVERHEAD_BYTES
-    if not all(world.read(task).status == "delivered" for task in made):
-        raise AssertionError("not everything was delivered")
-    return tasks, leases
-
-
-def count_idle() -> tuple[Units, Units]:
-    """A second without tasks, and what the pointers cost beside it; each for one second."""
-    with new_world() as (world, _):
-        for _ in range(4):  # until the sweep follows at its distance
-            _idle_minute(world)
-        wheel = Meter(world.settings.wheel_table)
-        registry = RegistryMeter(world.settings.registry_table)
-        world.recorder.after = lambda call: (wheel(call), registry(call))[0]
-        for _ in range(IDLE_MINUTES):
-            _idle_minute(world)
-        world.recorder.after = None
-    seconds = IDLE_MINUTES * 60
-    probes = Units(0, wheel.read_units, wheel.dynamodb_requests).scaled(1 / seconds)
-    # The standby looks at the lease each second, and each newcomer registers.
-    pointers = Units(registry.write / seconds + 1 / 60, registry.read / seconds)
-    pointers.read += 1 / leadership.WATCH_SECONDS
-    return probes, pointers
-
-
-def _idle_minute(world: World) -> None:
-    """A scheduler leads for a minute and makes way; then a sweeper runs."""
-    minute_ends_ms = world.clock.now_ms() + 60_000
-    world.lead.run("", lambda: 1_000_000 if world.clock.now_ms() < minute_ends_ms else 0)
-    world.sweep_once()
-
-
-@dataclass
 class Bill:
     """US dollars a month."""
 
@@ -177,7 +48,7 @@ class Bill:
 
     @property
     def total(self) -> float:
-        return sum(asdict(self).values())
+        return float(sum(asdict(self).values()))
 
 
 class Model:
@@ -259,7 +130,7 @@ class Model:
 
 
 def print_counted(model: Model) -> None:
-    print("Counted, per task from created to swept (payload of 393 bytes, no retry):\n")
+    print(f"Counted, per task from created to swept ({len(PAYLOAD)} bytes of payload, no retry):\n")
     _row("", *(f"{tasks} a second" for tasks in DENSITIES))
     _row(*["---"] * (1 + len(DENSITIES)))
     for name, title in (
@@ -276,8 +147,8 @@ def print_counted(model: Model) -> None:
             _row("write units, list index off", *(f"{value:.2f}" for value in unlisted))
     empty, pointers = model.empty_second, model.pointers
     print(
-        f"\nAn empty second: {empty.read:.2f} read units in {empty.dynamodb_requests:.0f} requests. "
-        f"Pointers and leases, in any second: {pointers.write:.2f} write and "
+        f"\nAn empty second: {empty.read:.2f} read units in {empty.dynamodb_requests:.0f} "
+        f"requests. Pointers and leases, in any second: {pointers.write:.2f} write and "
         f"{pointers.read:.2f} read units.\n"
     )
 
@@ -310,7 +181,7 @@ def print_bills(model: Model) -> None:
     )
     scheduler = float(prices["eventbridge_scheduler_invocations_million"])
     _row(
-        "EventBridge Scheduler, without its target",
+        "EventBridge Scheduler, its target left out",
         *(f"{tasks * MONTH_SECONDS / 1e6 * scheduler:,.2f}" for tasks in numbers),
     )
 

@@ -156,6 +156,7 @@ def test_the_sweep_adds_at_most_as_much_reading_as_the_delivery(world: World) ->
 
 
 def test_a_retry_that_shares_a_page_costs_four_more_write_units(world: World) -> None:
+    world.wire(list_index=False)
     meter = metered(world)
     tasks = tasks_in_one_second(world, 50)
     world.receiver.answer = lambda r: OK if r.headers["duewheel-attempt"] == "2" else BUSY
@@ -168,6 +169,7 @@ def test_a_retry_that_shares_a_page_costs_four_more_write_units(world: World) ->
 
 
 def test_a_near_task_costs_one_queue_message(world: World) -> None:
+    world.wire(list_index=False)
     meter = metered(world)
     world.created(in_ms=0)
     world.drain()

@@ -28,9 +28,9 @@ def aws(still: MovableClock):
 
 @pytest.fixture
 def queue_url(aws: Emulator) -> str:
-    return boto3.client("sqs").create_queue(
-        QueueName="q", Attributes={"VisibilityTimeout": "30"}
-    )["QueueUrl"]
+    return boto3.client("sqs").create_queue(QueueName="q", Attributes={"VisibilityTimeout": "30"})[
+        "QueueUrl"
+    ]
 
 
 def received(queue_url: str) -> list[dict]:
@@ -99,9 +99,7 @@ def test_a_message_that_is_shown_again_at_once_is_there_while_the_clock_stands(
     client = boto3.client("sqs")
     client.send_message(QueueUrl=queue_url, MessageBody="x")
     handle = received(queue_url)[0]["ReceiptHandle"]
-    client.change_message_visibility(
-        QueueUrl=queue_url, ReceiptHandle=handle, VisibilityTimeout=0
-    )
+    client.change_message_visibility(QueueUrl=queue_url, ReceiptHandle=handle, VisibilityTimeout=0)
     assert received(queue_url)
 
 

@@ -41,9 +41,7 @@ class Named:
 def resolved(value: Any, **parameters: Any) -> Any:
     conditions = {"IsOn": {"Fn::Equals": [{"Ref": "Switch"}, "on"]}}
     mappings = {"Sizes": {"eu": {"big": 9}}}
-    return Intrinsics({"Switch": "off", **parameters}, conditions, mappings).resolve(
-        value, Named()
-    )
+    return Intrinsics({"Switch": "off", **parameters}, conditions, mappings).resolve(value, Named())
 
 
 def written(folder: Path, name_default: str = ", Default: n") -> Path:

@@ -97,28 +97,18 @@ class HttpTarget:
                 connection.abort()
 
     async def _connect(self, url: CallbackUrl, addresses: tuple[str, ...]) -> HttpConnection:
-        tried = addresses[:_ADDRESSES_TRIED_MAX]
-        failure = "the host has no address"
-        for address in tried:
-            try:
-                async with asyncio.timeout(CONNECT_SECONDS_MAX / len(tried)):
-                    return await self._connect_to(address, url)
-            except TimeoutError:
-                failure = f"no connection within {CONNECT_SECONDS_MAX:g} s"
-            except OSError as error:
-                failure = f"no connection: {_reason(error)}"
-        raise ConnectFailed(failure)
-
-    async def _connect_to(self, address: str, url: CallbackUrl) -> HttpConnection:
-        """`address` is literal, so the loop resolves nothing; TLS checks the name from the URL."""
-        is_tls = url.scheme == "https"
-        _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: HttpConnection(address),
-            address,
-            url.port,
-            ssl=self._tls if is_tls else None,
-            server_hostname=url.host if is_tls else None,
-        )
+        try:
+            address, connected = await _connected(addresses[:_ADDRESSES_TRIED_MAX], url.port)
+            is_tls = url.scheme == "https"
+            # The handshake has the whole timeout: many at once keep a small Lambda busy for long.
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: HttpConnection(address),
+                sock=connected,
+                ssl=self._tls if is_tls else None,
+                server_hostname=url.host if is_tls else None,
+            )
+        except OSError as error:
+            raise ConnectFailed(f"no connection: {_reason(error)}") from error
         return connection
 
     @cached_property
@@ -128,8 +118,31 @@ class HttpTarget:
         return context
 
 
+async def _connected(addresses: tuple[str, ...], port: int) -> tuple[str, socket.socket]:
+    """To the first that answers; the addresses are literal, so nothing is resolved here."""
+    failure: OSError = OSError("the host has no address")
+    for address in addresses:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        attempt = socket.socket(family, socket.SOCK_STREAM)
+        attempt.setblocking(False)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS_MAX / len(addresses)):
+                await asyncio.get_running_loop().sock_connect(attempt, (address, port))
+        except OSError as error:  # a timeout is one, too
+            attempt.close()
+            failure = error
+        except BaseException:
+            attempt.close()
+            raise
+        else:
+            return address, attempt
+    raise failure
+
+
 def _reason(error: OSError) -> str:
     """Without the address, which is nobody's business but the network's."""
+    if isinstance(error, TimeoutError):
+        return "timed out"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -1,0 +1,211 @@
+"""The whole service on one machine, driven over HTTP with the clock standing still."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from moto.sqs.models import Queue
+
+from local.stack import LocalStack
+
+REPOSITORY = Path(__file__).parents[2]
+DAY_SECONDS = 86_400
+
+
+class Service:
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        request = urllib.request.Request(
+            self.url + path,
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return reply.status, json.loads(reply.read() or b"null")
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    def create(self, inbox: str, **due: Any) -> dict[str, Any]:
+        status, task = self.call("POST", "/v1/tasks", self.new_task(inbox, **due))
+        assert status == 201, task
+        return task
+
+    def new_task(self, inbox: str, **more: Any) -> dict[str, Any]:
+        return {
+            "biz_type": "orders",
+            "callback": {"url": f"{self.url}/_local/inbox/{inbox}"},
+            **more,
+        }
+
+    def task(self, task: dict[str, Any]) -> dict[str, Any]:
+        return self.call("GET", f"/v1/tasks/{task['task_id']}")[1]
+
+    def received(self, inbox: str) -> list[dict[str, Any]]:
+        return self.call("GET", f"/_local/received/{inbox}")[1]["requests"]
+
+    def received_at_ms(self, inbox: str) -> list[int]:
+        return [ms_of(request["received_at"]) for request in self.received(inbox)]
+
+    def advance(self, seconds: float) -> int:
+        status, answer = self.call("POST", "/_local/clock", {"advance_seconds": seconds})
+        assert status == 200, answer
+        return answer["delivered"]
+
+    def now_ms(self) -> int:
+        return ms_of(self.call("GET", "/_local/clock")[1]["now"])
+
+
+def ms_of(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[LocalStack]:
+    with LocalStack(frozen=True) as stack:
+        yield stack
+
+
+@pytest.fixture
+def service(running: LocalStack) -> Service:
+    """At a whole second, with an empty inbox."""
+    service = Service(running.url)
+    service.advance((1_000 - service.now_ms() % 1_000) / 1_000)
+    service.call("DELETE", "/_local/received/box")
+    return service
+
+
+def test_a_task_is_called_back_in_its_millisecond_and_not_before(service: Service) -> None:
+    task = service.create("box", delay_seconds=3600.25, payload={"n": 1})
+    assert service.advance(3_600) == 0
+    assert service.received("box") == []
+    assert service.advance(0.25) == 1
+    assert service.received_at_ms("box") == [ms_of(task["due_at"])]
+    assert service.received("box")[0]["body"] == '{"n": 1}'
+    assert service.task(task)["status"] == "delivered"
+
+
+def test_tasks_of_one_second_are_called_each_in_its_millisecond(service: Service) -> None:
+    start_ms = service.now_ms()
+    for delay_ms in (60_900, 60_100, 60_500):
+        service.create("box", delay_seconds=delay_ms / 1_000)
+    assert service.advance(60.5) == 2
+    assert service.advance(0.5) == 1
+    assert service.received_at_ms("box") == [start_ms + ms for ms in (60_100, 60_500, 60_900)]
+
+
+def test_what_is_due_at_the_frozen_now_needs_no_advance(service: Service) -> None:
+    start_ms = service.now_ms()
+    service.create("box", due_ms=start_ms - 5_000)
+    assert service.advance(0) in (0, 1)  # it may have been called before the clock was asked
+    assert service.received_at_ms("box") == [start_ms]
+    assert service.now_ms() == start_ms
+
+
+def test_retries_happen_at_their_instants_on_the_way(service: Service) -> None:
+    service.call("PUT", "/_local/received/box", {"status": 503, "times": 2})
+    task = service.create("box", delay_seconds=10, retry={"delays_seconds": [30, 7200]})
+    assert service.advance(9_000) == 1
+    first, second, third = service.received_at_ms("box")
+    assert (first, second - first, third - second) == (ms_of(task["due_at"]), 30_000, 7_200_000)
+    attempts = [r["headers"]["duewheel-attempt"] for r in service.received("box")]
+    assert attempts == ["1", "2", "3"]
+
+
+def test_thirty_days_with_a_dozen_tasks_are_turned_through_in_order(service: Service) -> None:
+    start_ms = service.now_ms()
+    delays = [day * DAY_SECONDS for day in (29, 1, 17, 3, 5, 28, 8, 11, 13, 2, 21, 30)]
+    for delay in delays:
+        service.create("box", delay_seconds=delay)
+    assert service.advance(30 * DAY_SECONDS) == len(delays)
+    assert service.received_at_ms("box") == [start_ms + d * 1_000 for d in sorted(delays)]
+    assert service.now_ms() == start_ms + 30 * DAY_SECONDS * 1_000
+
+
+def test_a_cancelled_task_is_not_called(service: Service) -> None:
+    task = service.create("box", delay_seconds=100)
+    assert service.call("DELETE", f"/v1/tasks/{task['task_id']}")[0] == 200
+    assert service.advance(200) == 0
+    assert service.received("box") == []
+
+
+def test_a_lost_slice_message_is_found_by_the_sweep_on_the_way(service: Service) -> None:
+    service.create("box", delay_seconds=60)
+    with patch.object(Queue, "add_message", lambda queue, message: None):
+        assert service.advance(61) == 0
+    assert service.advance(600) == 1
+
+
+def test_a_crowded_second_is_delivered_whole(service: Service) -> None:
+    tasks = [service.new_task("box", delay_seconds=30, payload=n) for n in range(250)]
+    status, answer = service.call("POST", "/v1/tasks/batch", {"tasks": tasks})
+    assert status == 200
+    assert {result["status"] for result in answer["results"]} == {201}
+    assert service.advance(30) == len(tasks)
+    bodies = [request["body"] for request in service.received("box")]
+    assert sorted(map(int, bodies)) == list(range(len(tasks)))
+
+
+def test_the_wheel_is_up_to_date_after_an_advance(service: Service) -> None:
+    service.advance(5_000)
+    wheel = service.call("GET", "/v1/wheel")[1]
+    assert wheel["time_pointer"]["lag_seconds"] == 0
+
+
+def test_unknown_routes_get_the_gateways_answer(service: Service) -> None:
+    assert service.call("GET", "/v2") == (404, {"message": "Not Found"})
+
+
+def test_unfrozen_the_service_runs_on_by_itself(service: Service) -> None:
+    assert service.call("POST", "/_local/clock", {"freeze": False})[1]["frozen"] is False
+    task = service.create("box", delay_seconds=1)
+    while service.task(task)["status"] == "pending":
+        pass
+    assert service.received_at_ms("box")[0] >= ms_of(task["due_at"])
+    assert service.call("POST", "/_local/clock", {"freeze": True})[1]["frozen"] is True
+
+
+def started(port: int) -> "subprocess.Popen[str]":
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "local"],
+        cwd=REPOSITORY,
+        env={**environment, "PORT": str(port)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly(number: signal.Signals) -> None:
+    process = started(0)
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("Ctrl-C"):
+        assert process.poll() is None
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert output.split() == ["Stopping."]
+
+
+def test_a_port_in_use_is_told_in_one_line(running: LocalStack) -> None:
+    port = int(running.url.rpartition(":")[2])
+    process = started(port)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert output.startswith("The stack does not start:")
+    assert output.count("\n") == 1
