@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 IN_VENV := $(VENV)/bin
-SOURCES := layers/core functions local tests bench
+SOURCES := layers/core functions local infra tests bench
 
 .PHONY: help local test check format pins clean
 

@@ -27,6 +27,7 @@ class MovableClock:
         self._stopped = False
         self._sleepers: set[_Sleeper] = set()
         self._ticks = 0
+        self._last_lain_down = 0.0
 
     def now_ms(self) -> int:
         with self._changed:
@@ -88,6 +89,7 @@ class MovableClock:
         sleeper = _Sleeper(instant_ms, get_ident(), asyncio.get_running_loop())
         with self._changed:
             self._sleepers.add(sleeper)
+            self._last_lain_down = time.monotonic()
         try:
             while True:
                 sleeper.wake.clear()
@@ -107,6 +109,10 @@ class MovableClock:
         """The earliest instant anybody waits for."""
         with self._changed:
             return min((s.instant_ms for s in self._sleepers), default=None)
+
+    def quiet_seconds(self) -> float:
+        """How long ago, in real time, somebody last began to wait for an instant."""
+        return time.monotonic() - self._last_lain_down
 
     def threads_asleep(self) -> set[int]:
         """Threads in which somebody waits for an instant that has not come."""

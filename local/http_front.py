@@ -81,7 +81,12 @@ class _Handler(BaseHTTPRequestHandler):
             return
         headers = tuple(self.headers.items())
         request = Request(self.command, self.path, headers, body, self.client_address[0])
-        self._write(self.answer(request))
+        try:
+            reply = self.answer(request)
+        except Exception:  # whoever asked gets an answer all the same
+            log.exception("%s %s failed", request.method, request.raw_path)
+            reply = gateway_reply(500, "Internal Server Error")
+        self._write(reply)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = handle_any
 

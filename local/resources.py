@@ -45,6 +45,7 @@ NOTHING_NEEDED = {
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
+    "AWS::Logs::MetricFilter",
     "AWS::SQS::QueuePolicy",
 }
 _TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes")

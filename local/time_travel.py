@@ -23,7 +23,7 @@ from local.wheel_contents import WheelContents
 from local.wheel_pointers import WheelPointers
 
 LOOK_EVERY_SECONDS = 0.002
-# A page that waits for its next millisecond may be settling what it called before.
+# A page that waits for its next millisecond may be about to call, or be settling what it called.
 QUIET_SECONDS = 0.05
 FREEZE_SECONDS_MAX = 60.0
 TRIES_MAX = 20  # at one instant, of a scheduler that does not get ahead
@@ -88,8 +88,10 @@ class TimeTravel:
         return self._clock.is_frozen
 
     def freeze(self) -> None:
+        """Stand still, and let what is due at this very instant be delivered."""
         with self._one_at_a_time:
             self._freeze()
+            self._turn(self._clock.now_ms())
 
     def unfreeze(self) -> None:
         with self._one_at_a_time:
@@ -112,7 +114,6 @@ class TimeTravel:
             raise TurnFailed("a scheduled function did not end when its time was up")
         self._swept_ms = self._clock.now_ms()
         self._pointers.free_leases()
-        self._turn(self._clock.now_ms())
 
     def _turn(self, target_ms: int) -> None:
         tries = 0
@@ -156,8 +157,10 @@ class TimeTravel:
             return False
         if any(poller.is_at_work() for poller in self._pollers):
             return False
-        is_waiting = any(poller.has_waiting() for poller in self._pollers)
-        return not is_waiting or self._emulator.quiet_seconds() >= QUIET_SECONDS
+        if not any(poller.has_waiting() for poller in self._pollers):
+            return True
+        quiet_seconds = min(self._emulator.quiet_seconds(), self._clock.quiet_seconds())
+        return quiet_seconds >= QUIET_SECONDS
 
     def _queue_ms(self) -> int | None:
         """When the next message may be received."""

@@ -17,6 +17,8 @@ class Echo:
 
     def __call__(self, request: Request) -> Reply:
         self.requests.append(request)
+        if request.method == "DELETE":
+            raise RuntimeError("no")
         return Reply(self.status, request.body or b"nothing", (("X-Path", request.target),))
 
 
@@ -92,3 +94,8 @@ def test_a_length_that_is_none_is_refused(front: HttpFront, length: str) -> None
     with socket.create_connection(("127.0.0.1", front.port), timeout=10) as wire:
         wire.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
         assert wire.recv(12) == b"HTTP/1.1 400"
+
+
+def test_whatever_fails_behind_it_is_answered(connection: http.client.HTTPConnection) -> None:
+    connection.request("DELETE", "/")
+    assert connection.getresponse().status == 500

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from duewheel.rules.egress import allowed_networks
 from duewheel.rules.wheel import DIRECT_LATE_MS
 
 LEASE_MARGIN_SECONDS = 15  # a page's lease outlives its Lambda by this
@@ -74,7 +75,12 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         problems.append(f"LIST_INDEX={list_index!r} is neither 'on' nor 'off'")
     values["list_index"] = list_index == "on"
     cidrs = environment.get("ALLOWED_PRIVATE_CIDRS", "").replace(" ", "").split(",")
-    values["allowed_private_cidrs"] = tuple(cidr for cidr in cidrs if cidr)
+    allowed = tuple(cidr for cidr in cidrs if cidr)
+    values["allowed_private_cidrs"] = allowed
+    try:
+        allowed_networks(allowed)
+    except ValueError as error:
+        problems.append(f"ALLOWED_PRIVATE_CIDRS: {error}")
     if problems:
         raise SettingsError("; ".join(problems))
     settings = Settings(**values)  # type: ignore[arg-type]
