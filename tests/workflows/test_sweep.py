@@ -1,6 +1,7 @@
 """The second look at every second: what was lost is found, what is slow is waited for."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
 from tests.support.receiver import OK, Received
+from tests.support.recorder import Call
 from tests.support.world import World
 
 
@@ -200,6 +202,26 @@ def test_a_home_whose_named_entry_vanished_gets_a_new_one(world: World) -> None:
     world.sweep_past(task.home.second)
     world.drain()
 
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_task_changed_during_its_rescue_keeps_the_pointer_waiting(world: World) -> None:
+    """A heartbeat raises the version and leaves the old entry named: passing would lose it."""
+    task = world.created(in_ms=0)
+    lose_all_messages(world)
+    world.clock.advance_ms(600_000)
+
+    def beats(call: Call) -> None:
+        if call.operation == "UpdateItem":
+            world.recorder.before = None
+            later_ms = task.next_ms + 1_000
+            moved = replace(task, next_ms=later_ms, version=task.version + 1)
+            assert world.tasks.change(task, moved)
+
+    world.recorder.before = beats
+    assert world.sweep_second(task.home.second) is False
+    assert world.sweep_second(task.home.second) is True
+    world.drain()
     assert world.receiver.task_ids == [task.task_id]
 
 

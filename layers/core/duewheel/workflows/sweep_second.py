@@ -29,15 +29,17 @@ class SweepSecond:
     def __call__(self, second: int) -> bool:
         """True when the second is finished and the sweep pointer may pass it."""
         verdicts = self.judge(second)
+        finished = not any(verdict.keeps_waiting for verdict in verdicts)
         for verdict in verdicts:
-            self._rescue(second, verdict.owed)
+            # Whoever was faster may have left the old entry named: look again next time.
+            finished = self._rescue(second, verdict.owed) and finished
             for entry in verdict.unnamed:
                 self.tasks.delete_entry(entry)
             for lease, owed in verdict.take_apart:
                 self._take_apart(second, lease, owed)
             for lease, message in verdict.resend:
                 self._resend(lease, message)
-        return not any(verdict.keeps_waiting for verdict in verdicts)
+        return finished
 
     def judge(self, second: int) -> list[Verdict]:
         """Read all of the second's slices, and the homes that its re-entries point to."""
@@ -67,8 +69,8 @@ class SweepSecond:
             for shard, whole in enumerate(slices)
         ]
 
-    def _rescue(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> None:
-        """Give each owed task a new entry, and name it if nobody was faster."""
+    def _rescue(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
+        """Give each owed task a new entry; False when somebody changed one meanwhile."""
         entries: list[Address] = []
         for seen in owed:
             home = seen.home
@@ -84,6 +86,7 @@ class SweepSecond:
         self.reenter.announce(entries, one_by_one=one_by_one)
         if entries:
             logger.warning("tasks rescued", action="rescued", second=second, count=len(entries))
+        return len(entries) == len(owed)
 
     def _resend(self, lease: PageLease, message: PageMessage) -> None:
         if self.pages.note_resend(lease, self.clock.now_ms()):

@@ -1,0 +1,210 @@
+"""Whether a second is finished and what it still needs: a table for each branch."""
+
+from dataclasses import replace
+
+import pytest
+
+from duewheel.rules.addresses import Address, first_page, rest_page
+from duewheel.rules.page_lease import TRIES_MAX, PageLease
+from duewheel.rules.sweep_verdict import EntryState, Verdict
+from duewheel.rules.task import Status
+from tests.support.known_slices import (
+    AHEAD,
+    BEHIND,
+    ELSEWHERE,
+    JUST_NOW,
+    LONG_AGO,
+    NOW_MS,
+    PAGE_SIZE,
+    SECOND,
+    SETTLED,
+    SHARD,
+    Slice,
+    addresses_of,
+    at,
+    here,
+    taken_apart,
+)
+
+
+def owed_homes(count: int) -> Slice:
+    made = Slice()
+    for number in range(count):
+        made.add_home(here(number), here(number), EntryState.OWED)
+    return made
+
+
+def lease(page: str = first_page(), **changes: object) -> PageLease:
+    return replace(PageLease(SECOND, SHARD, page), **changes)
+
+
+def with_leases(made: Slice, *leases: PageLease) -> Slice:
+    made.leases = {one.page: one for one in leases}
+    return made
+
+
+# One entry
+
+
+def test_a_pending_home_that_names_itself_is_owed() -> None:
+    made = Slice()
+    made.add_home(here(1, direct=True), here(1, direct=True), EntryState.OWED)
+    assert addresses_of(made.verdict().owed) == [here(1, direct=True)]
+
+
+@pytest.mark.parametrize("status", SETTLED)
+def test_a_settled_home_is_finished_and_never_deleted(status: Status) -> None:
+    made = Slice()
+    made.add_home(here(1), here(1), EntryState.FINISHED, status)
+    assert made.verdict() == Verdict()
+
+
+@pytest.mark.parametrize("named", [AHEAD, at(SECOND + 1, 0)])
+def test_a_home_that_names_an_entry_ahead_is_finished(named: Address) -> None:
+    made = Slice()
+    made.add_home(here(1), named, EntryState.FINISHED)
+    assert made.verdict() == Verdict()
+
+
+@pytest.mark.parametrize("named", [BEHIND, here(999), here(1, direct=True)])
+def test_a_home_whose_named_entry_is_lost_is_owed_without_waiting_for_any_page(
+    named: Address,
+) -> None:
+    made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
+    made.add_home(here(1), named, EntryState.OWED)
+    verdict = made.verdict()
+    assert addresses_of(verdict.owed) == [here(1)]
+    assert not verdict.keeps_waiting
+
+
+def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_owed() -> None:
+    made = Slice()
+    named = here(2, direct=True)
+    made.add_pair(here(1), named)
+    assert addresses_of(made.verdict().owed) == [named]
+
+
+@pytest.mark.parametrize(
+    ("named", "status"),
+    [
+        (None, Status.PENDING),  # the home is gone
+        (ELSEWHERE, Status.PENDING),
+        (AHEAD, Status.PENDING),
+        *((here(1), status) for status in SETTLED),  # worked off, but its deletion got lost
+    ],
+)
+def test_a_reentry_that_may_never_fire_is_deleted(named: Address | None, status: Status) -> None:
+    made = Slice()
+    made.add_entry(here(1), ELSEWHERE, named, EntryState.UNNAMED, status)
+    assert made.verdict() == Verdict(unnamed=[here(1)])
+
+
+def test_an_empty_slice_is_finished() -> None:
+    assert Slice().verdict() == Verdict()
+    assert not Slice().verdict().keeps_waiting
+
+
+# One page
+
+
+@pytest.mark.parametrize(
+    ("found", "action"),
+    [
+        (None, "resend"),  # never begun
+        (lease(), "resend"),
+        (lease(owner="dead", until_ms=NOW_MS, tries=1), "resend"),
+        (lease(owner="alive", until_ms=NOW_MS + 1, tries=1), "wait"),
+        (lease(owner="alive", until_ms=NOW_MS + 1, tries=TRIES_MAX), "wait"),
+        (lease(resends=1, resent_ms=JUST_NOW), "wait"),
+        (lease(resends=1, resent_ms=LONG_AGO), "resend"),
+        (lease(resends=TRIES_MAX, resent_ms=JUST_NOW), "wait"),  # the fifth may yet arrive
+        (lease(resends=TRIES_MAX, resent_ms=LONG_AGO), "take apart"),
+        (lease(owner="dead", until_ms=NOW_MS, tries=TRIES_MAX), "take apart"),
+        (
+            lease(owner="dead", until_ms=0, tries=TRIES_MAX, resends=1, resent_ms=JUST_NOW),
+            "take apart",  # nobody can begin it any more
+        ),
+        (lease(done=True), "rescue"),
+        (lease(done=True, tries=TRIES_MAX, resends=TRIES_MAX, resent_ms=LONG_AGO), "rescue"),
+        (lease(done=True, owner="alive", until_ms=NOW_MS + 1), "rescue"),
+    ],
+)
+def test_what_is_done_about_a_page_that_still_owes_calls(
+    found: PageLease | None, action: str
+) -> None:
+    made = with_leases(owed_homes(2), *(() if found is None else (found,)))
+    verdict = made.verdict()
+    assert {
+        "resend": [one.page for one, _ in verdict.resend],
+        "wait": verdict.waits_for,
+        "take apart": [one.page for one, _ in verdict.take_apart],
+        "rescue": [first_page()] if verdict.owed else [],
+    } == {
+        name: ["0"] if name == action else [] for name in ("resend", "wait", "take apart", "rescue")
+    }
+    assert verdict.keeps_waiting == (action != "rescue")
+
+
+def test_a_page_of_which_nothing_is_owed_is_not_waited_for() -> None:
+    made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
+    made.add_home(here(1), here(1), EntryState.FINISHED, Status.DELIVERED)
+    assert not made.verdict().keeps_waiting
+
+
+def test_what_is_taken_apart_at_once_is_no_more_than_a_page() -> None:
+    made = with_leases(owed_homes(PAGE_SIZE + 2), lease(resends=TRIES_MAX, resent_ms=LONG_AGO))
+    assert taken_apart(made.verdict()) == [here(number) for number in range(PAGE_SIZE)]
+
+
+# Several pages
+
+
+def test_the_pages_behind_a_done_one_are_looked_at_in_turn() -> None:
+    made = with_leases(
+        owed_homes(4),
+        lease("0", done=True, end=here(1).place),
+        lease("1", after=here(1).place),
+    )
+    verdict = made.verdict()
+    assert addresses_of(verdict.owed) == [here(0), here(1)]
+    ((_, message),) = verdict.resend
+    assert (message.page, message.after) == ("1", here(1).place)
+
+
+def test_a_page_that_was_never_announced_is_sent_from_where_the_one_before_it_ends() -> None:
+    made = with_leases(owed_homes(4), lease("0", done=True, end=here(2).place))
+    ((_, message),) = made.verdict().resend
+    assert (message.page, message.after, message.places) == ("1", here(2).place, ())
+
+
+def test_nothing_behind_the_first_unfinished_page_is_sent_again() -> None:
+    made = with_leases(
+        owed_homes(6),
+        lease("0", owner="alive", until_ms=NOW_MS + 1, end=here(1).place),
+        lease("1", after=here(1).place, end=here(3).place),
+        lease("2", after=here(3).place),
+    )
+    assert made.verdict() == Verdict(waits_for=["0"])
+
+
+def test_a_lost_rest_message_is_sent_again_with_all_its_places() -> None:
+    rest = (here(0).place, here(2).place)
+    made = with_leases(owed_homes(3), lease(done=True, rest=rest))
+    verdict = made.verdict()
+    assert addresses_of(verdict.owed) == [here(1)]
+    ((_, message),) = verdict.resend
+    assert (message.page, message.places) == (rest_page("0"), rest)
+
+
+def test_what_a_rest_page_passed_on_in_turn_is_looked_at_as_well() -> None:
+    first = (here(0).place, here(1).place, here(2).place)
+    second = (here(2).place,)
+    made = with_leases(
+        owed_homes(3),
+        lease("0", done=True, rest=first),
+        lease("0r", done=True, rest=second),
+    )
+    verdict = made.verdict()
+    assert addresses_of(verdict.owed) == [here(0), here(1)]
+    ((_, message),) = verdict.resend
+    assert (message.page, message.places) == ("0rr", second)

@@ -1,0 +1,184 @@
+"""Slices of one second whose true state is known, because it is known how they were made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from hypothesis import strategies as st
+
+from duewheel.rules.addresses import (
+    TOKEN_BYTES,
+    Address,
+    address_at,
+    first_page,
+    next_page,
+    rest_page,
+)
+from duewheel.rules.page_lease import TRIES_MAX, PageLease
+from duewheel.rules.sweep_verdict import (
+    RESEND_EVERY_MS,
+    EntryState,
+    HomeState,
+    SeenEntry,
+    Verdict,
+    judge_slice,
+)
+from duewheel.rules.task import Status
+
+SECOND = 1_900_000_000
+SHARD = 3
+NOW_MS = (SECOND + 600) * 1000
+PAGE_SIZE = 3
+JUST_NOW = NOW_MS - RESEND_EVERY_MS + 1  # too short ago to send a page again
+LONG_AGO = NOW_MS - RESEND_EVERY_MS
+SETTLED = [status for status in Status if status is not Status.PENDING]
+
+
+def at(second: int, number: int, *, direct: bool = False) -> Address:
+    token = number.to_bytes(TOKEN_BYTES, "big")
+    return address_at(second * 1000 + number % 1000, token, shard=SHARD, direct=direct)
+
+
+def here(number: int, *, direct: bool = False) -> Address:
+    return at(SECOND, number, direct=direct)
+
+
+AHEAD = at(SECOND + 60, 900)
+BEHIND = at(SECOND - 60, 901)
+ELSEWHERE = at(SECOND - 3_600, 902)
+
+
+@dataclass
+class Slice:
+    """What stands in one slice: homes by address, entries with the home each belongs to."""
+
+    homes: dict[Address, HomeState] = field(default_factory=dict)
+    entries: dict[Address, Address] = field(default_factory=dict)
+    states: dict[Address, EntryState] = field(default_factory=dict)  # what each entry really is
+    leases: dict[str, PageLease] = field(default_factory=dict)
+
+    def add_home(
+        self, home: Address, entry: Address, state: EntryState, status: Status = Status.PENDING
+    ) -> None:
+        self.add_entry(home, home, entry, state, status)
+
+    def add_entry(
+        self,
+        address: Address,
+        home: Address,
+        named: Address | None,
+        state: EntryState,
+        status: Status = Status.PENDING,
+    ) -> None:
+        """`named` is what the home names; None when there is no home any more."""
+        if named is not None:
+            self.homes[home] = HomeState(home, named, status, home.instant_ms, 1)
+        self.entries[address] = home
+        self.states[address] = state
+
+    def add_pair(self, home: Address, named: Address) -> None:
+        """A home and the entry it names, both of this second."""
+        self.add_home(home, named, EntryState.FINISHED)
+        self.add_entry(named, home, named, EntryState.OWED)
+
+    def of_state(self, state: EntryState) -> set[Address]:
+        return {address for address, found in self.states.items() if found is state}
+
+    @property
+    def places(self) -> list[str]:
+        return sorted(address.place for address in self.entries if not address.direct)
+
+    def verdict(self, now_ms: int = NOW_MS) -> Verdict:
+        return judge_slice(
+            SECOND,
+            SHARD,
+            [SeenEntry(entry, self.homes.get(home)) for entry, home in self.entries.items()],
+            self.leases,
+            present=self.entries.__contains__,
+            now_ms=now_ms,
+            page_size=PAGE_SIZE,
+        )
+
+
+def addresses_of(seen: list[SeenEntry]) -> list[Address]:
+    return [one.address for one in seen]
+
+
+def taken_apart(verdict: Verdict) -> list[Address]:
+    return [address for _, owed in verdict.take_apart for address in addresses_of(owed)]
+
+
+# What an entry can be, by the rule of named entries alone; `far` homes stand in another second.
+KINDS: dict[str, Callable[[Slice, Address, Status], None]] = {
+    "home, owed": lambda made, own, _: made.add_home(own, own, EntryState.OWED),
+    "home, settled": lambda made, own, settled: made.add_home(
+        own, own, EntryState.FINISHED, settled
+    ),
+    "home, named ahead": lambda made, own, _: made.add_home(own, AHEAD, EntryState.FINISHED),
+    "home, named entry lost": lambda made, own, _: made.add_home(own, BEHIND, EntryState.OWED),
+    "home, named entry of this second lost": lambda made, own, _: made.add_home(
+        own, here(500 + own.ms), EntryState.OWED
+    ),
+    "re-entry, owed": lambda made, own, _: made.add_entry(own, far(own), own, EntryState.OWED),
+    "re-entry, unnamed": lambda made, own, _: made.add_entry(
+        own, far(own), far(own), EntryState.UNNAMED
+    ),
+    "re-entry, settled": lambda made, own, settled: made.add_entry(
+        own, far(own), own, EntryState.UNNAMED, settled
+    ),
+    "re-entry, home gone": lambda made, own, _: made.add_entry(
+        own, far(own), None, EntryState.UNNAMED
+    ),
+    "re-entry and its home": lambda made, own, _: made.add_pair(here(500 + own.ms), own),
+}
+
+
+def far(entry: Address) -> Address:
+    return at(SECOND - 3_600, entry.ms)
+
+
+_around_now = st.sampled_from([NOW_MS - 120_000, JUST_NOW, LONG_AGO, NOW_MS, NOW_MS + 1]) | (
+    st.integers(NOW_MS - 120_000, NOW_MS + 75_000)
+)
+
+
+@st.composite
+def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
+    resends = draw(st.integers(0, TRIES_MAX + 1))
+    owner = draw(st.sampled_from([None, "somebody"]))
+    return PageLease(
+        SECOND,
+        SHARD,
+        page,
+        owner=owner,
+        until_ms=draw(_around_now) if owner else 0,
+        done=draw(st.booleans()),
+        rest=tuple(draw(st.lists(st.sampled_from(inside), unique=True))) if inside else (),
+        tries=draw(st.integers(0, TRIES_MAX)) if owner else 0,
+        resends=resends,
+        resent_ms=min(draw(_around_now), NOW_MS) if resends else 0,
+    )
+
+
+@st.composite
+def slices(draw: st.DrawFn) -> Slice:
+    made = Slice()
+    kinds = draw(st.lists(st.sampled_from(sorted(KINDS)) | st.just("home, owed"), max_size=12))
+    for number, kind in enumerate(kinds):
+        address = here(number, direct=draw(st.integers(0, 5)) == 0)
+        KINDS[kind](made, address, draw(st.sampled_from(SETTLED)))
+    ends = sorted(draw(st.sets(st.sampled_from(made.places), max_size=4))) if made.places else []
+    page, after = first_page(), None
+    for end in [*ends, None]:
+        inside = [
+            place
+            for place in made.places
+            if (after is None or place > after) and (end is None or place <= end)
+        ]
+        if draw(st.integers(0, 3)):
+            found = replace(draw(_page_leases(page, inside)), after=after, end=end)
+            made.leases[page] = found
+            while found.rest and draw(st.booleans()):
+                found = draw(_page_leases(rest_page(found.page), list(found.rest)))
+                made.leases[found.page] = found
+        page, after = next_page(page), end
+    return made
