@@ -68,9 +68,10 @@ class Model:
                 for function in resources.template.of_type("AWS::Lambda::Function")
             }
 
-    def bill(self, tasks: int, *, batched: bool = False) -> Bill:
+    def bill(self, tasks: int, *, batched: bool = False, listed: bool = True) -> Bill:
         """The month in which every second has so many tasks; 0: none at all."""
-        units = self.seconds[tasks] if tasks else self.empty_second
+        seconds = self.seconds if listed else self.unlisted
+        units = seconds[tasks] if tasks else self.empty_second
         requests = tasks / (self.assumed.tasks_per_batch if batched else 1)
         minutes = MONTH_SECONDS / 60
         sweeper_seconds = 60 * self.assumed.sweeper_ms_per_second / 1000
@@ -156,66 +157,65 @@ def print_counted(model: Model) -> None:
 def print_bills(model: Model) -> None:
     prices = model.prices
     print(f"US dollars a month of 30 days, list prices of {prices['as_of']}, {prices['region']}:\n")
-    alone = {tasks: model.bill(tasks) for tasks in (0, *DENSITIES)}
-    batched = {tasks: model.bill(tasks, batched=True) for tasks in DENSITIES}
-    columns = [*alone.values(), *batched.values()]
-    batches = f"batches of {model.assumed.tasks_per_batch}"
-    _row(
-        "",
-        "idle",
-        *(f"{tasks}/s" for tasks in DENSITIES),
-        *(f"{tasks}/s, {batches}" for tasks in DENSITIES),
-    )
-    _row(*["---"] * (1 + len(columns)))
+    most = DENSITIES[-1]
+    numbers = [0, *DENSITIES, most]
+    bills = [model.bill(tasks) for tasks in (0, *DENSITIES)]
+    bills.append(model.bill(most, batched=True, listed=False))
+    batches = f"{most}/s in batches of {model.assumed.tasks_per_batch}, list index off"
+    _row("", "idle", *(f"{tasks}/s" for tasks in DENSITIES), batches)
+    _row(*["---"] * (1 + len(bills)))
     for field in fields(Bill):
         title = field.name.replace("_", " ")
-        _row(title, *(f"{getattr(bill, field.name):,.2f}" for bill in columns))
-    _row("**total**", *(f"**{bill.total:,.2f}**" for bill in columns))
-    numbers = [0, *DENSITIES, *DENSITIES]
+        _row(title, *(f"{getattr(bill, field.name):,.2f}" for bill in bills))
+    _row("**total**", *(f"**{bill.total:,.2f}**" for bill in bills))
+    idle = bills[0].total
     _row(
         "per million tasks, idle part left out",
         *(
-            f"{(bill.total - alone[0].total) / (tasks * MONTH_SECONDS / 1e6):.2f}" if tasks else ""
-            for tasks, bill in zip(numbers, columns, strict=True)
+            f"{(bill.total - idle) / _millions(tasks):.2f}" if tasks else ""
+            for tasks, bill in zip(numbers, bills, strict=True)
         ),
     )
     scheduler = float(prices["eventbridge_scheduler_invocations_million"])
     _row(
         "EventBridge Scheduler, its target left out",
-        *(f"{tasks * MONTH_SECONDS / 1e6 * scheduler:,.2f}" for tasks in numbers),
+        *(f"{_millions(tasks) * scheduler:,.2f}" for tasks in numbers),
     )
 
 
+def _millions(tasks: int) -> float:
+    return tasks * MONTH_SECONDS / 1e6
+
+
 def print_assumed(model: Model) -> None:
-    assumed = model.assumed
-    memory = model.memory_gb
-    print("\nFrom `template.yaml`:\n")
-    _row("what", "value")
-    _row("---", "---")
-    for name in sorted(memory):
-        _row(f"memory of {name}", f"{memory[name] * 1024:.0f} MB")
-    _row("lead", f"{model.settings.lead_ms} ms")
-    _row("settled tasks kept", f"{model.settings.retention_days} days")
-    print("\nAssumed:\n")
-    _row("what", "value")
-    _row("---", "---")
-    _row("a callback takes", f"{assumed.callback_ms} ms")
-    _row("settling the last of a page takes", f"{assumed.settle_ms} ms")
-    _row("due instants", "spread evenly over their second, created more than a minute ahead")
-    for tasks in DENSITIES:
-        billed = f"{model.notifier_seconds(tasks):.2f} s"
-        _row(f"so a run of the notifier is billed, at {tasks}/s", billed)
-    _row("a create takes the api function", f"{assumed.api_ms} ms")
+    assumed, memory, settings = model.assumed, model.memory_gb, model.settings
+    sizes = ", ".join(f"{name} {memory[name] * 1024:.0f}" for name in sorted(memory))
+    billed = ", ".join(f"{model.notifier_seconds(tasks):.2f}" for tasks in DENSITIES)
     batch_ms = assumed.api_ms + assumed.api_ms_per_batched_task * assumed.tasks_per_batch
-    _row(f"a batch of {assumed.tasks_per_batch} takes it", f"{batch_ms:.0f} ms")
-    _row("the scheduler runs", "twice at any time: leader and standby")
-    _row("a second takes the sweeper", f"{assumed.sweeper_ms_per_second} ms")
-    _row("long polls at the queue", f"{assumed.pollers}, of 20 s each")
-    _row("access log of a request", f"{assumed.access_log_bytes} bytes")
-    _row("log of the schedulers", f"{assumed.scheduler_log_bytes} bytes a minute")
+    rows = (
+        ("memory in MB", sizes, "template"),
+        ("lead", f"{settings.lead_ms} ms", "template"),
+        ("settled tasks are kept", f"{settings.retention_days} days", "template"),
+        ("a callback takes", f"{assumed.callback_ms} ms", "assumed"),
+        ("settling a page's last task takes", f"{assumed.settle_ms} ms", "assumed"),
+        ("due instants", "evenly over their second, known a minute before", "assumed"),
+        ("so a run of the notifier takes, at 1, 10, 100/s", f"{billed} s", "computed"),
+        ("one create takes the api function", f"{assumed.api_ms} ms", "assumed"),
+        (f"a batch of {assumed.tasks_per_batch} takes it", f"{batch_ms:.0f} ms", "assumed"),
+        ("the scheduler runs", "twice at any time, leader and standby", "by design"),
+        ("a second takes the sweeper", f"{assumed.sweeper_ms_per_second} ms", "assumed"),
+        ("polls of the idle queue", f"{assumed.pollers} long polls of 20 s", "assumed"),
+        ("access log", f"{assumed.access_log_bytes} bytes a request", "assumed"),
+        ("scheduler log", f"{assumed.scheduler_log_bytes} bytes a minute", "assumed"),
+    )
+    print("\nWhat this rests on:\n")
+    _row("what", "value", "from")
+    _row("---", "---", "---")
+    for row in rows:
+        _row(*row)
     print(
-        "\nLeft out: cold starts, data transfer, point-in-time recovery, KMS requests, retries, "
-        "reads by callers, the storage of tasks not yet due, free tiers."
+        "\nLeft out: cold starts, data transfer, point-in-time recovery, KMS requests, alarms, "
+        "retries, reads by callers, the storage of tasks not yet due, free tiers."
     )
 
 
