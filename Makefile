@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench
 
-.PHONY: help local test check format pins clean
+.PHONY: help local test check format cost bench-local pins clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -28,6 +28,12 @@ check: $(VENV)/ready ## format, lint, types, import rules, template
 format: $(VENV)/ready ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff format $(SOURCES)
 	$(IN_VENV)/ruff check --fix $(SOURCES)
+
+cost: $(VENV)/ready ## print what a deployment costs at list prices
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost
+
+bench-local: $(VENV)/ready ## print how fast the local stack is
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.local_second
 
 pins: $(VENV)/ready ## choose versions anew for the requirements files
 	$(IN_VENV)/python -m pip install --quiet uv

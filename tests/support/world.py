@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 
+from duewheel.rules.leadership import Pointer
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.task import Callback, NewTask, Task
@@ -159,7 +160,7 @@ class World:
             if self.pointer().position in (before, self.clock.now_ms() // 1000):
                 return
 
-    def pointer(self, name: str = pointers.TIME) -> pointers.Pointer:
+    def pointer(self, name: str = pointers.TIME) -> Pointer:
         return self.pointers.read(name, self.origin)
 
     def receive(self) -> list[dict[str, Any]]:

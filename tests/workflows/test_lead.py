@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from duewheel.rules import leadership
-from duewheel.rules.leadership import LEASE_MS
-from duewheel.stores import pointers
+from duewheel.rules.leadership import LEASE_MS, Pointer
 from tests.support.recorder import Call
 from tests.support.world import World
 
@@ -16,7 +15,7 @@ class Crash(BaseException):
     """The process is gone: nothing catches this, and nothing is cleaned up."""
 
 
-def leading(world: World, me: str) -> pointers.Pointer:
+def leading(world: World, me: str) -> Pointer:
     mine = world.pointers.claim(world.pointer(), me, world.clock.now_ms())
     assert mine is not None
     return mine

@@ -31,5 +31,10 @@ class Answer:
         }
 
 
+def compact(members: Any) -> str:
+    """ASCII only, so that no lone surrogate of a caller's text can stop the answer."""
+    return json.dumps(members, separators=(",", ":"))
+
+
 def json_answer(members: Mapping[str, object]) -> Answer:
-    return Answer(200, json.dumps(members))
+    return Answer(200, compact(members))

@@ -4,9 +4,7 @@
 apart by it and by nothing else.
 """
 
-import json
-
-from duewheel.interface.answer import Answer
+from duewheel.interface.answer import Answer, compact
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import MethodNotAllowed, Refusal, TooLate, Unavailable
 
@@ -20,7 +18,7 @@ def refused(refusal: Refusal) -> Answer:
         headers["allow"] = refusal.allow
     if isinstance(refusal, Unavailable):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-    return Answer(refusal.status, json.dumps(problem_of(refusal)), PROBLEM_JSON, headers)
+    return Answer(refusal.status, compact(problem_of(refusal)), PROBLEM_JSON, headers)
 
 
 def misconfigured(detail: str) -> Answer:
@@ -44,7 +42,7 @@ def problem_of(refusal: Refusal) -> dict[str, object]:
 
 
 def _failed(name: str, title: str, detail: str) -> Answer:
-    return Answer(500, json.dumps(_problem(name, title, 500, detail)), PROBLEM_JSON)
+    return Answer(500, compact(_problem(name, title, 500, detail)), PROBLEM_JSON)
 
 
 def _problem(name: str, title: str, status: int, detail: str) -> dict[str, object]:

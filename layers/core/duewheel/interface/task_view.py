@@ -4,9 +4,9 @@ So the answer is put together as text: everything else is written by `json`, and
 is set between two halves, never in the place of something that other text could contain.
 """
 
-import json
 from collections.abc import Sequence
 
+from duewheel.interface.answer import compact
 from duewheel.interface.problems import problem_of
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import Refusal
@@ -14,8 +14,8 @@ from duewheel.rules.task import Attempt, Callback, RetryPolicy, Status, Task
 
 
 def task_text(task: Task) -> str:
-    before = _json(_before_payload(task))
-    after = _json(_after_payload(task))
+    before = compact(_before_payload(task))
+    after = compact(_after_payload(task))
     payload = "null" if task.payload is None else task.payload
     return f'{before[:-1]},"payload":{payload},{after[1:]}'
 
@@ -27,7 +27,7 @@ def batch_text(results: Sequence[Task | Refusal]) -> str:
 def _result_text(result: Task | Refusal) -> str:
     if isinstance(result, Task):
         return f'{{"status":201,"task":{task_text(result)}}}'
-    return _json({"status": result.status, "problem": problem_of(result)})
+    return compact({"status": result.status, "problem": problem_of(result)})
 
 
 def _before_payload(task: Task) -> dict[str, object]:
@@ -106,7 +106,3 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
 def _number(value: float) -> float:
     """As a caller would write it: 60, not 60.0."""
     return int(value) if value == int(value) else value
-
-
-def _json(members: dict[str, object]) -> str:
-    return json.dumps(members, separators=(",", ":"))
