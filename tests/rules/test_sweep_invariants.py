@@ -22,7 +22,7 @@ from tests.support.known_slices import (
     taken_apart,
 )
 
-many_slices = settings(max_examples=120)
+many_slices = settings(max_examples=150)
 
 
 @many_slices
@@ -34,7 +34,6 @@ def test_nothing_owed_is_ever_passed_over(made: Slice) -> None:
         assert set(addresses_of(verdict.owed)) == made.of_state(EntryState.OWED)
 
 
-@many_slices
 @given(slices())
 def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
     verdict = made.verdict()
@@ -43,28 +42,24 @@ def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
     assert set(entered) <= made.of_state(EntryState.OWED)
 
 
-@many_slices
 @given(slices())
 def test_exactly_the_reentries_that_may_never_fire_are_deleted(made: Slice) -> None:
     assert set(made.verdict().unnamed) == made.of_state(EntryState.UNNAMED)
     assert len(made.verdict().unnamed) == len(made.of_state(EntryState.UNNAMED))
 
 
-@many_slices
 @given(slices())
 def test_direct_entries_wait_for_no_page(made: Slice) -> None:
     direct = {address for address in made.of_state(EntryState.OWED) if address.direct}
     assert direct <= set(addresses_of(made.verdict().owed))
 
 
-@many_slices
 @given(slices())
 def test_at_most_one_page_of_a_slice_is_worked_on_at_a_time(made: Slice) -> None:
     verdict = made.verdict()
     assert len(verdict.resend) + len(verdict.waits_for) + len(verdict.take_apart) <= 1
 
 
-@many_slices
 @given(slices())
 def test_a_page_that_is_done_or_held_is_left_in_peace(made: Slice) -> None:
     verdict = made.verdict()
@@ -79,7 +74,6 @@ def test_a_page_that_is_done_or_held_is_left_in_peace(made: Slice) -> None:
         assert not made.leases[page].done
 
 
-@many_slices
 @given(slices())
 def test_a_page_is_sent_again_as_it_was_cut_and_covers_something_owed(made: Slice) -> None:
     owed = {address.place for address in made.of_state(EntryState.OWED)}
@@ -97,7 +91,6 @@ def test_a_page_is_sent_again_as_it_was_cut_and_covers_something_owed(made: Slic
             assert any(message.after is None or place > message.after for place in owed)
 
 
-@many_slices
 @given(slices())
 def test_a_page_is_taken_apart_into_a_pages_worth_of_owed_entries_in_order(made: Slice) -> None:
     for _, owed in made.verdict().take_apart:

@@ -1,6 +1,7 @@
 """Whether a second is finished and what it still needs: a table for each branch."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def owed_homes(count: int) -> Slice:
     return made
 
 
-def lease(page: str = first_page(), **changes: object) -> PageLease:
+def lease(page: str = first_page(), **changes: Any) -> PageLease:
     return replace(PageLease(SECOND, SHARD, page), **changes)
 
 

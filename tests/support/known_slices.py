@@ -88,10 +88,11 @@ class Slice:
         return sorted(address.place for address in self.entries if not address.direct)
 
     def verdict(self, now_ms: int = NOW_MS) -> Verdict:
+        seen = [SeenEntry(entry, self.homes.get(home)) for entry, home in self.entries.items()]
         return judge_slice(
             SECOND,
             SHARD,
-            [SeenEntry(entry, self.homes.get(home)) for entry, home in self.entries.items()],
+            reversed(seen),  # the sweep has them in no order of their places
             self.leases,
             present=self.entries.__contains__,
             now_ms=now_ms,
@@ -141,6 +142,10 @@ _around_now = st.sampled_from([NOW_MS - 120_000, JUST_NOW, LONG_AGO, NOW_MS, NOW
 )
 
 
+def _some_of(places: list[str]) -> st.SearchStrategy[tuple[str, ...]]:
+    return st.lists(st.sampled_from(places), unique=True).map(tuple) if places else st.just(())
+
+
 @st.composite
 def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
     resends = draw(st.integers(0, TRIES_MAX + 1))
@@ -152,7 +157,7 @@ def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
         owner=owner,
         until_ms=draw(_around_now) if owner else 0,
         done=draw(st.booleans()),
-        rest=tuple(draw(st.lists(st.sampled_from(inside), unique=True))) if inside else (),
+        rest=draw(_some_of(inside)),
         tries=draw(st.integers(0, TRIES_MAX)) if owner else 0,
         resends=resends,
         resent_ms=min(draw(_around_now), NOW_MS) if resends else 0,
@@ -177,7 +182,7 @@ def slices(draw: st.DrawFn) -> Slice:
         if draw(st.integers(0, 3)):
             found = replace(draw(_page_leases(page, inside)), after=after, end=end)
             made.leases[page] = found
-            while found.rest and draw(st.booleans()):
+            while found.rest != () and draw(st.booleans()):
                 found = draw(_page_leases(rest_page(found.page), list(found.rest)))
                 made.leases[found.page] = found
         page, after = next_page(page), end

@@ -8,7 +8,14 @@ import pytest
 from duewheel.rules import leadership
 from duewheel.rules.leadership import LEASE_MS, Pointer
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import World, time_for
+
+
+STEPS_OF_A_TICK = [
+    (operation, moment)
+    for operation in ("Query", "SendMessageBatch", "UpdateItem")
+    for moment in ("before", "after")
+]
 
 
 class Crash(BaseException):
@@ -52,26 +59,15 @@ def test_a_retried_pointer_write_that_was_carried_out_counts_as_done(world: Worl
     assert again == once
 
 
-@pytest.mark.parametrize(
-    ("operation", "moment"),
-    [
-        ("Query", "before"),
-        ("Query", "after"),
-        ("SendMessageBatch", "before"),
-        ("SendMessageBatch", "after"),
-        ("UpdateItem", "before"),
-        ("UpdateItem", "after"),
-    ],
-)
+@pytest.mark.parametrize(("operation", "moment"), STEPS_OF_A_TICK)
 def test_nothing_is_skipped_or_delivered_twice_when_the_leader_dies_at_any_step(
     world: World, operation: str, moment: str
 ) -> None:
     tasks = [world.created(in_ms=60_000 + n * 1000) for n in range(7)]
     world.clock.advance_ms(57_000)
-    crash_at(world, operation, moment, after_claim=True)
+    at_step(world, operation, moment, crash)
     with pytest.raises(Crash):
         world.lead.run("leader", lambda: 1_000_000)
-    world.recorder.before = world.recorder.after = None
 
     world.clock.advance_ms(LEASE_MS)
     world.dispatch_until(tasks[-1].due_ms // 1000)
@@ -80,15 +76,45 @@ def test_nothing_is_skipped_or_delivered_twice_when_the_leader_dies_at_any_step(
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def crash_at(world: World, operation: str, moment: str, *, after_claim: bool) -> None:
-    """Raise around the second such call after the lease was taken."""
+@pytest.mark.parametrize(("operation", "moment"), STEPS_OF_A_TICK)
+def test_a_leader_deposed_at_any_step_neither_skips_nor_turns_the_pointer_back(
+    world: World, operation: str, moment: str
+) -> None:
+    """It slept through its lease; another led meanwhile, and then it goes on."""
+    tasks = [world.created(in_ms=60_000 + n * 1000) for n in range(7)]
+    world.clock.advance_ms(57_000)
+    usurped: list[Pointer] = []
+
+    def another_leads() -> None:
+        world.clock.advance_ms(LEASE_MS)
+        world.lead_once("usurper")
+        usurped.append(world.pointer())
+
+    at_step(world, operation, moment, another_leads)
+    world.lead.run("leader", time_for(40))
+    assert usurped
+    assert world.pointer().position >= usurped[0].position
+
+    world.dispatch_until(tasks[-1].due_ms // 1000)
+    world.drain()
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def crash() -> None:
+    raise Crash
+
+
+def at_step(world: World, operation: str, moment: str, happens: Callable[[], None]) -> None:
+    """Let something happen around the third such call of a leader (its second write: the
+    first one is the claim)."""
     seen: list[str] = []
 
     def hook(call: Call) -> None:
         if call.operation == operation and "slot" not in call.request.get("Key", {}):
             seen.append(call.operation)
-            if len(seen) == 3 - (operation == "UpdateItem"):
-                raise Crash
+            if len(seen) == (2 if operation == "UpdateItem" else 3):
+                setattr(world.recorder, moment, None)
+                happens()
 
     setattr(world.recorder, moment, hook)
 

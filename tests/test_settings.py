@@ -1,0 +1,156 @@
+"""Settings: what is missing or wrong in the environment is named, all of it at once."""
+
+import pytest
+
+from duewheel.rules.wheel import DIRECT_LATE_MS
+from duewheel.settings import SWEEP_MARGIN_SECONDS, Settings, SettingsError, settings_from
+
+LEAST = {
+    "WHEEL_TABLE": "wheel",
+    "REGISTRY_TABLE": "registry",
+    "SLICE_QUEUE_URL": "https://queue.example/slices",
+}
+WHOLE = {
+    **LEAST,
+    "BUCKETS": "3600",
+    "LEAD_MS": "250",
+    "PAGE_SIZE": "50",
+    "RETENTION_DAYS": "7",
+    "SWEEP_DELAY_SECONDS": "180",
+    "CALLBACK_TIMEOUT_SECONDS": "5",
+    "NOTIFIER_TIMEOUT_SECONDS": "90",
+    "LIST_INDEX": "off",
+    "ALLOWED_PRIVATE_CIDRS": "10.0.0.0/8, fd00::/8",
+}
+NUMBERS = [name for name, text in WHOLE.items() if text.isdecimal()]
+
+
+def error_of(environment: dict[str, str]) -> str:
+    with pytest.raises(SettingsError) as raised:
+        settings_from(environment)
+    return str(raised.value)
+
+
+def test_every_variable_has_its_setting() -> None:
+    assert settings_from(WHOLE) == Settings(
+        wheel_table="wheel",
+        registry_table="registry",
+        slice_queue_url="https://queue.example/slices",
+        buckets=3_600,
+        lead_ms=250,
+        page_size=50,
+        retention_days=7,
+        sweep_delay_seconds=180,
+        callback_timeout_seconds=5,
+        notifier_timeout_seconds=90,
+        list_index=False,
+        allowed_private_cidrs=("10.0.0.0/8", "fd00::/8"),
+    )
+
+
+def test_what_the_design_gives_a_default_may_be_left_out() -> None:
+    settings = settings_from(LEAST)
+    assert (settings.buckets, settings.lead_ms, settings.retention_days) == (10_000_000, 500, 30)
+    assert settings.list_index
+    assert settings.allowed_private_cidrs == ()
+
+
+def test_other_variables_of_the_environment_do_not_matter() -> None:
+    assert settings_from({**WHOLE, "PATH": "/usr/bin", "AWS_REGION": ""}) == settings_from(WHOLE)
+
+
+@pytest.mark.parametrize("name", LEAST)
+@pytest.mark.parametrize("how", ["absent", "empty"])
+def test_a_missing_variable_is_named(name: str, how: str) -> None:
+    environment = {other: text for other, text in WHOLE.items() if other != name}
+    if how == "empty":
+        environment[name] = ""
+    assert error_of(environment) == f"{name} is missing"
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "1e3", " 7", "0x10", "many", "9" * 20, "²"])
+def test_a_number_that_is_none_is_named_with_what_stands_there(name: str, text: str) -> None:
+    assert error_of({**WHOLE, name: text}).startswith(f"{name}={text!r} is no whole number from ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("BUCKETS", "0"),
+        ("LEAD_MS", "2001"),
+        ("PAGE_SIZE", "0"),
+        ("PAGE_SIZE", "101"),
+        ("RETENTION_DAYS", "0"),
+        ("SWEEP_DELAY_SECONDS", "3601"),
+        ("CALLBACK_TIMEOUT_SECONDS", "0"),
+        ("NOTIFIER_TIMEOUT_SECONDS", "901"),
+    ],
+)
+def test_a_number_out_of_its_range_is_named(name: str, text: str) -> None:
+    assert error_of({**WHOLE, name: text}).startswith(f"{name}='{text}' ")
+
+
+@pytest.mark.parametrize("text", ["", "On", "true", "yes"])
+def test_the_list_index_is_on_or_off(text: str) -> None:
+    assert error_of({**WHOLE, "LIST_INDEX": text}).startswith(f"LIST_INDEX={text!r} ")
+
+
+def test_all_that_is_wrong_is_said_in_one_error() -> None:
+    wrong = dict.fromkeys([*NUMBERS, "LIST_INDEX"], "?")
+    error = error_of(wrong)
+    assert [name for name in [*LEAST, *wrong] if name not in error] == []
+    assert len(error.split("; ")) == len(LEAST) + len(wrong)
+
+
+def sweep_least(notifier_timeout_seconds: int) -> int:
+    return DIRECT_LATE_MS // 1000 + notifier_timeout_seconds + SWEEP_MARGIN_SECONDS
+
+
+@pytest.mark.parametrize("notifier_timeout_seconds", [30, 60, 900])
+def test_the_sweep_leaves_room_for_late_direct_messages_and_a_whole_run_of_the_notifier(
+    notifier_timeout_seconds: int,
+) -> None:
+    least = sweep_least(notifier_timeout_seconds)
+    environment = {**WHOLE, "NOTIFIER_TIMEOUT_SECONDS": str(notifier_timeout_seconds)}
+
+    enough = settings_from({**environment, "SWEEP_DELAY_SECONDS": str(least)})
+    assert enough.sweep_delay_seconds * 1000 > DIRECT_LATE_MS + notifier_timeout_seconds * 1000
+    error = error_of({**environment, "SWEEP_DELAY_SECONDS": str(least - 1)})
+    assert error.startswith(f"SWEEP_DELAY_SECONDS={least - 1} is less than {least}")
+
+
+def test_a_callback_takes_half_of_the_notifiers_time_at_most() -> None:
+    half = {**WHOLE, "NOTIFIER_TIMEOUT_SECONDS": "60", "CALLBACK_TIMEOUT_SECONDS": "30"}
+    assert settings_from(half).callback_timeout_seconds == 30
+    error = error_of({**half, "CALLBACK_TIMEOUT_SECONDS": "31"})
+    assert error.startswith("CALLBACK_TIMEOUT_SECONDS=31 is more than half of ")
+
+
+def test_numbers_that_do_not_fit_together_are_said_in_one_error() -> None:
+    error = error_of(
+        {
+            **WHOLE,
+            "SWEEP_DELAY_SECONDS": "60",
+            "CALLBACK_TIMEOUT_SECONDS": "40",
+            "NOTIFIER_TIMEOUT_SECONDS": "60",
+        }
+    )
+    assert "SWEEP_DELAY_SECONDS=60" in error
+    assert "CALLBACK_TIMEOUT_SECONDS=40" in error
+
+
+@pytest.mark.parametrize("notifier_timeout_seconds", ["60", "900"])
+def test_a_pages_lease_outlives_the_notifier_that_holds_it(notifier_timeout_seconds: str) -> None:
+    settings = settings_from(
+        {
+            **WHOLE,
+            "NOTIFIER_TIMEOUT_SECONDS": notifier_timeout_seconds,
+            "SWEEP_DELAY_SECONDS": "3600",
+        }
+    )
+    assert settings.page_lease_ms > settings.notifier_timeout_seconds * 1000
+
+
+def test_retention_is_handed_on_in_seconds() -> None:
+    assert settings_from(WHOLE).retention_seconds == 7 * 86_400
