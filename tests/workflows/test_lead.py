@@ -10,7 +10,6 @@ from duewheel.rules.leadership import LEASE_MS, Pointer
 from tests.support.recorder import Call
 from tests.support.world import World, time_for
 
-
 STEPS_OF_A_TICK = [
     (operation, moment)
     for operation in ("Query", "SendMessageBatch", "UpdateItem")
