@@ -16,7 +16,7 @@ local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
 
 test: $(VENV)/ready ## run the tests
-	$(IN_VENV)/python -m pytest
+	$(IN_VENV)/python -m pytest -n auto
 
 check: $(VENV)/ready ## format, lint, types, import rules, template
 	$(IN_VENV)/ruff format --check $(SOURCES)

@@ -17,6 +17,7 @@ from duewheel.interface.request import Request
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.interface.wheel_view import wheel_view
 from duewheel.log import logger
+from duewheel.rules.change_request import change_request
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.task import NewTask
 from duewheel.rules.task_request import (
@@ -50,6 +51,19 @@ def cancel_task(_: Request, task_id: str) -> Answer:
     return Answer(200, task_text(wiring.cancel_task()(task_id)))
 
 
+def change_task(request: Request, task_id: str) -> Answer:
+    change = change_request(request.text(SINGLE_BYTES_MAX), wiring.clock().now_ms())
+    return Answer(200, task_text(wiring.change_task()(task_id, change)))
+
+
+def run_task(_: Request, task_id: str) -> Answer:
+    return Answer(200, task_text(wiring.change_task().run(task_id)))
+
+
+def redrive_task(_: Request, task_id: str) -> Answer:
+    return Answer(200, task_text(wiring.redrive_task()(task_id)))
+
+
 def read_wheel(_: Request) -> Answer:
     return json_answer(wheel_view(wiring.look_up().wheel()))
 
@@ -63,7 +77,9 @@ CALLS = Calls(
     {
         "/v1/tasks": {"POST": create_task},
         "/v1/tasks/batch": {"POST": create_tasks},
-        "/v1/tasks/{task_id}": {"GET": read_task, "DELETE": cancel_task},
+        "/v1/tasks/{task_id}": {"GET": read_task, "PATCH": change_task, "DELETE": cancel_task},
+        "/v1/tasks/{task_id}/run": {"POST": run_task},
+        "/v1/tasks/{task_id}/redrive": {"POST": redrive_task},
         "/v1/wheel": {"GET": read_wheel},
         "/v1/health": {"GET": read_health},
     }

@@ -353,7 +353,7 @@ def test_an_unknown_call_is_a_problem(workflows: Workflows, path: str) -> None:
     [
         ("GET", "/v1/tasks", "POST"),
         ("GET", "/v1/tasks/batch", "POST"),
-        ("PUT", "/v1/tasks/any", "GET, DELETE"),
+        ("PUT", "/v1/tasks/any", "GET, PATCH, DELETE"),
         ("HEAD", "/v1/wheel", "GET"),
         ("OPTIONS", "/v1/health", "GET"),
     ],

@@ -2,11 +2,8 @@
 
 import json
 import threading
-import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -19,42 +16,8 @@ from functions.api import app as api
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
-from local.resources import Resources
+from tests.functions.conftest import Context, call, event_from, forget_wiring
 from tests.support.clock import ManualClock
-
-EVENTS = Path(__file__).parents[2] / "infra" / "events"
-
-
-@dataclass
-class Context:
-    remaining_ms: Callable[[], int] = lambda: 60_000
-    function_name: str = "function"
-    memory_limit_in_mb: int = 512
-    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:function"
-    aws_request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
-
-    def get_remaining_time_in_millis(self) -> int:
-        return self.remaining_ms()
-
-
-@pytest.fixture
-def wired(
-    resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ManualClock]:
-    for name, value in resources.environment("notifier").items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
-    forget_wiring()
-    wiring.use_clock(clock)
-    yield clock
-    forget_wiring()
-
-
-def forget_wiring() -> None:
-    for value in vars(wiring).values():
-        if hasattr(value, "cache_clear"):
-            value.cache_clear()
-    vars(wiring._threads).clear()
 
 
 @pytest.fixture
@@ -79,7 +42,7 @@ def receiver() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def create(url: str, in_seconds: float) -> dict[str, Any]:
-    event = json.loads((EVENTS / "http-api-create-task.json").read_text())
+    event = event_from("http-api-create-task.json")
     body = {"biz_type": "orders", "delay_seconds": in_seconds, "payload": {"order": 17}}
     event["body"] = json.dumps({**body, "callback": {"url": url}})
     answer = api.handler(event, Context())
@@ -90,7 +53,7 @@ def create(url: str, in_seconds: float) -> dict[str, Any]:
 
 def tick() -> None:
     turns = iter([1_000_000])
-    event = json.loads((EVENTS / "scheduled.json").read_text())
+    event = event_from("scheduled.json")
     scheduler.handler(event, Context(lambda: next(turns, 0)))
 
 
@@ -121,11 +84,11 @@ def test_from_a_request_to_a_callback_through_all_handlers(
     wired.advance_ms(300_000)
     sweeper.handler({}, Context())
 
-    wheel = api.handler(request("GET", "/v1/wheel"), Context())
+    _, wheel = call("GET", "/v1/wheel")
     due_second = wired.now_ms() // 1000 - 600
-    assert json.loads(wheel["body"])["sweep_pointer"]["second"] >= due_second
-    read = api.handler(request("GET", f"/v1/tasks/{task['task_id']}"), Context())
-    assert json.loads(read["body"])["status"] == "delivered"
+    assert wheel["sweep_pointer"]["second"] >= due_second
+    _, read = call("GET", f"/v1/tasks/{task['task_id']}")
+    assert read["status"] == "delivered"
 
 
 def test_only_the_messages_that_failed_are_reported(
@@ -174,15 +137,7 @@ def test_another_bucket_count_stops_every_function_with_both_values(
     for handler in (scheduler.handler, sweeper.handler):
         with pytest.raises(SettingsError, match=r"5000.*10000000"):
             handler({}, Context())
-    answer = api.handler(request("GET", "/v1/wheel"), Context())
-    assert answer["statusCode"] == 500
-    assert "5000" in answer["body"]
-    assert "10000000" in answer["body"]
-
-
-def request(method: str, path: str) -> dict[str, Any]:
-    event: dict[str, Any] = json.loads((EVENTS / "http-api-create-task.json").read_text())
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path
-    event["requestContext"]["http"]["method"] = method
-    del event["body"]
-    return event
+    status, problem = call("GET", "/v1/wheel")
+    assert (status, problem["status"]) == (500, 500)
+    assert "5000" in problem["detail"]
+    assert "10000000" in problem["detail"]

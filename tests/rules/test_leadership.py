@@ -49,6 +49,7 @@ def pointer(**state: Any) -> Pointer:
         (LIVE, "other", "me", WAIT),
         (LIVE, "me", "other", WAIT),
         (LIVE, "other", "third", WAIT),
+        (LIVE, None, "me", WAIT),
         (LAPSED, None, None, CLAIM),
         (LAPSED, "me", None, CLAIM),
         (LAPSED, "me", "other", CLAIM),
@@ -100,6 +101,10 @@ def test_the_lease_outlives_the_pauses_between_its_renewals_and_the_skew_of_cloc
     assert POINTER_WRITE_EVERY_MS + SKEW_MS < LEASE_MS
     assert WATCH_SECONDS * 1000 < HEIR_GRACE_MS
     assert SKEW_MS <= HEIR_GRACE_MS
+
+
+def test_a_dead_leader_and_its_dead_heir_are_replaced_within_twelve_seconds() -> None:
+    assert LEASE_MS + HEIR_GRACE_MS + WATCH_SECONDS * 1000 <= 12_000
 
 
 # Any state

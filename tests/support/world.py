@@ -24,13 +24,16 @@ from duewheel.stores.slices import SliceStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
+from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.lead import Lead
 from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.reenter import Reenter
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.steer import Steer
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
 from local.emulator import Emulator
@@ -82,7 +85,10 @@ class World:
             config.lead_ms,
         )
         self.create = CreateTasks(clock, self.tasks, self.reenter)
-        self.cancel = CancelTask(clock, self.tasks, config.lead_ms, config.retention_seconds)
+        self.steer = Steer(clock, self.tasks, self.reenter, config.lead_ms)
+        self.cancel = CancelTask(self.steer, config.retention_seconds)
+        self.change = ChangeTask(self.steer)
+        self.redrive = RedriveTask(clock, self.tasks, self.reenter)
         self.look_up = LookUp(clock, self.tasks, self.pointers, self.origin, config.buckets)
         self.dispatch = Dispatch(
             clock,

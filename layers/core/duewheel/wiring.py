@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from duewheel.stores.pages import PageStore
     from duewheel.stores.slices import SliceStore
     from duewheel.workflows.cancel import CancelTask
+    from duewheel.workflows.change import ChangeTask
     from duewheel.workflows.create import CreateTasks
     from duewheel.workflows.deliver import Deliver
     from duewheel.workflows.lead import Lead
     from duewheel.workflows.look_up import LookUp
+    from duewheel.workflows.redrive import RedriveTask
+    from duewheel.workflows.steer import Steer
     from duewheel.workflows.sweep import Sweep
 
 T = TypeVar("T")
@@ -125,6 +128,13 @@ def reenter() -> Reenter:
 
 
 @cache
+def steer() -> "Steer":
+    from duewheel.workflows.steer import Steer
+
+    return Steer(clock(), tasks(), reenter(), settings().lead_ms)
+
+
+@cache
 def create_tasks() -> "CreateTasks":
     from duewheel.workflows.create import CreateTasks
 
@@ -135,8 +145,21 @@ def create_tasks() -> "CreateTasks":
 def cancel_task() -> "CancelTask":
     from duewheel.workflows.cancel import CancelTask
 
-    origin()
-    return CancelTask(clock(), tasks(), settings().lead_ms, settings().retention_seconds)
+    return CancelTask(steer(), settings().retention_seconds)
+
+
+@cache
+def change_task() -> "ChangeTask":
+    from duewheel.workflows.change import ChangeTask
+
+    return ChangeTask(steer())
+
+
+@cache
+def redrive_task() -> "RedriveTask":
+    from duewheel.workflows.redrive import RedriveTask
+
+    return RedriveTask(clock(), tasks(), reenter())
 
 
 @cache

@@ -72,6 +72,12 @@ class AlreadySettled(Refusal):
     status = 409
 
 
+class NotRedrivable(Refusal):
+    type = "not-redrivable"
+    title = "The task cannot be given new attempts"
+    status = 409
+
+
 class MethodNotAllowed(Refusal):
     type = "method-not-allowed"
     title = "This call does not take that method"

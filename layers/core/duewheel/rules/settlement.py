@@ -8,6 +8,7 @@ from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Attempt, Status, Task
 
 HISTORY_MAX = 10
+ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not brought back to life
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
 
 
@@ -64,6 +65,26 @@ def expired(task: Task, now_ms: int, retention_seconds: int) -> Task:
 
 def cancelled(task: Task, reason: str, now_ms: int, retention_seconds: int) -> Task:
     return replace(_ended(task, Status.CANCELLED, now_ms, retention_seconds), reason=reason)
+
+
+def redriven(task: Task, entry: Address, now_ms: int) -> Task:
+    """Pending again, with all its attempts before it; the history stays."""
+    return replace(
+        task,
+        status=Status.PENDING,
+        reason=None,
+        attempts=0,
+        next_ms=now_ms,
+        entry=entry,
+        settled_ms=None,
+        expires_at=None,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def is_about_to_go(task: Task, now_ms: int) -> bool:
+    return task.expires_at is not None and task.expires_at * 1000 <= now_ms + ABOUT_TO_GO_MS
 
 
 def is_gone(task: Task, now_ms: int) -> bool:

@@ -26,10 +26,10 @@ RETRY_FACTOR_MAX = 100
 
 _AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
 _BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-_DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")
+DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")
 _TASK_FIELDS = (
     "biz_type",
-    *_DUE_FIELDS,
+    *DUE_FIELDS,
     "payload",
     "callback",
     "retry",
@@ -69,9 +69,9 @@ def _new_task(fields: Fields, now_ms: int) -> NewTask:
     fields.refuse_unknown(_TASK_FIELDS)
     return NewTask(
         biz_type=_biz_type(fields),
-        due_ms=_due_ms(fields, now_ms),
+        due_ms=due_ms_from(fields, now_ms),
         callback=callback_from(fields.nested("callback")),
-        payload=_payload(fields),
+        payload=payload_from(fields),
         retry=_retry(fields.nested("retry")) if "retry" in fields else None,
         expires_after_seconds=_expires_after_seconds(fields),
     )
@@ -87,13 +87,13 @@ def _biz_type(fields: Fields) -> str:
     return biz_type
 
 
-def _due_ms(fields: Fields, now_ms: int) -> int:
+def due_ms_from(fields: Fields, now_ms: int) -> int:
     """A due instant in the past is allowed: such a task is due now."""
-    given = [name for name in _DUE_FIELDS if name in fields]
+    given = [name for name in DUE_FIELDS if name in fields]
     if len(given) != 1:
         raise fields.invalid(
-            given[1] if given else _DUE_FIELDS[0],
-            f"exactly one of {', '.join(_DUE_FIELDS)} is needed; {len(given)} are given.",
+            given[1] if given else DUE_FIELDS[0],
+            f"exactly one of {', '.join(DUE_FIELDS)} is needed; {len(given)} are given.",
         )
     name = given[0]
     if name == "delay_seconds":
@@ -115,7 +115,7 @@ def _ms_rounded_up(seconds: float) -> int:
     return math.ceil(Decimal(str(seconds)) * 1000)
 
 
-def _payload(fields: Fields) -> str | None:
+def payload_from(fields: Fields) -> str | None:
     if "payload" not in fields:
         return None
     text = fields.source("payload").text

@@ -85,14 +85,13 @@ class TaskStore:
         A late SDK retry changes nothing: every change raises the version, and a refusal
         that shows this very change counts as its success.
         """
-        old, new = self._item(before), self._item(after)
-        result = self._update_home(before, *_difference(old, new))
+        changed, removed = _difference(self._item(before), self._item(after))
+        result = self._update_home(before, changed, removed)
         if not isinstance(result, Refused):
             return True
-        return result.item is not None and all(
-            result.item.get(name) == new.get(name)
-            for name in ("version", "status", "entry", "updated_ms")
-        )
+        stands = result.item or {}
+        shows_all = all(stands.get(name) == value for name, value in changed.items())
+        return shows_all and not any(name in stands for name in removed)
 
     def name_entry(self, home: HomeState, entry: Address) -> bool:
         """Make `entry` the one that may fire, if the home is still as it was read."""
@@ -145,13 +144,13 @@ class TaskStore:
     def _update_home(
         self, read: Task | HomeState, changed: dict[str, Any], removed: list[str]
     ) -> object:
-        """Pending, and version and named entry as read: else somebody else was first."""
+        """Status, version and named entry as read: else somebody else was first."""
         names = {"#status": "status", "#version": "version", "#entry": "entry"}
         values: dict[str, Any] = {
-            ":pending": {"S": "pending"},
+            ":read": {"S": read.status.value},
             ":version": {"N": str(read.version)},
         }
-        condition = "#status = :pending AND #version = :version"
+        condition = "#status = :read AND #version = :version"
         if read.entry == read.home:
             condition += " AND attribute_not_exists(#entry)"
         else:

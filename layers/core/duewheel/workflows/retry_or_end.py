@@ -12,9 +12,15 @@ from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.entry_decision import is_expired
 from duewheel.rules.outcome import Outcome
-from duewheel.rules.task import Attempt, Task
+from duewheel.rules.task import Attempt, Status, Task
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
+
+_PLACING_TRIES = 5
+
+
+class PlacingFailed(Exception):
+    """The message comes back, and with it another try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +49,32 @@ class RetryOrEnd:
         self._end(task, settlement.expired(task, self.clock.now_ms(), self.retention_seconds))
 
     def place_later(self, task: Task) -> None:
-        """The due instant was moved away after this entry was written: follow it."""
-        entry = self.reenter.put(task.home, task.next_ms)
-        now_ms = self.clock.now_ms()
-        self._name(task, replace(task, entry=entry, updated_ms=now_ms, version=task.version + 1))
+        """The due instant was moved away after this entry was written: follow it. A beat that
+        comes in between leaves the worked-off entry named, so look until nobody interferes."""
+        worked_off = task.entry
+        for _ in range(_PLACING_TRIES):
+            entry = self.reenter.put(task.home, task.next_ms)
+            now_ms = self.clock.now_ms()
+            placed = replace(task, entry=entry, updated_ms=now_ms, version=task.version + 1)
+            if self._name(task, placed):
+                return
+            current = self.tasks.get(task.home)
+            if current is None or current.status is not Status.PENDING:
+                return
+            if current.entry != worked_off:
+                return
+            task = current
+        raise PlacingFailed(f"{task.task_id} changed {_PLACING_TRIES} times while it was placed")
 
-    def _name(self, before: Task, after: Task) -> None:
+    def _name(self, before: Task, after: Task) -> bool:
         if not self.tasks.change(before, after):
             self.tasks.delete_entry(after.entry)
             logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
-            return
+            return False
         if not before.names_its_home:
             self.tasks.delete_entry(before.entry)
         self.reenter.announce([after.entry])
+        return True
 
     def _end(self, before: Task, after: Task) -> None:
         if not self.tasks.change(before, after):

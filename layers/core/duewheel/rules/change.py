@@ -1,0 +1,45 @@
+"""What a caller may change of a pending task, and what the task becomes."""
+
+from dataclasses import dataclass, replace
+
+from duewheel.rules.addresses import Address
+from duewheel.rules.task import Callback, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is absent stays. `sets_payload` tells a payload taken away from one left alone."""
+
+    due_ms: int | None = None
+    callback: Callback | None = None
+    sets_payload: bool = False
+    payload: str | None = None
+
+
+def changed(task: Task, change: Change, now_ms: int) -> Task:
+    """The task as it will be; its named entry is another matter (`needs_earlier_entry`)."""
+    due_ms = task.due_ms if change.due_ms is None else change.due_ms
+    return replace(
+        task,
+        due_ms=due_ms,
+        next_ms=task.next_ms if change.due_ms is None else due_ms,
+        callback=change.callback or task.callback,
+        payload=change.payload if change.sets_payload else task.payload,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def brought_forward(task: Task, now_ms: int) -> Task:
+    """Due now for its next attempt; the due instant it was made for stays."""
+    return replace(task, next_ms=now_ms, updated_ms=now_ms, version=task.version + 1)
+
+
+def needs_earlier_entry(task: Task) -> bool:
+    """An entry that comes up too early is placed anew by the notifier, and costs nothing
+    until then; one that would come up too late must be replaced before it is named."""
+    return task.next_ms // 1000 < task.entry.second
+
+
+def with_entry(task: Task, entry: Address) -> Task:
+    return replace(task, entry=entry)

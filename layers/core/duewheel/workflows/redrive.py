@@ -1,0 +1,39 @@
+"""Redrive: give a dead task new attempts, beginning now."""
+
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.rules import settlement
+from duewheel.rules.addresses import address_of_task
+from duewheel.rules.refusals import NotRedrivable, UnknownTask
+from duewheel.rules.task import Status, Task
+from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.reenter import Reenter
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveTask:
+    clock: Clock
+    tasks: TaskStore
+    reenter: Reenter
+
+    def __call__(self, task_id: str) -> Task:
+        home = address_of_task(task_id)
+        now_ms = self.clock.now_ms()
+        task = self.tasks.get(home)
+        if task is None or settlement.is_gone(task, now_ms):
+            raise UnknownTask("There is no task with this id.", "task_id")
+        if task.status is not Status.DEAD:
+            raise NotRedrivable(
+                f"Only a dead task can be redriven; this one is {task.status.value}."
+            )
+        if settlement.is_about_to_go(task, now_ms):
+            # TTL may delete the record at any moment, whatever is written to it first.
+            raise NotRedrivable("The task is about to be deleted; create it anew.")
+        entry = self.reenter.put(home, now_ms)
+        redriven = settlement.redriven(task, entry, now_ms)
+        if not self.tasks.change(task, redriven):
+            self.tasks.delete_entry(entry)
+            raise NotRedrivable("The task has just been changed by another.")
+        self.reenter.announce([entry])
+        return redriven

@@ -1,0 +1,75 @@
+"""Steer a pending task: whatever a caller changes wins, or is told that it came too late.
+
+A change is one conditional update of the home, begun and answered before the cut-off by
+this clock. An earlier instant gets its entry first, and the home names it in that update.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.rules import settlement, wheel
+from duewheel.rules.addresses import Address
+from duewheel.rules.change import needs_earlier_entry, with_entry
+from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
+from duewheel.rules.task import Status, Task
+from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.reenter import Reenter
+
+# Between read and write somebody else may change the task; each loss shows who was first.
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    clock: Clock
+    tasks: TaskStore
+    reenter: Reenter
+    lead_ms: int
+
+    def __call__(self, home: Address, alter: Callable[[Task, int], Task]) -> Task:
+        """`alter` says what the task becomes, given how it stands and the time."""
+        for _ in range(_TRIES):
+            task = self.find(home)
+            if task.status is not Status.PENDING:
+                raise AlreadySettled(f"The task is {task.status.value} already.")
+            if (altered := self._try(task, alter)) is not None:
+                return altered
+        raise TooLate("The task is being worked on: its call may be under way.")
+
+    def find(self, home: Address) -> Task:
+        task = self.tasks.get(home)
+        if task is None or settlement.is_gone(task, self.clock.now_ms()):
+            raise UnknownTask("There is no task with this id.", "task_id")
+        return task
+
+    def _try(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+        cut_off_ms = wheel.cut_off_ms(task.next_ms, self.lead_ms)
+        now_ms = self.clock.now_ms()
+        if now_ms >= cut_off_ms:
+            raise TooLate(
+                "The cut-off has passed: the call may be under way.", cut_off_ms=cut_off_ms
+            )
+        altered = alter(task, now_ms)
+        if altered.status is Status.PENDING and needs_earlier_entry(altered):
+            altered = with_entry(altered, self.reenter.put(task.home, altered.next_ms))
+        if not self.tasks.change(task, altered):
+            if altered.entry != task.entry:
+                self.tasks.delete_entry(altered.entry)
+            return None
+        self._tidy(task, altered)
+        if self.clock.now_ms() >= cut_off_ms:
+            # Written, but answered after the cut-off: a notifier may have read the task before.
+            raise TooLate(
+                "The change was written, but only after the cut-off: the call may be under way.",
+                cut_off_ms=cut_off_ms,
+            )
+        return altered
+
+    def _tidy(self, before: Task, after: Task) -> None:
+        """Announce the entry now named, and delete the one that may no longer fire."""
+        if after.entry != before.entry:
+            self.reenter.announce([after.entry])
+        is_worked_off = after.entry != before.entry or after.status is not Status.PENDING
+        if is_worked_off and not before.names_its_home:
+            self.tasks.delete_entry(before.entry)

@@ -1,0 +1,67 @@
+"""The real wiring of the handlers, on moto with the template's resources."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duewheel import wiring
+from functions.api import app as api
+from local.resources import Resources
+from tests.support.clock import ManualClock
+
+EVENTS = Path(__file__).parents[2] / "infra" / "events"
+
+
+@dataclass
+class Context:
+    remaining_ms: Callable[[], int] = lambda: 60_000
+    function_name: str = "function"
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:function"
+    aws_request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms()
+
+
+@pytest.fixture
+def wired(
+    resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ManualClock]:
+    for name, value in resources.environment("notifier").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
+    forget_wiring()
+    wiring.use_clock(clock)
+    yield clock
+    forget_wiring()
+
+
+def forget_wiring() -> None:
+    for value in vars(wiring).values():
+        if hasattr(value, "cache_clear"):
+            value.cache_clear()
+    vars(wiring._threads).clear()
+
+
+def event_from(name: str) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads((EVENTS / name).read_text())
+    return event
+
+
+def call(method: str, path: str, body: Any = None, query: str = "") -> tuple[int, Any]:
+    """What the API function answers: status and body."""
+    event = event_from("http-api-create-task.json")
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    event["requestContext"]["http"]["method"] = method
+    event["rawQueryString"] = query
+    del event["body"]
+    if body is not None:
+        event["body"] = body if isinstance(body, str) else json.dumps(body)
+    answer = api.handler(event, Context())
+    return answer["statusCode"], json.loads(answer["body"])

@@ -1,0 +1,78 @@
+"""PATCH, run and redrive over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from tests.functions.conftest import call
+from tests.support.clock import ManualClock
+
+URL = "https://receiver.example/"
+
+
+def create(**fields: Any) -> dict[str, Any]:
+    body = {"biz_type": "orders", "delay_seconds": 600, "callback": {"url": URL}, **fields}
+    status, task = call("POST", "/v1/tasks", body)
+    assert status == 201
+    made: dict[str, Any] = task
+    return made
+
+
+def test_a_patch_changes_what_it_names_and_nothing_else(wired: ManualClock) -> None:
+    task = create(payload={"order": 17})
+    path = f"/v1/tasks/{task['task_id']}"
+    status, moved = call("PATCH", path, {"due_at": "2030-01-01T00:00:00Z"})
+    assert status == 200
+    assert moved["due_at"] == moved["next_at"] == "2030-01-01T00:00:00.000Z"
+    assert (moved["payload"], moved["callback"]) == (task["payload"], task["callback"])
+
+    status, altered = call("PATCH", path, '{"payload": 1e400}')
+    assert status == 200
+    assert altered["due_at"] == moved["due_at"]
+    assert call("PATCH", path, {"payload": None})[1]["payload"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, None),
+        ({"biz_type": "other"}, "biz_type"),
+        ({"due_ms": 1, "delay_seconds": 1}, "delay_seconds"),
+        ({"callback": {"url": "ftp://x/"}}, "callback.url"),
+        ({"delay_seconds": -1}, "delay_seconds"),
+        ([], None),
+    ],
+)
+def test_a_bad_patch_names_the_field_and_changes_nothing(
+    wired: ManualClock, body: Any, field: str | None
+) -> None:
+    task = create()
+    path = f"/v1/tasks/{task['task_id']}"
+    status, problem = call("PATCH", path, body)
+    assert 400 <= status < 500
+    assert problem.get("field") == field
+    assert call("GET", path)[1] == task
+
+
+def test_from_the_cut_off_on_a_patch_is_told_when_that_was(wired: ManualClock) -> None:
+    task = create(delay_seconds=2)
+    for method, path in (("PATCH", ""), ("POST", "/run"), ("DELETE", "")):
+        body = {"delay_seconds": 60} if method == "PATCH" else None
+        status, problem = call(method, f"/v1/tasks/{task['task_id']}{path}", body)
+        assert (status, problem["type"]) == (409, "urn:duewheel:problem:too-late")
+        assert problem["cut_off"] == "2027-01-15T07:59:59.500Z"
+
+
+def test_run_brings_the_call_forward(wired: ManualClock) -> None:
+    task = create()
+    status, running = call("POST", f"/v1/tasks/{task['task_id']}/run")
+    assert status == 200
+    assert (running["due_at"], running["status"]) == (task["due_at"], "pending")
+    assert running["next_at"] < task["next_at"]
+
+
+def test_only_dead_tasks_are_redriven(wired: ManualClock) -> None:
+    task = create()
+    status, problem = call("POST", f"/v1/tasks/{task['task_id']}/redrive")
+    assert (status, problem["type"]) == (409, "urn:duewheel:problem:not-redrivable")
+    assert call("POST", "/v1/tasks/AAAA/redrive")[0] == 400
