@@ -53,10 +53,7 @@ def test_of_many_schedulers_one_leads(world: World) -> None:
 
 def test_of_many_changes_read_at_the_same_version_one_is_made(world: World) -> None:
     task = world.created()
-    changed = [
-        replace(task, version=2, last_error=str(n))
-        for n in range(THREADS)
-    ]
+    changed = [replace(task, version=2, last_error=str(n)) for n in range(THREADS)]
     made = all_at_once(lambda number: world.tasks.change(task, changed[number]))
 
     assert made.count(True) == 1
