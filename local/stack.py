@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -92,20 +91,22 @@ class LocalStack:
         resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
         started.enter_context(environment_of_all(resources))
         # Only now: the core's logger takes its name and level from the environment.
-        from duewheel import wiring
+        from duewheel.wiring import process
 
-        _wire_anew(wiring, self.clock)
+        process.start_anew(self.clock)
+        # Built before there are threads: boto3's first client is not for two.
+        dynamodb, sqs = process.dynamodb(), process.sqs()
         functions = load_functions(resources)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         pollers = [
-            QueuePoller(mapped, wiring.sqs(), self.clock, _caller_here)
+            QueuePoller(mapped, sqs, self.clock, _caller_here)
             for mapped in mapped_queues(resources, functions)
         ]
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         if emulator is not None:
             settings = settings_from(os.environ)
-            store = PointerStore(wiring.dynamodb(), settings.registry_table)
+            store = PointerStore(dynamodb, settings.registry_table)
             pointers = WheelPointers(store, settings.buckets, self.clock.now_ms)
             wheelwright = TimeTravel(
                 self.clock,
@@ -155,16 +156,6 @@ class LocalStack:
 
 
 def _caller_here() -> Caller:
-    from duewheel import wiring
+    from duewheel.wiring.notifier import notifier
 
-    return wiring.notifier().deliver.call_page.http
-
-
-def _wire_anew(wiring: ModuleType, clock: MovableClock) -> None:
-    """Let the core be built by this clock and this environment, not an earlier stack's."""
-    for built in vars(wiring).values():
-        if hasattr(built, "cache_clear"):
-            built.cache_clear()
-    wiring.use_clock(clock)
-    wiring.dynamodb()  # built before there are threads: boto3's first client is not for two
-    wiring.sqs()
+    return notifier().deliver.call_page.http

@@ -31,6 +31,8 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
     delivered = 0
     for item in items:
         place = item["place"]["S"]
+        if addresses.is_key_slot(item["slot"]["S"]):
+            continue
         if addresses.is_header(place) or addresses.is_lease(place):
             continue
         if task_items.is_reentry(item):

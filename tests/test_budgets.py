@@ -185,3 +185,35 @@ def test_a_near_task_costs_one_queue_message(world: World) -> None:
     assert meter.requests["SendMessageBatch"] == 1
     assert meter.requests["DeleteMessage"] == 1
     assert meter.write_units == 2
+
+
+def test_a_key_costs_four_more_write_units(world: World) -> None:
+    world.wire(list_index=False)
+    meter = metered(world)
+    world.keyed.create(world.new(key="order-17", digest="d", payload=NEARLY_A_KILOBYTE))
+    second = world.clock.now_ms() // 1000 + 60
+    world.clock.set_ms(second * 1000)
+    dispatch_second(world, second)
+    world.drain()
+
+    assert world.keyed.read("orders", "order-17").status is Status.DELIVERED
+    assert meter.write_units <= ALONE.write_units + 4
+
+
+@pytest.mark.parametrize("list_index", [False, True])
+def test_a_beat_costs_one_write_unit_and_three_with_the_index(
+    world: World, list_index: bool
+) -> None:
+    world.wire(list_index=list_index)
+    world.keyed.upsert(world.new(in_ms=600_000, key="dog", digest="d"))
+    before = [item for item in world.items() if "status" in item]
+    meter = metered(world)
+    world.clock.advance_ms(1_000)
+    world.keyed.upsert(world.new(in_ms=600_000, key="dog", digest="d"))
+    world.recorder.after = None
+    after = [item for item in world.items() if "status" in item]
+
+    assert meter.write_units == 1
+    # The index deletes the entry at the old due instant and puts one at the new.
+    moved_in_index = list_index and before[0]["due_ms"] != after[0]["due_ms"]
+    assert meter.write_units + 2 * moved_in_index == (3 if list_index else 1)

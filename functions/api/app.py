@@ -4,43 +4,58 @@ Every error of the service leaves as a problem document, and `handler` alone dec
 Bodies, headers and callbacks are never logged: they are the callers' and may hold secrets.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from duewheel import __version__, wiring
+from duewheel import __version__
 from duewheel.interface import problems
 from duewheel.interface.answer import Answer, json_answer
 from duewheel.interface.calls import Calls
+from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.interface.wheel_view import wheel_view
 from duewheel.log import logger
 from duewheel.rules.change_request import change_request
+from duewheel.rules.key_request import prefix_request
+from duewheel.rules.list_request import list_request
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import NewTask
+from duewheel.rules.task import Made, NewTask
 from duewheel.rules.task_request import (
     BATCH_BYTES_MAX,
     SINGLE_BYTES_MAX,
     batch_request,
+    checked_biz_type,
+    checked_key,
     single_request,
+    upsert_request,
 )
 from duewheel.settings import SettingsError
+from duewheel.wiring import api as wiring
+from duewheel.wiring import process
 
 
 def create_task(request: Request) -> Answer:
-    new = single_request(request.text(SINGLE_BYTES_MAX), wiring.clock().now_ms())
-    task = wiring.create_tasks().one(new)
-    return Answer(201, task_text(task), headers={"location": f"/v1/tasks/{task.task_id}"})
+    new = single_request(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
+    if new.key is None:
+        return _made(Made(wiring.create_tasks().one(new)))
+    return _made(wiring.keyed_tasks().create(new))
 
 
 def create_tasks(request: Request) -> Answer:
-    requested = batch_request(request.text(BATCH_BYTES_MAX), wiring.clock().now_ms())
+    requested = batch_request(request.text(BATCH_BYTES_MAX), process.clock().now_ms())
     good = [new for new in requested if isinstance(new, NewTask)]
-    created = iter(wiring.create_tasks().many(good) if good else ())
+    created = iter(wiring.create_batch()(good) if good else ())
     results = [next(created) if isinstance(new, NewTask) else new for new in requested]
     return Answer(200, batch_text(results))
+
+
+def list_tasks(request: Request) -> Answer:
+    page = wiring.list_tasks()(list_request(request.query))
+    return Answer(200, page_text(page.tasks, page.cursor))
 
 
 def read_task(_: Request, task_id: str) -> Answer:
@@ -52,7 +67,7 @@ def cancel_task(_: Request, task_id: str) -> Answer:
 
 
 def change_task(request: Request, task_id: str) -> Answer:
-    change = change_request(request.text(SINGLE_BYTES_MAX), wiring.clock().now_ms())
+    change = change_request(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
     return Answer(200, task_text(wiring.change_task()(task_id, change)))
 
 
@@ -64,22 +79,61 @@ def redrive_task(_: Request, task_id: str) -> Answer:
     return Answer(200, task_text(wiring.redrive_task()(task_id)))
 
 
+def upsert_by_key(request: Request, biz_type: str, key: str) -> Answer:
+    body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
+    return _made(wiring.keyed_tasks().upsert(upsert_request(body, biz_type, key, now_ms)))
+
+
+def read_by_key(_: Request, biz_type: str, key: str) -> Answer:
+    checked = checked_biz_type(biz_type), checked_key(key)
+    return Answer(200, task_text(wiring.keyed_tasks().read(*checked)))
+
+
+def cancel_by_key(_: Request, biz_type: str, key: str) -> Answer:
+    checked = checked_biz_type(biz_type), checked_key(key)
+    return Answer(200, task_text(wiring.keyed_tasks().cancel(*checked)))
+
+
+def list_by_prefix(request: Request, biz_type: str) -> Answer:
+    asked = prefix_request(request.query)
+    live = wiring.key_prefix().live
+    page = live(checked_biz_type(biz_type), asked.prefix, asked.cursor, asked.limit)
+    return Answer(200, page_text(page.tasks, page.cursor))
+
+
+def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
+    asked = prefix_request(request.query)
+    cancel = wiring.key_prefix().cancel
+    return json_answer(asdict(cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)))
+
+
+def _made(made: Made) -> Answer:
+    location = {"location": f"/v1/tasks/{made.task.task_id}"}
+    return Answer(201 if made.is_new else 200, task_text(made.task), headers=location)
+
+
 def read_wheel(_: Request) -> Answer:
     return json_answer(wheel_view(wiring.look_up().wheel()))
 
 
 def read_health(_: Request) -> Answer:
-    wiring.settings()  # a deployment that is configured wrongly is not well
+    process.settings()  # a deployment that is configured wrongly is not well
     return json_answer({"status": "ok", "version": __version__})
 
 
 CALLS = Calls(
     {
-        "/v1/tasks": {"POST": create_task},
+        "/v1/tasks": {"GET": list_tasks, "POST": create_task},
         "/v1/tasks/batch": {"POST": create_tasks},
         "/v1/tasks/{task_id}": {"GET": read_task, "PATCH": change_task, "DELETE": cancel_task},
         "/v1/tasks/{task_id}/run": {"POST": run_task},
         "/v1/tasks/{task_id}/redrive": {"POST": redrive_task},
+        "/v1/businesses/{biz_type}/tasks": {"GET": list_by_prefix, "DELETE": cancel_by_prefix},
+        "/v1/businesses/{biz_type}/tasks/{key}": {
+            "GET": read_by_key,
+            "PUT": upsert_by_key,
+            "DELETE": cancel_by_key,
+        },
         "/v1/wheel": {"GET": read_wheel},
         "/v1/health": {"GET": read_health},
     }

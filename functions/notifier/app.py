@@ -3,17 +3,18 @@
 import asyncio
 from typing import Any
 
-from duewheel import wiring
 from duewheel.log import logger
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import Finished, Held
+from duewheel.wiring import notifier as wiring
+from duewheel.wiring import process
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     notifier = wiring.notifier()
     records = event["Records"]
-    deadline_ms = wiring.clock().now_ms() + context.get_remaining_time_in_millis()
+    deadline_ms = process.clock().now_ms() + context.get_remaining_time_in_millis()
     results = notifier.run(_deliver_all(notifier, records, context.aws_request_id, deadline_ms))
     failed = [
         {"itemIdentifier": record["messageId"]}
@@ -38,8 +39,8 @@ def _is_done(record: Any, result: Held | Finished | BaseException) -> bool:
         case Finished():
             return True
         case Held(until_ms):
-            wait_seconds = (until_ms - wiring.clock().now_ms()) // 1000 + 1
-            wiring.slice_queue().hide(record["receiptHandle"], wait_seconds)
+            wait_seconds = (until_ms - process.clock().now_ms()) // 1000 + 1
+            process.slice_queue().hide(record["receiptHandle"], wait_seconds)
             return False
         case BaseException():
             logger.error(

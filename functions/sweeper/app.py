@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from duewheel import wiring
 from duewheel.log import logger
+from duewheel.wiring import sweeper as wiring
 
 
 @logger.inject_lambda_context(clear_state=True)

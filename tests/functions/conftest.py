@@ -2,14 +2,14 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duewheel import wiring
+from duewheel.wiring import process
 from functions.api import app as api
 from local.resources import Resources
 from tests.support.clock import ManualClock
@@ -30,23 +30,12 @@ class Context:
 
 
 @pytest.fixture
-def wired(
-    resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ManualClock]:
+def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
     for name, value in resources.environment("notifier").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
-    forget_wiring()
-    wiring.use_clock(clock)
-    yield clock
-    forget_wiring()
-
-
-def forget_wiring() -> None:
-    for value in vars(wiring).values():
-        if hasattr(value, "cache_clear"):
-            value.cache_clear()
-    vars(wiring._threads).clear()
+    process.start_anew(clock)
+    return clock
 
 
 def event_from(name: str) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from duewheel import wiring
 from duewheel.rules.addresses import address_at, address_of_task
 from duewheel.rules.refusals import Refusal, TooLate, Unavailable, UnknownTask
-from duewheel.rules.task import NewTask, Task
+from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.wheel_state import WheelState
 from duewheel.settings import SettingsError
+from duewheel.wiring import api as wiring
+from duewheel.wiring import process
 from functions.api import app
 
 NOW_MS = 1_900_000_000_000
@@ -60,10 +61,10 @@ class Workflows:
         self.tasks[task.task_id] = task
         return task
 
-    def many(self, news: Sequence[NewTask]) -> list[Task | Refusal]:
+    def batch(self, news: Sequence[NewTask]) -> list[Made | Refusal]:
         self.batches += 1
         return [
-            Unavailable("Try it again.") if index in self.refused else self.one(new)
+            Unavailable("Try it again.") if index in self.refused else Made(self.one(new))
             for index, new in enumerate(news)
         ]
 
@@ -87,11 +88,12 @@ class Workflows:
 @pytest.fixture
 def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     made = Workflows()
-    monkeypatch.setattr(wiring, "clock", StandingClock)
+    monkeypatch.setattr(process, "clock", StandingClock)
     for name in ("create_tasks", "look_up"):
         monkeypatch.setattr(wiring, name, lambda: made)
+    monkeypatch.setattr(wiring, "create_batch", lambda: made.batch)
     monkeypatch.setattr(wiring, "cancel_task", lambda: made.task)
-    monkeypatch.setattr(wiring, "settings", made._fail)
+    monkeypatch.setattr(process, "settings", made._fail)
     return made
 
 
@@ -351,7 +353,7 @@ def test_an_unknown_call_is_a_problem(workflows: Workflows, path: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("GET", "/v1/tasks", "POST"),
+        ("PUT", "/v1/tasks", "GET, POST"),
         ("GET", "/v1/tasks/batch", "POST"),
         ("PUT", "/v1/tasks/any", "GET, PATCH, DELETE"),
         ("HEAD", "/v1/wheel", "GET"),

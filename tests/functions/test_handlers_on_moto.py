@@ -9,14 +9,14 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel import wiring
 from duewheel.rules.page_lease import PageLease
 from duewheel.settings import SettingsError
+from duewheel.wiring import process
 from functions.api import app as api
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
-from tests.functions.conftest import Context, call, event_from, forget_wiring
+from tests.functions.conftest import Context, call, event_from
 from tests.support.clock import ManualClock
 
 
@@ -59,7 +59,7 @@ def tick() -> None:
 
 def received_batch(*extra: dict[str, Any]) -> dict[str, Any]:
     """What Lambda's poller would hand over now."""
-    url = wiring.settings().slice_queue_url
+    url = process.settings().slice_queue_url
     answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
     records = [
         {"messageId": m["MessageId"], "receiptHandle": m["ReceiptHandle"], "body": m["Body"]}
@@ -113,7 +113,7 @@ def test_a_message_that_another_works_on_is_hidden_and_reported(
     batch = received_batch()
     message = json.loads(batch["Records"][0]["body"])
     page = PageLease(message["second"], message["shard"])
-    assert isinstance(wiring.pages().take(page, "another", wired.now_ms(), 50_000), PageLease)
+    assert isinstance(process.pages().take(page, "another", wired.now_ms(), 50_000), PageLease)
     answer = notifier.handler(batch, Context())
     assert [f["itemIdentifier"] for f in answer["batchItemFailures"]] == [
         batch["Records"][0]["messageId"]
@@ -131,7 +131,7 @@ def test_another_bucket_count_stops_every_function_with_both_values(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch, receiver: tuple[str, list[bytes]]
 ) -> None:
     create(receiver[0], in_seconds=30)
-    forget_wiring()
+    process.start_anew(wired)
     monkeypatch.setenv("BUCKETS", "5000")
 
     for handler in (scheduler.handler, sweeper.handler):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.rules.addresses import address_at
 from duewheel.rules.refusals import InvalidField, TooLate
-from duewheel.rules.task import Attempt, Callback, RetryPolicy, Status, Task
+from duewheel.rules.task import Attempt, Callback, Made, RetryPolicy, Status, Task
 
 DUE_MS = 1_896_076_800_250
 HOME = address_at(DUE_MS, b"8 bytes.")
@@ -114,8 +114,10 @@ def test_the_payload_stands_in_the_answer_as_it_came(payload: str, error: str) -
 
 
 def test_a_batch_shows_tasks_and_problems_in_order() -> None:
-    results = [TASK, InvalidField("tasks[1].due_ms: must be a whole number.", "tasks[1].due_ms")]
-    first, second = json.loads(batch_text(results))["results"]
+    bad = InvalidField("tasks[1].due_ms: must be a whole number.", "tasks[1].due_ms")
+    results = [Made(TASK), bad, Made(TASK, is_new=False)]
+    first, second, third = json.loads(batch_text(results))["results"]
+    assert third == {"status": 200, "task": json.loads(task_text(TASK))}
     assert first == {"status": 201, "task": json.loads(task_text(TASK))}
     assert second["status"] == 422
     assert second["problem"]["type"] == "urn:duewheel:problem:invalid-field"

@@ -182,7 +182,7 @@ def test_each_kind_of_place_is_told_apart(second: int, address: Address, page: s
 @given(seconds, pages)
 def test_a_lease_knows_its_second_and_its_page(second: int, page: str) -> None:
     place = addresses.lease_place(second, page)
-    assert (addresses.lease_second(place), addresses.lease_page(place)) == (second, page)
+    assert (addresses.second_of(place), addresses.lease_page(place)) == (second, page)
 
 
 # The order within a slot

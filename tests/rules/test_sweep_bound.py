@@ -56,7 +56,7 @@ def same_length_lists(
     )
 
 
-@given(same_length_lists(20, st.integers(0, 120_000)), lags)
+@given(same_length_lists(20, st.integers(0, 120_000)), st.integers(120_000, 3_600_000))
 def test_the_sweep_never_passes_the_lag_nor_what_was_dispatched_a_lag_ago(
     seen: list[tuple[int, int]], lag_ms: int
 ) -> None:
@@ -69,6 +69,17 @@ def test_the_sweep_never_passes_the_lag_nor_what_was_dispatched_a_lag_ago(
         if second is not None:
             assert second * 1000 <= now_ms - lag_ms
             assert second <= max(dispatched_a_lag_ago)
+
+
+@pytest.mark.parametrize("lag_ms", [120_000, 420_000, 480_000, 3_600_000])
+def test_a_sweeper_with_any_allowed_delay_follows_the_pointer(lag_ms: int) -> None:
+    notes: Notes = ()
+    for minute in range(200):
+        now_ms = START_MS + minute * 60_000
+        notes = noted(notes, now_ms // 1000, now_ms, lag_ms)
+    second = sweepable_second(notes, now_ms, lag_ms)
+    assert second is not None
+    assert now_ms - second * 1000 <= lag_ms + lag_ms // 6 + 120_000
 
 
 @given(st.lists(st.integers(0, 59_000), min_size=20, max_size=20), lags)

@@ -32,7 +32,7 @@ class Meter:
             if call.operation != "ReceiveMessage" or response.get("Messages"):
                 self.requests[call.operation] += 1
             return
-        if self.table not in (request.get("TableName"), *request.get("RequestItems", ())):
+        if self.table not in _tables(request):
             return
         if call.operation == "Query" and not response["Items"]:
             self.empty_probes += 1
@@ -50,6 +50,16 @@ class Meter:
                 writes = request["RequestItems"][self.table]
                 self._write([w["PutRequest"]["Item"] for w in writes if "PutRequest" in w])
                 self._write([{} for w in writes if "DeleteRequest" in w])
+            case "TransactWriteItems":
+                for action in request["TransactItems"]:
+                    ((kind, what),) = action.items()
+                    for _ in range(2):  # a transaction costs double
+                        self._write([what["Item"] if kind == "Put" else self._stored(what["Key"])])
+            case _:
+                self._bill_read(operation, request, response)
+
+    def _bill_read(self, operation: str, request: dict[str, Any], response: dict[str, Any]) -> None:
+        match operation:
             case "GetItem":
                 self._read([response.get("Item", {})], request.get("ConsistentRead", False))
             case "BatchGetItem":
@@ -98,6 +108,12 @@ class Meter:
         again = {name: request[name] for name in names if name in request}
         items: list[Mapping[str, Any]] = self._plain.query(**again)["Items"]
         return items
+
+
+def _tables(request: Mapping[str, Any]) -> set[str | None]:
+    actions = request.get("TransactItems", ())
+    in_actions = (what["TableName"] for action in actions for what in action.values())
+    return {request.get("TableName"), *request.get("RequestItems", ()), *in_actions}
 
 
 def size_of(item: Mapping[str, Any]) -> int:

@@ -16,7 +16,9 @@ from duewheel.rules.task import Callback, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers
 from duewheel.stores.aws import AwsTime
+from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_pointer import KnownTimePointer
+from duewheel.stores.listings import ListIndex
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.slice_queue import SliceQueue
@@ -28,7 +30,9 @@ from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
+from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.lead import Lead
+from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.reenter import Reenter
@@ -85,10 +89,20 @@ class World:
             config.lead_ms,
         )
         self.create = CreateTasks(clock, self.tasks, self.reenter)
-        self.steer = Steer(clock, self.tasks, self.reenter, config.lead_ms)
+        self.keys = KeyStore(self.tasks)
+        self.steer = Steer(clock, self.tasks, self.keys, self.reenter, config.lead_ms)
         self.cancel = CancelTask(self.steer, config.retention_seconds)
         self.change = ChangeTask(self.steer)
-        self.redrive = RedriveTask(clock, self.tasks, self.reenter)
+        self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
+        self.redrive = RedriveTask(clock, self.tasks, self.keys, self.reenter)
+        self.list_tasks = ListTasks(
+            clock,
+            ListIndex(self.dynamodb, config.wheel_table, config.buckets),
+            self.tasks,
+            ThreadPoolExecutor(4),
+            b"cursors are sealed with this",
+            config.list_index,
+        )
         self.look_up = LookUp(clock, self.tasks, self.pointers, self.origin, config.buckets)
         self.dispatch = Dispatch(
             clock,
@@ -110,11 +124,12 @@ class World:
     def notifier(self, lines: int = CALLS_IN_FLIGHT_MAX) -> Deliver:
         config = self.settings
         retry_or_end = RetryOrEnd(
-            self.clock, self.tasks, self.reenter, config.retention_seconds, lambda: 1.0
+            self.clock, self.tasks, self.keys, self.reenter, config.retention_seconds, lambda: 1.0
         )
         call_page = CallPage(
             self.clock,
             self.tasks,
+            self.keys,
             self.receiver,  # type: ignore[arg-type]
             retry_or_end,
             asyncio.Semaphore(lines),

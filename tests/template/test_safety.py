@@ -63,10 +63,16 @@ def test_every_right_names_its_actions_and_a_resource_of_this_stack(template: Te
         assert statement["Effect"] == "Allow", role
         assert not [a for a in as_list(statement["Action"]) if "*" in a], role
         for resource in as_list(statement["Resource"]):
-            assert list(resource) == ["Fn::GetAtt"], (role, resource)
-            logical_id, attribute = resource["Fn::GetAtt"]
-            assert attribute == "Arn"
-            assert logical_id in template.resources
+            assert owner_of_arn(resource) in template.resources, (role, resource)
+
+
+def owner_of_arn(resource: dict[str, Any]) -> str | None:
+    """The logical id in `!GetAtt X.Arn`, or in `!Sub ${X.Arn}/index/name`; None in any other."""
+    [(function, value)] = resource.items()
+    if function == "Fn::GetAtt" and value[1] == "Arn":
+        return str(value[0])
+    index = re.fullmatch(r"\$\{(\w+)\.Arn\}/index/[a-z_]+", str(value))
+    return index[1] if function == "Fn::Sub" and index else None
 
 
 def test_every_function_has_a_role_and_a_log_group_of_its_own(template: Template) -> None:

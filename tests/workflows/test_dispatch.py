@@ -1,5 +1,7 @@
 """From the time pointer to the queue."""
 
+from dataclasses import replace
+
 import pytest
 from botocore.exceptions import ClientError
 
@@ -8,7 +10,7 @@ from duewheel.settings import SettingsError
 from duewheel.stores import pointers
 from duewheel.workflows.dispatch import STRIDE_SECONDS
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import World, time_for
 
 
 def test_an_empty_second_costs_one_probe_and_no_message(world: World) -> None:
@@ -93,6 +95,27 @@ def test_a_clock_that_runs_fast_cannot_take_the_pointer_along(world: World) -> N
     dispatched = true_ms // 1000
     moved = fast.tick(dispatched)
     assert dispatched <= moved <= true_ms // 1000 + 3
+
+
+def test_a_pointer_held_back_by_awss_time_keeps_asking_for_a_later_one(world: World) -> None:
+    """AWS's clock is behind by more than this dispatch can make up for; with no reply in
+    between, the last known time would stay old until the pointer's next write."""
+    behind_ms = 3_400
+    held_back = replace(world.dispatch, aws_ms=lambda: world.aws_time.latest_ms - behind_ms)
+    probed_ms: dict[int, int] = {}
+
+    def note(call: Call) -> None:
+        if call.operation == "Query":
+            low = call.request["ExpressionAttributeValues"][":low"]["S"]
+            probed_ms.setdefault(addresses.second_of(low), world.clock.now_ms())
+
+    world.lead_once()
+    world.recorder.before = note
+    replace(world.lead, dispatch=held_back).run("leader", time_for(150))
+
+    late_ms = [at_ms - second * 1000 for second, at_ms in probed_ms.items()]
+    assert len(late_ms) > 15
+    assert max(late_ms[3:]) <= behind_ms - 3_000 + 1_200
 
 
 def test_first_start_with_a_task_created_before_the_first_tick(world: World) -> None:

@@ -37,7 +37,7 @@ def test_a_second_is_not_swept_before_it_and_its_dispatch_are_older_than_the_lag
     task = world.created(in_ms=60_000)
     lag_ms = world.settings.sweep_delay_seconds * 1000
     late_dispatch_ms = task.due_ms + 600_000
-    world.clock.set_ms(late_dispatch_ms)
+    world.clock.set_ms(late_dispatch_ms - 60_000)
     world.sweep_once()
     world.dispatch_until(late_dispatch_ms // 1000)
     lose_all_messages(world)

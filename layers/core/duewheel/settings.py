@@ -47,7 +47,7 @@ _NUMBERS = {
     "RETENTION_DAYS": ("retention_days", 1, 3_650),
     "SWEEP_DELAY_SECONDS": ("sweep_delay_seconds", 1, 3_600),
     "CALLBACK_TIMEOUT_SECONDS": ("callback_timeout_seconds", 1, 40),
-    "NOTIFIER_TIMEOUT_SECONDS": ("notifier_timeout_seconds", 10, 900),
+    "NOTIFIER_TIMEOUT_SECONDS": ("notifier_timeout_seconds", 30, 900),
 }
 
 
@@ -66,7 +66,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         if variable not in environment:
             continue
         text = environment[variable]
-        if not text.isdecimal() or not smallest <= int(text) <= largest:
+        if not text.isdecimal() or len(text) > 12 or not smallest <= int(text) <= largest:
             problems.append(f"{variable}={text!r} is no whole number from {smallest} to {largest}")
         else:
             values[field] = int(text)

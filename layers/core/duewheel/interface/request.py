@@ -15,6 +15,7 @@ class Request:
     request_id: str
     body: str | None = None
     is_base64: bool = False
+    query: str = ""  # as it was sent, still encoded
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
@@ -25,6 +26,7 @@ class Request:
             request_id=context["requestId"],
             body=event.get("body"),
             is_base64=event.get("isBase64Encoded", False),
+            query=event.get("rawQueryString", ""),
         )
 
     def text(self, bytes_max: int) -> str:

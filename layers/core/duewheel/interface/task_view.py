@@ -10,7 +10,7 @@ from duewheel.interface.answer import compact
 from duewheel.interface.problems import problem_of
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import Attempt, Callback, RetryPolicy, Status, Task
+from duewheel.rules.task import Attempt, Callback, Made, RetryPolicy, Status, Task
 
 
 def task_text(task: Task) -> str:
@@ -20,13 +20,14 @@ def task_text(task: Task) -> str:
     return f'{before[:-1]},"payload":{payload},{after[1:]}'
 
 
-def batch_text(results: Sequence[Task | Refusal]) -> str:
+def batch_text(results: Sequence[Made | Refusal]) -> str:
     return '{"results":[' + ",".join(map(_result_text, results)) + "]}"
 
 
-def _result_text(result: Task | Refusal) -> str:
-    if isinstance(result, Task):
-        return f'{{"status":201,"task":{task_text(result)}}}'
+def _result_text(result: Made | Refusal) -> str:
+    if isinstance(result, Made):
+        status = 201 if result.is_new else 200
+        return f'{{"status":{status},"task":{task_text(result.task)}}}'
     return compact({"status": result.status, "problem": problem_of(result)})
 
 
@@ -35,10 +36,10 @@ def _before_payload(task: Task) -> dict[str, object]:
     return {
         "task_id": task.task_id,
         "biz_type": task.biz_type,
-        "key": None,  # no task has a key yet, and none can be parked; the shape is kept for both
+        "key": task.key,
         "status": task.status.value,
         "reason": task.reason,
-        "parked": False,
+        "parked": False,  # no business can be paused yet; the shape is kept for it
         "due_at": rfc3339(task.due_ms),
         "next_at": rfc3339(task.next_ms) if is_pending else None,
         "attempts": task.attempts,

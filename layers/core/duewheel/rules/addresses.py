@@ -16,6 +16,10 @@ from duewheel.rules.refusals import MalformedTaskId
 TOKEN_BYTES = 8
 SECOND_MAX = 99_999_999_999  # eleven digits: the year 5138
 SHARD_MAX = 0xFFFF
+LIST_PARTITIONS = 16
+
+KEY_SLOTS = 16
+_KEY_MARK = "key#"
 
 _ID_VERSION = 1
 _DIRECT_FLAG = 0x80
@@ -118,8 +122,30 @@ def lease_place(second: int, page: str) -> str:
 
 
 def partition_of_business(biz_type: str, home: "Address") -> str:
-    """Where the list index keeps this task: 16 partitions a business."""
-    return f"{biz_type}#{blake2s(home.token.encode(), digest_size=1).digest()[0] % 16}"
+    """Where the list index keeps this task."""
+    return f"{biz_type}#{list_partition(home)}"
+
+
+def partitions_of_business(biz_type: str) -> tuple[str, ...]:
+    return tuple(f"{biz_type}#{number}" for number in range(LIST_PARTITIONS))
+
+
+def list_partition(home: "Address") -> int:
+    return blake2s(home.token.encode(), digest_size=1).digest()[0] % LIST_PARTITIONS
+
+
+def key_slot(biz_type: str, key: str) -> str:
+    """Where a key's item stands; its sort key is the key itself."""
+    return f"{_KEY_MARK}{biz_type}#{blake2s(key.encode(), digest_size=1).digest()[0] % KEY_SLOTS}"
+
+
+def key_slots(biz_type: str) -> list[str]:
+    return [f"{_KEY_MARK}{biz_type}#{number}" for number in range(KEY_SLOTS)]
+
+
+def is_key_slot(slot: str) -> bool:
+    """Other slots hold seconds; the place of a key may look like anything."""
+    return slot.startswith(_KEY_MARK)
 
 
 def lease_page(place: str) -> str:
@@ -127,7 +153,7 @@ def lease_page(place: str) -> str:
     return place[12:]
 
 
-def lease_second(place: str) -> int:
+def second_of(place: str) -> int:
     return int(place[:11])
 
 

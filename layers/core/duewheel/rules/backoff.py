@@ -29,7 +29,6 @@ def _planned_seconds(policy: RetryPolicy, attempts_made: int, random_unit: float
     if policy.delays_seconds:
         rung = min(attempts_made, len(policy.delays_seconds)) - 1
         return policy.delays_seconds[rung]
-    # Compared as logarithms would be exact too; the cap keeps the power from overflowing.
     ceiling = policy.first_delay_seconds
     for _ in range(attempts_made - 1):
         ceiling *= policy.factor

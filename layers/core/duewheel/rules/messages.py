@@ -64,5 +64,5 @@ def decode(text: str) -> Message:
             body.get("after"),
             tuple(map(str, body.get("places", ()))),
         )
-    except (ValueError, TypeError, KeyError) as error:
+    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise MalformedMessage(f"not a slice message: {text[:200]!r}") from error

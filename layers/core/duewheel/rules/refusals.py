@@ -72,9 +72,23 @@ class AlreadySettled(Refusal):
     status = 409
 
 
+class KeyTaken(Refusal):
+    type = "key-taken"
+    title = "The key names a live task made by another body"
+    status = 422
+
+
 class NotRedrivable(Refusal):
     type = "not-redrivable"
     title = "The task cannot be given new attempts"
+    status = 409
+
+
+class ListIndexOff(Refusal):
+    """A state of the deployment, not a failure of the service: hence no 5xx."""
+
+    type = "list-index-off"
+    title = "This deployment keeps no index to list tasks by"
     status = 409
 
 

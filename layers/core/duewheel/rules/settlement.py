@@ -68,12 +68,15 @@ def cancelled(task: Task, reason: str, now_ms: int, retention_seconds: int) -> T
 
 
 def redriven(task: Task, entry: Address, now_ms: int) -> Task:
-    """Pending again, with all its attempts before it; the history stays."""
+    """Pending again, with all its attempts before it; the history stays. Its grace has had
+    its time: who redrives wants the call made."""
     return replace(
         task,
         status=Status.PENDING,
         reason=None,
         attempts=0,
+        redrives=task.redrives + 1,
+        expires_after_seconds=None,
         next_ms=now_ms,
         entry=entry,
         settled_ms=None,

@@ -9,7 +9,11 @@ def noted(notes: Notes, time_pointer: int, now_ms: int, lag_ms: int) -> Notes:
     """Add a look at the time pointer; of those older than the lag only the latest matters."""
     old = [note for note in notes if note[1] <= now_ms - lag_ms]
     young = [note for note in notes if note[1] > now_ms - lag_ms]
-    return (*old[-1:], *young, (time_pointer, now_ms))[-NOTES_KEPT:]
+    kept = (*old[-1:], *young)
+    # Far enough apart that those that are kept span the whole lag, however long it is.
+    if young and now_ms - young[-1][1] < lag_ms / (NOTES_KEPT - 2):
+        return kept
+    return (*kept, (time_pointer, now_ms))
 
 
 def sweepable_second(notes: Notes, now_ms: int, lag_ms: int) -> int | None:

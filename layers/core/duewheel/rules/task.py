@@ -44,6 +44,9 @@ class NewTask:
     payload: str | None = None  # the exact source text of the JSON value
     retry: RetryPolicy | None = None  # None: the service's default
     expires_after_seconds: float | None = None
+    key: str | None = None
+    digest: str | None = None  # of all the caller said but `biz_type` and `key`; with a key only
+    max_due_ms: int | None = None  # how far a watchdog may be pushed out
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,10 @@ class Task:
     expires_at: int | None = None  # seconds since the epoch; set only when settled
     lateness_ms: int | None = None
     last_error: str | None = None
+    key: str | None = None
+    digest: str | None = None
+    max_due_ms: int | None = None
+    redrives: int = 0
     version: int = 1
 
     @property
@@ -88,5 +95,17 @@ class Task:
         return self.home.task_id
 
     @property
+    def is_live(self) -> bool:
+        return self.status is Status.PENDING
+
+    @property
     def names_its_home(self) -> bool:
         return self.entry == self.home
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a create came to: a new task, or the live one that its key names already."""
+
+    task: Task
+    is_new: bool = True

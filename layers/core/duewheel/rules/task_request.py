@@ -5,7 +5,10 @@ Nothing is guessed or repaired: what is not understood is refused with the path 
 
 import math
 import re
+from base64 import urlsafe_b64encode
+from dataclasses import replace
 from decimal import Decimal
+from hashlib import blake2b
 
 from duewheel.rules.callback_request import callback_from
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339
@@ -25,7 +28,10 @@ RETRY_FIRST_DELAY_SECONDS_MIN = 0.1
 RETRY_FACTOR_MAX = 100
 
 _AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
-_BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
+KEY_IS = "must be 1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '~' and '-'."
+BIZ_TYPE_IS = "must be 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit."
 DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")
 _TASK_FIELDS = (
     "biz_type",
@@ -34,7 +40,10 @@ _TASK_FIELDS = (
     "callback",
     "retry",
     "expires_after_seconds",
+    "key",
 )
+_UPSERT_FIELDS = (*_TASK_FIELDS[1:-1], "max_due_at")
+_BESIDE_THE_DIGEST = ("biz_type", "key", "max_due_at")
 _EXPONENTIAL_FIELDS = ("first_delay_seconds", "factor", "max_delay_seconds")
 
 
@@ -65,10 +74,27 @@ def _new_task_or_refusal(task: Source, path: str, now_ms: int) -> NewTask | Refu
         return refusal
 
 
+def upsert_request(body: str, biz_type: str, key: str, now_ms: int) -> NewTask:
+    """The body of a PUT to a key, which stands in the path."""
+    fields = Fields.of(body)
+    fields.refuse_unknown(_UPSERT_FIELDS)
+    new = _task(fields, checked_biz_type(biz_type), checked_key(key), now_ms)
+    if "max_due_at" not in fields:
+        return new
+    return replace(new, max_due_ms=_instant_ms(fields, "max_due_at", now_ms))
+
+
 def _new_task(fields: Fields, now_ms: int) -> NewTask:
     fields.refuse_unknown(_TASK_FIELDS)
+    key = checked_key(fields.text("key"), fields.where("key")) if "key" in fields else None
+    return _task(fields, _biz_type(fields), key, now_ms)
+
+
+def _task(fields: Fields, biz_type: str, key: str | None, now_ms: int) -> NewTask:
     return NewTask(
-        biz_type=_biz_type(fields),
+        biz_type=biz_type,
+        key=key,
+        digest=None if key is None else _digest(fields),
         due_ms=due_ms_from(fields, now_ms),
         callback=callback_from(fields.nested("callback")),
         payload=payload_from(fields),
@@ -77,14 +103,31 @@ def _new_task(fields: Fields, now_ms: int) -> NewTask:
     )
 
 
-def _biz_type(fields: Fields) -> str:
-    biz_type = fields.text("biz_type")
-    if not _BIZ_TYPE.fullmatch(biz_type):
-        raise fields.invalid(
-            "biz_type",
-            "must be 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit.",
-        )
+def checked_biz_type(biz_type: str, path: str = "biz_type") -> str:
+    if not BIZ_TYPE.fullmatch(biz_type):
+        raise invalid(path, BIZ_TYPE_IS)
     return biz_type
+
+
+def checked_key(key: str, path: str = "key") -> str:
+    if not KEY.fullmatch(key):
+        raise invalid(path, KEY_IS)
+    return key
+
+
+def _biz_type(fields: Fields) -> str:
+    return checked_biz_type(fields.text("biz_type"), fields.where("biz_type"))
+
+
+def _digest(fields: Fields) -> str:
+    """Equal for bodies that say the same in the same words, whatever the order of members."""
+    said = [
+        f"{name}:{source.text}"
+        for name, source in sorted(fields.members.items())
+        if name not in _BESIDE_THE_DIGEST
+    ]
+    digest = blake2b("\n".join(said).encode(), digest_size=16).digest()
+    return urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
 def due_ms_from(fields: Fields, now_ms: int) -> int:
@@ -101,13 +144,17 @@ def due_ms_from(fields: Fields, now_ms: int) -> int:
     latest_ms = now_ms + _AHEAD_SECONDS_MAX * 1000
     if name == "due_ms":
         return fields.whole_number(name, 0, latest_ms)
+    return _instant_ms(fields, name, now_ms)
+
+
+def _instant_ms(fields: Fields, name: str, now_ms: int) -> int:
     try:
-        due_ms = ms_from_rfc3339(fields.text(name))
+        instant_ms = ms_from_rfc3339(fields.text(name))
     except NoInstant as error:
         raise fields.invalid(name, f"{error}.") from error
-    if not 0 <= due_ms <= latest_ms:
+    if not 0 <= instant_ms <= now_ms + _AHEAD_SECONDS_MAX * 1000:
         raise fields.invalid(name, "must be from 1970 to ten years ahead.")
-    return due_ms
+    return instant_ms
 
 
 def _ms_rounded_up(seconds: float) -> int:

@@ -161,7 +161,7 @@ class PageStore:
 def lease_from(item: Item) -> PageLease:
     place = item["place"]["S"]
     return PageLease(
-        second=addresses.lease_second(place),
+        second=addresses.second_of(place),
         shard=addresses.shard_of(item["slot"]["S"]),
         page=addresses.lease_page(place),
         after=item["after"]["S"] if "after" in item else None,

@@ -17,7 +17,13 @@ from duewheel.rules.task import Attempt, Callback, RetryPolicy, Status, Task
 ITEM_VERSION = "1"
 
 # attribute: field, for what is stored as it is
-_TEXTS = {"payload": "payload", "reason": "reason", "error": "last_error"}
+_TEXTS = {
+    "payload": "payload",
+    "reason": "reason",
+    "error": "last_error",
+    "key": "key",
+    "digest": "digest",
+}
 _NUMBERS = {
     "due_ms": "due_ms",
     "next_ms": "next_ms",
@@ -28,6 +34,7 @@ _NUMBERS = {
     "settled_ms": "settled_ms",
     "expires_at": "expires_at",
     "lateness_ms": "lateness_ms",
+    "max_due_ms": "max_due_ms",
 }
 
 
@@ -68,6 +75,8 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["biz_part"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if not task.names_its_home:
         item["entry"] = {"S": task.entry.name}
+    if task.redrives:
+        item["redrives"] = {"N": str(task.redrives)}
     if task.status is Status.DEAD:
         item["dead_biz"] = {"S": task.biz_type}
     if task.retry is not None:
@@ -110,6 +119,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         expires_after_seconds=(
             float(item["expires_after"]["N"]) if "expires_after" in item else None
         ),
+        redrives=int(item["redrives"]["N"]) if "redrives" in item else 0,
         history=_history_from(item["history"]["S"]) if "history" in item else (),
         **values,
     )

@@ -14,7 +14,7 @@ from duewheel.rules.entry_decision import FoundEntry
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.task import Task
 from duewheel.stores import task_items
-from duewheel.stores.conditions import Item, Refused, Throttled, write_if
+from duewheel.stores.conditions import Item, Refused, Throttled, Written, write_if
 from duewheel.stores.unprocessed import (
     READS_PER_BATCH,
     WRITES_PER_BATCH,
@@ -43,7 +43,7 @@ class TaskStore:
         write_if(
             self.client.put_item,
             TableName=self.table,
-            Item=self._item(task),
+            Item=self.item(task),
             ConditionExpression="attribute_not_exists(place)",
         )
 
@@ -85,7 +85,7 @@ class TaskStore:
         A late SDK retry changes nothing: every change raises the version, and a refusal
         that shows this very change counts as its success.
         """
-        changed, removed = _difference(self._item(before), self._item(after))
+        changed, removed = _difference(self.item(before), self.item(after))
         result = self._update_home(before, changed, removed)
         if not isinstance(result, Refused):
             return True
@@ -128,7 +128,7 @@ class TaskStore:
     def _put(self, tasks: Sequence[Task]) -> set[str]:
         unwritten: set[str] = set()
         for chunk in chunks(tasks, WRITES_PER_BATCH):
-            requests = [{"PutRequest": {"Item": self._item(task)}} for task in chunk]
+            requests = [{"PutRequest": {"Item": self.item(task)}} for task in chunk]
             left = write_batch(self.client, self.clock, self.table, requests)
             items = [request["PutRequest"]["Item"] for request in left]
             unwritten.update(task_items.address_of(item).task_id for item in items)
@@ -141,9 +141,18 @@ class TaskStore:
             items.extend(get_batch(self.client, self.clock, self.table, chunk))
         return items
 
+    def update_request(self, before: Task, after: Task) -> dict[str, Any]:
+        """The conditional update that makes `before` into `after`."""
+        return self._home_update(before, *_difference(self.item(before), self.item(after)))
+
     def _update_home(
         self, read: Task | HomeState, changed: dict[str, Any], removed: list[str]
-    ) -> object:
+    ) -> Written | Refused:
+        return write_if(self.client.update_item, **self._home_update(read, changed, removed))
+
+    def _home_update(
+        self, read: Task | HomeState, changed: dict[str, Any], removed: list[str]
+    ) -> dict[str, Any]:
         """Status, version and named entry as read: else somebody else was first."""
         names = {"#status": "status", "#version": "version", "#entry": "entry"}
         values: dict[str, Any] = {
@@ -164,20 +173,19 @@ class TaskStore:
         update = "SET " + ", ".join(f"#s{n} = :s{n}" for n in range(len(changed)))
         if removed:
             update += " REMOVE " + ", ".join(f"#r{n}" for n in range(len(removed)))
-        return write_if(
-            self.client.update_item,
-            TableName=self.table,
-            Key=self._key(read.home),
-            UpdateExpression=update,
-            ConditionExpression=condition,
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues=values,
-        )
+        return {
+            "TableName": self.table,
+            "Key": self._key(read.home),
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
 
     def _key(self, address: Address) -> dict[str, Any]:
         return task_items.key(address, self.buckets)
 
-    def _item(self, task: Task) -> dict[str, Any]:
+    def item(self, task: Task) -> dict[str, Any]:
         return task_items.task_item(task, self.buckets, listed=self.list_index)
 
     def _task(self, item: Item | None) -> Task | None:

@@ -11,6 +11,7 @@ from duewheel.rules.callback_headers import callback_headers
 from duewheel.rules.entry_decision import Decision, decide
 from duewheel.rules.outcome import Verdict
 from duewheel.rules.task import Task
+from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.targets.http import HttpTarget
 from duewheel.workflows.retry_or_end import RetryOrEnd
@@ -25,6 +26,7 @@ CALLS_IN_FLIGHT_MAX = 100
 class CallPage:
     clock: Clock
     tasks: TaskStore
+    keys: KeyStore
     http: HttpTarget
     retry_or_end: RetryOrEnd
     lines: asyncio.Semaphore  # bounds the calls in flight of this process
@@ -35,7 +37,7 @@ class CallPage:
         self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int
     ) -> list[Address]:
         """Returns the entries for which no call could be begun in time."""
-        settler = Settler(self.tasks)
+        settler = Settler(self.tasks, self.keys)
         settling = asyncio.create_task(settler.run())
         work: list[asyncio.Task[None]] = []
         left: list[Address] = []

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from duewheel.rules import settlement
-from duewheel.rules.addresses import address_of_task
+from duewheel.rules.addresses import Address, address_of_task
 from duewheel.rules.refusals import AlreadySettled
 from duewheel.rules.task import Status, Task
 from duewheel.workflows.steer import Steer
@@ -15,7 +15,9 @@ class CancelTask:
     retention_seconds: int
 
     def __call__(self, task_id: str) -> Task:
-        home = address_of_task(task_id)
+        return self.at(address_of_task(task_id))
+
+    def at(self, home: Address) -> Task:
         try:
             return self.steer(home, self._cancelled)
         except AlreadySettled:

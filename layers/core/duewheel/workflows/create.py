@@ -10,7 +10,7 @@ from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
-_TOO_MANY_WRITES = "The task was not stored: too many writes at once. Try it again."
+TOO_MANY_WRITES = "The task was not stored: too many writes at once. Try it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +20,24 @@ class CreateTasks:
     reenter: Reenter
 
     def one(self, new: NewTask) -> Task:
-        task = self._placed(new)
+        task = self.placed(new)
         try:
             self.tasks.create(task)
         except Throttled as throttled:
-            raise Unavailable(_TOO_MANY_WRITES) from throttled
+            raise Unavailable(TOO_MANY_WRITES) from throttled
         self.reenter.announce([task.home])
         return task
 
     def many(self, news: Sequence[NewTask]) -> list[Task | Refusal]:
         """Answers per task, in order. What DynamoDB left unwritten was not created."""
-        placed = [self._placed(new) for new in news]
+        placed = [self.placed(new) for new in news]
         unwritten = self.tasks.create_many(placed)
         self.reenter.announce(task.home for task in placed if task.task_id not in unwritten)
         return [
-            Unavailable(_TOO_MANY_WRITES) if task.task_id in unwritten else task for task in placed
+            Unavailable(TOO_MANY_WRITES) if task.task_id in unwritten else task for task in placed
         ]
 
-    def _placed(self, new: NewTask) -> Task:
+    def placed(self, new: NewTask) -> Task:
         now_ms = self.clock.now_ms()
         home = self.reenter.address(new.due_ms)
         return Task(
@@ -48,6 +48,9 @@ class CreateTasks:
             next_ms=new.due_ms,
             callback=new.callback,
             payload=new.payload,
+            key=new.key,
+            digest=new.digest,
+            max_due_ms=new.max_due_ms,
             retry=new.retry,
             expires_after_seconds=new.expires_after_seconds,
             created_ms=now_ms,

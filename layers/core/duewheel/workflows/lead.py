@@ -77,4 +77,6 @@ class Lead:
         wait_ms = next_tick_ms - self.clock.now_ms()
         if wait_ms <= 0 and not moved:
             wait_ms = _PAUSE_WHEN_STUCK_MS
+            # It may be AWS's time that holds the pointer back: any reply brings a later one.
+            self.pointers.read(pointers.TIME, self.origin, strongly=False)
         self.clock.sleep(min(max(wait_ms, 0), 1_000) / 1000)

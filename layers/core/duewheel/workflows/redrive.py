@@ -7,6 +7,7 @@ from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.refusals import NotRedrivable, UnknownTask
 from duewheel.rules.task import Status, Task
+from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
@@ -15,6 +16,7 @@ from duewheel.workflows.reenter import Reenter
 class RedriveTask:
     clock: Clock
     tasks: TaskStore
+    keys: KeyStore
     reenter: Reenter
 
     def __call__(self, task_id: str) -> Task:
@@ -32,8 +34,15 @@ class RedriveTask:
             raise NotRedrivable("The task is about to be deleted; create it anew.")
         entry = self.reenter.put(home, now_ms)
         redriven = settlement.redriven(task, entry, now_ms)
-        if not self.tasks.change(task, redriven):
+        if not self._bring_back(task, redriven):
             self.tasks.delete_entry(entry)
-            raise NotRedrivable("The task has just been changed by another.")
+            raise NotRedrivable(
+                "The task has just been changed by another, or its key names another task."
+            )
         self.reenter.announce([entry])
         return redriven
+
+    def _bring_back(self, dead: Task, redriven: Task) -> bool:
+        if dead.key is None:
+            return self.tasks.change(dead, redriven)
+        return self.keys.redrive(dead, redriven)

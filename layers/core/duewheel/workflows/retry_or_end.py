@@ -13,6 +13,7 @@ from duewheel.rules import settlement
 from duewheel.rules.entry_decision import is_expired
 from duewheel.rules.outcome import Outcome
 from duewheel.rules.task import Attempt, Status, Task
+from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
@@ -27,6 +28,7 @@ class PlacingFailed(Exception):
 class RetryOrEnd:
     clock: Clock
     tasks: TaskStore
+    keys: KeyStore
     reenter: Reenter
     retention_seconds: int
     random_unit: Callable[[], float]
@@ -82,6 +84,7 @@ class RetryOrEnd:
             return
         if not before.names_its_home:
             self.tasks.delete_entry(before.entry)
+        self.keys.release([after])
         logger.warning(
             "task ended undelivered",
             action=after.status.value,

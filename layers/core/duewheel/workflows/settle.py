@@ -3,6 +3,7 @@
 import asyncio
 
 from duewheel.rules.task import Task
+from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.unprocessed import WRITES_PER_BATCH
 
@@ -13,8 +14,9 @@ _LINGER_SECONDS = 0.02
 class Settler:
     """Collects delivered tasks and writes them, 25 to a BatchWriteItem."""
 
-    def __init__(self, tasks: TaskStore) -> None:
+    def __init__(self, tasks: TaskStore, keys: KeyStore) -> None:
         self._tasks = tasks
+        self._keys = keys
         self._waiting: asyncio.Queue[Task | None] = asyncio.Queue()
 
     def add(self, task: Task) -> None:
@@ -52,3 +54,4 @@ class Settler:
         self._tasks.put_delivered(batch)
         # Only now may the entries go that brought them up.
         self._tasks.delete_entries([task.entry for task in batch if not task.names_its_home])
+        self._keys.release(batch)

@@ -12,7 +12,8 @@ from duewheel.rules import settlement, wheel
 from duewheel.rules.addresses import Address
 from duewheel.rules.change import needs_earlier_entry, with_entry
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
-from duewheel.rules.task import Status, Task
+from duewheel.rules.task import Task
+from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
@@ -24,6 +25,7 @@ _TRIES = 3
 class Steer:
     clock: Clock
     tasks: TaskStore
+    keys: KeyStore
     reenter: Reenter
     lead_ms: int
 
@@ -31,7 +33,7 @@ class Steer:
         """`alter` says what the task becomes, given how it stands and the time."""
         for _ in range(_TRIES):
             task = self.find(home)
-            if task.status is not Status.PENDING:
+            if not task.is_live:
                 raise AlreadySettled(f"The task is {task.status.value} already.")
             if (altered := self._try(task, alter)) is not None:
                 return altered
@@ -51,7 +53,7 @@ class Steer:
                 "The cut-off has passed: the call may be under way.", cut_off_ms=cut_off_ms
             )
         altered = alter(task, now_ms)
-        if altered.status is Status.PENDING and needs_earlier_entry(altered):
+        if altered.is_live and needs_earlier_entry(altered):
             altered = with_entry(altered, self.reenter.put(task.home, altered.next_ms))
         if not self.tasks.change(task, altered):
             if altered.entry != task.entry:
@@ -70,6 +72,8 @@ class Steer:
         """Announce the entry now named, and delete the one that may no longer fire."""
         if after.entry != before.entry:
             self.reenter.announce([after.entry])
-        is_worked_off = after.entry != before.entry or after.status is not Status.PENDING
+        is_worked_off = after.entry != before.entry or not after.is_live
         if is_worked_off and not before.names_its_home:
             self.tasks.delete_entry(before.entry)
+        if not after.is_live:
+            self.keys.release([after])

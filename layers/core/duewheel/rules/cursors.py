@@ -1,0 +1,45 @@
+"""Opaque cursors: where a listing goes on, sealed together with what was asked for.
+
+A cursor opens only as it was made, for the very question it was made for, by whoever holds the
+secret. It hides nothing: what stands in it is a position, no data.
+"""
+
+import hmac
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+
+from duewheel.rules.task_fields import invalid
+
+SECRET_BYTES = 32
+_SEAL_BYTES = 16
+
+
+def sealed(position: str, question: Sequence[str | int | None], secret: bytes) -> str:
+    raw = _seal(position, question, secret) + position.encode()
+    return urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+
+
+def opened(cursor: str, question: Sequence[str | int | None], secret: bytes) -> str:
+    """The position; refuses whatever `sealed` would not have written like this."""
+    try:
+        raw = urlsafe_b64decode(cursor.encode("ascii") + b"==")
+        position = raw[_SEAL_BYTES:].decode()
+    except ValueError as error:  # of base64, ASCII and UTF-8 alike
+        raise _refused() from error
+    if not hmac.compare_digest(cursor, sealed(position, question, secret)):
+        raise _refused()
+    return position
+
+
+def _seal(position: str, question: Sequence[str | int | None], secret: bytes) -> bytes:
+    message = json.dumps([*question, position]).encode()
+    return hmac.digest(secret, message, "sha256")[:_SEAL_BYTES]
+
+
+def _refused() -> Exception:
+    return invalid(
+        "cursor",
+        "was not made by this service for this query; "
+        "repeat the parameters with which the listing began, or begin anew without a cursor.",
+    )

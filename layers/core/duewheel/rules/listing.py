@@ -1,0 +1,148 @@
+"""Lists of a business's tasks by due instant, merged from the 16 partitions of the list index.
+
+The order is total: due instant, then partition, then the order that the index itself keeps
+within a partition. So one position says for all 16 where a listing goes on, and whatever
+happens to the tasks before it changes nothing behind it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+
+from duewheel.rules import cursors
+from duewheel.rules.addresses import (
+    SECOND_MAX,
+    Address,
+    address_named,
+    list_partition,
+    partitions_of_business,
+)
+from duewheel.rules.task import Status, Task
+
+LIMIT_MAX = 100
+LIMIT_DEFAULT = 50
+# One request looks at no more, however few of them match; the next page goes on from there.
+KEYS_MAX = 500
+# A hundred tasks with all their headers and notes are 3 MB at most, and Lambda returns 4.5 MB.
+PAYLOAD_BYTES_MAX = 1_400_000
+
+_LATEST_MS = SECOND_MAX * 1000 + 999
+
+
+class Order(StrEnum):
+    ASC = "asc"
+    DESC = "desc"
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """What is asked for, the same on every page. `due_to_ms` is exclusive."""
+
+    biz_type: str
+    status: Status | None = None
+    due_from_ms: int | None = None
+    due_to_ms: int | None = None
+    order: Order = Order.ASC
+
+    def takes(self, task: Task) -> bool:
+        return (
+            (self.status is None or task.status is self.status)
+            and (self.due_from_ms is None or self.due_from_ms <= task.due_ms)
+            and (self.due_to_ms is None or task.due_ms < self.due_to_ms)
+        )
+
+    def keys_at_once(self, limit: int) -> int:
+        """A status may sieve out most of what is read, so then more is read."""
+        return limit if self.status is None else LIMIT_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Where the index has a task. It follows the task's record a moment later."""
+
+    due_ms: int
+    home: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What is still to be listed of one partition; both bounds are inclusive."""
+
+    partition: str
+    low_ms: int
+    high_ms: int
+    is_ascending: bool
+    after: Listed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first keys of a stretch, and whether it may go on behind them."""
+
+    keys: Sequence[Listed]
+    goes_on: bool
+
+
+def stretches(query: ListQuery, after: Listed | None) -> list[Stretch]:
+    low_ms = 0 if query.due_from_ms is None else max(0, query.due_from_ms)
+    high_ms = _LATEST_MS if query.due_to_ms is None else query.due_to_ms - 1
+    is_ascending = query.order is Order.ASC
+    found = []
+    for number, partition in enumerate(partitions_of_business(query.biz_type)):
+        low, high, start = low_ms, high_ms, None
+        if after is not None:
+            # The partitions before that of `after` have shown all they have at its instant.
+            is_past = number < list_partition(after.home)
+            start = after if number == list_partition(after.home) else None
+            if is_ascending:
+                low = after.due_ms + is_past
+            else:
+                high = after.due_ms - is_past
+        if low <= high:
+            found.append(Stretch(partition, low, high, is_ascending, start))
+    return found
+
+
+def merged(found: Iterable[Found], order: Order) -> Found:
+    """In order, up to where a partition has more than was read of it."""
+    found = list(found)
+    # Stable: within a partition the index's own order stays.
+    keys = sorted(chain.from_iterable(part.keys for part in found), key=lambda k: _rank(k, order))
+    ends = [_rank(part.keys[-1], order) for part in found if part.goes_on]
+    if ends:
+        keys = [key for key in keys if _rank(key, order) <= min(ends)]
+    return Found(keys, bool(ends))
+
+
+def is_ahead(task: Task, last: Listed, order: Order) -> bool:
+    """The task has moved to where the next page will come by."""
+    return order_of_due(task.due_ms, order) > order_of_due(last.due_ms, order)
+
+
+def order_of_due(due_ms: int, order: Order) -> int:
+    return due_ms if order is Order.ASC else -due_ms
+
+
+def cursor_at(last: Listed, query: ListQuery, secret: bytes) -> str:
+    return cursors.sealed(f"{last.due_ms} {last.home.name}", _question(query), secret)
+
+
+def position_of(cursor: str, query: ListQuery, secret: bytes) -> Listed:
+    due_ms, _, name = cursors.opened(cursor, _question(query), secret).partition(" ")
+    return Listed(int(due_ms), address_named(name))
+
+
+def _question(query: ListQuery) -> tuple[str | int | None, ...]:
+    return (
+        "tasks by due instant",
+        query.biz_type,
+        query.status,
+        query.due_from_ms,
+        query.due_to_ms,
+        query.order,
+    )
+
+
+def _rank(key: Listed, order: Order) -> tuple[int, int]:
+    return order_of_due(key.due_ms, order), list_partition(key.home)

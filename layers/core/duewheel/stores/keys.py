@@ -1,0 +1,165 @@
+"""Keys: the callers' own names for live tasks, one item each beside the tasks.
+
+A key item names a home. It has no TTL while that task is pending, gets the task's when it
+is settled, and may then be taken by another task.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from duewheel.rules import addresses
+from duewheel.rules.addresses import Address, address_named
+from duewheel.rules.task import Task
+from duewheel.stores import task_items
+from duewheel.stores.conditions import Throttled, write_if
+from duewheel.stores.tasks import TaskStore
+
+_SETTLED = "attribute_not_exists(place) OR #status <> :pending"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    tasks: TaskStore
+    readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
+
+    def home(self, biz_type: str, key: str) -> Address | None:
+        """The home of the task that the key names, live or not."""
+        answer = self.tasks.client.get_item(
+            TableName=self.tasks.table, Key=_key(biz_type, key), ConsistentRead=True
+        )
+        item = answer.get("Item")
+        return address_named(item["task"]["S"]) if item else None
+
+    def create(self, task: Task, replacing: Address | None) -> bool:
+        """Put the task and let its key name it, in one transaction; False if the key names
+        another than `replacing` by now, or if that one is live (again)."""
+        key_item = {
+            **_key_of(task),
+            "v": {"N": task_items.ITEM_VERSION},
+            "task": {"S": task.home.name},
+            "redrives": {"N": "0"},
+        }
+        actions = [
+            self._put(key_item, **_names(replacing)),
+            self._put(self.tasks.item(task), ConditionExpression="attribute_not_exists(place)"),
+        ]
+        if replacing is not None:
+            actions.append(self._check_settled(replacing))
+        return self._transact(actions)
+
+    def redrive(self, before: Task, after: Task) -> bool:
+        """Bring a dead task back to life, if its key names it still or names nothing."""
+        key_update = {
+            "TableName": self.tasks.table,
+            "Key": _key_of(before),
+            "UpdateExpression": "SET #task = :home, redrives = :redrives, v = :v REMOVE expires_at",
+            "ConditionExpression": "attribute_not_exists(place) OR #task = :home",
+            "ExpressionAttributeNames": {"#task": "task"},
+            "ExpressionAttributeValues": {
+                ":home": {"S": before.home.name},
+                ":redrives": {"N": str(after.redrives)},
+                ":v": {"N": task_items.ITEM_VERSION},
+            },
+        }
+        home_update = self.tasks.update_request(before, after)
+        return self._transact([{"Update": home_update}, {"Update": key_update}])
+
+    def release(self, tasks: Sequence[Task]) -> None:
+        """Let the keys of settled tasks expire with them. A key that names another task, or
+        this one redriven since, is left alone."""
+        for task in tasks:
+            if task.key is None:
+                continue
+            write_if(
+                self.tasks.client.update_item,
+                TableName=self.tasks.table,
+                Key=_key_of(task),
+                UpdateExpression="SET expires_at = :expires_at",
+                ConditionExpression="#task = :home AND redrives = :redrives",
+                ExpressionAttributeNames={"#task": "task"},
+                ExpressionAttributeValues={
+                    ":expires_at": {"N": str(task.expires_at)},
+                    ":home": {"S": task.home.name},
+                    ":redrives": {"N": str(task.redrives)},
+                },
+            )
+
+    def with_prefix(
+        self, biz_type: str, prefix: str, after: str | None, limit: int
+    ) -> tuple[list[tuple[str, Address]], bool]:
+        """Keys in their order with the homes they name, and whether there are more."""
+
+        def read(slot: str) -> list[tuple[str, Address]]:
+            return self._slot_page(slot, prefix, after, limit + 1)
+
+        slots = self.readers.map(read, addresses.key_slots(biz_type))
+        first = list(islice(merge(*slots), limit + 1))
+        return first[:limit], len(first) > limit
+
+    def _slot_page(
+        self, slot: str, prefix: str, after: str | None, limit: int
+    ) -> list[tuple[str, Address]]:
+        arguments: dict[str, Any] = {}
+        if after is not None:
+            arguments["ExclusiveStartKey"] = {"slot": {"S": slot}, "place": {"S": after}}
+        answer = self.tasks.client.query(
+            TableName=self.tasks.table,
+            KeyConditionExpression="slot = :slot AND begins_with(place, :prefix)",
+            ExpressionAttributeValues={":slot": {"S": slot}, ":prefix": {"S": prefix}},
+            Limit=limit,
+            ConsistentRead=True,
+            **arguments,
+        )
+        return [(item["place"]["S"], address_named(item["task"]["S"])) for item in answer["Items"]]
+
+    def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
+        return {"Put": {"TableName": self.tasks.table, "Item": item, **condition}}
+
+    def _check_settled(self, home: Address) -> dict[str, Any]:
+        return {
+            "ConditionCheck": {
+                "TableName": self.tasks.table,
+                "Key": task_items.key(home, self.tasks.buckets),
+                "ConditionExpression": _SETTLED,
+                "ExpressionAttributeNames": {"#status": "status"},
+                "ExpressionAttributeValues": {":pending": {"S": "pending"}},
+            }
+        }
+
+    def _transact(self, actions: list[Any]) -> bool:
+        try:
+            self.tasks.client.transact_write_items(TransactItems=actions)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "TransactionCanceledException":
+                raise
+            reasons = error.response.get("CancellationReasons", [])
+            codes = {reason.get("Code") for reason in reasons}
+            if codes & {"ThrottlingError", "ProvisionedThroughputExceeded"}:
+                raise Throttled(str(error)) from error
+            return False
+        return True
+
+
+def _names(home: Address | None) -> dict[str, Any]:
+    """The condition that a key is free, or names this home."""
+    if home is None:
+        return {"ConditionExpression": "attribute_not_exists(place)"}
+    return {
+        "ConditionExpression": "#task = :old",
+        "ExpressionAttributeNames": {"#task": "task"},
+        "ExpressionAttributeValues": {":old": {"S": home.name}},
+    }
+
+
+def _key_of(task: Task) -> dict[str, Any]:
+    return _key(task.biz_type, str(task.key))
+
+
+def _key(biz_type: str, key: str) -> dict[str, Any]:
+    return {"slot": {"S": addresses.key_slot(biz_type, key)}, "place": {"S": key}}

@@ -1,0 +1,34 @@
+"""Secrets that the service makes for itself, each recorded once in the Registry."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from duewheel.stores.conditions import Item, Refused, write_if
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+CURSOR = "cursor"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRecords:
+    client: "DynamoDBClient"
+    table: str
+
+    def read_or_record(self, name: str, fresh: bytes) -> bytes:
+        """The secret of this name; whoever comes first records `fresh` as such."""
+        key = {"record": {"S": f"secret#{name}"}}
+        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        item: Item | None = answer.get("Item")
+        if item is None:
+            mine: Any = {**key, "secret": {"B": fresh}}
+            result = write_if(
+                self.client.put_item,
+                TableName=self.table,
+                Item=mine,
+                ConditionExpression="attribute_not_exists(#record)",
+                ExpressionAttributeNames={"#record": "record"},
+            )
+            item = result.item if isinstance(result, Refused) and result.item else mine
+        return bytes(item["secret"]["B"])

@@ -1,0 +1,94 @@
+"""What the api function runs on."""
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+
+from duewheel.rules.cursors import SECRET_BYTES
+from duewheel.stores.listings import ListIndex
+from duewheel.stores.secret_records import CURSOR, SecretRecords
+from duewheel.wiring.process import (
+    clock,
+    dynamodb,
+    keys,
+    once,
+    origin,
+    pointers,
+    reenter,
+    settings,
+    tasks,
+)
+from duewheel.workflows.cancel import CancelTask
+from duewheel.workflows.change import ChangeTask
+from duewheel.workflows.create import CreateTasks
+from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
+from duewheel.workflows.key_prefix import KeyPrefix
+from duewheel.workflows.keyed import KeyedTasks
+from duewheel.workflows.list_tasks import READERS, ListTasks
+from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.redrive import RedriveTask
+from duewheel.workflows.steer import Steer
+
+
+@once
+def steer() -> Steer:
+    return Steer(clock(), tasks(), keys(), reenter(), settings().lead_ms)
+
+
+@once
+def create_tasks() -> CreateTasks:
+    return CreateTasks(clock(), tasks(), reenter())
+
+
+@once
+def cancel_task() -> CancelTask:
+    return CancelTask(steer(), settings().retention_seconds)
+
+
+@once
+def change_task() -> ChangeTask:
+    return ChangeTask(steer())
+
+
+@once
+def redrive_task() -> RedriveTask:
+    return RedriveTask(clock(), tasks(), keys(), reenter())
+
+
+@once
+def list_tasks() -> ListTasks:
+    config = settings()
+    origin()  # with other BUCKETS the index would lead to homes that are not there
+    return ListTasks(
+        clock(),
+        ListIndex(dynamodb(), config.wheel_table, config.buckets),
+        tasks(),
+        readers=ThreadPoolExecutor(READERS),
+        secret=cursor_secret(),
+        is_on=config.list_index,
+    )
+
+
+@once
+def cursor_secret() -> bytes:
+    kept = SecretRecords(dynamodb(), settings().registry_table)
+    return kept.read_or_record(CURSOR, secrets.token_bytes(SECRET_BYTES))
+
+
+@once
+def key_prefix() -> KeyPrefix:
+    return KeyPrefix(keys(), cancel_task(), cursor_secret())
+
+
+@once
+def create_batch() -> CreateBatch:
+    return CreateBatch(create_tasks(), keyed_tasks(), ThreadPoolExecutor(TRANSACTIONS_AT_ONCE))
+
+
+@once
+def keyed_tasks() -> KeyedTasks:
+    return KeyedTasks(keys(), create_tasks(), steer(), cancel_task())
+
+
+@once
+def look_up() -> LookUp:
+    return LookUp(clock(), tasks(), pointers(), origin(), settings().buckets)

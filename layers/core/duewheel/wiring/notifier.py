@@ -1,0 +1,78 @@
+"""What the notifier runs on.
+
+It is wired once per thread, since an event loop and its connections belong to one: in AWS a
+process has one thread, on one machine a thread plays the environment.
+"""
+
+import asyncio
+import random
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from duewheel.targets.http import HttpTarget
+from duewheel.wiring.process import (
+    clock,
+    generation,
+    keys,
+    pages,
+    reenter,
+    settings,
+    slice_queue,
+    slices,
+    tasks,
+)
+from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.workflows.deliver import Deliver
+from duewheel.workflows.retry_or_end import RetryOrEnd
+
+T = TypeVar("T")
+
+_threads = threading.local()
+
+
+class Notifier:
+    """One execution environment's event loop, connections and delivery."""
+
+    def __init__(self) -> None:
+        self.generation = generation()
+        self._loop = asyncio.new_event_loop()
+        self.deliver = _deliver()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+
+def notifier() -> Notifier:
+    wired: Notifier | None = getattr(_threads, "notifier", None)
+    if wired is None or wired.generation != generation():
+        wired = _threads.notifier = Notifier()
+    return wired
+
+
+def _deliver() -> Deliver:
+    config = settings()
+    retry_or_end = RetryOrEnd(
+        clock(), tasks(), keys(), reenter(), config.retention_seconds, random.random
+    )
+    call_page = CallPage(
+        clock(),
+        tasks(),
+        keys(),
+        HttpTarget(clock=clock(), allowed_private_cidrs=config.allowed_private_cidrs),
+        retry_or_end,
+        asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
+        config.callback_timeout_seconds,
+        config.retention_seconds,
+    )
+    return Deliver(
+        clock(),
+        tasks(),
+        slices(),
+        pages(),
+        slice_queue(),
+        call_page,
+        config.lead_ms,
+        config.page_size,
+        config.page_lease_ms,
+    )

@@ -1,0 +1,129 @@
+"""What all functions share: settings, clock, clients and stores."""
+
+import os
+import secrets
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from duewheel.clock import Clock, SystemClock
+from duewheel.rules.addresses import TOKEN_BYTES
+from duewheel.settings import Settings, settings_from
+from duewheel.stores.aws import AwsTime, dynamodb_client, sqs_client
+from duewheel.stores.keys import KeyStore
+from duewheel.stores.known_pointer import KnownTimePointer
+from duewheel.stores.pages import PageStore
+from duewheel.stores.pointers import PointerStore
+from duewheel.stores.slice_queue import SliceQueue
+from duewheel.stores.slices import SliceStore
+from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.reenter import Reenter
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_sqs.client import SQSClient
+
+T = TypeVar("T")
+
+_clock: Clock = SystemClock()
+_generation = 0
+_forget: list[Callable[[], None]] = []
+
+
+def once(build: Callable[[], T]) -> Callable[[], T]:
+    """Built at the first call and kept, until the process starts anew."""
+    kept = cache(build)
+    _forget.append(kept.cache_clear)
+    return kept
+
+
+def start_anew(clock: Clock) -> None:
+    """Forget all that was built, and run by another clock from now on. In AWS nobody does:
+    it is the seam for the local stack and the tests."""
+    global _clock, _generation
+    _clock = clock
+    _generation += 1
+    for forget in _forget:
+        forget()
+
+
+def generation() -> int:
+    """Tells what was built before from what was built after the last new start."""
+    return _generation
+
+
+def clock() -> Clock:
+    return _clock
+
+
+@once
+def settings() -> Settings:
+    return settings_from(os.environ)
+
+
+@once
+def aws_time() -> AwsTime:
+    return AwsTime()
+
+
+@once
+def dynamodb() -> "DynamoDBClient":
+    client = dynamodb_client()
+    aws_time().observe(client)
+    return client
+
+
+@once
+def sqs() -> "SQSClient":
+    client = sqs_client()
+    aws_time().observe(client)
+    return client
+
+
+@once
+def pointers() -> PointerStore:
+    return PointerStore(dynamodb(), settings().registry_table)
+
+
+@once
+def origin() -> int:
+    """Also the check that this deployment fits the wheel it finds."""
+    return pointers().origin(settings().buckets, clock().now_ms())
+
+
+@once
+def tasks() -> TaskStore:
+    config = settings()
+    return TaskStore(dynamodb(), clock(), config.wheel_table, config.buckets, config.list_index)
+
+
+@once
+def keys() -> KeyStore:
+    return KeyStore(tasks())
+
+
+@once
+def slice_queue() -> SliceQueue:
+    return SliceQueue(sqs(), settings().slice_queue_url)
+
+
+@once
+def slices() -> SliceStore:
+    return SliceStore(dynamodb(), settings().wheel_table, settings().buckets)
+
+
+@once
+def pages() -> PageStore:
+    return PageStore(dynamodb(), settings().wheel_table, settings().buckets)
+
+
+@once
+def reenter() -> Reenter:
+    return Reenter(
+        clock(),
+        tasks(),
+        slice_queue(),
+        random_bytes=lambda: secrets.token_bytes(TOKEN_BYTES),
+        time_pointer=KnownTimePointer(pointers(), clock(), origin()),
+        lead_ms=settings().lead_ms,
+    )

@@ -1,0 +1,29 @@
+"""What the scheduler runs on."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from duewheel.wiring.process import (
+    aws_time,
+    clock,
+    once,
+    origin,
+    pointers,
+    settings,
+    slice_queue,
+    slices,
+)
+from duewheel.workflows.dispatch import PROBES_AT_ONCE, Dispatch
+from duewheel.workflows.lead import Lead
+
+
+@once
+def lead() -> Lead:
+    dispatch = Dispatch(
+        clock(),
+        slices(),
+        slice_queue(),
+        aws_ms=lambda: aws_time().latest_ms,
+        lead_ms=settings().lead_ms,
+        probers=ThreadPoolExecutor(PROBES_AT_ONCE),
+    )
+    return Lead(clock(), pointers(), dispatch, origin())

@@ -1,0 +1,61 @@
+"""List and cancel all live tasks under a key prefix: no index, a page at a time, resumable."""
+
+from dataclasses import dataclass
+
+from duewheel.rules import cursors
+from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
+from duewheel.rules.task import Task
+from duewheel.stores.keys import KeyStore
+from duewheel.workflows.cancel import CancelTask
+from duewheel.workflows.list_tasks import Page
+
+KEYS_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What a page of cancels came to. `too_late` are the keys whose calls may be under way."""
+
+    cancelled: int
+    too_late: list[str]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPrefix:
+    keys: KeyStore
+    cancel_task: CancelTask
+    secret: bytes
+
+    def live(self, biz_type: str, prefix: str, cursor: str | None, limit: int) -> Page:
+        """In the order of the keys. A page looks at `limit` keys, live or not."""
+        tasks, following = self._page(biz_type, prefix, cursor, limit)
+        return Page(tasks, following)
+
+    def cancel(self, biz_type: str, prefix: str, cursor: str | None) -> Cancelled:
+        """Cancel what is live among the next keys; call again with the cursor until none comes."""
+        tasks, following = self._page(biz_type, prefix, cursor, KEYS_AT_ONCE)
+        outcomes = [(task, self._cancel(task)) for task in tasks]
+        too_late = [str(task.key) for task, outcome in outcomes if outcome is False]
+        return Cancelled(sum(outcome is True for _, outcome in outcomes), too_late, following)
+
+    def _cancel(self, task: Task) -> bool | None:
+        """None when the task ended by itself in between."""
+        try:
+            self.cancel_task.at(task.home)
+        except TooLate:
+            return False
+        except (AlreadySettled, UnknownTask):
+            return None
+        return True
+
+    def _page(
+        self, biz_type: str, prefix: str, cursor: str | None, limit: int
+    ) -> tuple[list[Task], str | None]:
+        question = ("keys", biz_type, prefix)
+        after = None if cursor is None else cursors.opened(cursor, question, self.secret)
+        named, goes_on = self.keys.with_prefix(biz_type, prefix, after, limit)
+        tasks = self.keys.tasks.get_many(home for _, home in named)
+        live = [tasks[home] for _, home in named if home in tasks and tasks[home].is_live]
+        following = cursors.sealed(named[-1][0], question, self.secret) if goes_on else None
+        return live, following

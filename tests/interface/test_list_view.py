@@ -1,0 +1,56 @@
+import json
+
+from duewheel.interface.answer import Answer
+from duewheel.interface.list_view import page_text
+from duewheel.rules.addresses import address_at
+from duewheel.rules.callback_request import callback_from
+from duewheel.rules.listing import LIMIT_MAX, PAYLOAD_BYTES_MAX
+from duewheel.rules.settlement import HISTORY_MAX, NOTE_CHARACTERS_MAX
+from duewheel.rules.task import Attempt, Callback, RetryPolicy, Task
+from duewheel.rules.task_fields import Fields
+from duewheel.rules.task_request import PAYLOAD_BYTES_MAX as PAYLOAD_OF_ONE_BYTES_MAX
+
+LAMBDA_ANSWER_BYTES_MAX = 6 * 1024 * 1024
+HOME = address_at(1_900_000_000_000, b"12345678")
+PLAIN = Task(HOME, HOME, "orders", 1, 1, Callback("https://example.com/"), 1, 1, payload="1e400")
+
+
+def test_a_page_holds_its_tasks_and_the_cursor() -> None:
+    assert json.loads(page_text([], None)) == {"tasks": [], "cursor": None}
+    text = page_text([PLAIN, PLAIN], "abc")
+    assert '"payload":1e400,' in text
+    answer = json.loads(text)
+    assert [task["task_id"] for task in answer["tasks"]] == [HOME.task_id] * 2
+    assert answer["cursor"] == "abc"
+
+
+def largest_callback() -> Callback:
+    """As large as a create takes it, of characters that grow most in an answer."""
+    headers = {f"x-{number:02}": '"' * 200 for number in range(20)}
+    url = "https://example.com/" + '"' * 2_000
+    body = json.dumps({"url": url, "headers": headers})
+    return callback_from(Fields.of(body, "callback"))
+
+
+def test_the_largest_page_fits_into_what_lambda_returns() -> None:
+    note = "é" * NOTE_CHARACTERS_MAX
+    attempt = Attempt(1_900_000_000_000, 10**9, 10**6, "retry", 500, note)
+    payload_bytes = (PAYLOAD_BYTES_MAX + PAYLOAD_OF_ONE_BYTES_MAX) // LIMIT_MAX
+    task = Task(
+        HOME,
+        HOME,
+        "b" * 63,
+        1_900_000_000_000,
+        1_900_000_000_000,
+        largest_callback(),
+        1_900_000_000_000,
+        1_900_000_000_000,
+        payload="é" * (payload_bytes // 2),
+        retry=RetryPolicy(100, delays_seconds=(604_799.123456789,) * 99),
+        expires_after_seconds=315_619_199.123456789,
+        history=(attempt,) * HISTORY_MAX,
+        last_error=note,
+        key="k" * 128,
+    )
+    event = Answer(200, page_text([task] * LIMIT_MAX, "c" * 120)).event()
+    assert len(json.dumps(event)) < LAMBDA_ANSWER_BYTES_MAX
