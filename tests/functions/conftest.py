@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,4 +54,5 @@ def call(method: str, path: str, body: Any = None, query: str = "") -> tuple[int
     if body is not None:
         event["body"] = body if isinstance(body, str) else json.dumps(body)
     answer = api.handler(event, Context())
-    return answer["statusCode"], json.loads(answer["body"])
+    text = b64decode(answer["body"]) if answer["isBase64Encoded"] else answer["body"]
+    return answer["statusCode"], json.loads(text)

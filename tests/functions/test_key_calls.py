@@ -125,6 +125,21 @@ def test_a_prefix_is_listed_in_key_order_in_pages_and_cancelled(wired: ManualClo
     ]
 
 
+def test_a_page_of_large_payloads_ends_before_the_answer_grows_too_large(
+    wired: ManualClock,
+) -> None:
+    large = "x" * 65_000
+    keys = [f"big:{n:02d}" for n in range(30)]
+    for start in (0, 15):
+        batch = [
+            body(biz_type="orders", key=key, payload=large) for key in keys[start : start + 15]
+        ]
+        assert call("POST", "/v1/tasks/batch", {"tasks": batch})[0] == 200
+    pages = walk("GET", "big:", "&limit=100")
+    assert [task["key"] for page in pages for task in page["tasks"]] == keys
+    assert max(len(page["tasks"]) for page in pages) < 30
+
+
 def test_what_is_too_late_to_cancel_is_named(wired: ManualClock) -> None:
     create("order-17:soon", delay_seconds=1)
     create("order-17:later")

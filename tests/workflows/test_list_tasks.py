@@ -70,7 +70,7 @@ def test_from_is_inclusive_and_to_is_exclusive(world: World) -> None:
     assert ids(walk(world, query)) == ids(tasks[1:3])
 
 
-def test_a_cursor_survives_whatever_happens_behind_it(world: World) -> None:
+def test_a_cursor_survives_whatever_happens_before_it(world: World) -> None:
     world.receiver.answer = lambda received: OK
     created = created_many(world, 12)
     first = page(world, limit=6)
@@ -187,7 +187,7 @@ def test_a_task_that_has_moved_within_the_page_is_shown_once_where_it_is_due(wor
     assert ids(walk(world)) == ids([tasks[1], tasks[0], tasks[2]])
 
 
-def test_a_task_that_has_moved_behind_the_cursor_is_still_shown(world: World) -> None:
+def test_a_task_that_has_moved_back_before_the_cursor_is_still_shown(world: World) -> None:
     tasks = [world.created(in_ms=60_000 + number * 10_000) for number in range(3)]
     first = page(world, limit=1)
     when_records_are_read(world, tasks[1], Change(due_ms=tasks[0].due_ms - 5_000))

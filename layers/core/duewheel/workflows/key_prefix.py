@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from duewheel.rules import cursors
+from duewheel.rules.listing import PAYLOAD_BYTES_MAX
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
 from duewheel.rules.task import Task
 from duewheel.stores.keys import KeyStore
@@ -28,9 +29,9 @@ class KeyPrefix:
     secret: bytes
 
     def live(self, biz_type: str, prefix: str, cursor: str | None, limit: int) -> Page:
-        """In the order of the keys. A page looks at `limit` keys, live or not."""
-        tasks, following = self._page(biz_type, prefix, cursor, limit)
-        return Page(tasks, following)
+        """In the order of the keys. A page looks at `limit` keys, live or not, or at fewer
+        when their payloads fill what one answer may carry."""
+        return Page(*self._page(biz_type, prefix, cursor, limit))
 
     def cancel(self, biz_type: str, prefix: str, cursor: str | None) -> Cancelled:
         """Cancel what is live among the next keys; call again with the cursor until none comes."""
@@ -56,6 +57,14 @@ class KeyPrefix:
         after = None if cursor is None else cursors.opened(cursor, question, self.secret)
         named, goes_on = self.keys.with_prefix(biz_type, prefix, after, limit)
         tasks = self.keys.tasks.get_many(home for _, home in named)
-        live = [tasks[home] for _, home in named if home in tasks and tasks[home].is_live]
-        following = cursors.sealed(named[-1][0], question, self.secret) if goes_on else None
-        return live, following
+        live: list[Task] = []
+        payload_bytes = 0
+        for key, home in named:
+            task = tasks.get(home)
+            if task is not None and task.is_live:
+                live.append(task)
+                payload_bytes += len((task.payload or "").encode())
+            if payload_bytes > PAYLOAD_BYTES_MAX:
+                goes_on = goes_on or key != named[-1][0]
+                return live, cursors.sealed(key, question, self.secret) if goes_on else None
+        return live, cursors.sealed(named[-1][0], question, self.secret) if goes_on else None
