@@ -4,12 +4,12 @@ import logging
 import os
 import signal
 import sys
-from threading import Event
 
 from local.intrinsics import TemplateError
 from local.stack import LocalStack
 
 PORT_DEFAULT = 8080
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> int:
@@ -18,9 +18,9 @@ def main() -> int:
     if not text.isdecimal() or int(text) > 65_535:
         print(f"PORT={text!r} is no port", file=sys.stderr)
         return 2
-    ended = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    # Blocked before there are threads, which inherit it, and then waited for: a handler would
+    # run in the middle of whatever the main thread holds, an event's own lock included.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     stack = LocalStack(int(text))
     try:
         stack.start()
@@ -28,7 +28,7 @@ def main() -> int:
         print(f"The stack does not start: {error}", file=sys.stderr)
         return 1
     print(_what_is_up(stack), flush=True)
-    ended.wait()
+    signal.sigwait(ENDING)
     print("Stopping.", flush=True)
     stack.stop()
     return 0

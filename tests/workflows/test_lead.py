@@ -7,6 +7,7 @@ import pytest
 
 from duewheel.rules import leadership
 from duewheel.rules.leadership import LEASE_MS, Pointer
+from duewheel.workflows.lead import FAILED_TICKS_MAX
 from tests.support.recorder import Call
 from tests.support.world import World, time_for
 
@@ -209,7 +210,25 @@ def test_a_waiting_scheduler_looks_more_often_once_a_handover_is_near(world: Wor
     assert leadership.watch_seconds(world.pointer()) < calm
 
 
-def test_a_leader_that_fails_frees_the_lease_for_the_next(world: World) -> None:
+def test_a_leader_lives_through_a_few_ticks_that_fail(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    world.clock.advance_ms(59_000)
+    failures = iter(range(FAILED_TICKS_MAX - 1))
+
+    def fail(call: Call) -> None:
+        if call.operation == "Query" and next(failures, None) is not None:
+            raise ConnectionError
+
+    world.recorder.before = fail
+    world.lead.run("leader", time_for(20))
+
+    assert next(failures, None) is None
+    assert world.pointer().position >= task.due_ms // 1000
+    world.drain()
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_leader_that_keeps_failing_frees_the_lease_for_the_next(world: World) -> None:
     def fail(call: Call) -> None:
         if call.operation == "Query":
             raise ConnectionError

@@ -16,6 +16,7 @@ from duewheel.stores.pointers import PointerStore
 from duewheel.workflows.dispatch import STRIDE_SECONDS, Dispatch
 
 RESERVE_MS = 10_000  # what must remain of the invocation to go on
+FAILED_TICKS_MAX = 5  # in a row, until the lease is left to another
 _PAUSE_WHEN_STUCK_MS = 200  # the queue refuses, or this clock is ahead of AWS's
 
 
@@ -46,9 +47,11 @@ class Lead:
     def _lead(self, mine: Pointer, remaining_ms: Callable[[], int]) -> None:
         dispatched = mine.position
         written_ms = self.clock.now_ms()
+        is_stuck, failed = False, 0
         try:
             while True:
-                before, dispatched = dispatched, self.dispatch.tick(dispatched)
+                before = dispatched
+                dispatched, failed = self._tick(dispatched, failed, is_stuck)
                 now_ms = self.clock.now_ms()
                 if self._is_write_due(mine, dispatched, now_ms - written_ms):
                     moved = self.pointers.advance(mine, dispatched, now_ms)
@@ -58,12 +61,26 @@ class Lead:
                     mine, written_ms = moved, now_ms
                 if mine.newcomer is not None or remaining_ms() <= RESERVE_MS:
                     break
-                self._pause(self.dispatch.next_tick_ms(dispatched), dispatched > before)
+                is_stuck = self._pause(dispatched, moved=dispatched > before)
         except Exception:
             self.pointers.release(mine, dispatched, self.clock.now_ms())
             raise
         self.pointers.release(mine, dispatched, self.clock.now_ms())
         logger.info("steps down", action="step-down", epoch=mine.epoch, at=dispatched)
+
+    def _tick(self, dispatched: int, failed: int, is_stuck: bool) -> tuple[int, int]:
+        """One tick, and how many have failed in a row. The leader lives through a few: what it
+        cannot reach now, the next one could not either."""
+        try:
+            if is_stuck:
+                # It may be AWS's time that holds the pointer back: any reply brings a later one.
+                self.pointers.read(pointers.TIME, self.origin, strongly=False)
+            return self.dispatch.tick(dispatched), 0
+        except Exception:
+            if failed + 1 >= FAILED_TICKS_MAX:
+                raise
+            logger.exception("tick failed", action="tick-failed", at=dispatched)
+            return dispatched, failed + 1
 
     def _is_write_due(self, mine: Pointer, dispatched: int, since_ms: int) -> bool:
         """Seconds share a write, empty or not: what a crash leaves unwritten is dispatched
@@ -72,11 +89,12 @@ class Lead:
             return True
         return dispatched - mine.position >= STRIDE_SECONDS
 
-    def _pause(self, next_tick_ms: int, moved: bool) -> None:
-        """Until the next second opens; at most one, so that the lease is kept meanwhile."""
-        wait_ms = next_tick_ms - self.clock.now_ms()
-        if wait_ms <= 0 and not moved:
+    def _pause(self, dispatched: int, *, moved: bool) -> bool:
+        """Until the next second opens; at most one, so that the lease is kept meanwhile.
+        True when it has opened already and this tick could not take it."""
+        wait_ms = self.dispatch.next_tick_ms(dispatched) - self.clock.now_ms()
+        is_stuck = wait_ms <= 0 and not moved
+        if is_stuck:
             wait_ms = _PAUSE_WHEN_STUCK_MS
-            # It may be AWS's time that holds the pointer back: any reply brings a later one.
-            self.pointers.read(pointers.TIME, self.origin, strongly=False)
         self.clock.sleep(min(max(wait_ms, 0), 1_000) / 1000)
+        return is_stuck
