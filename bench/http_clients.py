@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -143,7 +144,7 @@ async def with_httpcore(port: int) -> float:
     return cost[0]
 
 
-class ParserProtocol(asyncio.Protocol):
+class ParserProtocol(asyncio.Protocol, ABC):
     """The least that a client over a sans-IO parser needs; the parser is the subclass's."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -156,8 +157,8 @@ class ParserProtocol(asyncio.Protocol):
             self.send(port)
             assert await self.reply == 200
 
-    def send(self, port: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def send(self, port: int) -> None: ...
 
 
 class H11Protocol(ParserProtocol):

@@ -23,6 +23,7 @@ class NotedCall:
     access_key: str
     action: str
     resource: str  # a table's name or a queue's URL
+    index: str = ""  # of the table, as its ARN goes on
 
 
 class AwsServer:
@@ -58,8 +59,8 @@ def _noted(access_key: str, target: str, body: dict[str, Any]) -> Iterable[Noted
     elif operation == "TransactWriteItems":
         for item in body["TransactItems"]:
             [(kind, request)] = item.items()
-            right = kind if kind == "ConditionCheckItem" else f"{kind}Item"
-            yield NotedCall(access_key, f"dynamodb:{right}", request["TableName"])
+            yield NotedCall(access_key, f"dynamodb:{kind}Item", request["TableName"])
     else:
+        index = f"/index/{body['IndexName']}" if "IndexName" in body else ""
         for table in body.get("RequestItems", [body.get("TableName", "")]):
-            yield NotedCall(access_key, f"dynamodb:{operation}", table)
+            yield NotedCall(access_key, f"dynamodb:{operation}", table, index)

@@ -16,6 +16,7 @@ def sample(name: str) -> dict[str, Any]:
 
 def http_api(method: str, path: str, body: Any = None) -> dict[str, Any]:
     event = sample("http-api-create-task")
+    path, _, event["rawQueryString"] = path.partition("?")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
     event["requestContext"]["http"]["method"] = method
     event["pathParameters"]["proxy"] = path.removeprefix("/v1/")

@@ -105,6 +105,34 @@ def test_a_refused_call_is_put_off_and_can_still_be_cancelled(
     assert call(boot, "DELETE", f"/v1/tasks/{task_id}")[1]["status"] == "cancelled"
 
 
+def test_api_steers_keyed_tasks_and_lists_them(boot: Boot) -> None:
+    body = {"delay_seconds": 3600, "callback": {"url": "https://example.com/"}}
+    of_business = "/v1/businesses/shop/tasks"
+    made = [call(boot, "PUT", f"{of_business}/order-17:{name}", body) for name in ("a", "b", "a")]
+    assert [status for status, _ in made] == [201, 201, 200]
+    task_id = made[0][1]["task_id"]
+
+    assert call(boot, "PATCH", f"/v1/tasks/{task_id}", {"delay_seconds": 1800})[0] == 200
+    assert len(call(boot, "GET", "/v1/tasks?biz_type=shop")[1]["tasks"]) == 2
+    assert len(call(boot, "GET", f"{of_business}?key_prefix=order-17:")[1]["tasks"]) == 2
+    assert call(boot, "DELETE", f"{of_business}/order-17:b")[1]["status"] == "cancelled"
+    assert call(boot, "PUT", f"{of_business}/order-17:b", body)[0] == 201
+    cancelled = call(boot, "DELETE", f"{of_business}?key_prefix=order-17:")[1]
+    assert cancelled == {"cancelled": 2, "too_late": [], "cursor": None}
+
+
+def test_a_dead_task_is_redriven(boot: Boot, slice_queue: EventSource, receiver: Receiver) -> None:
+    task_id = create(boot, receiver, delay_seconds=0, payload=None, key="order-18")
+    receiver.status = 410
+    slice_queue.hand_over(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
+    receiver.status = 204
+    assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "dead"
+
+    assert call(boot, "POST", f"/v1/tasks/{task_id}/redrive")[0] == 200
+    slice_queue.hand_over(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
+    assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
+
+
 def test_api_creates_a_batch(boot: Boot) -> None:
     tasks = [
         {"biz_type": "orders", "delay_seconds": 3600, "callback": {"url": "https://example.com/"}}
@@ -140,7 +168,7 @@ def test_a_function_may_do_what_it_did(
         resources.queue_url("SliceQueue"): "SliceQueue",
     }
     done = {
-        (noted.action, logical_ids[noted.resource])
+        (noted.action, logical_ids[noted.resource] + noted.index)
         for noted in aws_server.calls
         if noted.access_key == name
     }
@@ -156,8 +184,15 @@ def rights(template: Template, function: str) -> set[tuple[str, str]]:
     for statement in policy["PolicyDocument"]["Statement"]:
         actions = statement["Action"]
         for action in [actions] if isinstance(actions, str) else actions:
-            allowed.add((action, statement["Resource"]["Fn::GetAtt"][0]))
+            allowed.add((action, _meant(statement["Resource"])))
     return allowed
+
+
+def _meant(resource: dict[str, Any]) -> str:
+    """`Wheel` of its ARN, `Wheel/index/by_business` of the ARN of its index."""
+    if "Fn::Sub" in resource:
+        return str(resource["Fn::Sub"]).replace("${", "").replace(".Arn}", "")
+    return str(resource["Fn::GetAtt"][0])
 
 
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)

@@ -54,11 +54,6 @@ class SliceStore:
             return shards if shards > 1 or len(items) > 1 else 0
         return 1 if items else 0
 
-    def shards(self, second: int) -> int:
-        low = addresses.header_place(second)
-        answer = self._query(second, 0, low, low, ConsistentRead=True)
-        return int(answer["Items"][0]["shards"]["N"]) if answer["Items"] else 1
-
     def read_page(
         self, second: int, shard: int, after: str | None, end: str | None, size: int
     ) -> tuple[list[FoundEntry], str | None]:
