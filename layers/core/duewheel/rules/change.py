@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from duewheel.rules.addresses import Address
 from duewheel.rules.task import Callback, Task
 
 
@@ -39,7 +38,3 @@ def needs_earlier_entry(task: Task) -> bool:
     """An entry that comes up too early is placed anew by the notifier, and costs nothing
     until then; one that would come up too late must be replaced before it is named."""
     return task.next_ms // 1000 < task.entry.second
-
-
-def with_entry(task: Task, entry: Address) -> Task:
-    return replace(task, entry=entry)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _MESSAGES_PER_BATCH = 10
 _VISIBILITY_SECONDS_MAX = 43_200
 
+M = TypeVar("M", bound=Message)
+
 
 class QueueRefused(Exception):
     """SQS did not take a message that nothing else would soon replace."""
@@ -25,10 +27,10 @@ class SliceQueue:
     client: "SQSClient"
     url: str
 
-    def send(self, messages: Iterable[Message], delay_seconds: int = 0) -> list[Message]:
+    def send(self, messages: Iterable[M], delay_seconds: int = 0) -> list[M]:
         """Send all; returns those that SQS did not take, for whatever reason."""
         waiting = list(messages)
-        refused: list[Message] = []
+        refused: list[M] = []
         for start in range(0, len(waiting), _MESSAGES_PER_BATCH):
             refused.extend(self._send(waiting[start : start + _MESSAGES_PER_BATCH], delay_seconds))
         return refused
@@ -45,7 +47,7 @@ class SliceQueue:
             VisibilityTimeout=min(max(0, seconds), _VISIBILITY_SECONDS_MAX),
         )
 
-    def _send(self, batch: list[Message], delay_seconds: int) -> list[Message]:
+    def _send(self, batch: list[M], delay_seconds: int) -> list[M]:
         entries: list[Any] = [
             {"Id": str(number), "MessageBody": encode(message), "DelaySeconds": delay_seconds}
             for number, message in enumerate(batch)

@@ -57,5 +57,5 @@ class Reenter:
                 logger.error(
                     "direct entries left to the sweep",
                     action="direct-refused",
-                    entries=[name for m in refused for name in getattr(m, "entries", ())],
+                    entries=[name for message in refused for name in message.entries],
                 )

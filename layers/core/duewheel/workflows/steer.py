@@ -5,12 +5,12 @@ this clock. An earlier instant gets its entry first, and the home names it in th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from duewheel.clock import Clock
 from duewheel.rules import settlement, wheel
 from duewheel.rules.addresses import Address
-from duewheel.rules.change import needs_earlier_entry, with_entry
+from duewheel.rules.change import needs_earlier_entry
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
 from duewheel.rules.task import Task
 from duewheel.stores.keys import KeyStore
@@ -54,7 +54,7 @@ class Steer:
             )
         altered = alter(task, now_ms)
         if altered.is_live and needs_earlier_entry(altered):
-            altered = with_entry(altered, self.reenter.put(task.home, altered.next_ms))
+            altered = replace(altered, entry=self.reenter.put(task.home, altered.next_ms))
         if not self.tasks.change(task, altered):
             if altered.entry != task.entry:
                 self.tasks.delete_entry(altered.entry)
