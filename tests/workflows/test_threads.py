@@ -10,6 +10,7 @@ from typing import TypeVar
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.task import Status
+from duewheel.stores import registry_keys
 from tests.support.world import LAMBDA_MS, World
 
 THREADS = 6
@@ -61,9 +62,7 @@ def test_of_many_changes_read_at_the_same_version_one_is_made(world: World) -> N
 
 
 def test_first_starts_at_the_same_time_agree_on_the_origin(world: World) -> None:
-    world.dynamodb.delete_item(
-        TableName=world.settings.registry_table, Key={"record": {"S": "wheel"}}
-    )
+    world.dynamodb.delete_item(TableName=world.settings.registry_table, Key=registry_keys.SHAPE)
     now_ms = world.clock.now_ms()
     origins = all_at_once(
         lambda number: world.pointers.origin(world.settings.buckets, now_ms + number * 1000)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from duewheel.rules.leadership import LEASE_MS, Pointer, Step, heir_after_claim
 from duewheel.settings import SettingsError
+from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Refused, Written, write_if
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ TIME = "time"
 SWEEP = "sweep"
 # The first writer's clock may be ahead of the next one's: start where none of them will write.
 _ORIGIN_MARGIN_SECONDS = 10
-_WHEEL_RECORD = "wheel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class PointerStore:
     def origin(self, buckets: int, now_ms: int) -> int:
         """The second at which both pointers start; whoever comes first records it, with
         BUCKETS, which is part of the data: a wheel written with another one is unreadable."""
-        key = {"record": {"S": _WHEEL_RECORD}}
+        key = registry_keys.SHAPE
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         item: Item | None = answer.get("Item")
         if item is None:
@@ -40,8 +40,7 @@ class PointerStore:
                 self.client.put_item,
                 TableName=self.table,
                 Item=first,
-                ConditionExpression="attribute_not_exists(#record)",
-                ExpressionAttributeNames={"#record": "record"},
+                **registry_keys.IF_ABSENT,
             )
             item = result.item if isinstance(result, Refused) and result.item else first
         if (recorded := int(item["buckets"]["N"])) != buckets:
@@ -191,7 +190,7 @@ def _mine(result: Written | Refused, me: str, epoch: int) -> bool:
 
 
 def _key(name: str) -> dict[str, Any]:
-    return {"record": {"S": f"pointer#{name}"}}
+    return registry_keys.pointer(name)
 
 
 def _attributes(pointer: Pointer) -> dict[str, Any]:
@@ -214,7 +213,7 @@ def _pointer_from(item: Item) -> Pointer:
 
     notes = json.loads(item["notes"]["S"]) if "notes" in item else []
     return Pointer(
-        name=item["record"]["S"].partition("#")[2],
+        name=item["record"]["S"],
         position=int(item["position"]["N"]),
         epoch=int(item["epoch"]["N"]),
         owner=text("owner"),

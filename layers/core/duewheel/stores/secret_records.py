@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Refused, write_if
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ class SecretRecords:
 
     def read_or_record(self, name: str, fresh: bytes) -> bytes:
         """The secret of this name; whoever comes first records `fresh` as such."""
-        key = {"record": {"S": f"secret#{name}"}}
+        key = registry_keys.secret(name)
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         item: Item | None = answer.get("Item")
         if item is None:
@@ -27,8 +28,7 @@ class SecretRecords:
                 self.client.put_item,
                 TableName=self.table,
                 Item=mine,
-                ConditionExpression="attribute_not_exists(#record)",
-                ExpressionAttributeNames={"#record": "record"},
+                **registry_keys.IF_ABSENT,
             )
             item = result.item if isinstance(result, Refused) and result.item else mine
         return bytes(item["secret"]["B"])

@@ -1,0 +1,27 @@
+"""Keys of the Registry: what kind of record it is, and which one of its kind.
+
+A kind is a partition: what is read in order stands under one kind, what is written often is
+spread over many.
+"""
+
+from typing import Any
+
+IF_ABSENT: Any = {
+    "ConditionExpression": "attribute_not_exists(#kind)",
+    "ExpressionAttributeNames": {"#kind": "kind"},
+}
+
+
+def key(kind: str, record: str) -> dict[str, Any]:
+    return {"kind": {"S": kind}, "record": {"S": record}}
+
+
+SHAPE = key("wheel", "shape")
+
+
+def pointer(name: str) -> dict[str, Any]:
+    return key("pointer", name)
+
+
+def secret(name: str) -> dict[str, Any]:
+    return key("secret", name)
