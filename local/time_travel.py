@@ -44,11 +44,11 @@ class _Look:
 
     @property
     def next_occupied(self) -> int | None:
-        return self.contents.first_between(self.time_pointer, None)
+        return self.contents.first_owed_after(self.time_pointer)
 
     @property
     def first_behind(self) -> int | None:
-        return self.contents.first_between(self.sweep_pointer, self.time_pointer)
+        return self.contents.first_occupied_between(self.sweep_pointer, self.time_pointer)
 
     def dispatch_ms(self) -> int | None:
         occupied = self.next_occupied

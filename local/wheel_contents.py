@@ -1,6 +1,7 @@
-"""What the wheel still owes, seen whole: which seconds are worth turning to.
+"""What the wheel holds, seen whole: which seconds are worth turning to.
 
-Invariant: a second left out holds nothing that may fire, so pointers may skip it.
+Invariant: a second left out of `owed` holds nothing that may fire, so the time pointer may skip
+it; one left out of `occupied` holds no task at all, so the sweep pointer may.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,18 +17,20 @@ ATTRIBUTES = ("slot", "place", "home", "entry", "status")
 
 @dataclass(frozen=True, slots=True)
 class WheelContents:
-    owed_seconds: frozenset[int]  # of named entries of pending tasks, and of all re-entries
+    owed: frozenset[int]  # seconds of named entries of pending tasks, and of all re-entries
+    occupied: frozenset[int]  # these, and those of all homes
     delivered: int
 
-    def first_between(self, after: int, up_to: int | None) -> int | None:
-        return min(
-            (s for s in self.owed_seconds if s > after and (up_to is None or s <= up_to)),
-            default=None,
-        )
+    def first_owed_after(self, second: int) -> int | None:
+        return min((s for s in self.owed if s > second), default=None)
+
+    def first_occupied_between(self, after: int, up_to: int) -> int | None:
+        return min((s for s in self.occupied if after < s <= up_to), default=None)
 
 
 def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
-    seconds: set[int] = set()
+    owed: set[int] = set()
+    homes: set[int] = set()
     delivered = 0
     for item in items:
         place = item["place"]["S"]
@@ -36,9 +39,10 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
         if addresses.is_header(place) or addresses.is_lease(place):
             continue
         if task_items.is_reentry(item):
-            seconds.add(task_items.address_of(item).second)
-        elif item["status"]["S"] == Status.PENDING:
-            seconds.add(task_items.entry_named_by(item).second)
-        elif item["status"]["S"] == Status.DELIVERED:
-            delivered += 1
-    return WheelContents(frozenset(seconds), delivered)
+            owed.add(task_items.address_of(item).second)
+            continue
+        homes.add(task_items.address_of(item).second)
+        if item["status"]["S"] == Status.PENDING:
+            owed.add(task_items.entry_named_by(item).second)
+        delivered += item["status"]["S"] == Status.DELIVERED
+    return WheelContents(frozenset(owed), frozenset(owed | homes), delivered)

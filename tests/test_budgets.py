@@ -145,7 +145,7 @@ def test_an_empty_second_costs_half_a_read_unit_to_probe_and_half_to_sweep(world
     dispatch_second(world, second)
     assert (meter.read_units, meter.write_units, meter.sqs_requests) == (0.5, 0, 0)
 
-    assert world.sweep_second(second) is True
+    assert world.sweep_second_once(second) is True
     assert (meter.read_units, meter.write_units, meter.sqs_requests) == (1.0, 0, 0)
     assert meter.dynamodb_requests == 2
 
@@ -158,7 +158,7 @@ def test_the_sweep_adds_at_most_as_much_reading_as_the_delivery(world: World) ->
     delivery = meter.read_units - 0.5 * meter.empty_probes
     before = meter.read_units
     world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
-    assert world.sweep_second(tasks[0].due_ms // 1000) is True
+    assert world.sweep_second_once(tasks[0].due_ms // 1000) is True
 
     assert meter.read_units - before <= delivery
 

@@ -16,6 +16,7 @@ from duewheel.interface.answer import Answer, json_answer
 from duewheel.interface.calls import Calls
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
+from duewheel.interface.stats_view import stats_view
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.interface.wheel_view import wheel_view
 from duewheel.log import logger
@@ -23,6 +24,7 @@ from duewheel.rules.change_request import change_request
 from duewheel.rules.key_request import prefix_request
 from duewheel.rules.list_request import list_request
 from duewheel.rules.refusals import Refusal
+from duewheel.rules.stats_request import stats_request
 from duewheel.rules.task import Made, NewTask
 from duewheel.rules.task_request import (
     BATCH_BYTES_MAX,
@@ -112,6 +114,12 @@ def _made(made: Made) -> Answer:
     return Answer(201 if made.is_new else 200, task_text(made.task), headers=location)
 
 
+def read_statistics(request: Request, biz_type: str) -> Answer:
+    asked = stats_request(request.query, process.clock().now_ms())
+    checked = checked_biz_type(biz_type)
+    return json_answer(stats_view(checked, wiring.read_statistics()(checked, asked)))
+
+
 def read_wheel(_: Request) -> Answer:
     return json_answer(wheel_view(wiring.look_up().wheel()))
 
@@ -134,6 +142,7 @@ CALLS = Calls(
             "PUT": upsert_by_key,
             "DELETE": cancel_by_key,
         },
+        "/v1/businesses/{biz_type}/stats": {"GET": read_statistics},
         "/v1/wheel": {"GET": read_wheel},
         "/v1/health": {"GET": read_health},
     }

@@ -34,7 +34,7 @@ def largest_callback() -> Callback:
 
 def test_the_largest_page_fits_into_what_lambda_returns() -> None:
     note = "é" * NOTE_CHARACTERS_MAX
-    attempt = Attempt(1_900_000_000_000, 10**9, 10**6, "retry", 500, note)
+    attempt = Attempt(1_900_000_000_000, 10**9, 10**6, "retry", 1_900_000_000, 500, note)
     payload_bytes = (PAYLOAD_BYTES_MAX + PAYLOAD_OF_ONE_BYTES_MAX) // LIMIT_MAX
     task = Task(
         HOME,

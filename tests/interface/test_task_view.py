@@ -52,7 +52,7 @@ def test_a_pending_task_shows_every_member_and_null_for_what_it_lacks() -> None:
 
 
 def test_a_settled_task_shows_how_it_ended_and_no_next_instant() -> None:
-    attempt = Attempt(DUE_MS + 7, 7, 30, "stop", 410, "gone")
+    attempt = Attempt(DUE_MS + 7, 7, 30, "stop", DUE_MS // 1000, 410, "gone")
     view = json.loads(
         task_text(
             replace(

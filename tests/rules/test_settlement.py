@@ -154,7 +154,9 @@ def test_lateness_is_never_negative(
 def test_an_attempt_keeps_what_came_of_it_with_a_short_note(note: str) -> None:
     outcome = Outcome(Verdict.RETRY, note, 503)
     attempt = settlement.attempt_made(TASK, outcome, NOW_MS + 3, NOW_MS + 45)
-    assert attempt == Attempt(NOW_MS + 3, 3, 42, "retry", 503, note[:NOTE_CHARACTERS_MAX])
+    assert attempt == Attempt(
+        NOW_MS + 3, 3, 42, "retry", TASK.entry.second, 503, note[:NOTE_CHARACTERS_MAX]
+    )
 
 
 # Delivered

@@ -43,12 +43,6 @@ def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
 
 
 @given(slices())
-def test_exactly_the_reentries_that_may_never_fire_are_deleted(made: Slice) -> None:
-    assert set(made.verdict().unnamed) == made.of_state(EntryState.UNNAMED)
-    assert len(made.verdict().unnamed) == len(made.of_state(EntryState.UNNAMED))
-
-
-@given(slices())
 def test_direct_entries_wait_for_no_page(made: Slice) -> None:
     direct = {address for address in made.of_state(EntryState.OWED) if address.direct}
     assert direct <= set(addresses_of(made.verdict().owed))
@@ -133,8 +127,6 @@ def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
         entered.append(home)
         if home != seen.address:
             del made.entries[seen.address]
-    for address in verdict.unnamed:
-        del made.entries[address]
     for found, _ in verdict.resend:
         made.leases[found.page] = replace(found, resends=found.resends + 1, resent_ms=now_ms)
     for found, owed in verdict.take_apart:

@@ -96,8 +96,8 @@ def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_o
 )
 def test_a_reentry_that_may_never_fire_is_deleted(named: Address | None, status: Status) -> None:
     made = Slice()
-    made.add_entry(here(1), ELSEWHERE, named, EntryState.UNNAMED, status)
-    assert made.verdict() == Verdict(unnamed=[here(1)])
+    made.add_entry(here(1), ELSEWHERE, named, EntryState.FINISHED, status)
+    assert made.verdict() == Verdict()
 
 
 def test_an_empty_slice_is_finished() -> None:

@@ -71,7 +71,7 @@ class Slice:
     ) -> None:
         """`named` is what the home names; None when there is no home any more."""
         if named is not None:
-            self.homes[home] = HomeState(home, named, status, home.instant_ms, 1)
+            self.homes[home] = HomeState(home, named, status, home.instant_ms, 1, "orders")
         self.entries[address] = home
         self.states[address] = state
 
@@ -121,13 +121,13 @@ KINDS: dict[str, Callable[[Slice, Address, Status], None]] = {
     ),
     "re-entry, owed": lambda made, own, _: made.add_entry(own, far(own), own, EntryState.OWED),
     "re-entry, unnamed": lambda made, own, _: made.add_entry(
-        own, far(own), far(own), EntryState.UNNAMED
+        own, far(own), far(own), EntryState.FINISHED
     ),
     "re-entry, settled": lambda made, own, settled: made.add_entry(
-        own, far(own), own, EntryState.UNNAMED, settled
+        own, far(own), own, EntryState.FINISHED, settled
     ),
     "re-entry, home gone": lambda made, own, _: made.add_entry(
-        own, far(own), None, EntryState.UNNAMED
+        own, far(own), None, EntryState.FINISHED
     ),
     "re-entry and its home": lambda made, own, _: made.add_pair(here(500 + own.ms), own),
 }

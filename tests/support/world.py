@@ -9,12 +9,13 @@ from typing import Any
 
 import boto3
 
+from duewheel.rules.addresses import Address
 from duewheel.rules.leadership import Pointer
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.task import Callback, NewTask, Task
 from duewheel.settings import Settings, settings_from
-from duewheel.stores import pointers
+from duewheel.stores import pointers, task_items
 from duewheel.stores.aws import AwsTime
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_pointer import KnownTimePointer
@@ -23,6 +24,7 @@ from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
+from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
@@ -30,10 +32,12 @@ from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
+from duewheel.workflows.keep_books import KeepBooks
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.lead import Lead
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.reenter import Reenter
 from duewheel.workflows.retry_or_end import RetryOrEnd
@@ -113,11 +117,20 @@ class World:
             ThreadPoolExecutor(4),
         )
         self.lead = Lead(clock, self.pointers, self.dispatch, self.origin)
+        self.read_second = ReadSecond(self.slices, self.tasks)
         self.sweep_second = SweepSecond(
-            clock, self.tasks, self.slices, self.pages, self.queue, self.reenter, config.page_size
+            clock, self.tasks, self.pages, self.queue, self.reenter, config.page_size
         )
+        self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
+        self.keep_books = KeepBooks(clock, self.statistics, self.tasks, ThreadPoolExecutor(4))
         self.sweep = Sweep(
-            clock, self.pointers, self.sweep_second, self.origin, config.sweep_delay_seconds * 1000
+            clock,
+            self.pointers,
+            self.read_second,
+            self.sweep_second,
+            self.keep_books,
+            self.origin,
+            config.sweep_delay_seconds * 1000,
         )
         self.deliver = self.notifier()
 
@@ -219,6 +232,14 @@ class World:
     def sweep_once(self) -> None:
         self.sweep.run(f"sweeper-{next(self._numbers)}", lambda: 1_000_000)
 
+    def sweep_second_once(self, second: int) -> bool:
+        """Look at this one second, and book it if it is finished."""
+        whole = self.read_second(second)
+        finished = self.sweep_second(whole)
+        if finished:
+            self.keep_books([whole] if whole.size else [])
+        return finished
+
     def sweep_past(self, second: int) -> None:
         """Let a minute pass at a time, sweeping and delivering, until the sweep has passed."""
         for _ in range(100):
@@ -238,6 +259,10 @@ class World:
         scan = boto3.client("dynamodb").get_paginator("scan")
         pages = scan.paginate(TableName=self.settings.wheel_table)
         return [item for page in pages for item in page["Items"]]
+
+    def entries_elsewhere(self) -> list[Address]:
+        """All re-entries that still stand in the wheel."""
+        return [task_items.address_of(item) for item in self.items() if "home" in item]
 
     def _random_bytes(self) -> bytes:
         return next(self._numbers).to_bytes(8, "big")

@@ -78,15 +78,16 @@ def test_a_retry_that_would_come_after_the_grace_is_not_waited_for(world: World)
     assert settled.attempts == 2
 
 
-def test_worked_off_entries_are_gone_and_the_home_stays(world: World) -> None:
+def test_the_sweep_takes_worked_off_entries_away_and_the_home_stays(world: World) -> None:
     task = world.created(in_ms=60_000, retry=LADDER)
     world.receiver.answer = lambda received: (
         OK if received.headers["duewheel-attempt"] == "4" else BUSY
     )
-    run_until_settled(world, task)
+    settled = run_until_settled(world, task)
+    assert world.entries_elsewhere()
+    world.sweep_past(settled.entry.second)
 
-    entries = [item for item in world.items() if "home" in item]
-    assert entries == []
+    assert world.entries_elsewhere() == []
     assert world.read(task).status is Status.DELIVERED
 
 
@@ -136,7 +137,7 @@ def test_a_failure_record_whose_answer_was_lost_is_not_taken_for_a_lost_race(wor
     assert [item["place"]["S"] for item in world.items() if "home" in item] == [named.place]
 
 
-def test_whoever_loses_the_race_for_a_task_leaves_no_entry_behind(world: World) -> None:
+def test_what_the_loser_of_a_race_for_a_task_leaves_behind_never_fires(world: World) -> None:
     task = world.created(in_ms=60_000, retry=LADDER)
 
     def cancelled_during_the_call(received: Received) -> Outcome:
@@ -154,8 +155,10 @@ def test_whoever_loses_the_race_for_a_task_leaves_no_entry_behind(world: World) 
     world.dispatch_until(task.due_ms // 1000)
     world.drain()
 
+    world.sweep_past(world.clock.now_ms() // 1000 + 60)
     assert world.read(task).status is Status.CANCELLED
-    assert [item for item in world.items() if "home" in item] == []
+    assert world.receiver.task_ids == [task.task_id]
+    assert world.entries_elsewhere() == []
 
 
 def test_history_keeps_the_last_ten_attempts(world: World) -> None:

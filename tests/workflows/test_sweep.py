@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.change import Change
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.task import Status, Task
@@ -145,7 +146,7 @@ def test_two_sweepers_at_once_send_a_page_again_once(world: World) -> None:
     world.dispatch_until(task.due_ms // 1000)
     lose_all_messages(world)
     world.clock.advance_ms(600_000)
-    (verdict,) = world.sweep_second.judge(task.home.second)
+    (verdict,) = world.sweep_second.judge(world.read_second(task.home.second))
     ((lease, _),) = verdict.resend
 
     assert world.pages.note_resend(lease, world.clock.now_ms()) is True
@@ -198,7 +199,7 @@ def test_a_home_whose_named_entry_vanished_gets_a_new_one(world: World) -> None:
     (state,) = world.tasks.home_states([task.home]).values()
     earlier = world.reenter.put(task.home, world.clock.now_ms() + 60_000)
     assert world.tasks.name_entry(state, earlier)
-    world.tasks.delete_entry(earlier)
+    world.tasks.delete_entries([earlier])
     world.sweep_past(task.home.second)
     world.drain()
 
@@ -219,16 +220,20 @@ def test_a_task_changed_during_its_rescue_keeps_the_pointer_waiting(world: World
             assert world.tasks.change(task, moved)
 
     world.recorder.before = beats
-    assert world.sweep_second(task.home.second) is False
-    assert world.sweep_second(task.home.second) is True
+    assert world.sweep_second_once(task.home.second) is False
+    assert world.sweep_second_once(task.home.second) is True
     world.drain()
     assert world.receiver.task_ids == [task.task_id]
 
 
-def test_the_sweep_never_deletes_a_task(world: World) -> None:
-    task = world.created(in_ms=60_000)
-    world.tasks.delete_entry(task.home)
-    assert world.read(task) == task
+def test_the_sweep_takes_away_entries_and_never_a_task(world: World) -> None:
+    task = world.created(in_ms=600_000)
+    moved = world.change(task.task_id, Change(due_ms=world.clock.now_ms() + 60_000))
+    assert world.entries_elsewhere() == [moved.entry]
+    world.sweep_past(task.home.second)
+
+    assert world.entries_elsewhere() == []
+    assert world.read(task).status is Status.DELIVERED
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem", "SendMessageBatch"])

@@ -8,6 +8,7 @@ from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Attempt, Status, Task
 
 HISTORY_MAX = 10
+REVIVALS_MAX = 10
 ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not brought back to life
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
 
@@ -18,6 +19,7 @@ def attempt_made(task: Task, outcome: Outcome, started_ms: int, ended_ms: int) -
         lateness_ms=max(0, started_ms - task.next_ms),
         duration_ms=ended_ms - started_ms,
         outcome=outcome.verdict.value,
+        entry_second=task.entry.second,
         status_code=outcome.status_code,
         note=outcome.note[:NOTE_CHARACTERS_MAX],
     )
@@ -76,6 +78,7 @@ def redriven(task: Task, entry: Address, now_ms: int) -> Task:
         reason=None,
         attempts=0,
         redrives=task.redrives + 1,
+        revivals=_kept((*task.revivals, (task.entry.second, entry.second))),
         expires_after_seconds=None,
         next_ms=now_ms,
         entry=entry,
@@ -102,6 +105,11 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
         history=(*task.history, attempt)[-HISTORY_MAX:],
         last_error=attempt.note,
     )
+
+
+def _kept(revivals: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """The first tells in which minute the task counts, the latest may not have been swept."""
+    return (*revivals[:1], *revivals[1:][-REVIVALS_MAX:])
 
 
 def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> Task:

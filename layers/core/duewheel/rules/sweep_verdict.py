@@ -26,6 +26,10 @@ class HomeState:
     status: Status
     next_ms: int
     version: int
+    biz_type: str
+    lateness_ms: int | None = None
+    failed_seconds: tuple[int, ...] = ()  # of the entries on which attempts failed
+    revivals: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,8 @@ class SeenEntry:
 
 
 class EntryState(Enum):
-    OWED = "owed"  # pending, and nothing ahead of the sweep pointer names it
-    FINISHED = "finished"  # settled, or named elsewhere ahead: nothing to do
-    UNNAMED = "unnamed"  # a re-entry that may never fire: to be deleted
+    OWED = "owed"  # pending, and named by nothing ahead of the sweep pointer
+    FINISHED = "finished"  # settled, named elsewhere ahead, or an entry that may never fire
 
 
 @dataclass(slots=True)
@@ -51,7 +54,6 @@ class Verdict:
     """What one slice still needs. It is finished when nothing keeps the pointer waiting."""
 
     owed: list[SeenEntry] = field(default_factory=list)  # give each a new entry
-    unnamed: list[Address] = field(default_factory=list)
     resend: list[tuple[PageLease, PageMessage]] = field(default_factory=list)
     waits_for: list[str] = field(default_factory=list)  # pages
     take_apart: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)
@@ -64,14 +66,12 @@ class Verdict:
 def entry_state(seen: SeenEntry, present: Callable[[Address], bool], second: int) -> EntryState:
     """`present` tells which addresses of this very second the sweep has in hand."""
     home = seen.home
-    if home is None:
-        return EntryState.UNNAMED
-    if home.status is not Status.PENDING:
-        return EntryState.FINISHED if seen.is_home else EntryState.UNNAMED
+    if home is None or home.status is not Status.PENDING:
+        return EntryState.FINISHED
     if home.entry == seen.address:
         return EntryState.OWED
     if not seen.is_home:
-        return EntryState.UNNAMED
+        return EntryState.FINISHED
     named_is_ahead = home.entry.second > second or (
         home.entry.second == second and present(home.entry)
     )
@@ -92,8 +92,6 @@ def judge_slice(
     owed_in_pages: list[SeenEntry] = []
     for seen in entries:
         match entry_state(seen, present, second):
-            case EntryState.UNNAMED:
-                verdict.unnamed.append(seen.address)
             case EntryState.OWED if seen.address.direct or _names_another(seen):
                 verdict.owed.append(seen)
             case EntryState.OWED:

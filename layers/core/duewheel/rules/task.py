@@ -57,6 +57,7 @@ class Attempt:
     lateness_ms: int
     duration_ms: int
     outcome: str
+    entry_second: int  # of the entry it was made on
     status_code: int | None = None
     note: str = ""
 
@@ -88,6 +89,8 @@ class Task:
     digest: str | None = None
     max_due_ms: int | None = None
     redrives: int = 0
+    # For each redrive the seconds of the entry that died and of the one that brought it back.
+    revivals: tuple[tuple[int, int], ...] = ()
     version: int = 1
 
     @property

@@ -23,5 +23,15 @@ def pointer(name: str) -> dict[str, Any]:
     return key("pointer", name)
 
 
+def statistics_kind(biz_type: str, day: int) -> str:
+    """A business's day, in days since the epoch."""
+    return f"statistics#{biz_type}#{day}"
+
+
+def minute_record(minute: int) -> str:
+    """Minutes since the epoch, so that they sort by time."""
+    return f"{minute:010d}"
+
+
 def secret(name: str) -> dict[str, Any]:
     return key("secret", name)

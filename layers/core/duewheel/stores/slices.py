@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Aliased throughout: several of these are words that DynamoDB keeps to itself.
 _SWEPT = (
     *("slot", "place", "shards", "status", "entry", "next_ms", "version", "home"),
+    *("biz_type", "lateness_ms", "history", "revivals"),
     *("owner", "until_ms", "done", "after", "end", "rest", "tries", "resends", "resent_ms"),
 )
 _BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"

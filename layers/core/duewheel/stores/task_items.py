@@ -11,6 +11,7 @@ from typing import Any
 
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address
+from duewheel.rules.outcome import Verdict
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.task import Attempt, Callback, RetryPolicy, Status, Task
 
@@ -77,6 +78,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["entry"] = {"S": task.entry.name}
     if task.redrives:
         item["redrives"] = {"N": str(task.redrives)}
+        item["revivals"] = {"S": _compact(task.revivals)}
     if task.status is Status.DEAD:
         item["dead_biz"] = {"S": task.biz_type}
     if task.retry is not None:
@@ -120,7 +122,8 @@ def task_from(item: Mapping[str, Any]) -> Task:
             float(item["expires_after"]["N"]) if "expires_after" in item else None
         ),
         redrives=int(item["redrives"]["N"]) if "redrives" in item else 0,
-        history=_history_from(item["history"]["S"]) if "history" in item else (),
+        revivals=_revivals_from(item),
+        history=_history_from(item),
         **values,
     )
 
@@ -132,6 +135,14 @@ def home_state_from(item: Mapping[str, Any]) -> HomeState:
         status=Status(item["status"]["S"]),
         next_ms=int(item["next_ms"]["N"]),
         version=int(item["version"]["N"]),
+        biz_type=item["biz_type"]["S"],
+        lateness_ms=int(item["lateness_ms"]["N"]) if "lateness_ms" in item else None,
+        failed_seconds=tuple(
+            attempt.entry_second
+            for attempt in _history_from(item)
+            if attempt.outcome != Verdict.DELIVERED
+        ),
+        revivals=_revivals_from(item),
     )
 
 
@@ -164,13 +175,28 @@ def _attempt_row(attempt: Attempt) -> list[Any]:
         attempt.lateness_ms,
         attempt.duration_ms,
         attempt.outcome,
+        attempt.at_ms // 1000 - attempt.entry_second,  # mostly 0, and short
         attempt.status_code,
         attempt.note,
     ]
 
 
-def _history_from(text: str) -> tuple[Attempt, ...]:
-    return tuple(Attempt(*row) for row in json.loads(text))
+def _attempt_from(row: list[Any]) -> Attempt:
+    at_ms, lateness_ms, duration_ms, outcome, late_seconds, status_code, note = row
+    entry_second = at_ms // 1000 - late_seconds
+    return Attempt(at_ms, lateness_ms, duration_ms, outcome, entry_second, status_code, note)
+
+
+def _history_from(item: Mapping[str, Any]) -> tuple[Attempt, ...]:
+    if "history" not in item:
+        return ()
+    return tuple(map(_attempt_from, json.loads(item["history"]["S"])))
+
+
+def _revivals_from(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    if "revivals" not in item:
+        return ()
+    return tuple((died, revived) for died, revived in json.loads(item["revivals"]["S"]))
 
 
 def _compact(value: Any) -> str:

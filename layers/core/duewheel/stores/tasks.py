@@ -1,7 +1,7 @@
 """Tasks and their entries on the wheel.
 
 Callers keep the order that named entries ask for: a new entry is put before its home
-names it, and an old one is deleted only after another is named or the task is settled.
+names it, and only the sweep deletes one, when its second is finished.
 """
 
 from collections.abc import Iterable, Sequence
@@ -109,17 +109,9 @@ class TaskStore:
             ConditionExpression="attribute_not_exists(place)",
         )
 
-    def delete_entry(self, entry: Address) -> None:
-        """Delete a re-entry; the condition makes it impossible to delete a task."""
-        write_if(
-            self.client.delete_item,
-            TableName=self.table,
-            Key=self._key(entry),
-            ConditionExpression="attribute_exists(home)",
-        )
-
     def delete_entries(self, entries: Sequence[Address]) -> None:
-        """Delete re-entries whose tasks have been settled."""
+        """Delete re-entries of finished seconds. A place is never used twice, so this cannot
+        meet anything else."""
         requests = [{"DeleteRequest": {"Key": self._key(entry)}} for entry in entries]
         for chunk in chunks(requests, WRITES_PER_BATCH):
             if left := write_batch(self.client, self.clock, self.table, chunk):

@@ -13,8 +13,10 @@ from duewheel.wiring.process import (
     once,
     origin,
     pointers,
+    read_second,
     reenter,
     settings,
+    statistics,
     tasks,
 )
 from duewheel.workflows.cancel import CancelTask
@@ -25,6 +27,8 @@ from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.read_statistics import READERS as SECOND_READERS
+from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.steer import Steer
 
@@ -87,6 +91,12 @@ def create_batch() -> CreateBatch:
 @once
 def keyed_tasks() -> KeyedTasks:
     return KeyedTasks(keys(), create_tasks(), steer(), cancel_task())
+
+
+@once
+def read_statistics() -> ReadStatistics:
+    readers = ThreadPoolExecutor(SECOND_READERS)
+    return ReadStatistics(clock(), pointers(), origin(), read_second(), statistics(), readers)
 
 
 @once

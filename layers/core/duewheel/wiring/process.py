@@ -16,7 +16,9 @@ from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
+from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.reenter import Reenter
 
 if TYPE_CHECKING:
@@ -115,6 +117,16 @@ def slices() -> SliceStore:
 @once
 def pages() -> PageStore:
     return PageStore(dynamodb(), settings().wheel_table, settings().buckets)
+
+
+@once
+def read_second() -> ReadSecond:
+    return ReadSecond(slices(), tasks())
+
+
+@once
+def statistics() -> StatisticsStore:
+    return StatisticsStore(dynamodb(), clock(), settings().registry_table)
 
 
 @once

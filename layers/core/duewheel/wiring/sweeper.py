@@ -1,24 +1,31 @@
 """What the sweeper runs on."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from duewheel.wiring.process import (
     clock,
     once,
     origin,
     pages,
     pointers,
+    read_second,
     reenter,
     settings,
     slice_queue,
-    slices,
+    statistics,
     tasks,
 )
+from duewheel.workflows.keep_books import WRITERS, KeepBooks
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
 
 
 @once
 def sweep() -> Sweep:
+    config = settings()
     sweep_second = SweepSecond(
-        clock(), tasks(), slices(), pages(), slice_queue(), reenter(), settings().page_size
+        clock(), tasks(), pages(), slice_queue(), reenter(), config.page_size
     )
-    return Sweep(clock(), pointers(), sweep_second, origin(), settings().sweep_delay_seconds * 1000)
+    keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
+    lag_ms = config.sweep_delay_seconds * 1000
+    return Sweep(clock(), pointers(), read_second(), sweep_second, keep_books, origin(), lag_ms)

@@ -35,7 +35,6 @@ class RedriveTask:
         entry = self.reenter.put(home, now_ms)
         redriven = settlement.redriven(task, entry, now_ms)
         if not self._bring_back(task, redriven):
-            self.tasks.delete_entry(entry)
             raise NotRedrivable(
                 "The task has just been changed by another, or its key names another task."
             )

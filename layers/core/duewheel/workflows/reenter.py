@@ -1,6 +1,8 @@
 """Give a task a new entry: put it, let the home name it, announce it if it is near.
 
-The steps are separate because the home is named in the same write that records why.
+The steps are separate because the home is named in the same write that records why. Nobody
+takes an entry away but the sweep, when it has passed its second: what no home names never
+fires, and what was worked off tells the sweep what became of it.
 """
 
 from collections.abc import Callable, Iterable

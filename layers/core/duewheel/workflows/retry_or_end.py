@@ -70,11 +70,8 @@ class RetryOrEnd:
 
     def _name(self, before: Task, after: Task) -> bool:
         if not self.tasks.change(before, after):
-            self.tasks.delete_entry(after.entry)
             logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
             return False
-        if not before.names_its_home:
-            self.tasks.delete_entry(before.entry)
         self.reenter.announce([after.entry])
         return True
 
@@ -82,8 +79,6 @@ class RetryOrEnd:
         if not self.tasks.change(before, after):
             logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
             return
-        if not before.names_its_home:
-            self.tasks.delete_entry(before.entry)
         self.keys.release([after])
         logger.warning(
             "task ended undelivered",

@@ -52,6 +52,4 @@ class Settler:
 
     def _settle(self, batch: list[Task]) -> None:
         self._tasks.put_delivered(batch)
-        # Only now may the entries go that brought them up.
-        self._tasks.delete_entries([task.entry for task in batch if not task.names_its_home])
         self._keys.release(batch)

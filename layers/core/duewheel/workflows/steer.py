@@ -56,10 +56,11 @@ class Steer:
         if altered.is_live and needs_earlier_entry(altered):
             altered = replace(altered, entry=self.reenter.put(task.home, altered.next_ms))
         if not self.tasks.change(task, altered):
-            if altered.entry != task.entry:
-                self.tasks.delete_entry(altered.entry)
             return None
-        self._tidy(task, altered)
+        if altered.entry != task.entry:
+            self.reenter.announce([altered.entry])
+        if not altered.is_live:
+            self.keys.release([altered])
         if self.clock.now_ms() >= cut_off_ms:
             # Written, but answered after the cut-off: a notifier may have read the task before.
             raise TooLate(
@@ -67,13 +68,3 @@ class Steer:
                 cut_off_ms=cut_off_ms,
             )
         return altered
-
-    def _tidy(self, before: Task, after: Task) -> None:
-        """Announce the entry now named, and delete the one that may no longer fire."""
-        if after.entry != before.entry:
-            self.reenter.announce([after.entry])
-        is_worked_off = after.entry != before.entry or not after.is_live
-        if is_worked_off and not before.names_its_home:
-            self.tasks.delete_entry(before.entry)
-        if not after.is_live:
-            self.keys.release([after])

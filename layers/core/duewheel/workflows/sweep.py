@@ -4,7 +4,7 @@ After it has passed a second, none of that second's tasks can be lost: each is s
 or named by an entry ahead of the pointer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from duewheel.clock import Clock
@@ -13,16 +13,21 @@ from duewheel.rules import leadership, sweep_bound
 from duewheel.rules.leadership import Pointer, Step
 from duewheel.stores import pointers
 from duewheel.stores.pointers import PointerStore
+from duewheel.workflows.keep_books import KeepBooks
+from duewheel.workflows.read_second import ReadSecond, WholeSecond
 from duewheel.workflows.sweep_second import SweepSecond
 
 RESERVE_MS = 10_000
+HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
     clock: Clock
     pointers: PointerStore
+    read_second: ReadSecond
     sweep_second: SweepSecond
+    keep_books: KeepBooks
     origin: int
     lag_ms: int
 
@@ -45,14 +50,26 @@ class Sweep:
     def _sweep_to(self, mine: Pointer, bound: int, remaining_ms: Callable[[], int]) -> None:
         position = mine.position
         written_ms = self.clock.now_ms()
+        passed: list[WholeSecond] = []  # those with anything in them, not booked yet
         while position < bound and remaining_ms() > RESERVE_MS:
-            if not self.sweep_second(position + 1):
+            whole = self.read_second(position + 1)
+            if not self.sweep_second(whole):
                 logger.info("sweep waits", action="sweep-waits", second=position + 1)
                 break
             position += 1
-            if (now_ms := self.clock.now_ms()) - written_ms >= leadership.POINTER_WRITE_EVERY_MS:
-                moved = self.pointers.advance(mine, position, now_ms)
+            if whole.size:
+                passed.append(whole)
+            if self._is_write_due(written_ms, passed):
+                self.keep_books(passed)
+                written_ms = self.clock.now_ms()
+                moved = self.pointers.advance(mine, position, written_ms)
                 if moved is None:
                     return
-                mine, written_ms = moved, now_ms
+                mine, passed = moved, []
+        self.keep_books(passed)
         self.pointers.release(mine, position, self.clock.now_ms())
+
+    def _is_write_due(self, written_ms: int, passed: Sequence[WholeSecond]) -> bool:
+        if self.clock.now_ms() - written_ms >= leadership.POINTER_WRITE_EVERY_MS:
+            return True
+        return sum(whole.size for whole in passed) > HOMES_HELD_MAX

@@ -1,4 +1,4 @@
-"""See to it that nothing of one second is lost: look at it once more, and act on the verdict."""
+"""See to it that nothing of one second is lost: judge it once more, and act on the verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from duewheel.rules.page_lease import PageLease
 from duewheel.rules.sweep_verdict import SeenEntry, Verdict, judge_slice
 from duewheel.stores.pages import PageStore
 from duewheel.stores.slice_queue import SliceQueue
-from duewheel.stores.slices import SliceStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.read_second import WholeSecond
 from duewheel.workflows.reenter import Reenter
 
 
@@ -20,69 +20,47 @@ from duewheel.workflows.reenter import Reenter
 class SweepSecond:
     clock: Clock
     tasks: TaskStore
-    slices: SliceStore
     pages: PageStore
     queue: SliceQueue
     reenter: Reenter
     page_size: int
 
-    def __call__(self, second: int) -> bool:
+    def __call__(self, whole: WholeSecond) -> bool:
         """True when the second is finished and the sweep pointer may pass it."""
-        verdicts = self.judge(second)
+        verdicts = self.judge(whole)
         finished = not any(verdict.keeps_waiting for verdict in verdicts)
         for verdict in verdicts:
             # Whoever was faster may have left the old entry named: look again next time.
-            finished = self._rescue(second, verdict.owed) and finished
-            for entry in verdict.unnamed:
-                self.tasks.delete_entry(entry)
+            finished = self._rescue(whole.second, verdict.owed) and finished
             for lease, owed in verdict.take_apart:
-                self._take_apart(second, lease, owed)
+                self._take_apart(whole.second, lease, owed)
             for lease, message in verdict.resend:
                 self._resend(lease, message)
         return finished
 
-    def judge(self, second: int) -> list[Verdict]:
-        """Read all of the second's slices, and the homes that its re-entries point to."""
-        first = self.slices.read_whole(second, 0)
-        slices = [first, *(self.slices.read_whole(second, n) for n in range(1, first.shards))]
-        homes = self.tasks.home_states(
-            home for whole in slices for home in whole.reentries.values()
-        )
-        seen = [
-            [
-                *(SeenEntry(state.home, state) for state in whole.homes),
-                *(SeenEntry(entry, homes.get(home)) for entry, home in whole.reentries.items()),
-            ]
-            for whole in slices
-        ]
+    def judge(self, whole: WholeSecond) -> list[Verdict]:
+        seen = [whole.seen_in(shard) for shard in range(len(whole.slices))]
         present = {entry.address for entries in seen for entry in entries}
         return [
             judge_slice(
-                second,
+                whole.second,
                 shard,
                 seen[shard],
-                whole.leases,
+                whole.slices[shard].leases,
                 present=present.__contains__,
                 now_ms=self.clock.now_ms(),
                 page_size=self.page_size,
             )
-            for shard, whole in enumerate(slices)
+            for shard in range(len(seen))
         ]
 
     def _rescue(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
         """Give each owed task a new entry; False when somebody changed one meanwhile."""
         entries: list[Address] = []
-        for seen in owed:
-            home = seen.home
-            if home is None:
-                continue
+        for home in filter(None, (seen.home for seen in owed)):
             entry = self.reenter.put(home.home, home.next_ms)
-            if not self.tasks.name_entry(home, entry):
-                self.tasks.delete_entry(entry)
-                continue
-            entries.append(entry)
-            if home.entry != home.home:
-                self.tasks.delete_entry(home.entry)
+            if self.tasks.name_entry(home, entry):
+                entries.append(entry)
         self.reenter.announce(entries, one_by_one=one_by_one)
         if entries:
             logger.warning("tasks rescued", action="rescued", second=second, count=len(entries))

@@ -1,0 +1,104 @@
+"""The books: which minute's statistics a task enters, and when, so that each fact enters once.
+
+The sweep passes every second once, in order, and meets in it the homes that stand there and
+those that its re-entries point to. What it books then is what the record says of that very
+second: that the task came up in it for the first time, that an attempt on an entry of it
+failed, that the entry which settled the task stands in it. None of this can change once the
+second is finished, so whoever passes it again books the same; and what a minute's record
+holds already, it tells by the last second it has been brought up to.
+
+A task counts in the minute in which it first came up, a failed attempt in its own.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from duewheel.rules.sweep_verdict import HomeState
+from duewheel.rules.tally import NOTHING, Tally, delivered_so_late
+from duewheel.rules.task import Status
+
+KEPT_DAYS = 90
+
+_ENDED = {
+    Status.DEAD: Tally(dead=1),
+    Status.EXPIRED: Tally(expired=1),
+    Status.CANCELLED: Tally(cancelled=1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One minute of one business."""
+
+    biz_type: str
+    minute: int  # since the epoch
+    tally: Tally = NOTHING
+    up_to: int = -1  # the last second whose facts are in it
+
+    @property
+    def expires_at(self) -> int:
+        return self.minute * 60 + KEPT_DAYS * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What the books say of a stretch of minutes."""
+
+    first_minute: int
+    last_minute: int
+    closed_until_second: int  # before it, only tasks still pending will change their minute
+    counted_until_second: int  # what came up from here on is not in it
+    sheets: list[Sheet]  # of minutes in which there was something, in order
+
+    @property
+    def total(self) -> Tally:
+        return sum((sheet.tally for sheet in self.sheets), NOTHING)
+
+
+SheetName = tuple[str, int]  # business and minute
+Facts = dict[SheetName, dict[int, Tally]]  # by the second in which they were met
+
+
+def facts_of(second: int, homes: Iterable[HomeState]) -> Facts:
+    """What is to be booked when a second is passed in which these homes, each once, were met."""
+    facts: Facts = {}
+    for home in homes:
+        for minute, tally in _facts(home, second):
+            by_second = facts.setdefault((home.biz_type, minute), {})
+            by_second[second] = by_second.get(second, NOTHING) + tally
+    return facts
+
+
+def joined(all_facts: Iterable[Facts]) -> Facts:
+    """The facts of several seconds together."""
+    together: Facts = defaultdict(dict)
+    for facts in all_facts:
+        for name, by_second in facts.items():
+            together[name].update(by_second)
+    return dict(together)
+
+
+def booked(sheet: Sheet, by_second: Mapping[int, Tally], up_to: int) -> Sheet:
+    """The sheet with what it does not hold yet of all that was met up to `up_to`."""
+    new = [tally for second, tally in by_second.items() if second > sheet.up_to]
+    return replace(sheet, tally=sum(new, sheet.tally), up_to=max(sheet.up_to, up_to))
+
+
+def _facts(home: HomeState, second: int) -> Iterator[tuple[int, Tally]]:
+    settled_in = None if home.status is Status.PENDING else home.entry.second
+    ended_in = [died for died, _ in home.revivals]
+    first_up = min(s for s in (home.home.second, settled_in, *ended_in) if s is not None)
+    minute = first_up // 60
+    if first_up == second:
+        yield minute, Tally(created=1)
+    if settled_in == second:
+        if home.status is Status.DELIVERED:
+            yield minute, delivered_so_late(home.lateness_ms or 0)
+        else:
+            yield minute, _ENDED[home.status]
+    for died, revived in home.revivals:
+        if revived_or_died := (died == second) - (revived == second):
+            yield minute, Tally(dead=revived_or_died)
+    if failed := home.failed_seconds.count(second):
+        yield second // 60, Tally(failed_attempts=failed)

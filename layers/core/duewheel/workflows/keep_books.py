@@ -1,0 +1,50 @@
+"""Keep the books: enter what the sweep met in the seconds it has passed.
+
+The order makes it exact: first the sheets, then the entries go that told the facts, and only
+then does the sweep pointer move. Who sweeps the same seconds again after a crash finds the
+facts still there, and in each sheet up to which second it holds them already.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.rules.books import SheetName, booked, facts_of, joined
+from duewheel.rules.tally import Tally
+from duewheel.stores.statistics import StatisticsStore
+from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.read_second import WholeSecond
+
+WRITERS = 8
+_TRIES = 4
+
+
+class BooksContested(Exception):
+    """Another sweeper writes the same sheets all the time; the next run goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepBooks:
+    clock: Clock
+    statistics: StatisticsStore
+    tasks: TaskStore
+    writers: ThreadPoolExecutor
+
+    def __call__(self, passed: Sequence[WholeSecond]) -> None:
+        """`passed` are finished seconds in their order."""
+        facts = joined(facts_of(whole.second, whole.homes) for whole in passed)
+        if facts:
+            up_to = passed[-1].second
+            list(self.writers.map(lambda each: self._enter(each[0], each[1], up_to), facts.items()))
+        self.tasks.delete_entries([entry for whole in passed for entry in whole.reentries])
+
+    def _enter(self, name: SheetName, by_second: dict[int, Tally], up_to: int) -> None:
+        for _ in range(_TRIES):
+            sheet = self.statistics.sheets([name])[name]
+            if sheet.expires_at <= self.clock.now_ms() // 1000:
+                return  # of a task that lived longer than the statistics of its minute
+            brought_up = booked(sheet, by_second, up_to)
+            if brought_up == sheet or self.statistics.write(sheet, brought_up):
+                return
+        raise BooksContested(f"the sheet {name} changed {_TRIES} times")

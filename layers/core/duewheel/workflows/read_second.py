@@ -1,0 +1,51 @@
+"""Read a second whole: its slices, and the homes that its re-entries point to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from duewheel.rules.addresses import Address
+from duewheel.rules.sweep_verdict import HomeState, SeenEntry
+from duewheel.stores.slices import SliceStore, WholeSlice
+from duewheel.stores.tasks import TaskStore
+
+
+@dataclass(frozen=True, slots=True)
+class WholeSecond:
+    second: int
+    slices: list[WholeSlice]  # by shard
+    elsewhere: dict[Address, HomeState]  # homes that re-entries point to
+
+    def seen_in(self, shard: int) -> list[SeenEntry]:
+        whole = self.slices[shard]
+        return [
+            *(SeenEntry(state.home, state) for state in whole.homes),
+            *(SeenEntry(entry, self.elsewhere.get(h)) for entry, h in whole.reentries.items()),
+        ]
+
+    @property
+    def size(self) -> int:
+        return len(self.elsewhere) + sum(len(w.homes) + len(w.reentries) for w in self.slices)
+
+    @property
+    def homes(self) -> Iterable[HomeState]:
+        """Each home once, however many of its entries stand here."""
+        here = {state.home: state for whole in self.slices for state in whole.homes}
+        return (self.elsewhere | here).values()
+
+    @property
+    def reentries(self) -> list[Address]:
+        return [entry for whole in self.slices for entry in whole.reentries]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSecond:
+    slices: SliceStore
+    tasks: TaskStore
+
+    def __call__(self, second: int) -> WholeSecond:
+        first = self.slices.read_whole(second, 0)
+        slices = [first, *(self.slices.read_whole(second, n) for n in range(1, first.shards))]
+        homes = self.tasks.home_states(
+            home for whole in slices for home in whole.reentries.values()
+        )
+        return WholeSecond(second, slices, homes)

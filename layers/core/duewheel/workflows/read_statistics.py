@@ -1,0 +1,66 @@
+"""Statistics of a business: what the sweep has booked, and what it will book of the last seconds.
+
+Behind the sweep pointer the sheets are complete. What lies ahead of it up to now is read as the
+sweep will read it, and booked in memory only. That comes first and the sheets after it: should the
+sweep book those seconds in between, each sheet tells that it holds them already.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.rules.books import Facts, Sheet, Statistics, booked, facts_of, joined
+from duewheel.rules.stats_request import StatsRequest
+from duewheel.stores import pointers
+from duewheel.stores.pointers import PointerStore
+from duewheel.stores.statistics import StatisticsStore
+from duewheel.stores.unprocessed import chunks
+from duewheel.workflows.read_second import ReadSecond
+
+READERS = 16
+# Bounds what one request reads ahead of the sweep: minutes of a quiet wheel, less of a crowded one.
+SECONDS_AHEAD_MAX = 600
+HOMES_AHEAD_MAX = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStatistics:
+    clock: Clock
+    pointers: PointerStore
+    origin: int
+    read_second: ReadSecond
+    statistics: StatisticsStore
+    readers: ThreadPoolExecutor
+
+    def __call__(self, biz_type: str, asked: StatsRequest) -> Statistics:
+        swept = self.pointers.read(pointers.SWEEP, self.origin).position
+        facts, counted_until = self._ahead_of(swept, asked)
+        stored = self.statistics.between(biz_type, asked.first_minute, asked.last_minute)
+        sheets = {(sheet.biz_type, sheet.minute): sheet for sheet in stored}
+        for name, by_second in facts.items():
+            if name[0] == biz_type and asked.first_minute <= name[1] <= asked.last_minute:
+                sheet = sheets.get(name, Sheet(*name))
+                sheets[name] = booked(sheet, by_second, counted_until - 1)
+        return Statistics(
+            asked.first_minute,
+            asked.last_minute,
+            swept + 1,
+            counted_until,
+            [sheets[name] for name in sorted(sheets)],
+        )
+
+    def _ahead_of(self, swept: int, asked: StatsRequest) -> tuple[Facts, int]:
+        """What will be booked of the seconds behind now, and the first one not looked at."""
+        now_second = self.clock.now_ms() // 1000
+        if asked.last_minute < (swept + 1) // 60:
+            return {}, swept + 1
+        last = min(now_second, swept + SECONDS_AHEAD_MAX)
+        found: list[Facts] = []
+        homes_read = 0
+        for seconds in chunks(range(swept + 1, last + 1), READERS):
+            if homes_read > HOMES_AHEAD_MAX:
+                return joined(found), seconds[0]
+            for whole in self.readers.map(self.read_second, seconds):
+                homes_read += whole.size
+                found.append(facts_of(whole.second, whole.homes))
+        return joined(found), last + 1
