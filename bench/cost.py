@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.counted import PAYLOAD, Units, count_idle, count_second, new_world
+from duewheel.rules.load import SAMPLED_ONE_IN
 
 HERE = Path(__file__).resolve().parent
 DENSITIES = (1, 10, 100)
@@ -30,6 +31,7 @@ class Assumptions:
     sweeper_ms_per_second: int = 20
     access_log_bytes: int = 450
     scheduler_log_bytes: int = 1_500  # a minute, leader and standby
+    businesses: int = 1  # that have tasks in a minute
     pollers: int = 5  # what Lambda keeps at the queue, each with a long poll of 20 s
 
 
@@ -81,7 +83,9 @@ class Model:
             + minutes * self.assumed.scheduler_log_bytes
         ) / 1e9
         return Bill(
-            dynamodb=self._dynamodb(units) + self._dynamodb(self.pointers),
+            dynamodb=self._dynamodb(units)
+            + self._dynamodb(self.pointers)
+            + self._dynamodb(self._statistics(tasks, batched=batched)),
             storage=self._storage(units),
             sqs=self._million("sqs_requests", units.sqs_requests * MONTH_SECONDS + polls),
             scheduler=self._function("scheduler", minutes, 2 * MONTH_SECONDS),
@@ -97,6 +101,15 @@ class Model:
         what is written afterwards. The tasks' instants are spread over their second."""
         after_ms = self.assumed.callback_ms + self.assumed.settle_ms
         return (self.settings.lead_ms + after_ms) / 1000 + tasks / (tasks + 1)
+
+    def _statistics(self, tasks: int, *, batched: bool) -> Units:
+        """A run of the sweep touches two minutes; a create is noted in the forecast by chance,
+        a batch always."""
+        if tasks == 0:
+            return Units()
+        sheets = 2 * self.assumed.businesses / 60
+        noted = tasks / (self.assumed.tasks_per_batch if batched else SAMPLED_ONE_IN)
+        return Units(write=sheets + noted, read=sheets)
 
     def _notifier(self, tasks: int) -> float:
         if tasks == 0:
@@ -204,6 +217,7 @@ def print_assumed(model: Model) -> None:
         (f"a batch of {assumed.tasks_per_batch} takes it", f"{batch_ms:.0f} ms", "assumed"),
         ("the scheduler runs", "twice at any time, leader and standby", "by design"),
         ("a second takes the sweeper", f"{assumed.sweeper_ms_per_second} ms", "assumed"),
+        ("businesses with tasks in a minute", str(assumed.businesses), "assumed"),
         ("polls of the idle queue", f"{assumed.pollers} long polls of 20 s", "assumed"),
         ("access log", f"{assumed.access_log_bytes} bytes a request", "assumed"),
         ("scheduler log", f"{assumed.scheduler_log_bytes} bytes a minute", "assumed"),

@@ -4,12 +4,14 @@ Per task from created to settled, items up to 1 KB, no key and no retry. What an
 second costs is counted apart.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
 
 from duewheel.rules.task import Callback, Status, Task
 from tests.support.receiver import BUSY, OK
+from tests.support.recorder import Call
 from tests.support.units import Meter, size_of
 from tests.support.world import World
 
@@ -171,9 +173,33 @@ def test_a_retry_that_shares_a_page_costs_four_more_write_units(world: World) ->
     for _ in range(8):
         world.dispatch_until(world.clock.now_ms() // 1000 + 15)
         world.drain()
+    for entry in world.entries_elsewhere():
+        assert world.sweep_second_once(entry.second) is True  # it takes the entries away
 
     assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
     assert meter.write_units / len(tasks) <= HUNDRED.write_units + 4
+
+
+def test_statistics_and_forecast_cost_writes_by_the_minute_and_by_the_batch(world: World) -> None:
+    """In the Registry, beside the budget of a task: never one for each."""
+    writes: list[str] = []
+
+    def note(call: Call) -> None:
+        key = call.request.get("Item") or call.request.get("Key") or {}
+        if call.operation in ("PutItem", "UpdateItem") and "kind" in key:
+            writes.append(key["kind"]["S"].partition("#")[0])
+
+    world.recorder.after = note
+    tasks = tasks_in_one_second(world, 1_000)
+    world.created(in_ms=60_000)
+    second = tasks[0].due_ms // 1000
+    world.clock.set_ms(second * 1000)
+    dispatch_second(world, second)
+    world.drain()
+    world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
+    assert world.sweep_second_once(second) is True
+
+    assert Counter(writes) == {"load": 2, "statistics": 1}
 
 
 def test_a_near_task_costs_one_queue_message(world: World) -> None:

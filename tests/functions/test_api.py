@@ -78,7 +78,9 @@ class Workflows:
     def wheel(self) -> WheelState:
         self._fail()
         second = NOW_MS // 1000
-        return WheelState(NOW_MS + 250, 1_000, second - 900, second + 1, second - 130, "leader-1")
+        return WheelState(
+            NOW_MS + 250, 1_000, second - 900, second + 1, second - 130, "leader-1", []
+        )
 
     def _fail(self) -> None:
         if self.failure is not None:
@@ -322,6 +324,7 @@ def test_the_wheel_shows_its_pointers_and_how_far_behind_they_are(workflows: Wor
             "lag_seconds": 130,
         },
         "leader": "leader-1",
+        "forecast": {"tasks": 0, "minutes": []},
     }
 
 

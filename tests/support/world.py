@@ -20,6 +20,7 @@ from duewheel.stores.aws import AwsTime
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.listings import ListIndex
+from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.slice_queue import SliceQueue
@@ -38,6 +39,7 @@ from duewheel.workflows.lead import Lead
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.read_second import ReadSecond
+from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.reenter import Reenter
 from duewheel.workflows.retry_or_end import RetryOrEnd
@@ -69,6 +71,7 @@ class World:
             self.recorder.attach(client)
             self.aws_time.observe(client)
         self._numbers = count(1)
+        self.random_unit = 0.999  # what decides whether a single entry is noted in the forecast
         self.loop = asyncio.new_event_loop()
         self.wire()
 
@@ -84,12 +87,15 @@ class World:
         self.slices = SliceStore(self.dynamodb, config.wheel_table, config.buckets)
         self.pages = PageStore(self.dynamodb, config.wheel_table, config.buckets)
         self.queue = SliceQueue(self.sqs, config.slice_queue_url)
+        self.loads = LoadStore(self.dynamodb, config.registry_table)
         self.reenter = Reenter(
             clock,
             self.tasks,
             self.queue,
             self._random_bytes,
+            lambda: self.random_unit,
             KnownTimePointer(self.pointers, clock, self.origin),
+            self.loads,
             config.lead_ms,
         )
         self.create = CreateTasks(clock, self.tasks, self.reenter)
@@ -107,7 +113,9 @@ class World:
             b"cursors are sealed with this",
             config.list_index,
         )
-        self.look_up = LookUp(clock, self.tasks, self.pointers, self.origin, config.buckets)
+        self.look_up = LookUp(
+            clock, self.tasks, self.pointers, self.loads, self.origin, config.buckets
+        )
         self.dispatch = Dispatch(
             clock,
             self.slices,
@@ -122,6 +130,14 @@ class World:
             clock, self.tasks, self.pages, self.queue, self.reenter, config.page_size
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
+        self.read_statistics = ReadStatistics(
+            clock,
+            self.pointers,
+            self.origin,
+            self.read_second,
+            self.statistics,
+            ThreadPoolExecutor(4),
+        )
         self.keep_books = KeepBooks(clock, self.statistics, self.tasks, ThreadPoolExecutor(4))
         self.sweep = Sweep(
             clock,

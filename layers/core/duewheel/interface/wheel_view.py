@@ -1,4 +1,4 @@
-"""The wheel in an answer: where the pointers stand and how far behind they are."""
+"""The wheel in an answer: where the pointers stand, how far behind they are, what is to come."""
 
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.wheel_state import WheelState
@@ -12,6 +12,23 @@ def wheel_view(state: WheelState) -> dict[str, object]:
         "time_pointer": _pointer(state.time_pointer, state.now_ms),
         "sweep_pointer": _pointer(state.sweep_pointer, state.now_ms),
         "leader": state.leader,
+        "forecast": _forecast(state),
+    }
+
+
+def _forecast(state: WheelState) -> dict[str, object]:
+    minutes = [load.after(state.now_ms // 1000) for load in state.forecast]
+    known = [load for load in minutes if load.by_second]
+    return {
+        "tasks": round(sum(load.entries for load in known)),
+        "minutes": [
+            {
+                "at": rfc3339(load.minute * 60_000),
+                "tasks": round(load.entries),
+                "seconds": {str(second): round(n) for second, n in load.by_second.items()},
+            }
+            for load in known
+        ],
     }
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from duewheel.rules.load import MinuteLoad
+
 
 @dataclass(frozen=True, slots=True)
 class WheelState:
@@ -11,3 +13,4 @@ class WheelState:
     time_pointer: int
     sweep_pointer: int
     leader: str | None
+    forecast: list[MinuteLoad]  # of minutes from now on of which something is known

@@ -28,6 +28,11 @@ def statistics_kind(biz_type: str, day: int) -> str:
     return f"statistics#{biz_type}#{day}"
 
 
+def load_kind(hour: int) -> str:
+    """An hour, in hours since the epoch."""
+    return f"load#{hour}"
+
+
 def minute_record(minute: int) -> str:
     """Minutes since the epoch, so that they sort by time."""
     return f"{minute:010d}"

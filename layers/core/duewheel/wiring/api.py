@@ -10,6 +10,7 @@ from duewheel.wiring.process import (
     clock,
     dynamodb,
     keys,
+    loads,
     once,
     origin,
     pointers,
@@ -101,4 +102,4 @@ def read_statistics() -> ReadStatistics:
 
 @once
 def look_up() -> LookUp:
-    return LookUp(clock(), tasks(), pointers(), origin(), settings().buckets)
+    return LookUp(clock(), tasks(), pointers(), loads(), origin(), settings().buckets)

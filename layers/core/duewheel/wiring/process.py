@@ -1,6 +1,7 @@
 """What all functions share: settings, clock, clients and stores."""
 
 import os
+import random
 import secrets
 from collections.abc import Callable
 from functools import cache
@@ -12,6 +13,7 @@ from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws import AwsTime, dynamodb_client, sqs_client
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_pointer import KnownTimePointer
+from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.slice_queue import SliceQueue
@@ -130,12 +132,19 @@ def statistics() -> StatisticsStore:
 
 
 @once
+def loads() -> LoadStore:
+    return LoadStore(dynamodb(), settings().registry_table)
+
+
+@once
 def reenter() -> Reenter:
     return Reenter(
         clock(),
         tasks(),
         slice_queue(),
         random_bytes=lambda: secrets.token_bytes(TOKEN_BYTES),
+        random_unit=random.random,
         time_pointer=KnownTimePointer(pointers(), clock(), origin()),
+        loads=loads(),
         lead_ms=settings().lead_ms,
     )

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from duewheel.clock import Clock
 from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
+from duewheel.rules.load import FORECAST_MINUTES
 from duewheel.rules.refusals import UnknownTask
 from duewheel.rules.task import Task
 from duewheel.rules.wheel_state import WheelState
 from duewheel.stores import pointers
+from duewheel.stores.loads import LoadStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.tasks import TaskStore
 
@@ -18,6 +20,7 @@ class LookUp:
     clock: Clock
     tasks: TaskStore
     pointers: PointerStore
+    loads: LoadStore
     origin: int
     buckets: int
 
@@ -31,6 +34,7 @@ class LookUp:
         time_pointer = self.pointers.read(pointers.TIME, self.origin)
         sweep_pointer = self.pointers.read(pointers.SWEEP, self.origin)
         now_ms = self.clock.now_ms()
+        minute = now_ms // 60_000
         is_led = time_pointer.owner is not None and time_pointer.lease_until_ms > now_ms
         return WheelState(
             now_ms=now_ms,
@@ -39,4 +43,5 @@ class LookUp:
             time_pointer=time_pointer.position,
             sweep_pointer=sweep_pointer.position,
             leader=time_pointer.owner if is_led else None,
+            forecast=self.loads.between(minute, minute + FORECAST_MINUTES),
         )

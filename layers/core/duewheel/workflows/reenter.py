@@ -13,7 +13,9 @@ from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, address_at
+from duewheel.rules.load import sampled
 from duewheel.rules.messages import DirectMessage
+from duewheel.stores.loads import LoadStore
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.tasks import TaskStore
 
@@ -26,7 +28,9 @@ class Reenter:
     tasks: TaskStore
     queue: SliceQueue
     random_bytes: Callable[[], bytes]
+    random_unit: Callable[[], float]
     time_pointer: Callable[[], int]
+    loads: LoadStore
     lead_ms: int
 
     def address(self, instant_ms: int) -> Address:
@@ -42,11 +46,15 @@ class Reenter:
         return entry
 
     def announce(self, entries: Iterable[Address], *, one_by_one: bool = False) -> None:
-        """Tell the notifiers of direct entries, which no slice read will see.
+        """Tell of entries that have been written: the notifiers of direct ones, which no slice
+        read will see, and the forecast of all others.
 
         The entries stand; should the queue refuse, the sweep delivers them, late.
         """
-        direct = sorted((e for e in entries if e.direct), key=lambda e: e.place)
+        entries = sorted(entries, key=lambda entry: entry.place)
+        ahead = [entry.second for entry in entries if not entry.direct]
+        self.loads.add(sampled(ahead, self.random_unit))
+        direct = [entry for entry in entries if entry.direct]
         size = 1 if one_by_one else ENTRIES_PER_MESSAGE
         for second, group in groupby(direct, key=lambda entry: entry.second):
             names = [entry.name for entry in group]

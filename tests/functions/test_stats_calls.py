@@ -1,0 +1,91 @@
+"""Statistics and the forecast over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from tests.functions.conftest import call
+from tests.support.clock import ManualClock
+
+STATS = "/v1/businesses/orders/stats"
+
+
+def create(**fields: Any) -> dict[str, Any]:
+    body = {
+        "biz_type": "orders",
+        "delay_seconds": 0,
+        "callback": {"url": "https://receiver.example/"},
+        **fields,
+    }
+    status, task = call("POST", "/v1/tasks", body)
+    assert status == 201
+    made: dict[str, Any] = task
+    return made
+
+
+def test_what_has_come_up_is_counted_by_minute(wired: ManualClock) -> None:
+    create()
+    create()
+    create(biz_type="invoices")
+    create(delay_seconds=3_600)
+    cancelled = create(delay_seconds=30)
+    assert call("DELETE", f"/v1/tasks/{cancelled['task_id']}")[0] == 200
+    wired.advance_ms(40_000)
+    status, answer = call("GET", STATS)
+
+    assert status == 200
+    assert list(answer) == [
+        *("biz_type", "from", "to", "counted_until", "closed_until", "total", "minutes")
+    ]
+    total = answer["total"]
+    assert {name: total[name] for name in ("created", "pending", "cancelled", "delivered")} == {
+        "created": 3,
+        "pending": 2,
+        "cancelled": 1,
+        "delivered": 0,
+    }
+    assert sum(minute["created"] for minute in answer["minutes"]) == 3
+    assert all(set(minute) == {"at", *total} for minute in answer["minutes"])
+    assert answer["closed_until"] < answer["counted_until"]
+
+
+def test_a_business_nobody_has_heard_of_has_empty_statistics(wired: ManualClock) -> None:
+    status, answer = call("GET", "/v1/businesses/nobody/stats")
+    assert status == 200
+    assert answer["minutes"] == []
+    assert answer["total"]["created"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "field"),
+    [
+        ("/v1/businesses/Orders/stats", "", "biz_type"),
+        (STATS, "from=now", "from"),
+        (STATS, "from=2030-01-01T00:00:00Z&to=2030-02-01T00:00:00Z", "from"),
+        (STATS, "biz_type=orders", "biz_type"),
+    ],
+)
+def test_a_bad_question_is_refused_by_the_name_of_its_part(
+    wired: ManualClock, path: str, query: str, field: str
+) -> None:
+    status, problem = call("GET", path, query=query)
+    assert (status, problem["field"]) == (422, field)
+
+
+def test_the_wheel_page_has_the_next_hour(wired: ManualClock) -> None:
+    tasks = [
+        {
+            "biz_type": "orders",
+            "delay_seconds": 600 + n % 2,
+            "callback": {"url": "https://receiver.example/"},
+        }
+        for n in range(100)
+    ]
+    assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
+    status, wheel = call("GET", "/v1/wheel")
+
+    assert status == 200
+    assert wheel["forecast"]["tasks"] == 100
+    (minute,) = wheel["forecast"]["minutes"]
+    assert minute["tasks"] == 100
+    assert sorted(minute["seconds"].values()) == [50, 50]

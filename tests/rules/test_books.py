@@ -1,0 +1,169 @@
+"""What the sweep books of the homes it meets in a second."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.rules.addresses import Address, address_at
+from duewheel.rules.books import Facts, Sheet, booked, facts_of, joined
+from duewheel.rules.sweep_verdict import HomeState
+from duewheel.rules.tally import LATENESS_BOUNDS_MS, NOTHING, Tally, delivered_so_late
+from duewheel.rules.task import Status
+
+SECOND = 1_900_000_020  # the first of its minute
+MINUTE = SECOND // 60
+LATER = SECOND + 3_600
+EARLIER = SECOND - 3_600
+
+
+def at(second: int) -> Address:
+    return address_at(second * 1000, b"eight by")
+
+
+PENDING = HomeState(
+    at(SECOND), at(SECOND), Status.PENDING, SECOND * 1000, version=1, biz_type="orders"
+)
+DELIVERED = replace(PENDING, status=Status.DELIVERED, lateness_ms=30)
+
+
+def tally(facts: Facts, minute: int = MINUTE, biz_type: str = "orders") -> Tally:
+    return sum(facts.get((biz_type, minute), {}).values(), NOTHING)
+
+
+def met(home: HomeState, *seconds: int) -> Facts:
+    return joined(facts_of(second, [home]) for second in seconds)
+
+
+def test_a_delivered_task_is_created_and_delivered_in_its_minute() -> None:
+    counted = tally(met(DELIVERED, SECOND))
+    assert counted == Tally(created=1) + delivered_so_late(30)
+    assert counted.pending == 0
+
+
+def test_a_task_waiting_for_a_retry_is_pending_in_its_minute() -> None:
+    waiting = replace(PENDING, entry=at(LATER), failed_seconds=(SECOND,))
+    counted = tally(met(waiting, SECOND))
+    assert (counted.created, counted.pending, counted.failed_attempts) == (1, 1, 1)
+
+
+def test_what_settles_later_counts_in_the_minute_in_which_the_task_came_up() -> None:
+    settled = replace(DELIVERED, entry=at(LATER), failed_seconds=(SECOND,), lateness_ms=3_600_000)
+    assert met(settled, LATER) == {("orders", MINUTE): {LATER: delivered_so_late(3_600_000)}}
+    whole = tally(met(settled, SECOND, LATER))
+    assert (whole.created, whole.delivered, whole.pending, whole.failed_attempts) == (1, 1, 0, 1)
+
+
+def test_a_failed_attempt_counts_in_its_own_minute() -> None:
+    failed_again = replace(PENDING, entry=at(LATER + 60), failed_seconds=(SECOND, LATER))
+    facts = met(failed_again, SECOND, LATER)
+    assert tally(facts, LATER // 60) == Tally(failed_attempts=1)
+    assert tally(facts) == Tally(created=1, failed_attempts=1)
+
+
+def test_several_attempts_within_one_second_all_count() -> None:
+    hasty = replace(PENDING, entry=at(LATER), failed_seconds=(SECOND, SECOND, SECOND))
+    assert tally(met(hasty, SECOND)).failed_attempts == 3
+
+
+def test_a_task_brought_forward_and_settled_counts_where_it_came_up_and_only_there() -> None:
+    run = replace(DELIVERED, home=at(LATER), entry=at(SECOND))
+    assert tally(met(run, SECOND)) == Tally(created=1) + delivered_so_late(30)
+    assert met(run, LATER) == {}
+
+
+def test_each_end_is_told_apart() -> None:
+    for status in (Status.DEAD, Status.EXPIRED, Status.CANCELLED):
+        counted = tally(met(replace(PENDING, status=status), SECOND))
+        assert counted == Tally(created=1) + Tally(**{status.value: 1})
+        assert counted.pending == 0
+
+
+def test_a_redrive_takes_its_task_out_of_the_dead_again() -> None:
+    redriven = replace(DELIVERED, entry=at(LATER), revivals=((SECOND, LATER),))
+    whole = tally(met(redriven, SECOND, LATER))
+    assert (whole.created, whole.dead, whole.delivered, whole.pending) == (1, 0, 1, 0)
+
+
+def test_a_death_is_booked_alike_whether_it_was_redriven_before_or_after_the_sweep() -> None:
+    dead = replace(PENDING, status=Status.DEAD)
+    redriven = replace(PENDING, entry=at(LATER), revivals=((SECOND, LATER),))
+    assert met(dead, SECOND) == met(redriven, SECOND)
+
+
+def test_a_death_and_its_redrive_in_one_second_cancel_each_other_out() -> None:
+    hasty = replace(PENDING, entry=at(LATER), revivals=((SECOND, SECOND),))
+    assert tally(met(hasty, SECOND)) == Tally(created=1)
+
+
+def test_a_task_that_died_before_its_home_came_up_counts_where_it_died() -> None:
+    early = replace(DELIVERED, home=at(LATER), entry=at(SECOND), revivals=((EARLIER, SECOND),))
+    facts = met(early, EARLIER, SECOND, LATER)
+    assert set(facts) == {("orders", EARLIER // 60)}
+    assert tally(facts, EARLIER // 60).delivered == 1
+
+
+def test_businesses_are_counted_apart() -> None:
+    other = replace(DELIVERED, biz_type="invoices")
+    facts = facts_of(SECOND, [DELIVERED, other, DELIVERED])
+    assert tally(facts).delivered == 2
+    assert tally(facts, biz_type="invoices").delivered == 1
+
+
+statuses = st.sampled_from(Status)
+
+
+@given(
+    statuses,
+    st.integers(-90, 90),
+    st.integers(0, 90),
+    st.lists(st.integers(1, 30), max_size=4),
+)
+def test_over_all_seconds_a_task_is_created_once_and_settled_as_it_is(
+    status: Status, named_after: int, waited: int, gaps: list[int]
+) -> None:
+    """Whatever became of it and however often it was redriven."""
+    seconds, revivals = SECOND + named_after, []
+    for gap in gaps:
+        revivals.append((seconds, seconds + gap))
+        seconds += gap + waited
+    home = replace(
+        PENDING, status=status, entry=at(seconds), lateness_ms=0, revivals=tuple(revivals)
+    )
+    if status is Status.PENDING and seconds <= SECOND:
+        home = replace(home, entry=at(SECOND))
+    facts = met(home, *range(SECOND - 100, SECOND + 1_000))
+    whole = sum((tally(facts, minute) for _, minute in facts), NOTHING)
+
+    assert whole.created == 1
+    assert whole.settled == (status is not Status.PENDING)
+    assert whole.pending == (status is Status.PENDING)
+    assert getattr(whole, status.value) == 1
+    assert len(facts) == 1, "a task counts in one minute"
+
+
+@given(st.lists(st.integers(0, 20), max_size=6), st.integers(0, 25))
+def test_a_sheet_enters_each_second_once(repeats: list[int], up_to: int) -> None:
+    """Whichever stretches are passed again after a crash."""
+    by_second = {second: Tally(created=second + 1) for second in range(21)}
+    sheet = Sheet("orders", 0)
+    for last in [*repeats, up_to]:
+        seen = {second: each for second, each in by_second.items() if second <= last}
+        sheet = booked(sheet, seen, last)
+    furthest = max([*repeats, up_to])
+    assert sheet.tally.created == sum(s + 1 for s in range(21) if s <= furthest)
+    assert sheet.up_to == furthest
+
+
+def test_lateness_is_counted_in_the_class_of_its_upper_bound() -> None:
+    for number, bound in enumerate(LATENESS_BOUNDS_MS):
+        assert delivered_so_late(bound).lateness_classes[number] == 1
+        assert delivered_so_late(bound + 1).lateness_classes[number + 1] == 1
+    assert delivered_so_late(0).lateness_classes[0] == 1
+
+
+def test_tallies_add_up_and_keep_the_greatest_lateness() -> None:
+    both = delivered_so_late(30) + delivered_so_late(7_000)
+    assert (both.delivered, both.lateness_sum_ms, both.lateness_max_ms) == (2, 7_030, 7_000)
+    assert sum(both.lateness_classes) == 2
+    assert both + NOTHING == both
