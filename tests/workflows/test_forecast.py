@@ -73,7 +73,7 @@ def test_an_estimate_that_cannot_be_noted_fails_no_create(world: World) -> None:
 
 def test_the_forecast_is_cheap_to_poll(world: World) -> None:
     minute = world.clock.now_ms() // 60_000
-    every_second = {second: 100.0 for second in range(60)}
+    every_second = dict.fromkeys(range(60), 100.0)
     world.loads.add(MinuteLoad(minute + n, every_second) for n in range(61))
     world.recorder.clear()
     assert entries(world) == 61 * 60 * 100
