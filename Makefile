@@ -5,9 +5,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 IN_VENV := $(VENV)/bin
-SOURCES := layers/core functions local infra tests bench
+SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test check format cost bench-local pins clean
+.PHONY: help local test check format examples cost bench-local pins clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ check: $(VENV)/ready ## format, lint, types, import rules, template
 format: $(VENV)/ready ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff format $(SOURCES)
 	$(IN_VENV)/ruff check --fix $(SOURCES)
+
+examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the service answers
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.examples.make
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost

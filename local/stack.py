@@ -44,20 +44,23 @@ _FAKE_ACCESS = {
 
 
 class LocalStack:
-    """Port 0 takes a free one. `overrides` are template parameters beside the usual ones."""
+    """Port 0 takes a free one. `overrides` are template parameters beside the usual ones.
+
+    `start_ms` is where the clock begins, by default at now; `frozen`, it stands still there.
+    """
 
     def __init__(
         self,
         port: int = 0,
         *,
+        start_ms: int | None = None,
         frozen: bool = False,
         overrides: Mapping[str, str] | None = None,
         template: Path = TEMPLATE,
     ) -> None:
-        self.clock = MovableClock()
+        self.clock = MovableClock(start_ms, frozen=frozen)
         self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
         self._port = port
-        self._is_frozen_at_start = frozen
         self._parameters = {**OVERRIDES, **(overrides or {})}
         self._template = template
         self._undo = ExitStack()
@@ -137,7 +140,7 @@ class LocalStack:
         for poller in pollers:
             poller.start()
             started.callback(poller.stop, STOP_SECONDS)
-        if self._is_frozen_at_start:
+        if self.clock.is_frozen:
             wheelwright.freeze()
         schedules.start()
         started.callback(schedules.stop, STOP_SECONDS)

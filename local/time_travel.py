@@ -78,7 +78,7 @@ class TimeTravel:
         self._settings = settings
         self._requests_held = requests_held
         self._one_at_a_time = Lock()
-        self._swept_ms = 0
+        self._swept_ms = clock.now_ms()
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

@@ -1,0 +1,149 @@
+"""The stories behind the examples of the calls, one for each section of the page.
+
+An example takes a line here, and a place in the page: two comments, the first with its name.
+"""
+
+from typing import Any
+
+from docs.examples.teller import INBOX, Story, Teller
+
+HOOK = {"url": "https://example.com/hook"}  # for tasks that do not come due in their story
+
+
+def creating(teller: Teller) -> None:
+    order = {"biz_type": "orders", "delay_seconds": 1800, "payload": {"order": 17}}
+    teller.example("create", "POST", "/v1/tasks", {**order, "callback": HOOK})
+    whole = {
+        "biz_type": "orders",
+        "due_at": "2030-02-01T12:00:00+01:00",
+        "key": "order-18:close",
+        "payload": {"order": 18, "total": "119.90"},
+        "callback": {
+            "type": "http",
+            "url": "https://example.com/orders/18/close",
+            "method": "PUT",
+            "headers": {"x-team": "billing"},
+        },
+        "retry": {"attempts": 5, "first_delay_seconds": 10, "factor": 3, "max_delay_seconds": 600},
+        "expires_after_seconds": 3600,
+    }
+    teller.example("create-with-all-fields", "POST", "/v1/tasks", whole)
+    bad = {**order, "callback": {"url": "ftp://example.com/hook"}}
+    batch = {"tasks": [{**order, "callback": HOOK}, bad]}
+    teller.example("batch", "POST", "/v1/tasks/batch", batch)
+
+
+def delivering(teller: Teller) -> None:
+    teller.call("PUT", "/_local/received/orders", {"status": 503, "times": 1})
+    task = created(
+        teller,
+        delay_seconds=1800,
+        payload={"order": 17},
+        callback={"url": f"{INBOX}/orders", "headers": {"x-team": "billing"}},
+        retry={"delays_seconds": [5, 60]},
+    )
+    teller.advance(1805)
+    teller.received("callback", "orders")
+    teller.example("read", "GET", path_of(task))
+
+
+def by_key(teller: Teller) -> None:
+    path = "/v1/businesses/devices/tasks/sensor-9"
+    beat = {
+        "delay_seconds": 300,
+        "payload": {"silent": "sensor-9"},
+        "callback": HOOK,
+        "max_due_at": "2030-01-31T09:00:00Z",
+    }
+    teller.example("key-put", "PUT", path, beat)
+    teller.advance(240)
+    teller.example("key-put-again", "PUT", path, beat)
+    teller.example("key-read", "GET", path)
+    teller.example("key-cancel", "DELETE", path)
+
+
+def by_key_prefix(teller: Teller) -> None:
+    created(teller, key="order-17:close", delay_seconds=1800, callback={"url": f"{INBOX}/orders"})
+    created(teller, key="order-17:remind", delay_seconds=600, callback=HOOK)
+    created(teller, key="order-18:close", delay_seconds=1800, callback=HOOK)
+    path = "/v1/businesses/orders/tasks?key_prefix=order-17:"
+    teller.example("prefix-list", "GET", f"{path}&limit=1")
+    created(teller, key="order-17:packed", delay_seconds=2, callback={"url": f"{INBOX}/orders"})
+    teller.example("prefix-cancel", "DELETE", path)
+
+
+def changing(teller: Teller) -> None:
+    task = created(teller, delay_seconds=1800, payload={"order": 17}, callback=HOOK)
+    change = {"due_at": "2030-01-31T10:15:00Z", "payload": {"order": 17, "reminder": 2}}
+    teller.example("change", "PATCH", path_of(task), change)
+    task = created(teller, delay_seconds=1800, callback={"url": f"{INBOX}/orders"})
+    teller.advance(600)
+    teller.example("run", "POST", f"{path_of(task)}/run")
+
+
+def redriving(teller: Teller) -> None:
+    teller.call("PUT", "/_local/received/orders", {"status": 410, "times": 1})
+    task = created(teller, delay_seconds=1800, callback={"url": f"{INBOX}/orders"})
+    teller.advance(3600)
+    teller.example("redrive", "POST", f"{path_of(task)}/redrive")
+
+
+def cancelling(teller: Teller) -> None:
+    early, late = (created(teller, delay_seconds=1800, callback=HOOK) for _ in range(2))
+    teller.example("cancel", "DELETE", path_of(early))
+    teller.advance(1798)
+    teller.example("cancel-too-late", "DELETE", path_of(late))
+
+
+def listing(teller: Teller) -> None:
+    for number in (17, 18):
+        created(teller, delay_seconds=60 * number, payload={"order": number}, callback=HOOK)
+    path = "/v1/tasks?biz_type=orders&status=pending&due_from=2030-01-31T08:00:00Z&limit=1"
+    page = teller.example("list", "GET", path)
+    teller.example("list-next", "GET", f"{path}&cursor={page['cursor']}")
+
+
+def counting(teller: Teller) -> None:
+    """One is delivered, one at its second attempt, one is dead, and one is still waiting."""
+    path, callback = "/_local/received/orders", {"url": f"{INBOX}/orders"}
+    created(teller, delay_seconds=60, callback=callback)
+    teller.advance(90)
+    for answer, retry in ((503, [30]), (410, [30]), (503, [600])):
+        teller.call("PUT", path, {"status": answer, "times": 1})
+        created(teller, delay_seconds=60, callback=callback, retry={"delays_seconds": retry})
+        teller.advance(120)
+    teller.advance(240)
+    hour = "from=2030-01-31T08:00:00Z&to=2030-01-31T09:00:00Z"
+    teller.example("statistics", "GET", f"/v1/businesses/orders/stats?{hour}")
+
+
+def looking_after(teller: Teller) -> None:
+    # So many of one minute are in the forecast for certain, and by their number.
+    seconds = [600] * 64 + [630] * 16
+    tasks = [{"biz_type": "orders", "delay_seconds": s, "callback": HOOK} for s in seconds]
+    teller.call("POST", "/v1/tasks/batch", {"tasks": tasks})
+    teller.advance(300.25)
+    teller.example("wheel", "GET", "/v1/wheel")
+    teller.example("health", "GET", "/v1/health")
+
+
+def created(teller: Teller, **members: Any) -> Any:
+    return teller.call("POST", "/v1/tasks", {"biz_type": "orders", **members})
+
+
+def path_of(task: Any) -> str:
+    return f"/v1/tasks/{task['task_id']}"
+
+
+STORIES = (
+    Story(creating),
+    Story(delivering),
+    Story(by_key),
+    Story(by_key_prefix),
+    Story(changing),
+    Story(redriving),
+    Story(cancelling),
+    Story(listing),
+    Story(counting),
+    Story(looking_after),
+)

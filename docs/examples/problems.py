@@ -1,0 +1,72 @@
+"""The stories behind the examples of the problems: how each of them comes about.
+
+Those that are no caller's fault need a fault of the service. It is made inside the stack's
+process; what follows from it is answered over HTTP like all else.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from docs.examples.calls import HOOK, created, path_of
+from docs.examples.teller import INBOX, Story, Teller
+from duewheel.stores.conditions import Throttled
+from duewheel.stores.tasks import TaskStore
+from duewheel.wiring import process
+
+NEW = {"biz_type": "orders", "delay_seconds": 1800, "callback": HOOK}
+
+
+def by_callers(teller: Teller) -> None:
+    post = ("POST", "/v1/tasks")
+    teller.example("problem-malformed-body", *post, '{"biz_type": "orders", "payload": NaN}')
+    teller.example("problem-malformed-task-id", "GET", "/v1/tasks/order-17")
+    teller.example("problem-unknown-call", "GET", "/v1/task/17")
+    teller.example("problem-method-not-allowed", "PUT", "/v1/tasks")
+    teller.example("problem-too-large", *post, {**NEW, "payload": "0123456789" * 6_554})
+    teller.example("problem-invalid-field", *post, {**NEW, "delay_seconds": -1})
+
+
+def by_the_state_of_a_task(teller: Teller) -> None:
+    near = created(teller, delay_seconds=2, callback={"url": f"{INBOX}/orders"})
+    teller.example("problem-too-late", "PATCH", path_of(near), {"delay_seconds": 60})
+    keyed = {"key": "order-17:close", "callback": HOOK}
+    task = created(teller, **keyed, delay_seconds=1800)
+    other = {"biz_type": "orders", **keyed, "delay_seconds": 60}
+    teller.example("problem-key-taken", "POST", "/v1/tasks", other)
+    teller.example("problem-not-redrivable", "POST", f"{path_of(task)}/redrive")
+    teller.call("DELETE", path_of(task))
+    teller.example("problem-already-settled", "POST", f"{path_of(task)}/run")
+    teller.advance(31 * 86_400)
+    teller.example("problem-unknown-task", "GET", path_of(task))
+
+
+def by_the_deployment(teller: Teller) -> None:
+    teller.example("problem-list-index-off", "GET", "/v1/tasks?biz_type=orders")
+    with _misconfigured(teller, SWEEP_DELAY_SECONDS="60"):
+        teller.example("problem-misconfigured", "GET", "/v1/health")
+
+
+def by_the_service(teller: Teller) -> None:
+    task = created(teller, delay_seconds=1800, callback=HOOK)
+    with patch.object(TaskStore, "get", side_effect=OSError("a cable is loose")):
+        teller.example("problem-internal", "GET", path_of(task))
+    with patch.object(TaskStore, "create", side_effect=Throttled()):
+        teller.example("problem-unavailable", "POST", "/v1/tasks", NEW)
+
+
+@contextmanager
+def _misconfigured(teller: Teller, **variables: str) -> Iterator[None]:
+    with patch.dict(os.environ, variables):
+        process.start_anew(teller.stack.clock)
+        yield
+    process.start_anew(teller.stack.clock)
+
+
+STORIES = (
+    Story(by_callers),
+    Story(by_the_state_of_a_task),
+    Story(by_the_deployment, {"ListIndex": "off"}),
+    Story(by_the_service),
+)

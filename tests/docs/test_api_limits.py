@@ -1,0 +1,177 @@
+"""The one table of limits in docs/api.md, each of its numbers against what the code holds.
+
+A number comes from a constant, from what a refusal says, or from the template. What another
+system sets is named in capitals below.
+"""
+
+import json
+import re
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from duewheel.rules import (
+    answers,
+    backoff,
+    callback_request,
+    callback_url,
+    key_request,
+    listing,
+    settlement,
+    task_request,
+    wheel,
+)
+from duewheel.rules.addresses import LIST_PARTITIONS
+from duewheel.rules.refusals import MalformedBody, Refusal
+from duewheel.rules.task import RetryPolicy
+from duewheel.targets import http, http_reply
+from duewheel.workflows import call_page, key_prefix
+from tests.support.api_page import first_table
+
+TEMPLATE: Any = yaml_parse((Path(__file__).parents[2] / "template.yaml").read_text("utf-8"))
+
+GATEWAY_BODY_MB = 10
+GATEWAY_HEADER_BYTES = 10_240
+GATEWAY_TOO_MANY = 429
+LAMBDA_EVENT_MB = 6
+PARTITION_WRITES_A_SECOND = 1_000
+
+NUMBER = re.compile(r"(?<![\w-])\d+(?:,\d{3})*(?:\.\d+)?")  # UTF-8 is none
+NOW_MS = 1_800_000_000_000
+GOOD = {"biz_type": "orders", "delay_seconds": 5, "callback": {"url": "https://example.com/"}}
+NESTED_LEVELS = 900
+
+Numbers = tuple[float, ...]
+
+
+def numbers(text: str) -> Numbers:
+    return tuple(float(number.replace(",", "")) for number in NUMBER.findall(text))
+
+
+def parameter(name: str) -> Numbers:
+    """What it is by default, and from where to where it may be set."""
+    declared = TEMPLATE["Parameters"][name]
+    return declared["Default"], declared["MinValue"], declared["MaxValue"]
+
+
+def refused(**members: object) -> Numbers:
+    """The bounds that the refusal names."""
+    with pytest.raises(Refusal) as refusal:
+        task_request.single_request(json.dumps({**GOOD, **members}), NOW_MS)
+    return numbers(refusal.value.detail.partition("must ")[2])
+
+
+def retry(**members: object) -> Numbers:
+    return refused(retry=members)
+
+
+def lengths(pattern: re.Pattern[str]) -> Numbers:
+    taken = [length for length in range(1_000) if pattern.fullmatch("a" * length)]
+    assert taken == list(range(taken[0], taken[-1] + 1))
+    return taken[0], taken[-1]
+
+
+DEFAULT = RetryPolicy()
+AHEAD_DAYS = task_request.AHEAD_DAYS_MAX
+PAYLOADS_OF_A_PAGE_MB = listing.PAYLOAD_BYTES_MAX / 1e6
+LEAD = parameter("LeadMilliseconds")
+
+HELD: dict[str, Numbers] = {
+    "a request": (GATEWAY_BODY_MB, GATEWAY_HEADER_BYTES),
+    "an answer": (TEMPLATE["Resources"]["ApiFunction"]["Properties"]["Timeout"],),
+    "requests": (*parameter("ApiRequestsPerSecond"), GATEWAY_TOO_MANY),
+    "creates of one business": (LIST_PARTITIONS * PARTITION_WRITES_A_SECOND,),
+    "creates for one due second": (PARTITION_WRITES_A_SECOND,),
+    "body of a single create, of a change, of a `PUT`": (task_request.SINGLE_BYTES_MAX / 1024,),
+    "body of a batch": (task_request.BATCH_BYTES_MAX, LAMBDA_EVENT_MB),
+    "tasks in a batch": (task_request.BATCH_TASKS_MAX,),
+    "nesting of JSON": (NESTED_LEVELS,),
+    "`biz_type`": lengths(task_request.BIZ_TYPE),
+    "`key`, `key_prefix`": lengths(task_request.KEY),
+    "payload": (task_request.PAYLOAD_BYTES_MAX / 1024,),
+    "due instant, `max_due_at`": (1970, AHEAD_DAYS),
+    "`delay_seconds`": (*refused(delay_seconds=-1), AHEAD_DAYS),
+    "`expires_after_seconds`": (*refused(expires_after_seconds=0), AHEAD_DAYS),
+    "URL": (callback_url.URL_LENGTH_MAX, callback_url._HOST_LENGTH_MAX),
+    "headers": (callback_request.HEADERS_MAX, callback_request.HEADERS_BYTES_MAX),
+    "`retry.attempts`": (*retry(attempts=0), DEFAULT.attempts_max),
+    "`retry.delays_seconds`": (*retry(delays_seconds=[]), *retry(delays_seconds=[-1])),
+    "`retry.first_delay_seconds`": (
+        *retry(first_delay_seconds=0),
+        DEFAULT.first_delay_seconds,
+    ),
+    "`retry.factor`": (*retry(factor=0), DEFAULT.factor),
+    "`retry.max_delay_seconds`": (
+        retry(max_delay_seconds=0)[1],
+        DEFAULT.delay_max_seconds,
+    ),
+    "tasks on a page of a list": (
+        1,
+        listing.LIMIT_MAX,
+        listing.LIMIT_DEFAULT,
+        PAYLOADS_OF_A_PAGE_MB,
+    ),
+    "tasks that a page of a list looks at": (listing.KEYS_MAX,),
+    "keys that a page under a prefix looks at": (
+        1,
+        key_request.LIMIT_MAX,
+        key_request.LIMIT_DEFAULT,
+        PAYLOADS_OF_A_PAGE_MB,
+    ),
+    "keys that a cancel under a prefix looks at": (
+        key_prefix.KEYS_AT_ONCE,
+        PAYLOADS_OF_A_PAGE_MB,
+    ),
+    "a change, a run, a cancel": (
+        (LEAD[0] + wheel.SKEW_MS) / 1000,
+        *LEAD,
+        wheel.SKEW_MS / 1000,
+    ),
+    "a redrive": (settlement.ABOUT_TO_GO_MS / 60_000,),
+    "a callback": (*parameter("CallbackTimeoutSeconds"), http.CONNECT_SECONDS_MAX),
+    "the reply of a callback": (http_reply.REPLY_BYTES_MAX,),
+    "redirects of a callback": (),
+    "`Retry-After`": (backoff.RETRY_AFTER_SECONDS_MAX,),
+    "callbacks of one notifier at once": (call_page.CALLS_IN_FLIGHT_MAX,),
+    "attempts in `history`": (settlement.HISTORY_MAX,),
+    "`note`, `last_error`": (settlement.NOTE_CHARACTERS_MAX,),
+    "the record of a task that has ended": parameter("RetentionDays"),
+}
+LISTED = {what: numbers(limit) for what, limit in first_table("Limits")}
+
+
+def test_every_limit_of_the_page_is_held_against_the_code() -> None:
+    assert sorted(LISTED) == sorted(HELD)
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_the_page_says_what_the_code_holds(what: str) -> None:
+    assert LISTED.get(what) == HELD[what]
+
+
+def test_where_two_modules_hold_one_limit_they_agree() -> None:
+    assert answers.RETRY_AFTER_MAX_SECONDS == backoff.RETRY_AFTER_SECONDS_MAX
+    assert answers.NOTE_BYTES_MAX >= settlement.NOTE_CHARACTERS_MAX
+
+
+def test_nesting_is_taken_as_deep_as_the_page_says_and_refused_somewhere_deeper() -> None:
+    """In a thread, whose stack is as shallow as that of a function."""
+    taken: list[int] = []
+
+    def nest(levels: int) -> None:
+        payload = "[" * (levels - 1) + "]" * (levels - 1)
+        body = json.dumps(GOOD)[:-1] + f', "payload": {payload}}}'
+        try:
+            task_request.single_request(body, NOW_MS)
+        except MalformedBody:
+            return
+        taken.append(levels)
+
+    for levels in (NESTED_LEVELS, 30_000):
+        thread = Thread(target=nest, args=[levels])
+        thread.start()
+        thread.join()
+    assert taken == [NESTED_LEVELS]
