@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import boto3
@@ -10,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 
 from local.emulator import Emulator
 from local.resources import Resources, create_resources
-from local.template import load_template
+from local.template import Template, load_template
 from tests.support.clock import ManualClock
 from tests.support.world import World
 
@@ -41,9 +42,14 @@ def emulator(clock: ManualClock) -> Iterator[Emulator]:
         yield running
 
 
+@cache
+def the_template() -> Template:
+    return load_template(TEMPLATE)
+
+
 @pytest.fixture
 def resources(emulator: Emulator) -> Resources:
-    return create_resources(load_template(TEMPLATE), boto3.client("dynamodb"), boto3.client("sqs"))
+    return create_resources(the_template(), boto3.client("dynamodb"), boto3.client("sqs"))
 
 
 @pytest.fixture

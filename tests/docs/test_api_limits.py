@@ -152,8 +152,7 @@ def test_the_page_says_what_the_code_holds(what: str) -> None:
     assert LISTED.get(what) == HELD[what]
 
 
-def test_where_two_modules_hold_one_limit_they_agree() -> None:
-    assert answers.RETRY_AFTER_MAX_SECONDS == backoff.RETRY_AFTER_SECONDS_MAX
+def test_a_note_is_cut_to_what_the_page_says() -> None:
     assert answers.NOTE_BYTES_MAX >= settlement.NOTE_CHARACTERS_MAX
 
 

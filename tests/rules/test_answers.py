@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from duewheel.rules.answers import (
     NOTE_BYTES_MAX,
-    RETRY_AFTER_MAX_SECONDS,
+    RETRY_AFTER_SECONDS_MAX,
     note_from,
     outcome_of_answer,
 )
@@ -67,13 +67,13 @@ def test_any_other_stop_header_does_not_stop(value: str) -> None:
         ("120", 120),
         (" 7 ", 7),
         ("0000000000000009", 9),
-        ("86401", RETRY_AFTER_MAX_SECONDS),
-        ("9" * 5_000, RETRY_AFTER_MAX_SECONDS),
+        ("86401", RETRY_AFTER_SECONDS_MAX),
+        ("9" * 5_000, RETRY_AFTER_SECONDS_MAX),
         ("Sun, 06 Nov 1994 08:50:37 GMT", 60),
         ("Sunday, 06-Nov-94 08:50:37 GMT", 60),
         ("Sun Nov  6 08:50:37 1994", 60),
         ("Sun, 06 Nov 1994 08:49:00 GMT", 0),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", RETRY_AFTER_MAX_SECONDS),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", RETRY_AFTER_SECONDS_MAX),
     ],
 )
 def test_retry_after_is_understood_in_both_forms_and_bounded(value: str, seconds: float) -> None:
@@ -100,7 +100,7 @@ def test_a_retry_after_that_is_neither_is_ignored(value: str) -> None:
 @given(st.text(max_size=60))
 def test_no_retry_after_breaks_anything(value: str) -> None:
     seconds = outcome(503, retry_after=value).retry_after_seconds
-    assert seconds is None or 0 <= seconds <= RETRY_AFTER_MAX_SECONDS
+    assert seconds is None or 0 <= seconds <= RETRY_AFTER_SECONDS_MAX
 
 
 @given(st.sampled_from([200, 302, 410, 503]), st.binary(max_size=400), st.booleans())

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+from duewheel.rules.backoff import RETRY_AFTER_SECONDS_MAX
 from duewheel.rules.outcome import Outcome, Verdict
 
 STOP_HEADER = "duewheel-stop"
 NOTE_BYTES_MAX = 128  # keeps a small task under 1 KB after a normal delivery
-RETRY_AFTER_MAX_SECONDS = 86_400
 
 _STOP_STATUSES = frozenset({400, 405, 410, 413, 414, 415, 422, *range(300, 400)})
 _STOPPED_NOTE = "the receiver said stop: "
@@ -65,7 +65,7 @@ def _retry_after_seconds(text: str, now_ms: int) -> float | None:
     """Seconds or an HTTP date; None for what is neither."""
     if text.isascii() and text.isdecimal():
         digits = text.lstrip("0") or "0"
-        seconds = float(digits) if len(digits) < 10 else RETRY_AFTER_MAX_SECONDS
+        seconds = float(digits) if len(digits) < 10 else RETRY_AFTER_SECONDS_MAX
     else:
         try:
             instant = parsedate_to_datetime(text)
@@ -74,4 +74,4 @@ def _retry_after_seconds(text: str, now_ms: int) -> float | None:
         if instant.tzinfo is None:  # the oldest of the three forms of an HTTP date names no zone
             instant = instant.replace(tzinfo=UTC)
         seconds = instant.timestamp() - now_ms / 1000
-    return min(max(seconds, 0.0), RETRY_AFTER_MAX_SECONDS)
+    return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX)

@@ -103,7 +103,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
         task,
         attempts=task.attempts + 1,
         history=(*task.history, attempt)[-HISTORY_MAX:],
-        last_error=attempt.note,
+        last_error=attempt.note or None,
     )
 
 
