@@ -23,7 +23,7 @@ from duewheel.rules.change_request import change_request
 from duewheel.rules.key_request import prefix_request
 from duewheel.rules.list_request import list_request
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import Made, NewTask
+from duewheel.rules.task import Made
 from duewheel.rules.task_request import (
     BATCH_BYTES_MAX,
     SINGLE_BYTES_MAX,
@@ -40,17 +40,15 @@ from duewheel.wiring import process
 
 def create_task(request: Request) -> Answer:
     new = single_request(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
-    if new.key is None:
-        return _made(Made(wiring.create_tasks().one(new)))
-    return _made(wiring.keyed_tasks().create(new))
+    (result,) = wiring.create_batch()([new])
+    if isinstance(result, Refusal):
+        raise result
+    return _made(result)
 
 
 def create_tasks(request: Request) -> Answer:
     requested = batch_request(request.text(BATCH_BYTES_MAX), process.clock().now_ms())
-    good = [new for new in requested if isinstance(new, NewTask)]
-    created = iter(wiring.create_batch()(good) if good else ())
-    results = [next(created) if isinstance(new, NewTask) else new for new in requested]
-    return Answer(200, batch_text(results))
+    return Answer(200, batch_text(wiring.create_batch()(requested)))
 
 
 def list_tasks(request: Request) -> Answer:

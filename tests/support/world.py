@@ -1,7 +1,7 @@
 """The whole service wired by hand on moto, one step at a time: what a workflow test drives."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
@@ -12,7 +12,8 @@ import boto3
 from duewheel.rules.leadership import Pointer
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import Finished, Held
-from duewheel.rules.task import Callback, NewTask, Task
+from duewheel.rules.refusals import Refusal
+from duewheel.rules.task import Callback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers
 from duewheel.stores.aws import AwsTime
@@ -28,6 +29,7 @@ from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.create import CreateTasks
+from duewheel.workflows.create_batch import CreateBatch
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.keyed import KeyedTasks
@@ -88,12 +90,13 @@ class World:
             KnownTimePointer(self.pointers, clock, self.origin),
             config.lead_ms,
         )
-        self.create = CreateTasks(clock, self.tasks, self.reenter)
+        self.create = CreateTasks(self.tasks, self.reenter)
         self.keys = KeyStore(self.tasks)
         self.steer = Steer(clock, self.tasks, self.keys, self.reenter, config.lead_ms)
         self.cancel = CancelTask(self.steer, config.retention_seconds)
         self.change = ChangeTask(self.steer)
         self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
+        self.create_batch = CreateBatch(self.create, self.keyed, ThreadPoolExecutor(4))
         self.redrive = RedriveTask(clock, self.tasks, self.keys, self.reenter)
         self.list_tasks = ListTasks(
             clock,
@@ -161,7 +164,15 @@ class World:
         return NewTask(**values)
 
     def created(self, in_ms: int = 60_000, **fields: Any) -> Task:
-        return self.create.one(self.new(in_ms, **fields))
+        task = self.create.placed(self.new(in_ms, **fields))
+        self.create.one(task)
+        return task
+
+    def created_many(self, news: Iterable[NewTask]) -> list[Task | Refusal]:
+        return self.create.many([self.create.placed(new) for new in news])
+
+    def created_by_key(self, new: NewTask) -> Made:
+        return self.keyed.create(self.create.placed(new))
 
     def read(self, task: Task) -> Task:
         found = self.tasks.get(task.home)

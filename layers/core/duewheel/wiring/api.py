@@ -36,7 +36,7 @@ def steer() -> Steer:
 
 @once
 def create_tasks() -> CreateTasks:
-    return CreateTasks(clock(), tasks(), reenter())
+    return CreateTasks(tasks(), reenter())
 
 
 @once
