@@ -5,6 +5,7 @@ Bodies, headers and callbacks are never logged: they are the callers' and may ho
 """
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.logging import correlation_paths
@@ -20,6 +21,7 @@ from duewheel.interface.task_view import batch_text, task_text
 from duewheel.interface.wheel_view import wheel_view
 from duewheel.log import logger
 from duewheel.rules.change_request import change_request
+from duewheel.rules.idempotency import asked_once
 from duewheel.rules.key_request import prefix_request
 from duewheel.rules.list_request import list_request
 from duewheel.rules.refusals import Refusal
@@ -36,19 +38,32 @@ from duewheel.rules.task_request import (
 from duewheel.settings import SettingsError
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
+from duewheel.workflows.create_once import Parse
 
 
 def create_task(request: Request) -> Answer:
-    new = single_request(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
-    (result,) = wiring.create_batch()([new])
+    body = request.text(SINGLE_BYTES_MAX)
+    (result,) = _created(
+        request, body, lambda now_ms: [single_request(body, now_ms)], is_single=True
+    )
     if isinstance(result, Refusal):
         raise result
     return _made(result)
 
 
 def create_tasks(request: Request) -> Answer:
-    requested = batch_request(request.text(BATCH_BYTES_MAX), process.clock().now_ms())
-    return Answer(200, batch_text(wiring.create_batch()(requested)))
+    body = request.text(BATCH_BYTES_MAX)
+    return Answer(200, batch_text(_created(request, body, partial(batch_request, body))))
+
+
+def _created(
+    request: Request, body: str, parse: Parse, *, is_single: bool = False
+) -> list[Made | Refusal]:
+    key = request.idempotency_key
+    if key is None:
+        return wiring.create_batch()(parse(process.clock().now_ms()))
+    asked = asked_once(request.caller, key, request.path, body, is_single=is_single)
+    return wiring.create_once()(asked, parse)
 
 
 def list_tasks(request: Request) -> Answer:

@@ -22,6 +22,7 @@ from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
+from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.tasks import TaskStore
@@ -30,6 +31,7 @@ from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import CreateBatch
+from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.keyed import KeyedTasks
@@ -97,6 +99,13 @@ class World:
         self.change = ChangeTask(self.steer)
         self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
         self.create_batch = CreateBatch(self.create, self.keyed, ThreadPoolExecutor(4))
+        self.create_once = CreateOnce(
+            RequestRecords(self.dynamodb, config.registry_table),
+            self.tasks,
+            self.create_batch,
+            self.reenter.placing,
+            lambda: f"claim-{next(self._numbers)}",
+        )
         self.redrive = RedriveTask(clock, self.tasks, self.keys, self.reenter)
         self.list_tasks = ListTasks(
             clock,

@@ -23,5 +23,9 @@ def pointer(name: str) -> dict[str, Any]:
     return key("pointer", name)
 
 
+def request(name: str) -> dict[str, Any]:
+    return key(f"idempotency#{name}", "request")
+
+
 def secret(name: str) -> dict[str, Any]:
     return key("secret", name)
