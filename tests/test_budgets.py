@@ -48,7 +48,7 @@ def tasks_in_one_second(world: World, number: int) -> list[Task]:
     made = [
         task
         for start in range(0, number, 500)
-        for task in world.create.many(news[start : start + 500])
+        for task in world.created_many(news[start : start + 500])
     ]
     return [task for task in made if isinstance(task, Task)]
 
@@ -216,7 +216,7 @@ def test_a_near_task_costs_one_queue_message(world: World) -> None:
 def test_a_key_costs_four_more_write_units(world: World) -> None:
     world.wire(list_index=False)
     meter = metered(world)
-    world.keyed.create(world.new(key="order-17", digest="d", payload=NEARLY_A_KILOBYTE))
+    world.created_by_key(world.new(key="order-17", digest="d", payload=NEARLY_A_KILOBYTE))
     second = world.clock.now_ms() // 1000 + 60
     world.clock.set_ms(second * 1000)
     dispatch_second(world, second)

@@ -28,6 +28,8 @@ def creating(teller: Teller) -> None:
         "expires_after_seconds": 3600,
     }
     teller.example("create-with-all-fields", "POST", "/v1/tasks", whole)
+    key = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}
+    teller.example("create-once", "POST", "/v1/tasks", {**order, "callback": HOOK}, key)
     bad = {**order, "callback": {"url": "ftp://example.com/hook"}}
     batch = {"tasks": [{**order, "callback": HOOK}, bad]}
     teller.example("batch", "POST", "/v1/tasks/batch", batch)

@@ -42,6 +42,15 @@ def by_the_state_of_a_task(teller: Teller) -> None:
     teller.example("problem-unknown-task", "GET", path_of(task))
 
 
+def by_idempotency_key(teller: Teller) -> None:
+    key = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}
+    with patch.object(TaskStore, "create", side_effect=OSError("a cable is loose")):
+        teller.call("POST", "/v1/tasks", NEW, key, fails=True)
+    teller.example("problem-idempotency-key-in-use", "POST", "/v1/tasks", NEW, key)
+    other = {**NEW, "delay_seconds": 60}
+    teller.example("problem-idempotency-key-reused", "POST", "/v1/tasks", other, key)
+
+
 def by_the_deployment(teller: Teller) -> None:
     teller.example("problem-list-index-off", "GET", "/v1/tasks?biz_type=orders")
     with _misconfigured(teller, SWEEP_DELAY_SECONDS="60"):
@@ -67,6 +76,7 @@ def _misconfigured(teller: Teller, **variables: str) -> Iterator[None]:
 STORIES = (
     Story(by_callers),
     Story(by_the_state_of_a_task),
+    Story(by_idempotency_key),
     Story(by_the_deployment, {"ListIndex": "off"}),
     Story(by_the_service),
 )

@@ -46,10 +46,18 @@ class Teller:
         self._keep(name, exchange.blocks())
         return json.loads(exchange.answer.body)
 
-    def call(self, method: str, target: str, body: Any = None) -> Any:
+    def call(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        fails: bool = False,
+    ) -> Any:
         """One exchange that the story needs and the page does not show."""
-        exchange = self._exchange(method, target, body, {})
-        if exchange.status >= 300:
+        exchange = self._exchange(method, target, body, headers or {})
+        if (exchange.status >= 300) is not fails:
             raise StoryError(f"{exchange.request}: {exchange.answer}")
         return json.loads(exchange.answer.body)
 

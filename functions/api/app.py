@@ -5,6 +5,7 @@ Bodies, headers and callbacks are never logged: they are the callers' and may ho
 """
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.logging import correlation_paths
@@ -21,11 +22,12 @@ from duewheel.interface.task_view import batch_text, task_text
 from duewheel.interface.wheel_view import wheel_view
 from duewheel.log import logger
 from duewheel.rules.change_request import change_request
+from duewheel.rules.idempotency import asked_once
 from duewheel.rules.key_request import prefix_request
 from duewheel.rules.list_request import list_request
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.stats_request import stats_request
-from duewheel.rules.task import Made, NewTask
+from duewheel.rules.task import Made
 from duewheel.rules.task_request import (
     BATCH_BYTES_MAX,
     SINGLE_BYTES_MAX,
@@ -38,21 +40,32 @@ from duewheel.rules.task_request import (
 from duewheel.settings import SettingsError
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
+from duewheel.workflows.create_once import Parse
 
 
 def create_task(request: Request) -> Answer:
-    new = single_request(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
-    if new.key is None:
-        return _made(Made(wiring.create_tasks().one(new)))
-    return _made(wiring.keyed_tasks().create(new))
+    body = request.text(SINGLE_BYTES_MAX)
+    (result,) = _created(
+        request, body, lambda now_ms: [single_request(body, now_ms)], is_single=True
+    )
+    if isinstance(result, Refusal):
+        raise result
+    return _made(result)
 
 
 def create_tasks(request: Request) -> Answer:
-    requested = batch_request(request.text(BATCH_BYTES_MAX), process.clock().now_ms())
-    good = [new for new in requested if isinstance(new, NewTask)]
-    created = iter(wiring.create_batch()(good) if good else ())
-    results = [next(created) if isinstance(new, NewTask) else new for new in requested]
-    return Answer(200, batch_text(results))
+    body = request.text(BATCH_BYTES_MAX)
+    return Answer(200, batch_text(_created(request, body, partial(batch_request, body))))
+
+
+def _created(
+    request: Request, body: str, parse: Parse, *, is_single: bool = False
+) -> list[Made | Refusal]:
+    key = request.idempotency_key
+    if key is None:
+        return wiring.create_batch()(parse(process.clock().now_ms()))
+    asked = asked_once(request.caller, key, request.path, body, is_single=is_single)
+    return wiring.create_once()(asked, parse)
 
 
 def list_tasks(request: Request) -> Answer:

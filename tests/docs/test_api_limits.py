@@ -16,11 +16,14 @@ from samtranslator.yaml_helper import yaml_parse
 from duewheel.rules import (
     answers,
     backoff,
+    books,
     callback_request,
     callback_url,
+    idempotency,
     key_request,
     listing,
     settlement,
+    stats_request,
     task_request,
     wheel,
 )
@@ -91,6 +94,10 @@ HELD: dict[str, Numbers] = {
     "nesting of JSON": (NESTED_LEVELS,),
     "`biz_type`": lengths(task_request.BIZ_TYPE),
     "`key`, `key_prefix`": lengths(task_request.KEY),
+    "idempotency key": (
+        *lengths(idempotency._VISIBLE_ASCII),
+        idempotency.REMEMBERED_SECONDS / 3600,
+    ),
     "payload": (task_request.PAYLOAD_BYTES_MAX / 1024,),
     "due instant, `max_due_at`": (1970, AHEAD_DAYS),
     "`delay_seconds`": (*refused(delay_seconds=-1), AHEAD_DAYS),
@@ -125,6 +132,7 @@ HELD: dict[str, Numbers] = {
         key_prefix.KEYS_AT_ONCE,
         PAYLOADS_OF_A_PAGE_MB,
     ),
+    "range of statistics": (stats_request.MINUTES_MAX, books.KEPT_DAYS),
     "a change, a run, a cancel": (
         (LEAD[0] + wheel.SKEW_MS) / 1000,
         *LEAD,

@@ -42,7 +42,16 @@ class Workflows:
     tasks: dict[str, Task] = field(default_factory=dict)
     failure: Exception | None = None
     refused: set[int] = field(default_factory=set)
-    batches: int = 0
+
+    def create(self, requested: Sequence[NewTask | Refusal]) -> list[Made | Refusal]:
+        refused = Unavailable("Try it again.")
+        return [
+            refused if index in self.refused else self._made(new)
+            for index, new in enumerate(requested)
+        ]
+
+    def _made(self, new: NewTask | Refusal) -> Made | Refusal:
+        return new if isinstance(new, Refusal) else Made(self.one(new))
 
     def one(self, new: NewTask) -> Task:
         self._fail()
@@ -60,13 +69,6 @@ class Workflows:
         )
         self.tasks[task.task_id] = task
         return task
-
-    def batch(self, news: Sequence[NewTask]) -> list[Made | Refusal]:
-        self.batches += 1
-        return [
-            Unavailable("Try it again.") if index in self.refused else Made(self.one(new))
-            for index, new in enumerate(news)
-        ]
 
     def task(self, task_id: str) -> Task:
         self._fail()
@@ -91,9 +93,8 @@ class Workflows:
 def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     made = Workflows()
     monkeypatch.setattr(process, "clock", StandingClock)
-    for name in ("create_tasks", "look_up"):
-        monkeypatch.setattr(wiring, name, lambda: made)
-    monkeypatch.setattr(wiring, "create_batch", lambda: made.batch)
+    monkeypatch.setattr(wiring, "look_up", lambda: made)
+    monkeypatch.setattr(wiring, "create_batch", lambda: made.create)
     monkeypatch.setattr(wiring, "cancel_task", lambda: made.task)
     monkeypatch.setattr(process, "settings", made._fail)
     return made
@@ -217,7 +218,7 @@ def test_threads_do_not_answer_each_others_requests(workflows: Workflows) -> Non
 
 def test_a_batch_creates_the_good_ones_and_says_why_not_the_others(workflows: Workflows) -> None:
     tasks = [GOOD, {**GOOD, "due_ms": 1}, 7, {**GOOD, "biz_type": "mail"}, GOOD]
-    workflows.refused = {2}
+    workflows.refused = {4}
     status, answer, _ = call("POST", "/v1/tasks/batch", {"tasks": tasks})
     assert status == 200
     results = answer["results"]
@@ -232,7 +233,7 @@ def test_a_batch_without_a_good_task_writes_nothing(workflows: Workflows) -> Non
     status, answer, _ = call("POST", "/v1/tasks/batch", {"tasks": [7, {}]})
     assert status == 200
     assert [result["status"] for result in answer["results"]] == [422, 422]
-    assert workflows.batches == 0
+    assert workflows.tasks == {}
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ def test_a_batch_beyond_its_bounds_is_refused_whole(
     workflows: Workflows, body: Any, type_: str
 ) -> None:
     assert problem("POST", "/v1/tasks/batch", body)["type"] == type_
-    assert workflows.batches == 0
+    assert workflows.tasks == {}
 
 
 def test_a_large_batch_is_answered_within_what_lambda_may_return(workflows: Workflows) -> None:

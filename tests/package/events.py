@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,11 @@ def sample(name: str) -> dict[str, Any]:
     return event
 
 
-def http_api(method: str, path: str, body: Any = None) -> dict[str, Any]:
+def http_api(
+    method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     event = sample("http-api-create-task")
+    event["headers"] |= headers or {}
     path, _, event["rawQueryString"] = path.partition("?")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
     event["requestContext"]["http"]["method"] = method

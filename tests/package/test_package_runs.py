@@ -4,6 +4,7 @@ The tests follow one another: later ones find what earlier ones left in the tabl
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,8 +21,10 @@ FAR_SECONDS = 7  # further ahead than a near entry
 ALL_FUNCTIONS = ("ApiFunction", "SchedulerFunction", "NotifierFunction", "SweeperFunction")
 
 
-def call(boot: Boot, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    answer = boot("ApiFunction").invoke(events.http_api(method, path, body))
+def call(
+    boot: Boot, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+) -> tuple[int, Any]:
+    answer = boot("ApiFunction").invoke(events.http_api(method, path, body, headers))
     return answer["statusCode"], json.loads(answer["body"])
 
 
@@ -142,6 +145,32 @@ def test_api_creates_a_batch(boot: Boot) -> None:
     status, answer = call(boot, "POST", "/v1/tasks/batch", {"tasks": tasks})
 
     assert (status, [result["status"] for result in answer["results"]]) == (200, [201] * 30)
+
+
+def test_api_creates_once_under_an_idempotency_key(
+    boot: Boot, resources: Resources, aws: Callable[[str], Any]
+) -> None:
+    def create_once(order: int) -> tuple[int, Any]:
+        task = {"biz_type": "once", "delay_seconds": 3600, "payload": order}
+        task["callback"] = {"url": "https://example.com/"}
+        body = {"tasks": [{**task, "key": f"order-{order}"}, *[task] * 29]}
+        return call(boot, "POST", "/v1/tasks/batch", body, {"Idempotency-Key": "once-1"})
+
+    first = create_once(17)
+    assert [result["status"] for result in first[1]["results"]] == [201] * 30
+    assert create_once(17) == first
+    assert create_once(18)[1]["type"].endswith(":idempotency-key-reused")
+
+    _put_back_to_before_it_was_done(aws("dynamodb"), resources.table_name("Registry"))
+    assert create_once(17) == first
+    assert len(call(boot, "GET", "/v1/tasks?biz_type=once&limit=100")[1]["tasks"]) == 30
+
+
+def _put_back_to_before_it_was_done(dynamodb: Any, registry: str) -> None:
+    """The record of the only request under an idempotency key, as a dead function leaves it."""
+    items = dynamodb.scan(TableName=registry)["Items"]
+    [record] = [item for item in items if item.get("state") == {"S": "done"}]
+    dynamodb.put_item(TableName=registry, Item={**record, "state": {"S": "running"}})
 
 
 def test_the_notifier_reports_a_message_that_it_cannot_read(boot: Boot) -> None:

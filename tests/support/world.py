@@ -1,7 +1,7 @@
 """The whole service wired by hand on moto, one step at a time: what a workflow test drives."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
@@ -13,7 +13,8 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.leadership import Pointer
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import Finished, Held
-from duewheel.rules.task import Callback, NewTask, Task
+from duewheel.rules.refusals import Refusal
+from duewheel.rules.task import Callback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
 from duewheel.stores.aws import AwsTime
@@ -23,6 +24,7 @@ from duewheel.stores.listings import ListIndex
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
+from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
@@ -31,6 +33,8 @@ from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.create import CreateTasks
+from duewheel.workflows.create_batch import CreateBatch
+from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.keep_books import KeepBooks
@@ -98,12 +102,20 @@ class World:
             self.loads,
             config.lead_ms,
         )
-        self.create = CreateTasks(clock, self.tasks, self.reenter)
+        self.create = CreateTasks(self.tasks, self.reenter)
         self.keys = KeyStore(self.tasks)
         self.steer = Steer(clock, self.tasks, self.keys, self.reenter, config.lead_ms)
         self.cancel = CancelTask(self.steer, config.retention_seconds)
         self.change = ChangeTask(self.steer)
         self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
+        self.create_batch = CreateBatch(self.create, self.keyed, ThreadPoolExecutor(4))
+        self.create_once = CreateOnce(
+            RequestRecords(self.dynamodb, config.registry_table),
+            self.tasks,
+            self.create_batch,
+            self.reenter.placing,
+            lambda: f"claim-{next(self._numbers)}",
+        )
         self.redrive = RedriveTask(clock, self.tasks, self.keys, self.reenter)
         self.list_tasks = ListTasks(
             clock,
@@ -190,7 +202,15 @@ class World:
         return NewTask(**values)
 
     def created(self, in_ms: int = 60_000, **fields: Any) -> Task:
-        return self.create.one(self.new(in_ms, **fields))
+        task = self.create.placed(self.new(in_ms, **fields))
+        self.create.one(task)
+        return task
+
+    def created_many(self, news: Iterable[NewTask]) -> list[Task | Refusal]:
+        return self.create.many([self.create.placed(new) for new in news])
+
+    def created_by_key(self, new: NewTask) -> Made:
+        return self.keyed.create(self.create.placed(new))
 
     def read(self, task: Task) -> Task:
         found = self.tasks.get(task.home)

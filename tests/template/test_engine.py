@@ -8,6 +8,8 @@ import boto3
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
+from duewheel.rules.idempotency import LEASE_MS
+from duewheel.rules.wheel import SKEW_MS
 from duewheel.settings import Settings, settings_from
 from local.resources import Resources
 from local.template import Template, load_template
@@ -82,6 +84,14 @@ def test_visibility_outlives_the_page_lease_and_that_the_notifier(
 
     assert settings.notifier_timeout_seconds == timeout
     assert timeout < settings.page_lease_ms / 1000 < visibility
+
+
+def test_a_claimed_request_outlives_the_api_function_by_more_than_clocks_differ(
+    template: Template,
+) -> None:
+    timeout = properties_of(template, "ApiFunction")["Timeout"]
+
+    assert timeout * 1000 + SKEW_MS + 10_000 < LEASE_MS
 
 
 def test_a_message_that_fails_ten_times_ends_in_the_dead_letter_queue(template: Template) -> None:

@@ -111,14 +111,14 @@ def test_a_near_task_that_the_queue_refuses_is_kept_and_swept(world: World) -> N
 def test_a_batch_writes_twenty_five_to_a_request(world: World) -> None:
     world.created()
     world.recorder.clear()
-    results = world.create.many([world.new(in_ms=600_000 + n) for n in range(60)])
+    results = world.created_many([world.new(in_ms=600_000 + n) for n in range(60)])
 
     assert world.recorder.operations() == ["BatchWriteItem"] * 3
     assert all(isinstance(result, Task) for result in results)
 
 
 def test_near_tasks_of_a_batch_share_messages(world: World) -> None:
-    results = world.create.many([world.new(in_ms=0) for _ in range(60)])
+    results = world.created_many([world.new(in_ms=0) for _ in range(60)])
     assert world.messages_waiting() == 3
     world.drain()
 
@@ -129,7 +129,7 @@ def test_near_tasks_of_a_batch_share_messages(world: World) -> None:
 
 def test_what_dynamodb_leaves_unprocessed_is_sent_again(world: World) -> None:
     leave_unprocessed(world, times=2)
-    results = world.create.many([world.new() for _ in range(10)])
+    results = world.created_many([world.new() for _ in range(10)])
 
     assert all(isinstance(result, Task) for result in results)
     assert sum(1 for item in world.items() if "status" in item) == 10
@@ -137,7 +137,7 @@ def test_what_dynamodb_leaves_unprocessed_is_sent_again(world: World) -> None:
 
 def test_what_stays_unprocessed_is_refused_and_was_not_created(world: World) -> None:
     leave_unprocessed(world, times=1_000)
-    results = world.create.many([world.new() for _ in range(10)])
+    results = world.created_many([world.new() for _ in range(10)])
 
     refused = [result for result in results if isinstance(result, Unavailable)]
     stored = [item for item in world.items() if "status" in item]
@@ -151,11 +151,11 @@ def test_a_throttled_create_is_refused_as_unavailable(world: World) -> None:
         code = "ProvisionedThroughputExceededException"
         raise ClientError({"Error": {"Code": code}}, call.operation)
 
-    new = world.new(in_ms=600_000)
+    task = world.create.placed(world.new(in_ms=600_000))
     world.created()
     world.recorder.before = throttle
     with pytest.raises(Unavailable):
-        world.create.one(new)
+        world.create.one(task)
 
 
 def leave_unprocessed(world: World, times: int) -> None:
@@ -178,3 +178,21 @@ def leave_unprocessed(world: World, times: int) -> None:
 def test_a_task_years_ahead_is_stored_and_found_by_its_id(world: World, years: int) -> None:
     task = world.created(in_ms=years * 365 * 86_400_000)
     assert world.look_up.task(task.task_id) == task
+
+
+def test_a_batch_that_fails_leaves_no_write_under_way(world: World) -> None:
+    """Lambda stops a process after its answer: a write left behind could land much later."""
+    begun: list[Call] = []
+
+    def fail_at_first(call: Call) -> None:
+        if call.operation == "TransactWriteItems":
+            begun.append(call)
+            if len(begun) == 1:
+                raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)
+
+    world.recorder.before = fail_at_first
+    with pytest.raises(ClientError):
+        world.create_batch([world.new(key=f"order-{n}", digest="d") for n in range(20)])
+
+    assert len(begun) == 20
+    assert len([item for item in world.items() if "status" in item]) == 19

@@ -21,7 +21,7 @@ def new(world: World, in_ms: int = 60_000, digest: str = "same", **fields: Any) 
 
 
 def make(world: World, **fields: Any) -> Task:
-    made = world.keyed.create(new(world, **fields))
+    made = world.created_by_key(new(world, **fields))
     assert made.is_new
     return made.task
 
@@ -78,11 +78,11 @@ def expired(world: World) -> Task:
 
 
 def post_same(world: World) -> Made:
-    return world.keyed.create(new(world))
+    return world.created_by_key(new(world))
 
 
 def post_other(world: World) -> Made:
-    return world.keyed.create(new(world, digest="other"))
+    return world.created_by_key(new(world, digest="other"))
 
 
 def put(world: World) -> Made:
@@ -168,7 +168,7 @@ def test_a_key_has_no_expiry_while_its_task_lives_and_its_tasks_afterwards(world
 
 def test_keys_of_two_businesses_do_not_meet(world: World) -> None:
     ours = make(world)
-    theirs = world.keyed.create(new(world, biz_type="payments", digest="other")).task
+    theirs = world.created_by_key(new(world, biz_type="payments", digest="other")).task
     assert world.keyed.read("orders", KEY).home == ours.home
     assert world.keyed.read("payments", KEY).home == theirs.home
 
@@ -178,7 +178,7 @@ def test_an_expired_record_frees_its_key_before_ttl_deletes_it(world: World) -> 
     world.clock.advance_ms(world.settings.retention_seconds * 1000 + 1_000)
     with pytest.raises(UnknownTask):
         world.keyed.read("orders", KEY)
-    assert world.keyed.create(new(world)).task.home != task.home
+    assert world.created_by_key(new(world)).task.home != task.home
 
 
 def during(world: World, operation: str, happens: Callable[[], Any]) -> None:
@@ -194,8 +194,8 @@ def during(world: World, operation: str, happens: Callable[[], Any]) -> None:
 
 def test_of_two_creates_at_once_one_makes_the_task(world: World) -> None:
     made: list[Made] = []
-    during(world, "TransactWriteItems", lambda: made.append(world.keyed.create(new(world))))
-    second = world.keyed.create(new(world))
+    during(world, "TransactWriteItems", lambda: made.append(world.created_by_key(new(world))))
+    second = world.created_by_key(new(world))
 
     assert made[0].is_new
     assert not second.is_new
@@ -248,7 +248,7 @@ def test_a_redriven_task_keeps_its_key_and_its_key_does_not_expire(world: World)
     world.redrive(task.task_id)
     (item,) = key_items(world)
     assert "expires_at" not in item
-    assert not world.keyed.create(new(world)).is_new
+    assert not world.created_by_key(new(world)).is_new
     with pytest.raises(KeyTaken):
         post_other(world)
 
@@ -276,7 +276,7 @@ def test_a_create_whose_answer_was_lost_is_the_creates_own(world: World) -> None
             world.dynamodb._make_api_call(call.operation, call.request)
 
     world.recorder.before = answer_is_lost
-    assert world.keyed.create(new(world)).is_new
+    assert world.created_by_key(new(world)).is_new
     assert len([item for item in world.items() if "status" in item]) == 1
 
 
@@ -321,7 +321,7 @@ def test_an_upsert_replaces_all_that_the_caller_says(world: World) -> None:
     task = make(world, payload="1", expires_after_seconds=5.0)
     changed = world.keyed.upsert(new(world, payload=None, digest="newer")).task
     assert (changed.payload, changed.expires_after_seconds, changed.digest) == (None, None, "newer")
-    assert world.keyed.create(new(world, digest="newer")).task.home == task.home
+    assert world.created_by_key(new(world, digest="newer")).task.home == task.home
 
 
 def test_near_keyed_tasks_are_announced(world: World) -> None:

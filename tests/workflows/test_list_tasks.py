@@ -37,7 +37,7 @@ def walk(world: World, query: ListQuery = ORDERS, limit: int = 100) -> list[Task
 def created_many(world: World, count: int, **fields: object) -> list[Task]:
     """Three to an instant, so that pages end between equals; not created in due order."""
     news = [world.new(60_000 + number * 7 % count // 3 * 500, **fields) for number in range(count)]
-    tasks = [task for task in world.create.many(news) if isinstance(task, Task)]
+    tasks = [task for task in world.created_many(news) if isinstance(task, Task)]
     assert len(tasks) == count
     return tasks
 

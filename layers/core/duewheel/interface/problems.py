@@ -6,7 +6,13 @@ apart by it and by nothing else.
 
 from duewheel.interface.answer import Answer, compact
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.refusals import MethodNotAllowed, Refusal, TooLate, Unavailable
+from duewheel.rules.refusals import (
+    IdempotencyKeyInUse,
+    MethodNotAllowed,
+    Refusal,
+    TooLate,
+    Unavailable,
+)
 
 PROBLEM_JSON = "application/problem+json"
 RETRY_AFTER_SECONDS = 1  # long enough for a throttled partition to recover
@@ -16,7 +22,7 @@ def refused(refusal: Refusal) -> Answer:
     headers = {}
     if isinstance(refusal, MethodNotAllowed):
         headers["allow"] = refusal.allow
-    if isinstance(refusal, Unavailable):
+    if isinstance(refusal, Unavailable | IdempotencyKeyInUse):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
     return Answer(refusal.status, compact(problem_of(refusal)), PROBLEM_JSON, headers)
 

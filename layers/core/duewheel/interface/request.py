@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from duewheel.rules.idempotency import HEADER
 from duewheel.rules.refusals import MalformedBody, TooLarge
+
+LOCAL_CALLER = "local"  # of a stack that checks no signatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,8 @@ class Request:
     body: str | None = None
     is_base64: bool = False
     query: str = ""  # as it was sent, still encoded
+    caller: str = LOCAL_CALLER
+    idempotency_key: str | None = None
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
@@ -27,6 +32,8 @@ class Request:
             body=event.get("body"),
             is_base64=event.get("isBase64Encoded", False),
             query=event.get("rawQueryString", ""),
+            caller=_caller(context),
+            idempotency_key=_header(event, HEADER),
         )
 
     def text(self, bytes_max: int) -> str:
@@ -41,3 +48,21 @@ class Request:
         if len(raw) > bytes_max:
             raise TooLarge(f"The body has {len(raw)} bytes; this call takes at most {bytes_max}.")
         return text
+
+
+def _caller(context: Mapping[str, Any]) -> str:
+    """Who signed the request. Of an assumed role the session is left out: another instance of
+    the same service is the same caller."""
+    iam = (context.get("authorizer") or {}).get("iam")
+    if not iam:
+        return LOCAL_CALLER
+    arn: str = iam["userArn"]  # arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION
+    return arn.rpartition("/")[0] if ":assumed-role/" in arn else arn
+
+
+def _header(event: Mapping[str, Any], name: str) -> str | None:
+    """API Gateway writes names in lower case; who invokes the function directly may not."""
+    for given, value in (event.get("headers") or {}).items():
+        if given.lower() == name:
+            return str(value)
+    return None

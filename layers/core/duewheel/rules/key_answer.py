@@ -12,10 +12,10 @@ class Meets(Enum):
     OTHER = "other"  # live, and made by another body
 
 
-def meets(task: Task | None, new: NewTask) -> Meets:
-    if task is None or not task.is_live:
+def meets(found: Task | None, task: Task) -> Meets:
+    if found is None or not found.is_live:
         return Meets.FREE
-    return Meets.SAME if task.digest == new.digest else Meets.OTHER
+    return Meets.SAME if found.digest == task.digest else Meets.OTHER
 
 
 def bounded(new: NewTask) -> NewTask:

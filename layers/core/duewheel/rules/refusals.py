@@ -78,6 +78,20 @@ class KeyTaken(Refusal):
     status = 422
 
 
+class IdempotencyKeyReused(Refusal):
+    type = "idempotency-key-reused"
+    title = "The idempotency key belongs to another request"
+    status = 422
+
+
+class IdempotencyKeyInUse(Refusal):
+    """Soon over: the first request ends, or its lease does."""
+
+    type = "idempotency-key-in-use"
+    title = "A request with this idempotency key is still being carried out"
+    status = 409
+
+
 class NotRedrivable(Refusal):
     type = "not-redrivable"
     title = "The task cannot be given new attempts"

@@ -38,5 +38,9 @@ def minute_record(minute: int) -> str:
     return f"{minute:010d}"
 
 
+def request(name: str) -> dict[str, Any]:
+    return key(f"idempotency#{name}", "request")
+
+
 def secret(name: str) -> dict[str, Any]:
     return key("secret", name)

@@ -4,7 +4,9 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.rules.cursors import SECRET_BYTES
+from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.stores.listings import ListIndex
+from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
 from duewheel.wiring.process import (
     clock,
@@ -24,6 +26,7 @@ from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
+from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.list_tasks import READERS, ListTasks
@@ -41,7 +44,7 @@ def steer() -> Steer:
 
 @once
 def create_tasks() -> CreateTasks:
-    return CreateTasks(clock(), tasks(), reenter())
+    return CreateTasks(tasks(), reenter())
 
 
 @once
@@ -87,6 +90,17 @@ def key_prefix() -> KeyPrefix:
 @once
 def create_batch() -> CreateBatch:
     return CreateBatch(create_tasks(), keyed_tasks(), ThreadPoolExecutor(TRANSACTIONS_AT_ONCE))
+
+
+@once
+def create_once() -> CreateOnce:
+    return CreateOnce(
+        RequestRecords(dynamodb(), settings().registry_table),
+        tasks(),
+        create_batch(),
+        placing=reenter().placing,
+        random_text=lambda: secrets.token_urlsafe(CLAIM_TOKEN_BYTES),
+    )
 
 
 @once

@@ -1,9 +1,8 @@
-"""Create tasks: one write each, and a message for those that are near."""
+"""Create tasks: place, then store. One write each, and a message for those that are near."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from duewheel.clock import Clock
 from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.rules.task import NewTask, Task
 from duewheel.stores.conditions import Throttled
@@ -15,44 +14,24 @@ TOO_MANY_WRITES = "The task was not stored: too many writes at once. Try it agai
 
 @dataclass(frozen=True, slots=True)
 class CreateTasks:
-    clock: Clock
     tasks: TaskStore
     reenter: Reenter
 
-    def one(self, new: NewTask) -> Task:
-        task = self.placed(new)
+    def placed(self, new: NewTask) -> Task:
+        """The task as it is to be stored, at a place that nobody else can take."""
+        return self.reenter.placing().task(new, self.reenter.random_bytes())
+
+    def one(self, task: Task) -> None:
         try:
             self.tasks.create(task)
         except Throttled as throttled:
             raise Unavailable(TOO_MANY_WRITES) from throttled
         self.reenter.announce([task.home])
-        return task
 
-    def many(self, news: Sequence[NewTask]) -> list[Task | Refusal]:
+    def many(self, tasks: Sequence[Task]) -> list[Task | Refusal]:
         """Answers per task, in order. What DynamoDB left unwritten was not created."""
-        placed = [self.placed(new) for new in news]
-        unwritten = self.tasks.create_many(placed)
-        self.reenter.announce(task.home for task in placed if task.task_id not in unwritten)
+        unwritten = self.tasks.create_many(tasks)
+        self.reenter.announce(task.home for task in tasks if task.task_id not in unwritten)
         return [
-            Unavailable(TOO_MANY_WRITES) if task.task_id in unwritten else task for task in placed
+            Unavailable(TOO_MANY_WRITES) if task.task_id in unwritten else task for task in tasks
         ]
-
-    def placed(self, new: NewTask) -> Task:
-        now_ms = self.clock.now_ms()
-        home = self.reenter.address(new.due_ms)
-        return Task(
-            home=home,
-            entry=home,
-            biz_type=new.biz_type,
-            due_ms=new.due_ms,
-            next_ms=new.due_ms,
-            callback=new.callback,
-            payload=new.payload,
-            key=new.key,
-            digest=new.digest,
-            max_due_ms=new.max_due_ms,
-            retry=new.retry,
-            expires_after_seconds=new.expires_after_seconds,
-            created_ms=now_ms,
-            updated_ms=now_ms,
-        )

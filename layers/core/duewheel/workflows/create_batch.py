@@ -1,7 +1,10 @@
-"""Create a batch: what has no key goes by BatchWriteItem, each keyed task by its transaction."""
+"""Create what one request asks for: place it, then store it.
+
+What has no key goes by BatchWriteItem, each keyed task by its transaction.
+"""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from duewheel.rules.refusals import Refusal
@@ -18,17 +21,33 @@ class CreateBatch:
     keyed: KeyedTasks
     transactions: ThreadPoolExecutor
 
-    def __call__(self, news: Sequence[NewTask]) -> list[Made | Refusal]:
-        """Answers per task, in order."""
-        plain = iter(self.create_tasks.many([new for new in news if new.key is None]))
-        keyed = self.transactions.map(self._keyed, [new for new in news if new.key is not None])
-        return [_made(next(plain)) if new.key is None else next(keyed) for new in news]
+    def __call__(self, requested: Sequence[NewTask | Refusal]) -> list[Made | Refusal]:
+        """Answers per task, in order; what was refused before stays refused."""
+        placed = [self.create_tasks.placed(new) for new in requested if isinstance(new, NewTask)]
+        stored = iter(self.store(placed))
+        return [next(stored) if isinstance(new, NewTask) else new for new in requested]
 
-    def _keyed(self, new: NewTask) -> Made | Refusal:
+    def store(self, tasks: Sequence[Task]) -> list[Made | Refusal]:
+        """Answers per task, in order. Once it returns or raises, no write is under way: Lambda
+        stops a process after its answer and may let it go on much later."""
+        if len(tasks) == 1:
+            return [self._one(tasks[0])]
+        plain = iter(self.create_tasks.many([task for task in tasks if task.key is None]))
+        keyed = [
+            self.transactions.submit(self._one, task) for task in tasks if task.key is not None
+        ]
+        wait(keyed)
+        ended = iter(keyed)
+        return [_made(next(plain)) if task.key is None else next(ended).result() for task in tasks]
+
+    def _one(self, task: Task) -> Made | Refusal:
         try:
-            return self.keyed.create(new)
+            if task.key is not None:
+                return self.keyed.create(task)
+            self.create_tasks.one(task)
         except Refusal as refusal:
             return refusal
+        return Made(task)
 
 
 def _made(result: Task | Refusal) -> Made | Refusal:

@@ -28,18 +28,18 @@ class KeyedTasks:
     steer: Steer
     cancel_task: CancelTask
 
-    def create(self, new: NewTask) -> Made:
+    def create(self, task: Task) -> Made:
         """The same body finds its live task again; another body is refused."""
         for _ in range(_TRIES):
-            named, task = self._look(new.biz_type, new.key)
-            match key_answer.meets(task, new):
-                case Meets.SAME if task is not None:
-                    return Made(task, is_new=False)
+            named, found = self._look(task.biz_type, task.key)
+            match key_answer.meets(found, task):
+                case Meets.SAME if found is not None:
+                    return Made(found, is_new=False)
                 case Meets.OTHER:
                     raise KeyTaken("The key names a live task made by another body.", "key")
                 case _:
-                    if (made := self._take(new, named)) is not None:
-                        return made
+                    if self._take(task, named):
+                        return Made(task)
         raise Unavailable("Too many requests use this key at once.")
 
     def upsert(self, new: NewTask) -> Made:
@@ -48,8 +48,9 @@ class KeyedTasks:
         for _ in range(_TRIES):
             named, task = self._look(new.biz_type, new.key)
             if task is None or not task.is_live:
-                if (made := self._take(new, named)) is not None:
-                    return made
+                placed = self.create_tasks.placed(new)
+                if self._take(placed, named):
+                    return Made(placed)
                 continue
             try:
                 rescheduled = self.steer(
@@ -79,14 +80,13 @@ class KeyedTasks:
         except UnknownTask:
             return named, None
 
-    def _take(self, new: NewTask, replacing: Address | None) -> Made | None:
-        task = self.create_tasks.placed(new)
+    def _take(self, task: Task, replacing: Address | None) -> bool:
         try:
             taken = self.keys.create(task, replacing)
         except Throttled as throttled:
             raise Unavailable(TOO_MANY_WRITES) from throttled
         # Refused, it may still be ours: an earlier try of the same transaction.
         if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
-            return None
+            return False
         self.create_tasks.reenter.announce([task.home])
-        return Made(task)
+        return True

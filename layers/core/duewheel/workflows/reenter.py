@@ -12,9 +12,10 @@ from itertools import groupby
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules import wheel
-from duewheel.rules.addresses import Address, address_at
+from duewheel.rules.addresses import Address
 from duewheel.rules.load import sampled
 from duewheel.rules.messages import DirectMessage
+from duewheel.rules.placing import Placing
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.tasks import TaskStore
@@ -33,12 +34,12 @@ class Reenter:
     loads: LoadStore
     lead_ms: int
 
+    def placing(self) -> Placing:
+        return Placing(self.clock.now_ms(), self.time_pointer(), self.lead_ms)
+
     def address(self, instant_ms: int) -> Address:
         """Where an entry written now for this instant stands."""
-        now_ms = self.clock.now_ms()
-        placed_ms = wheel.placed_ms(instant_ms, now_ms)
-        near = wheel.is_near(placed_ms // 1000, now_ms, self.time_pointer(), self.lead_ms)
-        return address_at(placed_ms, self.random_bytes(), direct=near)
+        return self.placing().address(instant_ms, self.random_bytes())
 
     def put(self, home: Address, instant_ms: int) -> Address:
         entry = self.address(instant_ms)

@@ -1,0 +1,44 @@
+"""Placing: what an entry's address and a new task follow from, but for their random bytes.
+
+Given the same placing and the same bytes, both come out the same, whoever asks and whenever.
+"""
+
+from dataclasses import dataclass
+
+from duewheel.rules import wheel
+from duewheel.rules.addresses import Address, address_at
+from duewheel.rules.task import NewTask, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where clock and time pointer stood, and how far ahead of them slices are read."""
+
+    now_ms: int
+    pointer_second: int
+    lead_ms: int
+
+    def address(self, instant_ms: int, random_bytes: bytes) -> Address:
+        """Where an entry written at this moment for this instant stands."""
+        placed_ms = wheel.placed_ms(instant_ms, self.now_ms)
+        near = wheel.is_near(placed_ms // 1000, self.now_ms, self.pointer_second, self.lead_ms)
+        return address_at(placed_ms, random_bytes, direct=near)
+
+    def task(self, new: NewTask, random_bytes: bytes) -> Task:
+        home = self.address(new.due_ms, random_bytes)
+        return Task(
+            home=home,
+            entry=home,
+            biz_type=new.biz_type,
+            due_ms=new.due_ms,
+            next_ms=new.due_ms,
+            callback=new.callback,
+            payload=new.payload,
+            key=new.key,
+            digest=new.digest,
+            max_due_ms=new.max_due_ms,
+            retry=new.retry,
+            expires_after_seconds=new.expires_after_seconds,
+            created_ms=self.now_ms,
+            updated_ms=self.now_ms,
+        )
