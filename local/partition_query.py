@@ -1,11 +1,10 @@
 """Lets moto answer a query from the items it is about instead of from the whole table.
 
 Invariant: same answers. moto's own code runs, on a view of the table that leaves out what it
-would skip anyway: other partitions, what stands before the start key, and, for an index, items
-with another index key. The view is in order, so that moto has little left to sort.
+would skip anyway: other partitions, what stands before or behind the page that is asked for,
+and, for an index, items with another index key.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import itemgetter
@@ -14,18 +13,25 @@ from unittest.mock import patch
 
 from moto.dynamodb.models.table import Table
 
+# Conditions that no sort key before their first value meets.
+_FROM_A_VALUE_ON = {"=", ">", ">=", "BETWEEN", "BEGINS_WITH"}
+_CONDITIONS = {"hash_key_conditions", "range_key_conditions"}  # else there are legacy filters
+
 
 @contextmanager
 def query_within_its_partition() -> Iterator[None]:
     whole_table_query = Table.query
 
     def query(table: Table, hash_key: Any, *arguments: Any, **named: Any) -> Any:
-        # In moto's order: comparison, its values, limit, start key, forward, projection, index.
-        start, is_forward, index_name = arguments[3], arguments[4] is not False, arguments[6]
+        comparison, values, limit, start, is_forward, _, index_name, *_ = arguments
         if index_name:
             items = _indexed(table, hash_key, named["hash_key_conditions"])
+        elif is_forward is False or table.range_key_type != "S" or set(named) > _CONDITIONS:
+            items = _partition(table, hash_key)
         else:
-            items = _partition(table, hash_key, start if is_forward else None)
+            lows = [values[0].value] if comparison in _FROM_A_VALUE_ON else []
+            lows += [start[table.range_key_attr]["S"]] if start else []
+            items = _ahead(_partition(table, hash_key), max(lows, default=""), limit)
         return whole_table_query(_view(table, items), hash_key, *arguments, **named)
 
     with patch.object(Table, "query", query):
@@ -39,15 +45,21 @@ def _view(table: Table, items: Any) -> Table:
     return view
 
 
-def _partition(table: Table, hash_key: Any, start: Any) -> Any:
-    if hash_key not in table.items:  # asked first: a look must not make a partition
-        return defaultdict(dict)
-    partition = table.items[hash_key]
-    if table.range_key_type == "S":
-        first = start[table.range_key_attr]["S"] if start else ""
-        ahead = [(key.value, key, item) for key, item in partition.items() if key.value >= first]
-        partition = {key: item for _, key, item in sorted(ahead, key=itemgetter(0))}
-    return {hash_key: partition}
+def _partition(table: Table, hash_key: Any) -> Any:
+    # Asked first: a look must not make a partition.
+    return {hash_key: table.items[hash_key]} if hash_key in table.items else {}
+
+
+def _ahead(items: Any, low: str, limit: int | None) -> Any:
+    """What meets the condition begins at `low`, the key there aside, and has no gaps; behind
+    the last item that is wanted moto looks at one more."""
+    looked_at = None if limit is None else limit + 2
+    cut = {}
+    for hash_key, partition in items.items():
+        ahead = [(key.value, key, item) for key, item in partition.items() if key.value >= low]
+        ahead.sort(key=itemgetter(0))
+        cut[hash_key] = {key: item for _, key, item in ahead[:looked_at]}
+    return cut
 
 
 def _indexed(table: Table, index_key: Any, conditions: Any) -> Any:

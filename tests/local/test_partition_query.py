@@ -11,7 +11,7 @@ from moto import mock_aws
 from local.partition_query import query_within_its_partition
 
 SEED = 20_261
-QUERIES = 120
+QUERIES = 250
 
 
 @pytest.fixture
@@ -90,9 +90,15 @@ def random_table_query(random: Random) -> dict[str, Any]:
         },
         "ConsistentRead": random.random() < 0.5,
     }
-    if random.random() < 0.3:
-        query["KeyConditionExpression"] = "h = :h AND begins_with(r, :low)"
-        query["ExpressionAttributeValues"] = {":h": partition, ":low": {"S": low[:2]}}
+    if random.random() < 0.6:
+        other = random.choice(
+            ["begins_with(r, :low)", "r = :low", "r >= :low", "r > :low", "r < :low"]
+        )
+        query["KeyConditionExpression"] = f"h = :h AND {other}"
+        query["ExpressionAttributeValues"] = {
+            ":h": partition,
+            ":low": {"S": low[:2] if "begins" in other else low},
+        }
     if random.random() < 0.3:
         query["ExclusiveStartKey"] = {"h": partition, "r": {"S": low}}
     if random.random() < 0.3:
