@@ -30,8 +30,10 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.sqs import models as sqs_models
 from moto.sqs.models import sqs_backends
 
+from local.attribute_values import values_of_one_type
 from local.partition_query import query_within_its_partition
 from local.template import ACCOUNT_ID, REGION
+from local.touched_items import transactions_within_their_items
 
 FORGET_EVERY_CALLS = 1_000
 
@@ -74,7 +76,12 @@ class Emulator:
                 (sqs_models.Message, "visible", property(self._is_visible)),
             ):
                 started.enter_context(patch.object(target, name, replacement))
-            started.enter_context(query_within_its_partition())
+            for less_work in (
+                query_within_its_partition,
+                transactions_within_their_items,
+                values_of_one_type,
+            ):
+                started.enter_context(less_work())
             self._undo = started.pop_all()
 
     def stop(self) -> None:

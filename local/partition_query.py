@@ -1,16 +1,21 @@
-"""Lets moto answer a query of a table from its one partition instead of the whole table.
+"""Lets moto answer a query from the items it is about instead of from the whole table.
 
-Invariant: same answers. moto's own code runs, on a view of the table that holds only
-the partition that was asked for; queries of indexes are left as they are.
+Invariant: same answers. moto's own code runs, on a view of the table that leaves out what it
+would skip anyway: other partitions, what stands before or behind the page that is asked for,
+and, for an index, items with another index key.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 from unittest.mock import patch
 
 from moto.dynamodb.models.table import Table
+
+# Conditions that no sort key before their first value meets.
+_FROM_A_VALUE_ON = {"=", ">", ">=", "BETWEEN", "BEGINS_WITH"}
+_CONDITIONS = {"hash_key_conditions", "range_key_conditions"}  # else there are legacy filters
 
 
 @contextmanager
@@ -18,19 +23,54 @@ def query_within_its_partition() -> Iterator[None]:
     whole_table_query = Table.query
 
     def query(table: Table, hash_key: Any, *arguments: Any, **named: Any) -> Any:
-        index_name = named.get("index_name") or (arguments[6] if len(arguments) > 6 else None)
+        comparison, values, limit, start, is_forward, _, index_name, *_ = arguments
         if index_name:
-            return whole_table_query(table, hash_key, *arguments, **named)
-        return whole_table_query(_partition_of(table, hash_key), hash_key, *arguments, **named)
+            items = _indexed(table, hash_key, named["hash_key_conditions"])
+        elif is_forward is False or table.range_key_type != "S" or set(named) > _CONDITIONS:
+            items = _partition(table, hash_key)
+        else:
+            lows = [values[0].value] if comparison in _FROM_A_VALUE_ON else []
+            lows += [start[table.range_key_attr]["S"]] if start else []
+            items = _ahead(_partition(table, hash_key), max(lows, default=""), limit)
+        return whole_table_query(_view(table, items), hash_key, *arguments, **named)
 
     with patch.object(Table, "query", query):
         yield
 
 
-def _partition_of(table: Table, hash_key: Any) -> Table:
+def _view(table: Table, items: Any) -> Table:
     # Past moto's own __new__, which would keep every view for ever.
     view: Table = object.__new__(type(table))
-    vars(view).update(vars(table), items=defaultdict(dict))
-    if hash_key in table.items:  # asked first: a look must not make a partition
-        view.items[hash_key] = table.items[hash_key]
+    vars(view).update(vars(table), items=items)
     return view
+
+
+def _partition(table: Table, hash_key: Any) -> Any:
+    # Asked first: a look must not make a partition.
+    return {hash_key: table.items[hash_key]} if hash_key in table.items else {}
+
+
+def _ahead(items: Any, low: str, limit: int | None) -> Any:
+    """What meets the condition begins at `low`, the key there aside, and has no gaps; behind
+    the last item that is wanted moto looks at one more."""
+    looked_at = None if limit is None else limit + 2
+    cut = {}
+    for hash_key, partition in items.items():
+        ahead = [(key.value, key, item) for key, item in partition.items() if key.value >= low]
+        ahead.sort(key=itemgetter(0))
+        cut[hash_key] = {key: item for _, key, item in ahead[:looked_at]}
+    return cut
+
+
+def _indexed(table: Table, index_key: Any, conditions: Any) -> Any:
+    name = conditions[0][0]
+    if index_key.type != "S" or not table.has_range_key:
+        return table.items
+    return {
+        hash_key: {
+            range_key: item
+            for range_key, item in partition.items()
+            if (found := item.attrs.get(name)) is not None and found.value == index_key.value
+        }
+        for hash_key, partition in table.items.items()
+    }

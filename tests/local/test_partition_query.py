@@ -11,7 +11,7 @@ from moto import mock_aws
 from local.partition_query import query_within_its_partition
 
 SEED = 20_261
-QUERIES = 120
+QUERIES = 250
 
 
 @pytest.fixture
@@ -28,11 +28,15 @@ def client() -> Iterator[Any]:
                 {"AttributeName": "h", "AttributeType": "S"},
                 {"AttributeName": "r", "AttributeType": "S"},
                 {"AttributeName": "g", "AttributeType": "S"},
+                {"AttributeName": "n", "AttributeType": "N"},
             ],
             GlobalSecondaryIndexes=[
                 {
                     "IndexName": "by_g",
-                    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+                    "KeySchema": [
+                        {"AttributeName": "g", "KeyType": "HASH"},
+                        {"AttributeName": "n", "KeyType": "RANGE"},
+                    ],
                     "Projection": {"ProjectionType": "KEYS_ONLY"},
                 }
             ],
@@ -46,21 +50,37 @@ def fill(client: Any, random: Random) -> None:
         item = {
             "h": {"S": f"h{random.randrange(6)}"},
             "r": {"S": f"{random.randrange(60):03d}"},
-            "g": {"S": f"g{random.randrange(3)}"},
             "n": {"N": str(random.randrange(5))},
         }
+        if random.random() < 0.8:
+            item["g"] = {"S": f"g{random.randrange(3)}"}
         client.put_item(TableName="t", Item=item)
 
 
 def random_query(random: Random) -> dict[str, Any]:
+    query = random_index_query(random) if random.random() < 0.3 else random_table_query(random)
+    query["ScanIndexForward"] = random.random() < 0.7
+    if random.random() < 0.5:
+        query["Limit"] = random.randrange(1, 8)
+    return query
+
+
+def random_index_query(random: Random) -> dict[str, Any]:
+    group, least = {"S": f"g{random.randrange(4)}"}, {"N": str(random.randrange(3))}
+    query: dict[str, Any] = {
+        "IndexName": "by_g",
+        "KeyConditionExpression": "g = :g AND n >= :n",
+        "ExpressionAttributeValues": {":g": group, ":n": least},
+    }
+    if random.random() < 0.3:
+        place = {"h": {"S": f"h{random.randrange(8)}"}, "r": {"S": f"{random.randrange(60):03d}"}}
+        query["ExclusiveStartKey"] = {**place, "g": group, "n": least}
+    return query
+
+
+def random_table_query(random: Random) -> dict[str, Any]:
     low, high = sorted(f"{random.randrange(60):03d}" for _ in range(2))
     partition = {"S": f"h{random.randrange(8)}"}
-    if random.random() < 0.2:
-        return {
-            "IndexName": "by_g",
-            "KeyConditionExpression": "g = :g",
-            "ExpressionAttributeValues": {":g": {"S": f"g{random.randrange(4)}"}},
-        }
     query: dict[str, Any] = {
         "KeyConditionExpression": "h = :h AND r BETWEEN :low AND :high",
         "ExpressionAttributeValues": {
@@ -68,11 +88,17 @@ def random_query(random: Random) -> dict[str, Any]:
             ":low": {"S": low},
             ":high": {"S": high},
         },
-        "ScanIndexForward": random.random() < 0.7,
         "ConsistentRead": random.random() < 0.5,
     }
-    if random.random() < 0.5:
-        query["Limit"] = random.randrange(1, 8)
+    if random.random() < 0.6:
+        other = random.choice(
+            ["begins_with(r, :low)", "r = :low", "r >= :low", "r > :low", "r < :low"]
+        )
+        query["KeyConditionExpression"] = f"h = :h AND {other}"
+        query["ExpressionAttributeValues"] = {
+            ":h": partition,
+            ":low": {"S": low[:2] if "begins" in other else low},
+        }
     if random.random() < 0.3:
         query["ExclusiveStartKey"] = {"h": partition, "r": {"S": low}}
     if random.random() < 0.3:

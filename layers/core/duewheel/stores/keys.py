@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import islice
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -19,6 +18,9 @@ from duewheel.rules.task import Task
 from duewheel.stores import task_items
 from duewheel.stores.conditions import Throttled, write_if
 from duewheel.stores.tasks import TaskStore
+
+# Keys spread over the slots by their hash, so twice a slot's share and a few fill a page.
+_SLOT_SPARE = 4
 
 _SETTLED = "attribute_not_exists(place) OR #status <> :pending"
 
@@ -93,14 +95,17 @@ class KeyStore:
     def with_prefix(
         self, biz_type: str, prefix: str, after: str | None, limit: int
     ) -> tuple[list[tuple[str, Address]], bool]:
-        """Keys in their order with the homes they name, and whether there are more."""
+        """Keys in their order with the homes they name, and whether there may be more. They
+        end where a slot has more than was read of it, so they may be fewer than `limit`."""
+        at_once = min(limit + 1, 2 * limit // addresses.KEY_SLOTS + _SLOT_SPARE)
 
         def read(slot: str) -> list[tuple[str, Address]]:
-            return self._slot_page(slot, prefix, after, limit + 1)
+            return self._slot_page(slot, prefix, after, at_once)
 
-        slots = self.readers.map(read, addresses.key_slots(biz_type))
-        first = list(islice(merge(*slots), limit + 1))
-        return first[:limit], len(first) > limit
+        slots = list(self.readers.map(read, addresses.key_slots(biz_type)))
+        ends = [keys[-1][0] for keys in slots if len(keys) == at_once]
+        known = [named for named in merge(*slots) if not ends or named[0] <= min(ends)]
+        return known[:limit], bool(ends) or len(known) > limit
 
     def _slot_page(
         self, slot: str, prefix: str, after: str | None, limit: int

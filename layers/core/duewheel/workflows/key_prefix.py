@@ -29,7 +29,7 @@ class KeyPrefix:
     secret: bytes
 
     def live(self, biz_type: str, prefix: str, cursor: str | None, limit: int) -> Page:
-        """In the order of the keys. A page looks at `limit` keys, live or not, or at fewer
+        """In the order of the keys. A page looks at up to `limit` keys, live or not; at fewer
         when their payloads fill what one answer may carry."""
         return Page(*self._page(biz_type, prefix, cursor, limit))
 

@@ -1,0 +1,228 @@
+"""Many keys under one prefix, listed and cancelled in pages that can be taken up again."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from duewheel.rules import addresses, settlement
+from duewheel.rules.addresses import address_at, address_of_task
+from duewheel.rules.task import Attempt, Task
+from duewheel.stores import task_items
+from duewheel.wiring import process
+from tests.functions.conftest import call
+from tests.support.clock import ManualClock
+from tests.support.recorder import Call, Recorder
+from tests.support.straight import put_straight
+
+PATH = "/v1/businesses/orders/tasks"
+PREFIX = "order-17:"
+NEIGHBOURS = ["order-1", "order-17", "order-17.", "order-170:1", "order-16:9", "order-18:0", "z"]
+DAY_SECONDS = 86_400
+CALLED = Attempt(
+    at_ms=0, lateness_ms=0, duration_ms=0, outcome="delivered", entry_second=0, status_code=200
+)
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def keys_numbered(numbers: Iterable[int]) -> list[str]:
+    return [f"{PREFIX}{number:05d}" for number in numbers]
+
+
+def create(key: str, biz_type: str = "orders", delay_seconds: float = DAY_SECONDS) -> Any:
+    callback = {"url": "https://receiver.example/"}
+    body = {"biz_type": biz_type, "key": key, "delay_seconds": delay_seconds, "callback": callback}
+    status, task = call("POST", "/v1/tasks", body)
+    assert status == 201, task
+    return task
+
+
+def fill(keys: Sequence[str], ended: Iterable[str] = ()) -> None:
+    """Keyed tasks after the pattern of one that was created, put straight into the table and
+    in no order; those that have ended like tasks that were cancelled."""
+    store, left_out = process.tasks(), set(ended)
+    pattern = store.get(address_of_task(create("z:pattern")["task_id"]))
+    assert pattern is not None
+    key_item = item_of_key("z:pattern")
+    items: list[dict[str, Any]] = []
+    for number, key in enumerate(Random(17).sample(keys, len(keys))):
+        home = address_at(pattern.due_ms + number, number.to_bytes(8, "big"))
+        task = replace(pattern, home=home, entry=home, key=key)
+        named = {"slot": {"S": addresses.key_slot("orders", key)}, "place": {"S": key}}
+        if key in left_out:
+            task = settlement.cancelled(task, "cancelled by caller", task.created_ms, DAY_SECONDS)
+            named["expires_at"] = {"N": str(task.expires_at)}
+        items += [store.item(task), {**key_item, **named, "task": {"S": home.name}}]
+    put_straight(store.table, items)
+
+
+def item_of_key(key: str) -> dict[str, Any]:
+    name = {"slot": {"S": addresses.key_slot("orders", key)}, "place": {"S": key}}
+    answer = process.dynamodb().get_item(TableName=process.tasks().table, Key=name)
+    return dict(answer["Item"])
+
+
+def page(method: str, prefix: str = PREFIX, cursor: str | None = None, limit: int = 100) -> Any:
+    query = f"key_prefix={prefix}" + (f"&limit={limit}" if method == "GET" else "")
+    status, answer = call(method, PATH, query=query + (f"&cursor={cursor}" if cursor else ""))
+    assert status == 200, answer
+    return answer
+
+
+def walk(method: str, prefix: str = PREFIX, cursor: str | None = None) -> list[Any]:
+    pages = [page(method, prefix, cursor)]
+    while pages[-1]["cursor"] is not None:
+        pages.append(page(method, prefix, pages[-1]["cursor"]))
+    return pages
+
+
+def listed(prefix: str = PREFIX, cursor: str | None = None) -> list[str]:
+    return [task["key"] for page in walk("GET", prefix, cursor) for task in page["tasks"]]
+
+
+def test_of_ten_thousand_keys_each_live_one_is_listed_once_and_in_order(
+    wired: ManualClock,
+) -> None:
+    keys = keys_numbered(range(10_000))
+    ended = {*keys[::7], *keys[4_000:4_500]}
+    fill([*keys, *NEIGHBOURS], ended)
+    pages = walk("GET")
+
+    assert [task["key"] for page in pages for task in page["tasks"]] == [
+        key for key in keys if key not in ended
+    ]
+    assert max(len(page["tasks"]) for page in pages) <= 100
+    assert [] in [page["tasks"] for page in pages[:-1]], "the stretch in which all have ended"
+    assert len(pages) <= 10_000 / 100 * 1.2, "pages are about as full as they may be"
+
+
+def test_a_cursor_goes_on_whatever_happened_to_the_keys_before_it(wired: ManualClock) -> None:
+    keys = keys_numbered(range(0, 600, 2))
+    fill(keys)
+    first = page("GET")
+    seen = [task["key"] for task in first["tasks"]]
+    last = int(seen[-1].removeprefix(PREFIX))
+
+    call("DELETE", f"{PATH}/{seen[0]}")
+    settle(seen[1])
+    settle(seen[-1])  # the very key that the cursor was made at
+    delete_record(seen[2])
+    for number in (1, last - 1):
+        create(f"{PREFIX}{number:05d}")
+    gone, come = keys_numbered([last + 6])[0], keys_numbered([last + 1, 599])
+    call("DELETE", f"{PATH}/{gone}")
+    for key in come:
+        create(key)
+
+    ahead = {*keys, *come} - {*seen, gone}
+    assert seen == keys[: len(seen)]
+    assert listed(cursor=first["cursor"]) == sorted(ahead)
+
+
+def settle(key: str) -> None:
+    """As a notifier does once the call was answered."""
+    task = task_of(key)
+    now_ms = task.updated_ms
+    ended = settlement.delivered(task, CALLED, now_ms, DAY_SECONDS)
+    process.tasks().put_delivered([ended])
+    process.keys().release([ended])
+
+
+def delete_record(key: str) -> None:
+    """As TTL does, long after the task has ended: in any order, and both items in the end."""
+    settle(key)
+    home = task_of(key).home
+    table, client = process.tasks().table, process.dynamodb()
+    client.delete_item(TableName=table, Key=task_items.key(home, process.settings().buckets))
+    name = {"slot": {"S": addresses.key_slot("orders", key)}, "place": {"S": key}}
+    client.delete_item(TableName=table, Key=name)
+
+
+def task_of(key: str) -> Task:
+    home = process.keys().home("orders", key)
+    task = None if home is None else process.tasks().get(home)
+    assert task is not None
+    return task
+
+
+def test_a_prefix_that_begins_another_holds_what_the_other_holds(wired: ManualClock) -> None:
+    keys = keys_numbered(range(20))
+    fill([*keys, *NEIGHBOURS])
+    create(keys[0], biz_type="payments")
+
+    assert listed("order-17:") == keys
+    assert listed("order-17") == sorted([*keys, "order-17", "order-17.", "order-170:1"])
+    assert listed("order-1") == sorted([*keys, *NEIGHBOURS[:-1]])
+    assert listed("order-17:0000") == keys[:10]
+    assert listed("order-17:00007") == ["order-17:00007"], "a whole key is a prefix, too"
+    assert listed("order-17:00007x") == []
+
+
+def test_a_cancelled_prefix_leaves_its_neighbours_alone_and_its_keys_free(
+    wired: ManualClock,
+) -> None:
+    keys = keys_numbered(range(150))
+    ended, soon = keys[::5], keys_numbered([900, 901])
+    fill([*keys, *NEIGHBOURS], ended)
+    create(keys[0], biz_type="payments")
+    for key in soon:
+        create(key, delay_seconds=2.4)
+    pages = walk("DELETE")
+
+    assert sum(page["cancelled"] for page in pages) == len(keys) - len(ended)
+    assert [key for page in pages for key in page["too_late"]] == soon
+    assert listed() == soon
+    assert listed("order-1") == sorted([*soon, *NEIGHBOURS[:-1]])
+    assert call("GET", f"/v1/businesses/payments/tasks/{keys[0]}")[1]["status"] == "pending"
+    for key in (keys[0], keys[1], keys[-1]):
+        assert "expires_at" in item_of_key(key)
+        create(key)
+    assert listed() == [keys[0], keys[1], keys[-1], *soon]
+
+
+def from_its_cursor(reached: str | None) -> str | None:
+    return reached
+
+
+def from_the_start(reached: str | None) -> str | None:
+    return None
+
+
+@pytest.mark.parametrize("takes_up", [from_its_cursor, from_the_start])
+def test_a_cancel_run_that_died_within_a_page_is_taken_up(
+    wired: ManualClock, takes_up: Callable[[str | None], str | None]
+) -> None:
+    keys = keys_numbered(range(200))
+    fill([*keys, *NEIGHBOURS])
+    reached = page("DELETE")["cursor"]
+    before = len(listed())
+    die_at_update(61)
+    with pytest.raises(Crash):
+        page("DELETE", cursor=reached)
+    # Two updates to a cancel, the task's and its key's: of the 31st only the task's was made.
+    assert len(listed()) == before - 30 - 1
+
+    pages = walk("DELETE", cursor=takes_up(reached))
+    assert sum(page["cancelled"] for page in pages) == before - 31
+    assert listed() == []
+    assert listed("order-1") == sorted(NEIGHBOURS[:-1])
+    for key in (keys[0], keys[len(keys) - before + 30], keys[-1]):
+        create(key)
+
+
+def die_at_update(number: int) -> None:
+    """The process ends after so many updates from now on."""
+    recorder = Recorder()
+    recorder.attach(process.dynamodb())
+
+    def hook(_: Call) -> None:
+        if recorder.operations().count("UpdateItem") == number:
+            recorder.after = None
+            raise Crash
+
+    recorder.after = hook

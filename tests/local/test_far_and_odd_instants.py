@@ -1,0 +1,156 @@
+"""Instants that others stumble over: ten years ahead, and the hour that a clock shows twice."""
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from local.stack import LocalStack
+from tests.support.service import Service, ms_of
+
+TEN_YEARS_SECONDS = 3_653 * 86_400
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """At a whole second."""
+    with LocalStack(frozen=True) as stack:
+        service = Service(stack.url)
+        service.advance((1_000 - service.now_ms() % 1_000) / 1_000)
+        yield service
+
+
+def change(service: Service, task: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    status, changed = service.call("PATCH", f"/v1/tasks/{task['task_id']}", fields)
+    assert status == 200, changed
+    return changed
+
+
+def listed(service: Service, **parameters: str) -> list[str]:
+    query = "&".join(f"{name}={value}" for name, value in parameters.items())
+    status, page = service.call("GET", f"/v1/tasks?biz_type=orders&{query}")
+    assert (status, page["cursor"]) == (200, None), page
+    return [task["task_id"] for task in page["tasks"]]
+
+
+def test_a_task_due_in_ten_years_is_kept_changed_and_called_in_its_millisecond(
+    service: Service,
+) -> None:
+    latest_ms = service.now_ms() + TEN_YEARS_SECONDS * 1_000
+    kept = service.create("kept", due_ms=latest_ms)
+    moved = service.create("moved", due_ms=latest_ms, key="order-17")
+    cancelled = service.create("cancelled", delay_seconds=TEN_YEARS_SECONDS)
+    pushed = service.create("pushed", delay_seconds=60)
+    far = [kept, moved, cancelled]
+    assert {task["due_at"] for task in far} == {kept["due_at"]}
+    assert [service.task(task) for task in far] == far
+    assert sorted(listed(service, due_from=kept["due_at"])) == sorted(t["task_id"] for t in far)
+
+    change(service, moved, due_ms=latest_ms - 250, payload="moved")
+    assert change(service, pushed, due_at=kept["due_at"])["due_at"] == kept["due_at"]
+    path = "/v1/businesses/orders/tasks/order-17"
+    assert service.call("GET", path)[1]["payload"] == "moved"
+    assert service.call("DELETE", f"/v1/tasks/{cancelled['task_id']}")[0] == 200
+    assert service.advance(TEN_YEARS_SECONDS - 1) == 0
+    assert service.advance(1) == 3
+
+    assert service.received_at_ms("moved") == [latest_ms - 250]
+    assert service.received_at_ms("kept") == service.received_at_ms("pushed") == [latest_ms]
+    assert service.received("cancelled") == []
+    for task in (kept, moved, pushed):
+        assert (service.task(task)["status"], service.task(task)["lateness_ms"]) == ("delivered", 0)
+
+
+@pytest.mark.parametrize("beyond_ms", [1, DAY_MS])
+def test_beyond_ten_years_an_instant_is_refused_and_changes_nothing(
+    service: Service, beyond_ms: int
+) -> None:
+    task = service.create("box", delay_seconds=60)
+    due_ms = service.now_ms() + TEN_YEARS_SECONDS * 1_000 + beyond_ms
+    for method, path, body in (
+        ("POST", "/v1/tasks", service.new_task("box", due_ms=due_ms)),
+        ("PATCH", f"/v1/tasks/{task['task_id']}", {"due_ms": due_ms}),
+    ):
+        status, problem = service.call(method, path, body)
+        assert (status, problem["field"]) == (422, "due_ms")
+    assert listed(service) == [task["task_id"]]
+    assert service.task(task) == task
+
+
+# Rules as POSIX writes them: they need no time zone database on the machine.
+BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
+NEW_YORK = "EST5EDT,M3.2.0,M11.1.0"
+
+
+@pytest.fixture(
+    params=[
+        (BERLIN, "2026-10-25T02:30:00", "+02:00", "+01:00", "2026-10-25T01:30:00Z"),
+        (NEW_YORK, "2026-11-01T01:30:00", "-04:00", "-05:00", "2026-11-01T06:30:00Z"),
+    ],
+    ids=["Berlin", "New York"],
+)
+def repeated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An hour that a zone's clocks show twice, in a process that lives in that zone; the stack
+    starts half an hour before its half first comes round."""
+    zone, wall, summer, winter, second_time = request.param
+    before = os.environ.get("TZ")
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        with LocalStack(start_ms=ms_of(wall + summer) - 1_800_000, frozen=True) as stack:
+            yield Service(stack.url), wall + summer, wall + winter, second_time
+    finally:
+        if before is None:
+            monkeypatch.delenv("TZ")
+        else:
+            monkeypatch.setenv("TZ", before)
+        time.tzset()
+
+
+def test_the_hour_that_clocks_show_twice_is_two_hours_here(
+    repeated: tuple[Service, str, str, str],
+) -> None:
+    service, summer, winter, in_utc = repeated
+    assert [time.localtime(ms_of(at) / 1_000).tm_isdst for at in (summer, winter)] == [1, 0]
+    assert time.localtime(ms_of(summer) / 1_000)[:6] == time.localtime(ms_of(winter) / 1_000)[:6]
+
+    first = service.create("first", due_at=summer)
+    second = service.create("second", due_at=winter)
+    same = service.create("same", due_at=in_utc)
+    assert ms_of(second["due_at"]) - ms_of(first["due_at"]) == 3_600_000
+    assert second["due_at"] == same["due_at"]
+    assert first["created_at"].endswith("Z")
+    assert ms_of(first["created_at"]) == service.now_ms()
+
+    assert listed(service, due_to=winter) == [first["task_id"]]
+    assert listed(service, due_from=summer, due_to=in_utc) == [first["task_id"]]
+    both = sorted(task["task_id"] for task in (second, same))
+    assert sorted(listed(service, due_from=winter)) == sorted(listed(service, due_from=in_utc))
+    assert sorted(listed(service, due_from=winter)) == both
+
+    assert service.advance(1_800) == 1
+    assert service.received_at_ms("first") == [ms_of(summer)]
+    assert service.advance(3_600) == 2
+    assert service.received_at_ms("second") == service.received_at_ms("same") == [ms_of(winter)]
+    assert service.task(first)["lateness_ms"] == service.task(second)["lateness_ms"] == 0
+    (headers,) = [request["headers"] for request in service.received("second")]
+    assert headers["webhook-timestamp"] == str(ms_of(winter) // 1_000)
+    assert headers["duewheel-due-at"] == second["due_at"]
+
+
+def test_a_task_moved_within_the_repeated_hour_is_called_once_at_its_last_instant(
+    repeated: tuple[Service, str, str, str],
+) -> None:
+    service, summer, winter, _ = repeated
+    earlier = service.create("earlier", due_at=winter)
+    change(service, earlier, due_at=summer)
+    later = service.create("later", due_at=summer)
+    change(service, later, due_at=winter)
+
+    assert service.advance(1_800) == 1
+    assert service.advance(3_600) == 1
+    assert service.received_at_ms("earlier") == [ms_of(summer)]
+    assert service.received_at_ms("later") == [ms_of(winter)]
