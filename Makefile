@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test check format examples cost bench-local pins clean
+.PHONY: help local test check format examples cost soak bench-local pins clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -34,6 +34,14 @@ examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the 
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost
+
+TASKS ?= 1000
+SEED ?= 1
+PER_SECOND ?= 2
+
+soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and hold the promises against it
+	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simulation \
+	  --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND)
 
 bench-local: $(VENV)/ready ## print how fast the local stack is
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.local_second

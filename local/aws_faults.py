@@ -1,0 +1,127 @@
+"""What can go wrong with an AWS call, done to the calls that the emulator answers.
+
+A fault is done below the SDK, which retries as it does in AWS: a write that was carried out and
+whose answer was lost is sent again, and so on.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from botocore.awsrequest import AWSPreparedRequest
+from botocore.exceptions import ReadTimeoutError
+from moto.core.models import botocore_stubber
+
+Reply = tuple[int, dict[str, str], Any]
+Handle = Callable[[Any], Reply | None]
+
+
+class Fault(Enum):
+    THROTTLED = "throttled"
+    FAILED = "500, nothing done"
+    FAILED_AFTER = "500, and yet done"
+    LOST = "timed out, nothing done"
+    LOST_AFTER = "timed out, and yet done"
+    PARTIAL = "a part of the batch left undone"
+
+
+_PARTS = {  # operation: where its parts are, what becomes of those that are left
+    "BatchWriteItem": "UnprocessedItems",
+    "BatchGetItem": "UnprocessedKeys",
+    "SendMessageBatch": "Failed",
+}
+
+
+@contextmanager
+def answered_by(wrapper: Callable[[Any, Handle], Reply | None]) -> Iterator[None]:
+    """Let `wrapper` answer every AWS call; it is handed the request and who answers it really."""
+    handle: Handle = botocore_stubber.process_request
+    with patch.object(
+        botocore_stubber, "process_request", lambda request: wrapper(request, handle)
+    ):
+        yield
+
+
+def operation_of(request: Any) -> str:
+    target = request.headers.get("X-Amz-Target", b"")
+    text = target.decode() if isinstance(target, bytes) else str(target)
+    return text.rpartition(".")[2]
+
+
+def possible_faults(operation: str) -> list[Fault]:
+    return [fault for fault in Fault if fault is not Fault.PARTIAL or operation in _PARTS]
+
+
+def do(fault: Fault, request: Any, handle: Handle, chance: Random) -> Reply | None:
+    match fault:
+        case Fault.THROTTLED:
+            return _error(400, "ThrottlingException", "Rate exceeded")
+        case Fault.FAILED:
+            return _error(500, "InternalServerError", "The request could not be completed")
+        case Fault.FAILED_AFTER:
+            handle(request)
+            return _error(500, "InternalServerError", "The request could not be completed")
+        case Fault.LOST:
+            raise ReadTimeoutError(endpoint_url=request.url)
+        case Fault.LOST_AFTER:
+            handle(request)
+            raise ReadTimeoutError(endpoint_url=request.url)
+        case Fault.PARTIAL:
+            return _in_part(request, handle, chance)
+
+
+def _error(status: int, code: str, message: str) -> Reply:
+    body = json.dumps({"__type": f"com.amazonaws#{code}", "message": message})
+    return status, {"content-type": "application/x-amz-json-1.0"}, body
+
+
+def _in_part(request: Any, handle: Handle, chance: Random) -> Reply | None:
+    operation = operation_of(request)
+    asked = json.loads(request.body)
+    done, left = _split(operation, asked, chance)
+    if not _size(operation, done):
+        return _error(400, "ThrottlingException", "Rate exceeded")
+    reply = handle(_with_body(request, json.dumps(done)))
+    if reply is None or reply[0] != 200:
+        return reply
+    status, headers, body = reply
+    answer = json.loads(body)
+    answer[_PARTS[operation]] = left
+    text = json.dumps(answer)
+    kept = {name: value for name, value in headers.items() if "crc32" not in name.lower()}
+    return status, {**kept, "content-length": str(len(text))}, text
+
+
+def _split(operation: str, asked: Any, chance: Random) -> tuple[Any, Any]:
+    """What is carried out of a batch, and how the answer names the rest."""
+    if operation == "SendMessageBatch":
+        entries = asked["Entries"]
+        done = [entry for entry in entries if chance.random() < 0.5]
+        left = [entry for entry in entries if entry not in done]
+        failed = [{"Id": e["Id"], "Code": "InternalError", "SenderFault": False} for e in left]
+        return {**asked, "Entries": done}, failed
+    ((table, wanted),) = asked["RequestItems"].items()
+    parts = wanted["Keys"] if operation == "BatchGetItem" else wanted
+    done = [part for part in parts if chance.random() < 0.5]
+    rest = [part for part in parts if part not in done]
+
+    def of_table(some: Any) -> Any:
+        if not some:
+            return {}
+        return {table: {**wanted, "Keys": some} if operation == "BatchGetItem" else some}
+
+    return {**asked, "RequestItems": of_table(done)}, of_table(rest)
+
+
+def _size(operation: str, asked: Any) -> int:
+    return len(asked["Entries"] if operation == "SendMessageBatch" else asked["RequestItems"])
+
+
+def _with_body(request: Any, body: str) -> AWSPreparedRequest:
+    headers = request.headers.copy()
+    headers["Content-Length"] = str(len(body))
+    return AWSPreparedRequest(request.method, request.url, headers, body.encode(), False)

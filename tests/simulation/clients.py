@@ -1,0 +1,180 @@
+"""Those who use the service: each does, by chance, one of the things that callers do."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+from duewheel.rules.instants import ms_from_rfc3339
+from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
+from tests.simulation.service import Service
+from tests.support.clock import NOON_MS
+
+BUSINESSES = ("orders", "invoices")
+RECEIVERS = ("ok",) * 8 + ("busy/1", "busy/3", "gone", "never")
+RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
+BATCH_MAX = 40
+
+Story = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Clients:
+    def __init__(self, service: Service, seed: int, tasks: int, seconds: float) -> None:
+        self.ledger = Ledger()
+        self.begun = 0
+        self._service = service
+        self._chance = Random(seed)
+        self._tasks = tasks
+        self._seconds = seconds
+        self._numbers = 0
+        self._named: dict[str, set[str]] = {}  # by path: tasks that the key has named
+
+    async def live(self) -> None:
+        """Begin so many tasks, spread over so many seconds."""
+        stories: list[asyncio.Task[None]] = []
+        while self.begun < self._tasks:
+            await asyncio.sleep(self._chance.expovariate(self._pace(stories)))
+            stories.append(self._service.spawn(self._any_story()()))
+        await asyncio.gather(*stories)
+
+    def _pace(self, stories: list[Any]) -> float:
+        """Stories a second, so that the tasks are begun in time."""
+        per_story = max(1.0, self.begun / max(1, len(stories)))
+        return self._tasks / self._seconds / per_story
+
+    def _any_story(self) -> Story:
+        stories = (self._batch, self._batch, self._left_alone, self._steered, self._watched)
+        return self._chance.choice((*stories, self._repeated, self._revived))
+
+    # Stories
+
+    async def _batch(self) -> None:
+        count = min(self._chance.randint(2, BATCH_MAX), max(2, self._tasks - self.begun))
+        in_seconds = self._in_seconds()
+        spread = self._chance.choice((0.0, 0.5, 20.0))
+        tasks = [
+            self._new(max(0, in_seconds + self._chance.uniform(0, spread))) for _ in range(count)
+        ]
+        asked, answer = await self._ask("POST", "/v1/tasks/batch", {"tasks": tasks})
+        for result in answer["results"] if asked.status == 200 else []:
+            if result["status"] == 201:
+                self._note(asked, result["task"])
+
+    async def _left_alone(self) -> None:
+        await self._create(self._in_seconds())
+
+    async def _steered(self) -> None:
+        """Created, and then moved, run or cancelled, some of it too late."""
+        known = await self._create(self._chance.uniform(0, 60))
+        for _ in range(self._chance.randint(0, 4)):
+            await asyncio.sleep(self._chance.uniform(0, 15))
+            if known is None:
+                return
+            path = f"/v1/tasks/{known.task_id}"
+            match self._chance.randrange(4):
+                case 0:
+                    asked, _ = await self._ask("DELETE", path)
+                    known.cancels.append(asked)
+                case 1:
+                    asked, _ = await self._ask("POST", f"{path}/run")
+                    known.dues.append(_due(asked, AT_ONCE_MS))
+                case _:
+                    await self._move(known, path, self._chance.uniform(0, 60))
+
+    async def _move(self, known: Known, path: str, in_seconds: float) -> None:
+        due_ms = self._now_ms() + round(in_seconds * 1000)
+        asked, _ = await self._ask("PATCH", path, {"due_ms": due_ms})
+        known.dues.append(_due(asked, due_ms))
+
+    async def _watched(self) -> None:
+        """A watchdog under a key, with some beats."""
+        path = f"/v1/businesses/orders/tasks/dog-{self._number()}"
+        task = self._new(0)
+        del task["biz_type"]
+        for _ in range(self._chance.randint(1, 5)):
+            due_ms = self._now_ms() + self._chance.randint(3_000, 30_000)
+            body = {**{k: v for k, v in task.items() if k != "delay_seconds"}, "due_ms": due_ms}
+            asked, answer = await self._ask("PUT", path, body)
+            if asked.is_granted:
+                self._note(asked, answer)
+            else:
+                self._maybe_moved(path, _due(asked, due_ms))
+            await asyncio.sleep(self._chance.uniform(0, 10))
+
+    def _maybe_moved(self, path: str, due: DueAsked) -> None:
+        """Which task the key names is not known: every one that it has named may have moved."""
+        for task_id in self._named.get(path, ()):
+            self.ledger.tasks[task_id].dues.append(due)
+
+    async def _repeated(self) -> None:
+        """Created under a key of the caller's, again and again until it is answered."""
+        task = {**self._new(self._in_seconds()), "key": f"order-{self._number()}"}
+        await self._create_surely(task)
+
+    async def _create_surely(self, task: Any) -> Known | None:
+        for _ in range(6):
+            asked, answer = await self._ask("POST", "/v1/tasks", task)
+            if asked.is_granted:
+                return self._note(asked, answer)
+            await asyncio.sleep(2)
+        return None
+
+    async def _revived(self) -> None:
+        """Its receiver says stop; redriven once that is seen."""
+        known = await self._create(self._chance.uniform(0, 20), "gone")
+        for _ in range(10):
+            await asyncio.sleep(self._chance.uniform(5, 20))
+            if known is None:
+                return
+            asked, answer = await self._ask("GET", f"/v1/tasks/{known.task_id}")
+            if asked.is_granted and answer["status"] == "dead":
+                asked, _ = await self._ask("POST", f"/v1/tasks/{known.task_id}/redrive")
+                known.redrives.append(asked)
+                known.dues.append(_due(asked, AT_ONCE_MS))
+
+    # What they are made of
+
+    async def _create(self, in_seconds: float, receiver: str | None = None) -> Known | None:
+        asked, answer = await self._ask("POST", "/v1/tasks", self._new(in_seconds, receiver))
+        return self._note(asked, answer) if asked.is_granted else None
+
+    def _note(self, asked: Asked, task: Any) -> Known:
+        known = self.ledger.created(task["task_id"], _due(asked, ms_from_rfc3339(task["due_at"])))
+        if task["key"]:
+            path = f"/v1/businesses/{task['biz_type']}/tasks/{task['key']}"
+            self._named.setdefault(path, set()).add(known.task_id)
+        return known
+
+    async def _ask(self, method: str, path: str, body: Any = None) -> tuple[Asked, Any]:
+        begun = self._service.seconds()
+        reply = await self._service.request(method, path, body)
+        status, answer = reply or (None, None)
+        if status is None or status >= 500:
+            self.ledger.refused += 1
+            return Asked(begun, None, None), None
+        return Asked(begun, self._service.seconds(), status), answer
+
+    def _new(self, in_seconds: float, receiver: str | None = None) -> dict[str, Any]:
+        self.begun += 1
+        kind = receiver or self._chance.choice(RECEIVERS)
+        return {
+            "biz_type": self._chance.choice(BUSINESSES),
+            "delay_seconds": round(in_seconds, 3),
+            "payload": {"n": self.begun},
+            "callback": {"url": f"https://receiver.example/{kind}"},
+            "retry": RETRY,
+        }
+
+    def _in_seconds(self) -> float:
+        return self._chance.choice((0, 1, 5, 10, 30, 60, 90)) + self._chance.random()
+
+    def _now_ms(self) -> int:
+        return NOON_MS + round(self._service.seconds() * 1000)
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+
+def _due(asked: Asked, due_ms: int) -> DueAsked:
+    return DueAsked(asked.begun_seconds, asked.answered_seconds, asked.status, due_ms)

@@ -1,0 +1,97 @@
+"""What goes wrong and when: decided by the seed and by virtual time alone."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+
+from local.aws_faults import Fault, possible_faults
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Chances of one call, one message, one minute. None: a world in which nothing goes wrong."""
+
+    aws: float = 0.0  # an AWS call meets a fault
+    death: float = 0.0  # a process dies at an AWS call, before or after it
+    duplicate: float = 0.0  # a batch of messages is handed out twice
+    delay: float = 0.0  # a batch of messages arrives late
+    network: float = 0.0  # a callback hangs, is dropped, or its reply is lost
+    missed_schedule: float = 0.0
+    skew_ms: int = 0  # what a function's clock may be off by, either way
+    latency_ms: float = 10.0  # of an AWS call, at most
+
+
+CALM = Rates()
+ROUGH = Rates(
+    aws=0.05,
+    death=0.002,
+    duplicate=0.05,
+    delay=0.05,
+    network=0.05,
+    missed_schedule=0.1,
+    skew_ms=950,
+    latency_ms=40.0,
+)
+
+
+@dataclass(frozen=True)
+class Outage:
+    """From when until when something is down: `dynamodb`, `sqs`, or a function's folder."""
+
+    what: str
+    begins_seconds: float
+    ends_seconds: float
+
+
+def outages_of(seed: int, seconds: float) -> tuple[Outage, ...]:
+    """One of each part within so many seconds, none longer than two minutes."""
+    chance = Random(seed)
+    outages = []
+    for what in ("dynamodb", "sqs", "notifier", "scheduler", "sweeper"):
+        begins = chance.uniform(0, seconds)
+        outages.append(Outage(what, begins, begins + chance.uniform(10, 120)))
+    return tuple(outages)
+
+
+@dataclass
+class Faults:
+    seed: int
+    rates: Rates = ROUGH
+    outages: tuple[Outage, ...] = ()
+    injected: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.chance = Random(self.seed)
+
+    def end(self) -> None:
+        self.rates, self.outages = CALM, ()
+
+    def is_down(self, what: str, at_seconds: float) -> bool:
+        return any(
+            outage.what == what and outage.begins_seconds <= at_seconds < outage.ends_seconds
+            for outage in self.outages
+        )
+
+    def aws_fault(self, operation: str) -> Fault | None:
+        if not self.happens(self.rates.aws):
+            return None
+        return self.note(self.chance.choice(possible_faults(operation)))
+
+    def note(self, fault: Fault) -> Fault:
+        self.injected[fault.value] += 1
+        return fault
+
+    def strikes(self, name: str, rate: float) -> bool:
+        if not self.happens(rate):
+            return False
+        self.injected[name] += 1
+        return True
+
+    def happens(self, rate: float) -> bool:
+        return rate > 0 and self.chance.random() < rate
+
+    def latency_seconds(self) -> float:
+        return self.chance.random() * self.rates.latency_ms / 1000
+
+    def skew_ms(self) -> int:
+        return self.chance.randint(-self.rates.skew_ms, self.rates.skew_ms)

@@ -1,0 +1,76 @@
+"""What clients know of their tasks: the model that the service is held against.
+
+An instant of a task is certain from the moment its request was answered with 2xx; a request whose
+answer was lost may or may not have been carried out, and both are allowed for.
+"""
+
+from dataclasses import dataclass, field
+
+AT_ONCE_MS = 0  # a run or a redrive: from then on the call may be made at any instant
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request that concerns a task. `answered_seconds` is None when the answer was lost."""
+
+    begun_seconds: float
+    answered_seconds: float | None
+    status: int | None  # None: lost, or a 5xx
+
+    @property
+    def is_granted(self) -> bool:
+        return self.status is not None and self.status < 300
+
+    @property
+    def may_have_been_done(self) -> bool:
+        # A change may be written and yet be answered 409, when it came too late.
+        return self.status is None or self.status in (200, 201, 409)
+
+
+@dataclass(frozen=True)
+class DueAsked(Asked):
+    due_ms: int = AT_ONCE_MS
+
+
+@dataclass
+class Known:
+    """A task whose creation was answered with 2xx."""
+
+    task_id: str
+    dues: list[DueAsked]
+    cancels: list[Asked] = field(default_factory=list)
+    redrives: list[Asked] = field(default_factory=list)
+
+    def earliest_ms(self, at_seconds: float) -> int:
+        """The earliest instant at which a call that is made now may be made."""
+        granted = [
+            due
+            for due in self.dues
+            if due.is_granted
+            and due.answered_seconds is not None
+            and due.answered_seconds <= at_seconds
+        ]
+        last = granted[-1] if granted else self.dues[0]
+        possible = [
+            due.due_ms
+            for due in self.dues
+            if last.begun_seconds <= due.begun_seconds <= at_seconds and due.may_have_been_done
+        ]
+        return min([last.due_ms, *possible])
+
+    @property
+    def cancelled_from_seconds(self) -> float | None:
+        return min(
+            (cancel.begun_seconds for cancel in self.cancels if cancel.is_granted), default=None
+        )
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self.tasks: dict[str, Known] = {}
+        self.refused = 0  # creates that were answered 5xx, or not at all
+
+    def created(self, task_id: str, due: DueAsked) -> Known:
+        known = self.tasks.setdefault(task_id, Known(task_id, []))
+        known.dues.append(due)
+        return known

@@ -1,0 +1,112 @@
+"""Those who are called back, and the network on the way to them.
+
+How a receiver answers stands in the callback's URL, so that it is known from the task alone:
+`/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (503 for ever).
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import Callback
+from duewheel.wiring import process
+from tests.simulation.faults import Faults
+from tests.simulation.invocation import Invocation, current
+
+_OK = Outcome(Verdict.DELIVERED, "ok", 200)
+_BUSY = Outcome(Verdict.RETRY, "busy", 503)
+_GONE = Outcome(Verdict.STOP, "gone", 410)
+_NOTHING_HEARD = Outcome(Verdict.RETRY, "no whole reply in time")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A callback as it arrived. `heard` is what the notifier got for an answer."""
+
+    task_id: str
+    attempt: int
+    due_at: str
+    began_seconds: float
+    notifier_ms: int  # when it was made, by the notifier's own clock
+    by: Invocation
+    heard: Outcome
+
+    @property
+    def is_heard_delivered(self) -> bool:
+        return self.heard.verdict is Verdict.DELIVERED
+
+
+class Receiver:
+    def __init__(self, faults: Faults) -> None:
+        self.calls: list[Call] = []
+        self._faults = faults
+        self._answered: Counter[str] = Counter()
+
+    def target(self, **_: object) -> "Target":
+        return Target(self)
+
+    async def called(
+        self, callback: Callback, headers: Mapping[str, str], notifier_ms: int, timeout: float
+    ) -> Outcome:
+        began = asyncio.get_running_loop().time()
+        by = current.get()
+        assert by is not None
+        by.must_live(began)
+        trouble = self._trouble()
+        if trouble == "dropped on the way":
+            await asyncio.sleep(0.05)
+            return _NOTHING_HEARD
+        outcome = self._answer(callback.url, headers["webhook-id"])
+        heard = outcome if trouble is None else _NOTHING_HEARD
+        call = Call(
+            headers["webhook-id"],
+            int(headers["duewheel-attempt"]),
+            headers["duewheel-due-at"],
+            began,
+            notifier_ms,
+            by,
+            heard,
+        )
+        self.calls.append(call)
+        await asyncio.sleep(timeout if trouble == "hangs" else self._faults.latency_seconds() * 5)
+        by.must_live(asyncio.get_running_loop().time())
+        return heard
+
+    def _trouble(self) -> str | None:
+        kinds = ("dropped on the way", "reply lost", "hangs")
+        kind = self._faults.chance.choice(kinds)
+        return kind if self._faults.strikes(kind, self._faults.rates.network) else None
+
+    def _answer(self, url: str, task_id: str) -> Outcome:
+        _, _, _, kind, *times = url.split("/")
+        self._answered[task_id] += 1
+        match kind:
+            case "ok":
+                return _OK
+            case "busy":
+                return _BUSY if self._answered[task_id] <= int(times[0]) else _OK
+            case "gone":
+                return _GONE
+            case "never":
+                return _BUSY
+            case _:
+                raise AssertionError(f"{url} does not say how to answer")
+
+
+class Target:
+    """Stands where the HTTP target stands."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+
+    async def call(
+        self,
+        callback: Callback,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_seconds: float,
+    ) -> Outcome:
+        now_ms = process.clock().now_ms()
+        return await self._receiver.called(callback, headers, now_ms, timeout_seconds)

@@ -1,0 +1,108 @@
+"""A soak: many tasks, everything going wrong by seeded chance, and then the reckoning."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from duewheel.rules.instants import rfc3339
+from duewheel.stores import pointers
+from duewheel.wiring import process
+from local.template import Template, load_template
+from tests.simulation.clients import BUSINESSES, Clients
+from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
+from tests.simulation.invocation import current
+from tests.simulation.service import Service
+from tests.simulation.verdict import Report, judged
+from tests.support.clock import NOON_MS
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
+TASKS_PER_SECOND = 2.0
+TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
+SETTLING_SECONDS_MAX = 7_200
+
+
+@dataclass(frozen=True)
+class Soak:
+    tasks: int
+    seed: int
+    rates: Rates = ROUGH
+    tasks_per_second: float = TASKS_PER_SECOND
+    settling_seconds_max: float = SETTLING_SECONDS_MAX
+
+    @property
+    def seconds(self) -> float:
+        return self.tasks / self.tasks_per_second
+
+    @property
+    def outages(self) -> tuple[Outage, ...]:
+        return outages_of(self.seed, self.seconds) if self.rates != CALM else ()
+
+
+def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults, float]:
+    """What came of it, which faults were injected, and how many virtual seconds it took."""
+    faults = Faults(soak.seed, soak.rates, soak.outages)
+    service = Service(template or load_template(TEMPLATE), faults, seed=soak.seed + 1)
+    with service.running():
+        clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
+        service.run(_lived(service, clients, soak))
+        report = judged(clients.ledger, service.receiver.calls, _items(service))
+        for biz_type in BUSINESSES:
+            report.untrue += service.run(_wrong_statistics(service, biz_type))
+        return report, faults, service.seconds()
+
+
+async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
+    service.turn()
+    await clients.live()
+    if soak.rates != CALM:
+        await asyncio.sleep(TROUBLE_OUTLASTS_SECONDS)
+    service.faults.end()
+    deadline = service.seconds() + soak.settling_seconds_max
+    while service.seconds() < deadline and not _is_settled(service):
+        await asyncio.sleep(60)
+
+
+def _is_settled(service: Service) -> bool:
+    """Everything has ended, and the sweep has passed all of it."""
+    items = _items(service)
+    if any(item.get("status", {}).get("S") == "pending" or "home" in item for item in items):
+        return False
+    origin = process.origin()
+    swept = process.pointers().read(pointers.SWEEP, origin).position
+    return all(int(item["place"]["S"][:11]) <= swept for item in items if "status" in item)
+
+
+def _items(service: Service) -> list[dict[str, Any]]:
+    """Read past the faults, by nobody's function."""
+    assert current.get() is None
+    pages = (
+        process.dynamodb().get_paginator("scan").paginate(TableName=service.settings.wheel_table)
+    )
+    return [item for page in pages for item in page["Items"]]
+
+
+async def _wrong_statistics(service: Service, biz_type: str) -> list[str]:
+    """The statistics against what the wheel holds."""
+    held = [item for item in _items(service) if item.get("biz_type", {}).get("S") == biz_type]
+    counted: dict[str, int] = {}
+    for hour in range(int(service.seconds() // 3_600) + 1):
+        begins = (NOON_MS // 1000 + hour * 3_600) * 1000
+        answer = await service.request("GET", f"/v1/businesses/{biz_type}/stats?{_hour(begins)}")
+        assert answer is not None
+        assert answer[0] == 200, answer
+        for name, number in answer[1]["total"].items():
+            if isinstance(number, int):
+                counted[name] = counted.get(name, 0) + number
+    wrong = []
+    for name in ("pending", "delivered", "dead", "expired", "cancelled"):
+        number = sum(item["status"]["S"] == name for item in held)
+        if counted[name] != number:
+            wrong.append(f"{biz_type}: {counted[name]} {name} counted, {number} in the wheel")
+    if counted["created"] != len(held):
+        wrong.append(f"{biz_type}: {counted['created']} created counted, {len(held)} in the wheel")
+    return wrong
+
+
+def _hour(begins_ms: int) -> str:
+    return f"from={rfc3339(begins_ms)}&to={rfc3339(begins_ms + 3_600_000)}"

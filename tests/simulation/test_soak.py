@@ -1,0 +1,73 @@
+"""Small soaks, and that a soak sees what it is there to see."""
+
+from collections.abc import Sequence
+from unittest.mock import patch
+
+import pytest
+
+from duewheel.rules.task import Task
+from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.reenter import Reenter
+from tests.conftest import the_template
+from tests.simulation.faults import CALM
+from tests.simulation.service import Service
+from tests.simulation.soak import Soak, soaked
+from tests.simulation.verdict import Report
+
+
+def report_of(soak: Soak) -> Report:
+    report, _, _ = soaked(soak, the_template())
+    return report
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_no_promise_is_broken_whatever_goes_wrong(seed: int) -> None:
+    soak = Soak(tasks=60, seed=seed, tasks_per_second=4)
+    report, faults, _ = soaked(soak, the_template())
+    assert report.broken == [], f"replay: make soak TASKS=60 SEED={seed} PER_SECOND=4"
+    assert report.created >= 30
+    assert faults.injected.total() >= 20
+
+
+def test_where_nothing_goes_wrong_nothing_is_repeated_and_a_run_can_be_repeated() -> None:
+    first, second = (
+        soaked(Soak(tasks=30, seed=5, rates=CALM, tasks_per_second=4), the_template())
+        for _ in range(2)
+    )
+    assert first[0].broken == []
+    assert first[0].repeated == 0
+    assert (first[0], first[2]) == (second[0], second[2])
+
+
+# What a soak must notice: each defect is planted, and has to be named.
+
+
+def test_a_task_whose_entry_is_never_put_is_found_lost() -> None:
+    with patch.object(Reenter, "put", lambda self, home, instant_ms: self.address(instant_ms)):
+        report = report_of(
+            Soak(tasks=30, seed=3, rates=CALM, tasks_per_second=4, settling_seconds_max=60)
+        )
+    assert report.lost
+
+
+def test_a_call_before_its_instant_is_found_early() -> None:
+    async def at_once(self: Service, instant_ms: int) -> None:
+        pass
+
+    with patch.object(Service, "sleep_until_ms", at_once):
+        assert report_of(Soak(tasks=30, seed=3, rates=CALM, tasks_per_second=4)).early
+
+
+def test_a_repeat_without_a_reason_is_found() -> None:
+    """Whoever settles forgets to do so at first, in a world in which nothing goes wrong."""
+    put_delivered = TaskStore.put_delivered
+    forgotten: set[str] = set()
+
+    def later(self: TaskStore, tasks: Sequence[Task]) -> None:
+        remembered = [task for task in tasks if task.task_id in forgotten]
+        forgotten.update(task.task_id for task in tasks)
+        put_delivered(self, remembered)
+
+    with patch.object(TaskStore, "put_delivered", later):
+        report = report_of(Soak(tasks=30, seed=3, rates=CALM, tasks_per_second=4))
+    assert report.unexplained

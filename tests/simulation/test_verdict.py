@@ -1,0 +1,104 @@
+"""What the verdict says of a task, by what its clients know and of its calls."""
+
+from typing import Any
+
+from duewheel.rules.addresses import address_at
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import Callback, Status, Task
+from duewheel.stores.task_items import task_item
+from tests.simulation.invocation import Invocation
+from tests.simulation.ledger import Asked, DueAsked, Ledger
+from tests.simulation.receiver import Call
+from tests.simulation.verdict import Report, judged
+from tests.support.clock import NOON_MS
+
+OK = Outcome(Verdict.DELIVERED, "ok", 200)
+BUSY = Outcome(Verdict.RETRY, "busy", 503)
+HOME = address_at(NOON_MS + 10_000, b"8 bytes!")
+ID = HOME.task_id
+
+
+def item(status: Status = Status.DELIVERED) -> dict[str, Any]:
+    due_ms = NOON_MS + 10_000
+    callback = Callback("https://receiver.example/ok")
+    task = Task(HOME, HOME, "orders", due_ms, due_ms, callback, 1, 1, status=status)
+    return task_item(task, 1_000, listed=False)
+
+
+def call(at: float, heard: Outcome = OK, *troubles: str) -> Call:
+    by = Invocation("notifier", 1, 1_000.0, 0, troubles=list(troubles))
+    return Call(ID, 1, "", at, NOON_MS + round(at * 1000), by, heard)
+
+
+def ledger(*dues: DueAsked, cancels: tuple[Asked, ...] = ()) -> Ledger:
+    made = Ledger()
+    known = made.created(ID, DueAsked(0.0, 0.1, 201, NOON_MS + 10_000))
+    known.dues.extend(dues)
+    known.cancels.extend(cancels)
+    return made
+
+
+def verdict(made: Ledger, *calls: Call, status: Status = Status.DELIVERED) -> Report:
+    return judged(made, list(calls), [item(status)])
+
+
+def test_a_task_that_was_called_on_time_and_delivered_is_as_it_should_be() -> None:
+    report = verdict(ledger(), call(10.0))
+    assert report.broken == []
+    assert (report.created, report.calls, report.repeated) == (1, 1, 0)
+
+
+def test_a_task_that_is_gone_or_pending_is_lost() -> None:
+    assert judged(ledger(), [], []).lost == [f"{ID} is gone"]
+    assert verdict(ledger(), status=Status.PENDING).lost == [f"{ID} is still pending"]
+
+
+def test_a_call_before_its_instant_is_early() -> None:
+    assert verdict(ledger(), call(9.999)).early == [f"{ID} by 1 ms"]
+
+
+def test_a_moved_task_may_not_be_called_at_its_old_instant() -> None:
+    moved = DueAsked(1.0, 1.1, 200, NOON_MS + 20_000)
+    assert verdict(ledger(moved), call(10.0)).early
+    assert verdict(ledger(moved), call(20.0)).broken == []
+
+
+def test_where_the_answer_to_a_move_was_lost_both_instants_are_allowed() -> None:
+    earlier = DueAsked(1.0, None, None, NOON_MS + 5_000)
+    assert verdict(ledger(earlier), call(5.0)).broken == []
+    assert verdict(ledger(earlier), call(10.0)).broken == []
+    assert verdict(ledger(earlier), call(4.9)).early
+
+
+def test_a_refused_move_allows_nothing() -> None:
+    assert verdict(ledger(DueAsked(1.0, 1.1, 422, NOON_MS + 5_000)), call(5.0)).early
+
+
+def test_a_call_after_a_granted_cancel_is_a_broken_promise() -> None:
+    granted = ledger(cancels=(Asked(5.0, 5.1, 200),))
+    assert verdict(granted, call(10.0), status=Status.CANCELLED).called_after_cancel
+    assert verdict(granted, status=Status.CANCELLED).broken == []
+
+
+def test_a_cancel_that_came_too_late_forbids_nothing() -> None:
+    assert verdict(ledger(cancels=(Asked(9.0, 9.1, 409),)), call(10.0)).broken == []
+
+
+def test_a_repeat_is_explained_by_what_befell_the_call_before_it() -> None:
+    assert verdict(ledger(), call(10.0), call(11.0)).unexplained
+    explained = verdict(ledger(), call(10.0, OK, "died"), call(11.0))
+    assert (explained.repeated, explained.unexplained) == (1, [])
+
+
+def test_an_attempt_after_a_failed_one_is_no_repeat() -> None:
+    report = verdict(ledger(), call(10.0, BUSY), call(11.0))
+    assert (report.repeated, report.broken) == (0, [])
+
+
+def test_a_record_of_a_delivery_that_nobody_heard_of_is_untrue() -> None:
+    assert verdict(ledger(), call(10.0, BUSY)).untrue
+    assert verdict(ledger(), call(10.0)).untrue == []
+
+
+def test_a_granted_cancel_of_a_delivered_task_is_untrue() -> None:
+    assert verdict(ledger(cancels=(Asked(5.0, 5.1, 200),)), call(4.0)).untrue

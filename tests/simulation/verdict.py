@@ -1,0 +1,86 @@
+"""The service held against what its clients know: what was lost, early, undue."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from duewheel.rules.task import Status
+from duewheel.stores import task_items
+from tests.simulation.ledger import Known, Ledger
+from tests.simulation.receiver import Call
+
+
+@dataclass
+class Report:
+    created: int = 0
+    by_status: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    repeated: int = 0
+    largest_lateness_ms: int = 0
+    # Each of these is a broken promise:
+    lost: list[str] = field(default_factory=list)
+    early: list[str] = field(default_factory=list)
+    called_after_cancel: list[str] = field(default_factory=list)
+    unexplained: list[str] = field(default_factory=list)
+    untrue: list[str] = field(default_factory=list)
+
+    @property
+    def broken(self) -> list[str]:
+        return [
+            *(f"lost: {each}" for each in self.lost),
+            *(f"early: {each}" for each in self.early),
+            *(f"called after its cancel: {each}" for each in self.called_after_cancel),
+            *(f"repeated for no reason: {each}" for each in self.unexplained),
+            *(f"recorded untruly: {each}" for each in self.untrue),
+        ]
+
+
+def judged(ledger: Ledger, calls: list[Call], items: list[dict[str, Any]]) -> Report:
+    """`items` is all that stands in the wheel once nothing is left to do."""
+    homes = [item for item in items if "status" in item]
+    tasks = {task.task_id: task for task in map(task_items.task_from, homes)}
+    by_task: dict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        by_task[call.task_id].append(call)
+    report = Report(created=len(ledger.tasks), calls=len(calls))
+    for task_id, task in tasks.items():
+        report.by_status[task.status.value] += 1
+        if task.status is Status.PENDING:
+            report.lost.append(f"{task_id} is still pending")
+        if task.status is Status.DELIVERED:
+            report.largest_lateness_ms = max(report.largest_lateness_ms, task.lateness_ms or 0)
+            if not any(call.is_heard_delivered for call in by_task[task_id]):
+                report.untrue.append(f"{task_id} is delivered, and no call was answered so")
+    for task_id, known in ledger.tasks.items():
+        if task_id not in tasks:
+            report.lost.append(f"{task_id} is gone")
+            continue
+        status = tasks[task_id].status
+        if known.cancelled_from_seconds is not None and status is not Status.CANCELLED:
+            report.untrue.append(f"{task_id} was cancelled and is {status.value}")
+        _judge_calls(report, known, by_task[task_id])
+    return report
+
+
+def _judge_calls(report: Report, known: Known, calls: list[Call]) -> None:
+    cancelled = known.cancelled_from_seconds
+    delivered_by: Call | None = None
+    for call in calls:
+        if cancelled is not None and call.began_seconds >= cancelled:
+            report.called_after_cancel.append(f"{known.task_id} at {call.began_seconds:.3f}")
+        earliest = known.earliest_ms(call.began_seconds)
+        if call.notifier_ms < earliest:
+            report.early.append(f"{known.task_id} by {earliest - call.notifier_ms} ms")
+        if delivered_by is not None and not _revived_between(known, delivered_by, call):
+            report.repeated += 1
+            if not any(earlier.by.troubles for earlier in calls if earlier is not call):
+                report.unexplained.append(f"{known.task_id} at {call.began_seconds:.3f}")
+        if call.is_heard_delivered:
+            delivered_by = call
+
+
+def _revived_between(known: Known, first: Call, second: Call) -> bool:
+    return any(
+        first.began_seconds <= redrive.begun_seconds <= second.began_seconds
+        for redrive in known.redrives
+    )
