@@ -50,7 +50,7 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
 
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
-    environment = resources.environment("notifier")
+    environment = resources.environment("api")
     needed = ("WHEEL_TABLE", "REGISTRY_TABLE", "SLICE_QUEUE_URL")
 
     assert settings_from(environment) == settings_from({name: environment[name] for name in needed})
@@ -60,7 +60,7 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
 def test_settings_take_what_the_template_lets_through(
     emulator: Any, parameter: str, value: str
 ) -> None:
-    settings_from(resources_with(emulator, {parameter: value}).environment("notifier"))
+    settings_from(resources_with(emulator, {parameter: value}).environment("api"))
 
 
 def test_every_parameter_says_what_it_is_for_and_what_it_takes() -> None:
@@ -78,7 +78,7 @@ def test_visibility_outlives_the_page_lease_and_that_the_notifier(
 ) -> None:
     timeout = properties_of(template, "NotifierFunction")["Timeout"]
     visibility = properties_of(template, "SliceQueue")["VisibilityTimeout"]
-    settings = settings_from(resources.environment("notifier"))
+    settings = settings_from(resources.environment("api"))
 
     assert settings.notifier_timeout_seconds == timeout
     assert timeout < settings.page_lease_ms / 1000 < visibility
