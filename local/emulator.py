@@ -27,6 +27,7 @@ from moto import mock_aws
 from moto.core.model_instances import reset_model_data
 from moto.core.models import botocore_stubber
 from moto.dynamodb.models import dynamodb_backends
+from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.sqs import models as sqs_models
 from moto.sqs.models import sqs_backends
 
@@ -92,6 +93,12 @@ class Emulator:
                 for partition in table.items.values()
                 for item in (partition.values() if table.has_range_key else [partition])
             ]
+
+    def has_partition(self, table_name: str, key: str) -> bool:
+        """Whether anything has ever stood under this partition key."""
+        with self._lock:
+            table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+            return DynamoType({"S": key}) in table.items
 
     def messages_visible_at_ms(self, queue_url: str) -> list[float]:
         """From when each message of the queue may be received; now or earlier: at once."""
