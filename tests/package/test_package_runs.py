@@ -185,7 +185,7 @@ def test_a_function_may_do_what_it_did(
     logical_ids = {
         **{resources.table_name(table): table for table in ("Wheel", "Registry")},
         resources.queue_url("SliceQueue"): "SliceQueue",
-        resources.environment("api")["NOTIFIER_FUNCTION"]: "NotifierFunction",
+        resources.ref("NotifierFunction"): "NotifierFunction",
         "NotifierFunction": "NotifierFunction",  # as the notifier calls itself here
     }
     done = {
