@@ -211,3 +211,18 @@ def test_a_page_that_can_announce_its_next_page_to_nobody_comes_back(world: Worl
     world.clock.advance_ms(91_000)
     world.drain()
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_held_message_that_cannot_be_hidden_comes_back_after_its_visibility(
+    world: World,
+) -> None:
+    task = world.created(in_ms=60_000)
+    world.dispatch_until(task.due_ms // 1000)
+    take_and_die(world, PageMessage(task.home.second, 0))
+    world.recorder.before = refusing("ChangeMessageVisibility")
+    world.drain()
+    assert world.receiver.received == []
+
+    world.clock.advance_ms(90_001)
+    world.drain()
+    assert world.receiver.task_ids == [task.task_id]
