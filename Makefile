@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test check format examples cost soak bench-local pins clean
+.PHONY: help local test check format examples cost soak bench-local bench-catch-up pins clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and ho
 
 bench-local: $(VENV)/ready ## print how fast the local stack is
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.local_second
+
+bench-catch-up: $(VENV)/ready ## print the load of catching up with an hour's outage
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.catching_up
 
 pins: $(VENV)/ready ## choose versions anew for the requirements files
 	$(IN_VENV)/python -m pip install --quiet uv

@@ -3,7 +3,7 @@
 Invariant: one AWS call at a time, from its first condition to its last write; moto
 alone is not atomic under threads. Queue delays, visibility and the `Date` header of
 every reply follow the clock that is given. Long polls would hold the lock: receive
-with `WaitTimeSeconds=0`.
+with `WaitTimeSeconds=0`. Asynchronous invocations go to `accept_invocation`.
 
 In tests:
 
@@ -27,10 +27,12 @@ from moto import mock_aws
 from moto.core.model_instances import reset_model_data
 from moto.core.models import botocore_stubber
 from moto.dynamodb.models import dynamodb_backends
+from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.sqs import models as sqs_models
 from moto.sqs.models import sqs_backends
 
 from local.attribute_values import values_of_one_type
+from local.invocations import ACCEPTED, Answer, Invocation, invocation_of
 from local.partition_query import query_within_its_partition
 from local.template import ACCOUNT_ID, REGION
 from local.touched_items import transactions_within_their_items
@@ -49,6 +51,7 @@ class Emulator:
         self._calls = 0
         self._last_call = 0.0
         self._undo = ExitStack()
+        self.accept_invocation: Callable[[Invocation], None] | None = None
         self._handle: Callable[[Any], Any] = botocore_stubber.process_request
 
     def __enter__(self) -> "Emulator":
@@ -98,6 +101,12 @@ class Emulator:
                 for item in (partition.values() if table.has_range_key else [partition])
             ]
 
+    def has_partition(self, table_name: str, key: str) -> bool:
+        """Whether anything has ever stood under this partition key."""
+        with self._lock:
+            table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+            return DynamoType({"S": key}) in table.items
+
     def messages_visible_at_ms(self, queue_url: str) -> list[float]:
         """From when each message of the queue may be received; now or earlier: at once."""
         with self._lock:
@@ -113,13 +122,23 @@ class Emulator:
             self._calls += 1
             if self._calls % FORGET_EVERY_CALLS == 0:
                 reset_model_data()  # moto keeps every item it ever copied, for a dashboard
-            reply = self._handle(request)
+            reply = self._invoked(request) or self._handle(request)
             if not _is_receive(request):
                 self._last_call = time.monotonic()
             if reply is None:
                 return None
             status, headers, body = reply
             return status, dict(self._on_the_clock(headers)), body
+
+    def _invoked(self, request: Any) -> Answer | None:
+        """moto's Lambda runs functions in containers; here they are played by others."""
+        if self.accept_invocation is None:
+            return None
+        invocation = invocation_of(request.method, request.url, request.headers, request.body)
+        if invocation is None:
+            return None
+        self.accept_invocation(invocation)
+        return ACCEPTED
 
     def _on_the_clock(self, headers: Any) -> Iterator[tuple[str, str]]:
         yield "Date", formatdate(self._clock.now_ms() // 1000, usegmt=True)

@@ -8,7 +8,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Protocol
@@ -56,13 +56,17 @@ class Function:
     memory_mb: int
     handler: Handler
 
-    def invoke(self, event: Any, remaining_ms: Callable[[], int]) -> Any:
+    def invoke(
+        self, event: Any, remaining_ms: Callable[[], int], request_id: str | None = None
+    ) -> Any:
         context = Context(self.name, self.memory_mb, self.arn, remaining_ms)
+        if request_id is not None:
+            context = replace(context, aws_request_id=request_id)
         return self.handler(event, context)
 
-    def invoke_with_timeout(self, event: Any, clock: HasNow) -> Any:
+    def invoke_with_timeout(self, event: Any, clock: HasNow, request_id: str | None = None) -> Any:
         deadline_ms = clock.now_ms() + self.timeout_ms
-        return self.invoke(event, lambda: max(0, deadline_ms - clock.now_ms()))
+        return self.invoke(event, lambda: max(0, deadline_ms - clock.now_ms()), request_id)
 
 
 def load_functions(resources: Resources) -> dict[str, Function]:

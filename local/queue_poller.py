@@ -3,17 +3,18 @@
 Invariant: what the function answered for is deleted, what it reported or failed on
 stays in the queue until its visibility ends; the queue's own redrive policy moves it
 to the dead-letter queue. At most `ENVIRONMENTS_AWAKE` invocations work at once; those
-that only wait for the clock do not count. A thread plays an execution environment.
+that only wait for the clock do not count.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from queue import SimpleQueue
-from threading import Condition, Thread
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from local.clock import MovableClock
+from local.environments import Caller, Environments, no_caller
 from local.functions import Function
 from local.intrinsics import TemplateError
 from local.resources import Resources
@@ -80,29 +81,19 @@ def _mapped(
     )
 
 
-class Caller(Protocol):
-    """What makes an environment's callbacks; it belongs to that environment's thread."""
-
-    calls_in_flight: int
-
-
 class QueuePoller:
-    """`caller_here` is asked once in each environment, by its own thread."""
-
     def __init__(
         self,
         mapped: Mapped,
         sqs: "SQSClient",
         clock: MovableClock,
-        caller_here: Callable[[], Caller | None] = lambda: None,
+        caller_here: Callable[[], Caller | None] = no_caller,
     ) -> None:
         self.mapped = mapped
-        self.caller_here = caller_here
         self._sqs = sqs
         self._clock = clock
-        self._changed = Condition()
-        self._busy: set[_Environment] = set()
-        self._idle: list[_Environment] = []
+        self._environments = Environments(clock, caller_here)
+        self._changed = self._environments.changed
         self._is_receiving = False
         self._stopped = False
         self._thread = Thread(target=self._run, name="queue poller", daemon=True)
@@ -115,10 +106,7 @@ class QueuePoller:
             self._stopped = True
             self._changed.notify_all()
         self._thread.join(timeout_seconds)
-        with self._changed:
-            self._changed.wait_for(lambda: not self._awake(), timeout_seconds)
-            for environment in self._idle:
-                environment.end()
+        self._environments.stop(timeout_seconds)
 
     def nudge(self) -> None:
         """Look at the queue now."""
@@ -128,34 +116,28 @@ class QueuePoller:
     def is_at_work(self) -> bool:
         """Whether any invocation does more than wait for the clock, or is about to begin."""
         with self._changed:
-            return self._is_receiving or any(e.is_calling for e in self._busy) or self._awake() > 0
+            return self._is_receiving or self._environments.is_at_work()
 
     def has_waiting(self) -> bool:
         """Whether an invocation waits for the clock."""
-        with self._changed:
-            return bool(self._busy)
+        return self._environments.has_waiting()
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 if self._stopped:
                     return
-                if self._awake() >= ENVIRONMENTS_AWAKE:
+                if self._environments.awake() >= ENVIRONMENTS_AWAKE:
                     self._changed.wait(LOOK_EVERY_SECONDS)
                     continue
                 self._is_receiving = True
             messages = self._receive()
             with self._changed:
                 if messages:
-                    environment = self._idle.pop() if self._idle else _Environment(self)
-                    self._busy.add(environment)
-                    environment.work.put(messages)
+                    self._environments.begin(partial(self._handle, messages))
                 self._is_receiving = False
                 if not messages and not self._stopped:
                     self._changed.wait(LOOK_EVERY_SECONDS)
-
-    def _awake(self) -> int:
-        return len({e.thread for e in self._busy} - self._clock.threads_asleep())
 
     def _receive(self) -> list[Message]:
         try:
@@ -171,7 +153,7 @@ class QueuePoller:
             return []
         return list(answer.get("Messages", []))
 
-    def handle(self, messages: list[Message]) -> None:
+    def _handle(self, messages: list[Message]) -> None:
         """One invocation, and the deletion of what it worked off."""
         try:
             event = {"Records": [_record(message, self.mapped) for message in messages]}
@@ -180,12 +162,6 @@ class QueuePoller:
             self._delete([m for m in messages if m["MessageId"] not in failed])
         except Exception:  # Lambda logs it; the messages come back when their visibility ends
             log.exception("%s failed", self.mapped.function.name)
-
-    def now_idle(self, environment: "_Environment") -> None:
-        with self._changed:
-            self._busy.discard(environment)
-            self._idle.append(environment)
-            self._changed.notify_all()
 
     def _delete(self, done: list[Message]) -> None:
         if done:
@@ -196,31 +172,6 @@ class QueuePoller:
                     for number, message in enumerate(done)
                 ],
             )
-
-
-class _Environment:
-    """A thread that is kept from one invocation to the next, as Lambda keeps a sandbox."""
-
-    def __init__(self, poller: QueuePoller) -> None:
-        self.work: SimpleQueue[list[Message] | None] = SimpleQueue()
-        self._poller = poller
-        self._caller: Caller | None = None
-        worker = Thread(target=self._run, name="execution environment", daemon=True)
-        worker.start()
-        self.thread = worker.ident
-
-    @property
-    def is_calling(self) -> bool:
-        return self._caller is not None and self._caller.calls_in_flight > 0
-
-    def end(self) -> None:
-        self.work.put(None)
-
-    def _run(self) -> None:
-        self._caller = self._poller.caller_here()
-        while (messages := self.work.get()) is not None:
-            self._poller.handle(messages)
-            self._poller.now_idle(self)
 
 
 def _record(message: Message, mapped: Mapped) -> dict[str, Any]:

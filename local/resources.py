@@ -12,7 +12,7 @@ In tests, inside moto:
         return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
     def test_settings_come_from_the_template(resources):
-        settings = settings_from(resources.environment("notifier"))
+        settings = settings_from(resources.environment("api"))
 """
 
 import json
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PLAYED_BY_OTHERS = {
     "AWS::Lambda::Function": "functions",
+    "AWS::Lambda::EventInvokeConfig": "invocations",
     "AWS::Lambda::EventSourceMapping": "queue_poller",
     "AWS::Scheduler::Schedule": "schedules",
     "AWS::Events::Rule": "schedules",
@@ -41,7 +42,6 @@ NOTHING_NEEDED = {
     "AWS::IAM::ManagedPolicy",
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
-    "AWS::Lambda::EventInvokeConfig",
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",

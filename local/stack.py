@@ -5,7 +5,7 @@ Invariant: nothing leaves the machine. Credentials are made up, AWS is moto (or 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
@@ -18,12 +18,14 @@ from duewheel.settings import settings_from
 from duewheel.stores.pointers import PointerStore
 from local.clock import MovableClock
 from local.emulator import Emulator
+from local.environments import Caller
 from local.functions import Function, environment_of_all, load_functions
 from local.http_api import Gateway, Reply, Request, routes_of
 from local.http_front import HttpFront
 from local.inbox import Inbox
+from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
-from local.queue_poller import Caller, QueuePoller, mapped_queues
+from local.queue_poller import QueuePoller, mapped_queues
 from local.real_time import RealTime
 from local.resources import create_resources
 from local.schedules import Schedules, schedules_of
@@ -106,8 +108,10 @@ class LocalStack:
             QueuePoller(mapped, sqs, self.clock, _caller_here)
             for mapped in mapped_queues(resources, functions)
         ]
+        invocations = Invocations(functions, retries_of(resources), self.clock, _caller_here)
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         if emulator is not None:
+            emulator.accept_invocation = invocations.accept
             settings = settings_from(os.environ)
             store = PointerStore(dynamodb, settings.registry_table)
             pointers = WheelPointers(store, settings.buckets, self.clock.now_ms)
@@ -116,6 +120,7 @@ class LocalStack:
                 emulator,
                 schedules,
                 pollers,
+                invocations,
                 pointers,
                 settings,
                 requests_held=self._api_environment,
@@ -125,21 +130,21 @@ class LocalStack:
         )
         self._local_routes = LocalRoutes(inbox, wheelwright)
         self._front = HttpFront(self._port, self._answer)
-        self._run_all(started, schedules, pollers, wheelwright)
+        self._run_all(started, schedules, [*pollers, invocations], wheelwright)
 
     def _run_all(
         self,
         started: ExitStack,
         schedules: Schedules,
-        pollers: list[QueuePoller],
+        workers: Sequence[QueuePoller | Invocations],
         wheelwright: Wheelwright,
     ) -> None:
         """What is started last is stopped first; the clock lets go whoever sleeps before that."""
         self._front.start()
         started.callback(self._front.stop)
-        for poller in pollers:
-            poller.start()
-            started.callback(poller.stop, STOP_SECONDS)
+        for worker in workers:
+            worker.start()
+            started.callback(worker.stop, STOP_SECONDS)
         if self.clock.is_frozen:
             wheelwright.freeze()
         schedules.start()

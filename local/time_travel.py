@@ -17,6 +17,7 @@ from duewheel.settings import Settings
 from local import wheel_contents
 from local.clock import MovableClock
 from local.emulator import Emulator
+from local.invocations import Invocations
 from local.queue_poller import QueuePoller
 from local.schedules import PERIOD_MS, Schedules
 from local.wheel_contents import WheelContents
@@ -66,6 +67,7 @@ class TimeTravel:
         emulator: Emulator,
         schedules: Schedules,
         pollers: Sequence[QueuePoller],
+        invocations: Invocations,
         pointers: WheelPointers,
         settings: Settings,
         requests_held: AbstractContextManager[object],
@@ -74,6 +76,8 @@ class TimeTravel:
         self._emulator = emulator
         self._schedules = schedules
         self._pollers = pollers
+        self._invocations = invocations
+        self._workers: list[QueuePoller | Invocations] = [*pollers, invocations]
         self._pointers = pointers
         self._settings = settings
         self._requests_held = requests_held
@@ -131,7 +135,7 @@ class TimeTravel:
         with self._requests_held:  # what one of them puts on the wheel must not be skipped
             look = self._look()
             dispatch_ms, sweep_ms = look.dispatch_ms(), look.sweep_ms(self._swept_ms)
-            happens_ms = [dispatch_ms, sweep_ms, self._clock.next_wake_ms(), self._queue_ms()]
+            happens_ms = [dispatch_ms, sweep_ms, self._clock.next_wake_ms(), self._waiting_ms()]
             next_ms = min(ms for ms in [*happens_ms, target_ms + 1] if ms is not None)
             self._clock.set_ms(min(next_ms, target_ms))
             self._skip_empty_stretch(look)
@@ -150,28 +154,28 @@ class TimeTravel:
             time.sleep(LOOK_EVERY_SECONDS)
 
     def _is_quiet(self) -> bool:
-        queue_ms = self._queue_ms()
-        if queue_ms is not None and queue_ms <= self._clock.now_ms():
-            for poller in self._pollers:
-                poller.nudge()
+        waiting_ms = self._waiting_ms()
+        if waiting_ms is not None and waiting_ms <= self._clock.now_ms():
+            for worker in self._workers:
+                worker.nudge()
             return False
-        if any(poller.is_at_work() for poller in self._pollers):
+        if any(worker.is_at_work() for worker in self._workers):
             return False
-        if not any(poller.has_waiting() for poller in self._pollers):
+        if not any(worker.has_waiting() for worker in self._workers):
             return True
         quiet_seconds = min(self._emulator.quiet_seconds(), self._clock.quiet_seconds())
         return quiet_seconds >= QUIET_SECONDS
 
-    def _queue_ms(self) -> int | None:
-        """When the next message may be received."""
-        return min(
-            (
-                int(visible_ms)
-                for poller in self._pollers
-                for visible_ms in self._emulator.messages_visible_at_ms(poller.mapped.queue_url)
-            ),
-            default=None,
-        )
+    def _waiting_ms(self) -> int | None:
+        """When the next message may be received, or the next invocation begins."""
+        instants = [
+            int(visible_ms)
+            for poller in self._pollers
+            for visible_ms in self._emulator.messages_visible_at_ms(poller.mapped.queue_url)
+        ]
+        if (invoked_ms := self._invocations.next_ms()) is not None:
+            instants.append(invoked_ms)
+        return min(instants, default=None)
 
     def _look(self) -> _Look:
         return _Look(self._clock.now_ms(), *self._pointers.positions(), self._contents())

@@ -9,6 +9,7 @@ LEAST = {
     "WHEEL_TABLE": "wheel",
     "REGISTRY_TABLE": "registry",
     "SLICE_QUEUE_URL": "https://queue.example/slices",
+    "NOTIFIER_FUNCTION": "notifier",
 }
 WHOLE = {
     **LEAST,
@@ -36,6 +37,7 @@ def test_every_variable_has_its_setting() -> None:
         wheel_table="wheel",
         registry_table="registry",
         slice_queue_url="https://queue.example/slices",
+        notifier_function="notifier",
         buckets=3_600,
         lead_ms=250,
         page_size=50,
@@ -53,6 +55,12 @@ def test_what_the_design_gives_a_default_may_be_left_out() -> None:
     assert (settings.buckets, settings.lead_ms, settings.retention_days) == (10_000_000, 500, 30)
     assert settings.list_index
     assert settings.allowed_private_cidrs == ()
+
+
+def test_the_notifier_knows_its_own_name_from_lambda() -> None:
+    told = {name: text for name, text in LEAST.items() if name != "NOTIFIER_FUNCTION"}
+    assert settings_from({**told, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function == "me"
+    assert settings_from({**LEAST, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function != "me"
 
 
 def test_other_variables_of_the_environment_do_not_matter() -> None:

@@ -1,52 +1,69 @@
-"""A batch of queue messages: deliver each, and report those that must come back."""
+"""A batch of messages: deliver each, and see to it that those that are left come back.
+
+From the queue, by reporting them; past the queue, where nobody hears a report, by raising,
+so that Lambda invokes the function again with the same event and the same request id.
+"""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from duewheel.log import logger
-from duewheel.rules.messages import decode
+from duewheel.rules.messages import decode, texts_of_event
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
 
+Result = Held | Finished | BaseException
+
+
+class MessagesLeft(Exception):
+    """Of an invocation past the queue: Lambda tries again, in a minute and then in two."""
+
 
 @logger.inject_lambda_context(clear_state=True)
-def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    notifier = wiring.notifier()
-    records = event["Records"]
-    deadline_ms = process.clock().now_ms() + context.get_remaining_time_in_millis()
-    results = notifier.run(_deliver_all(notifier, records, context.aws_request_id, deadline_ms))
-    failed = [
-        {"itemIdentifier": record["messageId"]}
-        for record, result in zip(records, results, strict=True)
-        if not _is_done(record, result)
-    ]
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
+    texts = texts_of_event(event)
+    if texts is None:
+        return _from_the_queue(event["Records"], context)
+    names = [str(number) for number in range(len(texts))]
+    results = _deliver_all(zip(names, texts, strict=True), context)
+    left = [name for name, result in zip(names, results, strict=True) if _is_left(name, result)]
+    if left:
+        raise MessagesLeft(f"{len(left)} of {len(texts)} messages are left")
+    return None
+
+
+def _from_the_queue(records: list[Any], context: Any) -> dict[str, Any]:
+    results = _deliver_all(((r["messageId"], r["body"]) for r in records), context)
+    failed = []
+    for record, result in zip(records, results, strict=True):
+        if _is_left(record["messageId"], result):
+            failed.append({"itemIdentifier": record["messageId"]})
+        if isinstance(result, Held):
+            wait_seconds = (result.until_ms - process.clock().now_ms()) // 1000 + 1
+            process.slice_queue().hide(record["receiptHandle"], wait_seconds)
     return {"batchItemFailures": failed}
 
 
-async def _deliver_all(
-    notifier: wiring.Notifier, records: list[Any], request_id: str, deadline_ms: int
-) -> list[Held | Finished | BaseException]:
-    async def deliver(record: Any) -> Held | Finished:
-        owner = f"{request_id}:{record['messageId']}"
-        return await notifier.deliver(decode(record["body"]), owner, deadline_ms)
+def _deliver_all(named_texts: Iterable[tuple[str, str]], context: Any) -> list[Result]:
+    notifier = wiring.notifier()
+    deadline_ms = process.clock().now_ms() + context.get_remaining_time_in_millis()
 
-    return await asyncio.gather(*map(deliver, records), return_exceptions=True)
+    async def deliver(name: str, text: str) -> Held | Finished:
+        owner = f"{context.aws_request_id}:{name}"
+        return await notifier.deliver(decode(text), owner, deadline_ms)
+
+    async def deliver_all() -> list[Result]:
+        work = [deliver(name, text) for name, text in named_texts]
+        return await asyncio.gather(*work, return_exceptions=True)
+
+    return notifier.run(deliver_all())
 
 
-def _is_done(record: Any, result: Held | Finished | BaseException) -> bool:
-    match result:
-        case Finished():
-            return True
-        case Held(until_ms):
-            wait_seconds = (until_ms - process.clock().now_ms()) // 1000 + 1
-            process.slice_queue().hide(record["receiptHandle"], wait_seconds)
-            return False
-        case BaseException():
-            logger.error(
-                "message not delivered",
-                action="message-failed",
-                exc_info=result,
-                message_id=record["messageId"],
-            )
-            return False
+def _is_left(name: str, result: Result) -> bool:
+    if isinstance(result, BaseException):
+        logger.error(
+            "message not delivered", action="message-failed", exc_info=result, message_id=name
+        )
+    return not isinstance(result, Finished)

@@ -32,7 +32,7 @@ class Context:
 
 @pytest.fixture
 def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    for name, value in resources.environment("notifier").items():
+    for name, value in resources.environment("api").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
     process.start_anew(clock)

@@ -9,6 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
+from duewheel.rules.messages import PageMessage, encode
 from duewheel.rules.page_lease import PageLease
 from duewheel.settings import SettingsError
 from duewheel.wiring import process
@@ -124,6 +125,44 @@ def test_a_message_that_another_works_on_is_hidden_and_reported(
     assert received_batch()["Records"] == [], "hidden until the lease has ended"
     wired.advance_ms(1_001)
     assert notifier.handler(received_batch(), Context()) == {"batchItemFailures": []}
+    assert bodies == [b'{"order": 17}']
+
+
+def invoked_with(*bodies: str) -> dict[str, Any]:
+    return {"messages": list(bodies)}
+
+
+def test_past_the_queue_all_messages_are_delivered_and_nothing_is_reported(
+    wired: ManualClock, receiver: tuple[str, list[bytes]]
+) -> None:
+    url, bodies = receiver
+    create(url, in_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    [record] = received_batch()["Records"]
+
+    assert notifier.handler(invoked_with(record["body"]), Context()) is None
+    assert bodies == [b'{"order": 17}']
+
+
+@pytest.mark.parametrize("left", ["held", "unreadable"])
+def test_past_the_queue_a_message_that_is_left_fails_the_run_after_the_others(
+    wired: ManualClock, receiver: tuple[str, list[bytes]], left: str
+) -> None:
+    """Nobody hears a report there: only a run that fails is tried again."""
+    url, bodies = receiver
+    create(url, in_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    [record] = received_batch()["Records"]
+    bad = "{rubbish"
+    if left == "held":
+        held = PageLease(wired.now_ms() // 1000 - 1, 0)
+        process.pages().take(held, "another", wired.now_ms(), 50_000)
+        bad = encode(PageMessage(held.second, held.shard))
+    with pytest.raises(notifier.MessagesLeft, match="1 of 2"):
+        notifier.handler(invoked_with(bad, record["body"]), Context())
+
     assert bodies == [b'{"order": 17}']
 
 

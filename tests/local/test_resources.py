@@ -23,7 +23,8 @@ def from_text(folder: Path, resources: str) -> Resources:
 
 def test_every_function_gets_settings_that_are_whole(resources: Resources) -> None:
     for function in ("api", "scheduler", "notifier", "sweeper"):
-        settings = settings_from(resources.environment(function))
+        by_lambda = {"AWS_LAMBDA_FUNCTION_NAME": "itself"}
+        settings = settings_from({**by_lambda, **resources.environment(function)})
         assert settings.wheel_table == resources.table_name("Wheel")
         assert settings.slice_queue_url == resources.queue_url("SliceQueue")
 

@@ -6,10 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
-from moto.sqs.models import Queue
+from moto.sqs.exceptions import QueueDoesNotExist
+from moto.sqs.models import Queue, SQSBackend
 
 from local.stack import LocalStack
 from tests.support.service import Service, ms_of
@@ -92,6 +94,19 @@ def test_a_lost_slice_message_is_found_by_the_sweep_on_the_way(service: Service)
     with patch.object(Queue, "add_message", lambda queue, message: None):
         assert service.advance(61) == 0
     assert service.advance(600) == 1
+
+
+def test_while_the_queue_refuses_all_is_called_on_time_past_it(service: Service) -> None:
+    def refuse(self: Any, queue_name: str, entries: Any) -> Any:
+        raise QueueDoesNotExist
+
+    start_ms = service.now_ms()
+    service.call("PUT", "/_local/received/box", {"status": 503, "times": 1})
+    with patch.object(SQSBackend, "send_message_batch", refuse):
+        service.create("box", delay_seconds=3600, retry={"delays_seconds": [3]})
+        assert service.advance(3_700) == 1
+
+    assert service.received_at_ms("box") == [start_ms + 3_600_000, start_ms + 3_603_000]
 
 
 def test_a_crowded_second_is_delivered_whole(service: Service) -> None:

@@ -11,24 +11,29 @@ from dataclasses import dataclass
 from io import BytesIO
 from threading import Thread
 from typing import Any
+from urllib.parse import unquote
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
 _SINGULAR = {"sqs:SendMessageBatch": "sqs:SendMessage"}  # rights have no batches in SQS
 
+_INVOCATION = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
+
 
 @dataclass(frozen=True, slots=True)
 class NotedCall:
     access_key: str
     action: str
-    resource: str  # a table's name or a queue's URL
+    resource: str  # a table's name, a queue's URL or a function's name
     index: str = ""  # of the table, as its ARN goes on
 
 
 class AwsServer:
     def __init__(self) -> None:
         self.calls: set[NotedCall] = set()
+        self.queue_refuses = False  # whether SQS takes messages
+        self.invocations: list[Any] = []  # events of asynchronous ones
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
@@ -47,6 +52,15 @@ class AwsServer:
         target = environ.get("HTTP_X_AMZ_TARGET", "")
         if credential and target:
             self.calls.update(_noted(credential[1], target, json.loads(body)))
+        invocation = _INVOCATION.fullmatch(unquote(environ["PATH_INFO"]))
+        if credential and invocation:
+            self.calls.add(NotedCall(credential[1], "lambda:InvokeFunction", invocation[1]))
+            self.invocations.append(json.loads(body))
+            start_response("202 Accepted", [])
+            return [b""]
+        if self.queue_refuses and target.startswith("AmazonSQS.Send"):
+            start_response("503 Service Unavailable", [])
+            return [b"{}"]
         reply: Iterable[bytes] = self._moto(environ, start_response)
         return reply
 

@@ -173,6 +173,25 @@ def _put_back_to_before_it_was_done(dynamodb: Any, registry: str) -> None:
     dynamodb.put_item(TableName=registry, Item={**record, "state": {"S": "running"}})
 
 
+def test_past_a_queue_that_refuses_the_notifier_is_invoked(
+    boot: Boot, aws_server: AwsServer, slice_queue: EventSource, receiver: Receiver
+) -> None:
+    """All along the second link: the API's direct entry, the scheduler's slices, and a rest."""
+    receiver.bodies.clear()
+    aws_server.queue_refuses = True
+    far_id = create(boot, receiver, FAR_SECONDS, payload="far")
+    near_id = create(boot, receiver, delay_seconds=0, payload="near")
+    boot("SchedulerFunction").invoke(events.sample("scheduled"))
+    while aws_server.invocations:
+        assert boot("NotifierFunction").invoke(aws_server.invocations.pop(0)) is None
+    aws_server.queue_refuses = False
+
+    assert sorted(receiver.bodies) == ['"far"', '"near"']
+    assert slice_queue.receive() == []
+    for task_id in (far_id, near_id):
+        assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
+
+
 def test_the_notifier_reports_a_message_that_it_cannot_read(boot: Boot) -> None:
     event = events.sample("slice-queue-batch")
     event["Records"] = event["Records"][:1]
@@ -195,6 +214,8 @@ def test_a_function_may_do_what_it_did(
     logical_ids = {
         **{resources.table_name(table): table for table in ("Wheel", "Registry")},
         resources.queue_url("SliceQueue"): "SliceQueue",
+        resources.ref("NotifierFunction"): "NotifierFunction",
+        "NotifierFunction": "NotifierFunction",  # as the notifier calls itself here
     }
     done = {
         (noted.action, logical_ids[noted.resource] + noted.index)
@@ -208,9 +229,13 @@ def test_a_function_may_do_what_it_did(
 
 def rights(template: Template, function: str) -> set[tuple[str, str]]:
     role = template.resources[function].properties["Role"]["Fn::GetAtt"][0]
-    [policy] = template.resources[role].properties["Policies"]
+    policies = template.resources[role].properties["Policies"] + [
+        policy.properties
+        for policy in template.of_type("AWS::IAM::Policy")
+        if {"Ref": role} in policy.properties["Roles"]
+    ]
     allowed = set()
-    for statement in policy["PolicyDocument"]["Statement"]:
+    for statement in (s for policy in policies for s in policy["PolicyDocument"]["Statement"]):
         actions = statement["Action"]
         for action in [actions] if isinstance(actions, str) else actions:
             allowed.add((action, _meant(statement["Resource"])))

@@ -14,6 +14,8 @@ from duewheel.rules.messages import (
     PageMessage,
     decode,
     encode,
+    encode_event,
+    texts_of_event,
 )
 
 SQS_BYTES_MAX = 1_048_576
@@ -102,3 +104,15 @@ def test_whatever_is_on_the_queue_is_a_message_or_is_refused_as_malformed(text: 
     except MalformedMessage:
         return
     assert isinstance(message, PageMessage | DirectMessage)
+
+
+@given(st.lists(messages, max_size=10))
+def test_an_invocation_past_the_queue_brings_its_messages(sent: list[Message]) -> None:
+    texts = texts_of_event(json.loads(encode_event(sent)))
+
+    assert texts is not None
+    assert list(map(decode, texts)) == sent
+
+
+def test_an_event_of_the_queue_is_no_invocation_past_it() -> None:
+    assert texts_of_event({"Records": []}) is None

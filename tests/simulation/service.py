@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -34,6 +35,8 @@ from functions.sweeper import app as sweeper
 from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from local.emulator import Emulator
 from local.functions import Context
+from local.invocations import RETRY_AFTER_MS
+from local.invocations import Invocation as AsyncInvocation
 from local.resources import Resources, create_resources
 from local.template import Template
 from tests.simulation.faults import Faults
@@ -123,10 +126,11 @@ class Service:
             self.resources = create_resources(
                 self._template, boto3.client("dynamodb"), boto3.client("sqs")
             )
-            stack.enter_context(patch.dict("os.environ", self.resources.environment("notifier")))
+            stack.enter_context(patch.dict("os.environ", self.resources.environment("api")))
             for target, name, replacement in self._replacements():
                 stack.enter_context(patch.object(target, name, replacement))
             stack.enter_context(answered_by(self._answer))
+            self.emulator.accept_invocation = self._accept
             self._timeouts = _timeouts_of(self.resources)
             process.start_anew(self)
             self.settings = process.settings()
@@ -169,7 +173,7 @@ class Service:
 
     # Invocations
 
-    async def invoke(self, function: str, event: Any) -> Ended:
+    async def invoke(self, function: str, event: Any, request_id: str | None = None) -> Ended:
         timeout = self._timeouts[function]
         run = Invocation(
             function, next(self._numbers), self.seconds() + timeout, self.faults.skew_ms()
@@ -178,7 +182,9 @@ class Service:
         def remaining_ms() -> int:
             return max(0, round((run.deadline_seconds - self.seconds()) * 1000))
 
-        context = Context(function, 512, "arn", remaining_ms, aws_request_id=f"run-{run.number}")
+        context = Context(
+            function, 512, "arn", remaining_ms, aws_request_id=request_id or f"run-{run.number}"
+        )
         current.set(run)
         try:
             answer = await self.turns.run(self._in_environment, function, event, context)
@@ -278,6 +284,23 @@ class Service:
                 QueueUrl=self.settings.slice_queue_url, ReceiptHandle=message["ReceiptHandle"]
             )
 
+    # The second link: asynchronous invocations of the notifier
+
+    def _accept(self, invocation: AsyncInvocation) -> None:
+        # From a worker's turn: the loop stands still meanwhile, so this is safe.
+        self.spawn(self._carry_out(invocation))
+
+    async def _carry_out(self, invocation: AsyncInvocation) -> None:
+        """Lambda tries again after one minute and after two, with the same request id."""
+        for wait_ms in (*RETRY_AFTER_MS, None):
+            while self.faults.is_down("notifier", self.seconds()):
+                await asyncio.sleep(1)
+            work = self.invoke("notifier", invocation.event, invocation.request_id)
+            ended = await self.spawn(work)
+            if ended.is_answered or wait_ms is None:
+                return
+            await asyncio.sleep(wait_ms / 1000)
+
     # Every AWS call
 
     def _answer(self, request: Any, handle: Handle) -> Reply | None:
@@ -299,7 +322,7 @@ class Service:
         run.must_live(self.seconds())
 
     def _faulty(self, run: Invocation, request: Any, handle: Handle) -> Reply | None:
-        service = "sqs" if "sqs" in request.url else "dynamodb"
+        service = re.sub(r".*?(sqs|lambda|dynamodb).*", r"\1", request.url)
         if self.faults.is_down(service, self.seconds()):
             run.troubles.append(f"{service} down")
             return do(Fault.FAILED, request, handle, self._random)

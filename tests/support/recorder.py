@@ -20,6 +20,7 @@ class Recorder:
     calls: list[Call] = field(default_factory=list)
     before: Callable[[Call], None] | None = None
     after: Callable[[Call], None] | None = None
+    known: Callable[[Call], dict[str, Any] | None] = lambda call: None  # answers without asking
 
     def attach(self, client: Any) -> None:
         original = client._make_api_call
@@ -29,7 +30,7 @@ class Recorder:
             if self.before is not None:
                 self.before(call)
             self.calls.append(call)
-            call.response = original(operation, request)
+            call.response = self.known(call) or original(operation, request)
             if self.after is not None:
                 self.after(call)
             return call.response

@@ -11,7 +11,7 @@ import boto3
 
 from duewheel.rules.addresses import Address
 from duewheel.rules.leadership import Pointer
-from duewheel.rules.messages import decode
+from duewheel.rules.messages import decode, texts_of_event
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.task import Callback, Made, NewTask, Task
@@ -25,6 +25,7 @@ from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.request_records import RequestRecords
+from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
@@ -37,6 +38,7 @@ from duewheel.workflows.create_batch import CreateBatch
 from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
+from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.keep_books import KeepBooks
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.lead import Lead
@@ -51,10 +53,11 @@ from duewheel.workflows.steer import Steer
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
 from local.emulator import Emulator
+from local.invocations import RETRY_AFTER_MS, Invocation
 from local.resources import Resources
 from tests.support.clock import ManualClock
 from tests.support.receiver import Receiver
-from tests.support.recorder import Recorder
+from tests.support.recorder import Call, Recorder
 
 LAMBDA_MS = 60_000
 
@@ -65,15 +68,18 @@ class World:
     def __init__(self, emulator: Emulator, resources: Resources, clock: ManualClock) -> None:
         self.emulator = emulator
         self.clock = clock
-        self.settings: Settings = settings_from(resources.environment("notifier"))
+        self.settings: Settings = settings_from(resources.environment("api"))
         self.recorder = Recorder()
         self.receiver = Receiver(clock)
         self.dynamodb = boto3.client("dynamodb")
         self.sqs = boto3.client("sqs")
         self.aws_time = AwsTime()
-        for client in (self.dynamodb, self.sqs):
+        self.invoker = boto3.client("lambda")
+        for client in (self.dynamodb, self.sqs, self.invoker):
             self.recorder.attach(client)
             self.aws_time.observe(client)
+        self.invocations: list[Invocation] = []  # asynchronous ones, accepted and not begun
+        emulator.accept_invocation = self._accept
         self._numbers = count(1)
         self.random_unit = 0.999  # what decides whether a single entry is noted in the forecast
         self.loop = asyncio.new_event_loop()
@@ -91,11 +97,13 @@ class World:
         self.slices = SliceStore(self.dynamodb, config.wheel_table, config.buckets)
         self.pages = PageStore(self.dynamodb, config.wheel_table, config.buckets)
         self.queue = SliceQueue(self.sqs, config.slice_queue_url)
+        second_link = SecondLink(lambda: self.invoker, config.notifier_function)
+        self.hand_over = HandOver(self.queue, second_link)
         self.loads = LoadStore(self.dynamodb, config.registry_table)
         self.reenter = Reenter(
             clock,
             self.tasks,
-            self.queue,
+            self.hand_over,
             self._random_bytes,
             lambda: self.random_unit,
             KnownTimePointer(self.pointers, clock, self.origin),
@@ -131,7 +139,7 @@ class World:
         self.dispatch = Dispatch(
             clock,
             self.slices,
-            self.queue,
+            self.hand_over,
             lambda: self.aws_time.latest_ms,
             config.lead_ms,
             ThreadPoolExecutor(4),
@@ -139,7 +147,7 @@ class World:
         self.lead = Lead(clock, self.pointers, self.dispatch, self.origin)
         self.read_second = ReadSecond(self.slices, self.tasks)
         self.sweep_second = SweepSecond(
-            clock, self.tasks, self.pages, self.queue, self.reenter, config.page_size
+            clock, self.tasks, self.pages, self.hand_over, self.reenter, config.page_size
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
         self.read_statistics = ReadStatistics(
@@ -182,7 +190,7 @@ class World:
             self.tasks,
             self.slices,
             self.pages,
-            self.queue,
+            self.hand_over,
             call_page,
             config.lead_ms,
             config.page_size,
@@ -260,10 +268,40 @@ class World:
         return result
 
     def drain(self) -> None:
-        """Let notifiers work off all messages that are visible now."""
+        """Let notifiers work off all messages that are visible now, and what came past SQS."""
         while messages := self.receive():
             for message in messages:
                 self.handle(message)
+            self.drain_invocations()
+        self.drain_invocations()
+
+    def drain_invocations(self) -> None:
+        while due := [one for one in self.invocations if one.due_ms <= self.clock.now_ms()]:
+            self.invocations = [one for one in self.invocations if one not in due]
+            for invocation in due:
+                self.carry_out(invocation)
+
+    def carry_out(self, invocation: Invocation, lambda_ms: int = LAMBDA_MS) -> bool:
+        """What Lambda does with one asynchronous invocation; what is left of it is tried again
+        as a whole, a minute and then two later. True when nothing is left."""
+        deadline_ms = self.clock.now_ms() + lambda_ms
+        texts = texts_of_event(invocation.event)
+        assert texts is not None
+        work = [
+            self.deliver(decode(text), f"{invocation.request_id}:{number}", deadline_ms)
+            for number, text in enumerate(texts)
+        ]
+        results = self.loop.run_until_complete(_all_of(work))
+        if all(isinstance(result, Finished) for result in results):
+            return True
+        if invocation.tries < len(RETRY_AFTER_MS):
+            due_ms = self.clock.now_ms() + RETRY_AFTER_MS[invocation.tries]
+            again = replace(invocation, due_ms=due_ms, tries=invocation.tries + 1)
+            self.invocations.append(again)
+        return False
+
+    def _accept(self, invocation: Invocation) -> None:
+        self.invocations.append(replace(invocation, due_ms=self.clock.now_ms()))
 
     def sweep_once(self) -> None:
         self.sweep.run(f"sweeper-{next(self._numbers)}", lambda: 1_000_000)
@@ -290,6 +328,20 @@ class World:
     def messages_waiting(self) -> int:
         return len(self.emulator.messages_visible_at_ms(self.settings.slice_queue_url))
 
+    def know_empty_slots(self) -> None:
+        """Answer a query of a slot in which nothing has ever stood without asking moto, so that
+        hours of empty seconds can be passed."""
+        table = self.settings.wheel_table
+
+        def answer(call: Call) -> dict[str, Any] | None:
+            is_of_wheel = call.request.get("TableName") == table
+            if call.operation != "Query" or not is_of_wheel or "IndexName" in call.request:
+                return None
+            slot = call.request["ExpressionAttributeValues"][":slot"]["S"]
+            return None if self.emulator.has_partition(table, slot) else {"Items": []}
+
+        self.recorder.known = answer
+
     def items(self) -> list[dict[str, Any]]:
         """All that stands in the wheel, read past the recorder."""
         scan = boto3.client("dynamodb").get_paginator("scan")
@@ -302,6 +354,10 @@ class World:
 
     def _random_bytes(self) -> bytes:
         return next(self._numbers).to_bytes(8, "big")
+
+
+async def _all_of(work: list[Any]) -> list[Any]:
+    return await asyncio.gather(*work, return_exceptions=True)
 
 
 def time_for(turns: int) -> Callable[[], int]:

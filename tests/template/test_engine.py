@@ -48,12 +48,13 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
 ) -> None:
     variables = {v for v in resources.environment(function) if not v.startswith("POWERTOOLS_")}
 
-    assert variables == {field.name.upper() for field in fields(Settings)}
+    by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
+    assert variables == {field.name.upper() for field in fields(Settings)} - by_lambda
 
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
-    environment = resources.environment("notifier")
-    needed = ("WHEEL_TABLE", "REGISTRY_TABLE", "SLICE_QUEUE_URL")
+    environment = resources.environment("api")
+    needed = ("WHEEL_TABLE", "REGISTRY_TABLE", "SLICE_QUEUE_URL", "NOTIFIER_FUNCTION")
 
     assert settings_from(environment) == settings_from({name: environment[name] for name in needed})
 
@@ -62,7 +63,7 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
 def test_settings_take_what_the_template_lets_through(
     emulator: Any, parameter: str, value: str
 ) -> None:
-    settings_from(resources_with(emulator, {parameter: value}).environment("notifier"))
+    settings_from(resources_with(emulator, {parameter: value}).environment("api"))
 
 
 def test_every_parameter_says_what_it_is_for_and_what_it_takes() -> None:
@@ -80,7 +81,7 @@ def test_visibility_outlives_the_page_lease_and_that_the_notifier(
 ) -> None:
     timeout = properties_of(template, "NotifierFunction")["Timeout"]
     visibility = properties_of(template, "SliceQueue")["VisibilityTimeout"]
-    settings = settings_from(resources.environment("notifier"))
+    settings = settings_from(resources.environment("api"))
 
     assert settings.notifier_timeout_seconds == timeout
     assert timeout < settings.page_lease_ms / 1000 < visibility
@@ -113,12 +114,27 @@ def test_chain_of_pages_is_not_cut_as_a_loop(template: Template) -> None:
     assert properties_of(template, "NotifierFunction")["RecursiveLoop"] == "Allow"
 
 
+def test_what_lambda_has_accepted_for_the_notifier_it_tries_again(template: Template) -> None:
+    [config] = [
+        config.properties
+        for config in template.of_type("AWS::Lambda::EventInvokeConfig")
+        if config.properties["FunctionName"] == {"Ref": "NotifierFunction"}
+    ]
+
+    assert config["MaximumRetryAttempts"] == 2
+    assert config["MaximumEventAgeInSeconds"] == 21_600
+
+
 def test_scheduled_functions_run_each_minute_and_a_late_or_failed_run_is_not_made_up_for(
     template: Template,
 ) -> None:
     once = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
     rules = [rule.properties for rule in template.of_type("AWS::Events::Rule")]
-    invokes = [c.properties for c in template.of_type("AWS::Lambda::EventInvokeConfig")]
+    invokes = [
+        config.properties
+        for config in template.of_type("AWS::Lambda::EventInvokeConfig")
+        if config.properties["FunctionName"] != {"Ref": "NotifierFunction"}
+    ]
     scheduled = {target["Arn"]["Fn::GetAtt"][0] for rule in rules for target in rule["Targets"]}
 
     assert scheduled == {"SchedulerFunction", "SweeperFunction"}

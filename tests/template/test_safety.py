@@ -27,12 +27,19 @@ def template() -> Template:
 
 
 def statements(template: Template) -> list[tuple[str, dict[str, Any]]]:
-    return [
+    of_roles = [
         (role.logical_id, statement)
         for role in template.of_type("AWS::IAM::Role")
         for policy in role.properties["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]
     ]
+    beside = [
+        (role["Ref"], statement)
+        for policy in template.of_type("AWS::IAM::Policy")
+        for role in policy.properties["Roles"]
+        for statement in policy.properties["PolicyDocument"]["Statement"]
+    ]
+    return of_roles + beside
 
 
 def as_list(value: Any) -> list[Any]:
@@ -73,6 +80,18 @@ def owner_of_arn(resource: dict[str, Any]) -> str | None:
         return str(value[0])
     index = re.fullmatch(r"\$\{(\w+)\.Arn\}/index/[a-z_]+", str(value))
     return index[1] if function == "Fn::Sub" and index else None
+
+
+def test_a_function_may_invoke_the_notifier_and_no_other(template: Template) -> None:
+    invoking = {
+        role: statement["Resource"]
+        for role, statement in statements(template)
+        if "lambda:InvokeFunction" in as_list(statement["Action"])
+    }
+
+    assert set(invoking) == {"ApiRole", "SchedulerRole", "NotifierRole", "SweeperRole"}
+    for resource in invoking.values():
+        assert resource == {"Fn::GetAtt": ["NotifierFunction", "Arn"]}
 
 
 def test_every_function_has_a_role_and_a_log_group_of_its_own(template: Template) -> None:

@@ -50,12 +50,12 @@ def test_the_header_says_how_many_slices_are_dispatched(world: World) -> None:
     assert world.messages_waiting() == 4
 
 
-def test_pointer_waits_for_a_second_that_the_queue_refuses(world: World) -> None:
+def test_pointer_waits_for_a_second_that_the_queue_and_the_second_link_refuse(world: World) -> None:
     first, second = world.created(in_ms=60_000), world.created(in_ms=62_000)
     world.clock.set_ms(second.due_ms)
 
     def refuse(call: Call) -> None:
-        if call.operation == "SendMessageBatch":
+        if call.operation in ("SendMessageBatch", "Invoke"):
             raise ClientError({"Error": {"Code": "ServiceUnavailable"}}, call.operation)
 
     world.recorder.before = refuse

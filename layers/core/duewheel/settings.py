@@ -20,6 +20,7 @@ class Settings:
     wheel_table: str
     registry_table: str
     slice_queue_url: str
+    notifier_function: str
     buckets: int = 10_000_000
     lead_ms: int = 500
     page_size: int = 100
@@ -62,6 +63,12 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         values[field] = environment.get(variable, "")
         if not values[field]:
             problems.append(f"{variable} is missing")
+    # A template cannot tell the notifier its own name, which would go round in a circle.
+    values["notifier_function"] = environment.get(
+        "NOTIFIER_FUNCTION", environment.get("AWS_LAMBDA_FUNCTION_NAME", "")
+    )
+    if not values["notifier_function"]:
+        problems.append("NOTIFIER_FUNCTION is missing")
     for variable, (field, smallest, largest) in _NUMBERS.items():
         if variable not in environment:
             continue

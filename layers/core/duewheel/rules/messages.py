@@ -1,9 +1,13 @@
-"""What travels on the slice queue."""
+"""What travels from the scheduler to the notifier: on the slice queue, or past it."""
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from duewheel.rules.addresses import first_page
+
+MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
+_EVENT_MEMBER = "messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +70,14 @@ def decode(text: str) -> Message:
         )
     except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise MalformedMessage(f"not a slice message: {text[:200]!r}") from error
+
+
+def encode_event(messages: Iterable[Message]) -> str:
+    """What the notifier is invoked with past the queue: no event of SQS, which has Records."""
+    return json.dumps({_EVENT_MEMBER: [encode(message) for message in messages]})
+
+
+def texts_of_event(event: Mapping[str, object]) -> list[str] | None:
+    """The messages, encoded, of an invocation past the queue; None for any other event."""
+    texts = event.get(_EVENT_MEMBER)
+    return list(map(str, texts)) if isinstance(texts, list) else None

@@ -2,6 +2,7 @@
 
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -19,6 +20,17 @@ _CONFIG = Config(
     max_pool_connections=64,
     tcp_keepalive=True,
 )
+# A link to the notifiers that does not answer must not cost the tick: whoever sends tries
+# again by itself, and has the other link.
+_LINK_CONFIG = Config(
+    connect_timeout=1,
+    read_timeout=1,
+    retries={"mode": "standard", "total_max_attempts": 1},
+    max_pool_connections=64,
+    tcp_keepalive=True,
+)
+
+_one_at_a_time = Lock()
 
 
 class AwsTime:
@@ -50,5 +62,11 @@ def dynamodb_client() -> "DynamoDBClient":
 
 
 def sqs_client() -> "SQSClient":
-    client: SQSClient = boto3.client("sqs", config=_CONFIG)
+    client: SQSClient = boto3.client("sqs", config=_LINK_CONFIG)
     return client
+
+
+def lambda_client() -> Any:
+    """Built late, when threads are at work, and boto3 builds one client at a time."""
+    with _one_at_a_time:
+        return boto3.client("lambda", config=_LINK_CONFIG)

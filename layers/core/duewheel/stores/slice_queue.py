@@ -18,36 +18,38 @@ _VISIBILITY_SECONDS_MAX = 43_200
 M = TypeVar("M", bound=Message)
 
 
-class QueueRefused(Exception):
-    """SQS did not take a message that nothing else would soon replace."""
-
-
 @dataclass(frozen=True, slots=True)
 class SliceQueue:
     client: "SQSClient"
     url: str
 
     def send(self, messages: Iterable[M], delay_seconds: int = 0) -> list[M]:
-        """Send all; returns those that SQS did not take, for whatever reason."""
+        """Send all; returns those that SQS did not take, for whatever reason. Where it does
+        not answer, the rest is not tried: each further batch would hang as long."""
         waiting = list(messages)
         refused: list[M] = []
         for start in range(0, len(waiting), _MESSAGES_PER_BATCH):
-            refused.extend(self._send(waiting[start : start + _MESSAGES_PER_BATCH], delay_seconds))
+            batch = waiting[start : start + _MESSAGES_PER_BATCH]
+            failed = self._send(batch, delay_seconds)
+            if failed is None:
+                return [*refused, *waiting[start:]]
+            refused.extend(failed)
         return refused
 
-    def send_surely(self, message: Message) -> None:
-        if self.send([message]):
-            raise QueueRefused(f"SQS did not take {encode(message)[:200]}")
-
     def hide(self, receipt_handle: str, seconds: int) -> None:
-        """Let a message come back after `seconds` instead of after the usual visibility."""
-        self.client.change_message_visibility(
-            QueueUrl=self.url,
-            ReceiptHandle=receipt_handle,
-            VisibilityTimeout=min(max(0, seconds), _VISIBILITY_SECONDS_MAX),
-        )
+        """Let a message come back after `seconds`. Should SQS refuse, it comes back after the
+        usual visibility, which outlives the lease as well."""
+        try:
+            self.client.change_message_visibility(
+                QueueUrl=self.url,
+                ReceiptHandle=receipt_handle,
+                VisibilityTimeout=min(max(0, seconds), _VISIBILITY_SECONDS_MAX),
+            )
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("message not hidden", action="hide-refused", error=str(error))
 
-    def _send(self, batch: list[M], delay_seconds: int) -> list[M]:
+    def _send(self, batch: list[M], delay_seconds: int) -> list[M] | None:
+        """Those of the batch that were refused; None where there was no answer at all."""
         entries: list[Any] = [
             {"Id": str(number), "MessageBody": encode(message), "DelaySeconds": delay_seconds}
             for number, message in enumerate(batch)
@@ -55,9 +57,8 @@ class SliceQueue:
         try:
             answer = self.client.send_message_batch(QueueUrl=self.url, Entries=entries)
         except (ClientError, BotoCoreError) as error:
-            # The SDK has tried again already; whether this is fatal is the caller's to say.
             logger.warning("queue refused", action="queue-refused", error=str(error))
-            return batch
+            return None
         failed = answer.get("Failed", [])
         if failed:
             logger.warning("queue refused", action="queue-refused", failed=failed)

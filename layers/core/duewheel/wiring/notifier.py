@@ -14,11 +14,11 @@ from duewheel.targets.http import HttpTarget
 from duewheel.wiring.process import (
     clock,
     generation,
+    hand_over,
     keys,
     pages,
     reenter,
     settings,
-    slice_queue,
     slices,
     tasks,
 )
@@ -70,7 +70,7 @@ def _deliver() -> Deliver:
         tasks(),
         slices(),
         pages(),
-        slice_queue(),
+        hand_over(),
         call_page,
         config.lead_ms,
         config.page_size,

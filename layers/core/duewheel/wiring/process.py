@@ -5,21 +5,23 @@ import random
 import secrets
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from duewheel.clock import Clock, SystemClock
 from duewheel.rules.addresses import TOKEN_BYTES
 from duewheel.settings import Settings, settings_from
-from duewheel.stores.aws import AwsTime, dynamodb_client, sqs_client
+from duewheel.stores.aws import AwsTime, dynamodb_client, lambda_client, sqs_client
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
+from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.reenter import Reenter
 
@@ -112,6 +114,16 @@ def slice_queue() -> SliceQueue:
 
 
 @once
+def invoker() -> Any:
+    return lambda_client()
+
+
+@once
+def hand_over() -> HandOver:
+    return HandOver(slice_queue(), SecondLink(invoker, settings().notifier_function))
+
+
+@once
 def slices() -> SliceStore:
     return SliceStore(dynamodb(), settings().wheel_table, settings().buckets)
 
@@ -141,7 +153,7 @@ def reenter() -> Reenter:
     return Reenter(
         clock(),
         tasks(),
-        slice_queue(),
+        hand_over(),
         random_bytes=lambda: secrets.token_bytes(TOKEN_BYTES),
         random_unit=random.random,
         time_pointer=KnownTimePointer(pointers(), clock(), origin()),

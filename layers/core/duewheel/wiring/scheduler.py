@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from duewheel.wiring.process import (
     aws_time,
     clock,
+    hand_over,
     once,
     origin,
     pointers,
     settings,
-    slice_queue,
     slices,
 )
 from duewheel.workflows.dispatch import PROBES_AT_ONCE, Dispatch
@@ -21,7 +21,7 @@ def lead() -> Lead:
     dispatch = Dispatch(
         clock(),
         slices(),
-        slice_queue(),
+        hand_over(),
         aws_ms=lambda: aws_time().latest_ms,
         lead_ms=settings().lead_ms,
         probers=ThreadPoolExecutor(PROBES_AT_ONCE),

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.wiring.process import (
     clock,
+    hand_over,
     once,
     origin,
     pages,
@@ -11,7 +12,6 @@ from duewheel.wiring.process import (
     read_second,
     reenter,
     settings,
-    slice_queue,
     statistics,
     tasks,
 )
@@ -23,9 +23,7 @@ from duewheel.workflows.sweep_second import SweepSecond
 @once
 def sweep() -> Sweep:
     config = settings()
-    sweep_second = SweepSecond(
-        clock(), tasks(), pages(), slice_queue(), reenter(), config.page_size
-    )
+    sweep_second = SweepSecond(clock(), tasks(), pages(), hand_over(), reenter(), config.page_size)
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
     lag_ms = config.sweep_delay_seconds * 1000
     return Sweep(clock(), pointers(), read_second(), sweep_second, keep_books, origin(), lag_ms)

@@ -25,10 +25,10 @@ from duewheel.rules.messages import DirectMessage, Message, PageMessage
 from duewheel.rules.page_lease import Finished, Held, PageLease
 from duewheel.rules.task import Task
 from duewheel.stores.pages import PageStore
-from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.call_page import CallPage
+from duewheel.workflows.hand_over import HandOver
 
 # A slice that opens later than this was announced by a clock far ahead: not worth waiting for.
 _WAIT_MS_MAX = 5_000
@@ -44,7 +44,7 @@ class Deliver:
     tasks: TaskStore
     slices: SliceStore
     pages: PageStore
-    queue: SliceQueue
+    hand_over: HandOver
     call_page: CallPage
     lead_ms: int
     page_size: int
@@ -96,7 +96,7 @@ class Deliver:
         if lease.end is None:
             lease = _still_ours(await asyncio.to_thread(self.pages.record_end, lease, end))
         following = PageMessage(lease.second, lease.shard, next_page(lease.page), after=end)
-        await asyncio.to_thread(self.queue.send_surely, following)
+        await asyncio.to_thread(self.hand_over.send_surely, following)
         return entries, lease
 
     async def _pass_on(self, lease: PageLease, entries: Sequence[Address]) -> None:
@@ -108,7 +108,7 @@ class Deliver:
             logger.info("page passed on", action="pass-on", page=lease.page, count=len(entries))
         if lease.rest:
             rest = PageMessage(lease.second, lease.shard, rest_page(lease.page), places=lease.rest)
-            await asyncio.to_thread(self.queue.send_surely, rest)
+            await asyncio.to_thread(self.hand_over.send_surely, rest)
 
     async def _direct(
         self, message: DirectMessage, opens_ms: int, deadline_ms: int
@@ -125,7 +125,7 @@ class Deliver:
         passed_on = await self._call(entries, deadline_ms)
         if passed_on:
             rest = DirectMessage(message.second, tuple(entry.name for entry in passed_on))
-            await asyncio.to_thread(self.queue.send_surely, rest)
+            await asyncio.to_thread(self.hand_over.send_surely, rest)
         return Finished()
 
     async def _call(self, entries: Sequence[FoundEntry], deadline_ms: int) -> list[Address]:

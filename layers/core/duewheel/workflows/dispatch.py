@@ -1,6 +1,6 @@
-"""Dispatch: from the time pointer to now, every occupied second's slices go to the queue.
+"""Dispatch: from the time pointer to now, every occupied second's slices are handed over.
 
-The pointer may only pass a second when SQS has accepted all of its slices.
+The pointer may only pass a second when either link has accepted all of its slices.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from duewheel.clock import Clock
 from duewheel.rules import wheel
 from duewheel.rules.messages import PageMessage
-from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
+from duewheel.workflows.hand_over import HandOver
 
 STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is far behind
 PROBES_AT_ONCE = 16
@@ -21,7 +21,7 @@ PROBES_AT_ONCE = 16
 class Dispatch:
     clock: Clock
     slices: SliceStore
-    queue: SliceQueue
+    hand_over: HandOver
     aws_ms: Callable[[], int]
     lead_ms: int
     probers: ThreadPoolExecutor
@@ -31,7 +31,7 @@ class Dispatch:
         due = wheel.dispatchable_second(self.clock.now_ms(), self.lead_ms, self.aws_ms())
         last = min(due, dispatched + STRIDE_SECONDS)
         seconds = range(dispatched + 1, last + 1)
-        refused = self.queue.send(self._messages(seconds))
+        refused = self.hand_over.send(self._messages(seconds))
         if refused:
             return min(message.second for message in refused) - 1
         return max(dispatched, last)

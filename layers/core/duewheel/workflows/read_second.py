@@ -27,6 +27,12 @@ class WholeSecond:
         return len(self.elsewhere) + sum(len(w.homes) + len(w.reentries) for w in self.slices)
 
     @property
+    def was_made_good(self) -> bool:
+        """Whether a page of it had been sent again, and then was begun and done."""
+        leases = (lease for whole in self.slices for lease in whole.leases.values())
+        return any(lease.done and lease.resends and lease.tries for lease in leases)
+
+    @property
     def homes(self) -> Iterable[HomeState]:
         """Each home once, however many of its entries stand here."""
         here = {state.home: state for whole in self.slices for state in whole.homes}

@@ -17,8 +17,8 @@ from duewheel.rules.load import sampled
 from duewheel.rules.messages import DirectMessage
 from duewheel.rules.placing import Placing
 from duewheel.stores.loads import LoadStore
-from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.hand_over import HandOver
 
 ENTRIES_PER_MESSAGE = 25
 
@@ -27,7 +27,7 @@ ENTRIES_PER_MESSAGE = 25
 class Reenter:
     clock: Clock
     tasks: TaskStore
-    queue: SliceQueue
+    hand_over: HandOver
     random_bytes: Callable[[], bytes]
     random_unit: Callable[[], float]
     time_pointer: Callable[[], int]
@@ -64,7 +64,7 @@ class Reenter:
                 for start in range(0, len(names), size)
             ]
             delay = wheel.direct_delay_seconds(second, self.clock.now_ms(), self.lead_ms)
-            if refused := self.queue.send(messages, delay):
+            if refused := self.hand_over.send(messages, delay):
                 logger.error(
                     "direct entries left to the sweep",
                     action="direct-refused",

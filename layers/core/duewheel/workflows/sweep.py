@@ -18,6 +18,7 @@ from duewheel.workflows.read_second import ReadSecond, WholeSecond
 from duewheel.workflows.sweep_second import SweepSecond
 
 RESERVE_MS = 10_000
+LOOK_AHEAD_SECONDS_MAX = 900
 HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
 
 
@@ -51,12 +52,15 @@ class Sweep:
         position = mine.position
         written_ms = self.clock.now_ms()
         passed: list[WholeSecond] = []  # those with anything in them, not booked yet
+        made_good = 0  # seconds passed whose pages had been sent again, and were worked off
         while position < bound and remaining_ms() > RESERVE_MS:
             whole = self.read_second(position + 1)
             if not self.sweep_second(whole):
                 logger.info("sweep waits", action="sweep-waits", second=position + 1)
+                self._look_ahead(range(position + 2, bound + 1), 2 * made_good, remaining_ms)
                 break
             position += 1
+            made_good += whole.was_made_good
             if whole.size:
                 passed.append(whole)
             if self._is_write_due(written_ms, passed):
@@ -68,6 +72,20 @@ class Sweep:
                 mine, passed = moved, []
         self.keep_books(passed)
         self.pointers.release(mine, position, self.clock.now_ms())
+
+    def _look_ahead(
+        self, seconds: range, occupied_max: int, remaining_ms: Callable[[], int]
+    ) -> None:
+        """The pointer waits; what is lost behind that second is sent again meanwhile. The more
+        of it is worked off the further ahead, twice as far with each run; while nothing is
+        worked off, not at all, so that a backlog is not multiplied."""
+        for second in seconds[:LOOK_AHEAD_SECONDS_MAX]:
+            if occupied_max <= 0 or remaining_ms() <= RESERVE_MS:
+                return
+            whole = self.read_second(second)
+            if whole.size:
+                occupied_max -= 1
+                self.sweep_second(whole)
 
     def _is_write_due(self, written_ms: int, passed: Sequence[WholeSecond]) -> bool:
         if self.clock.now_ms() - written_ms >= leadership.POINTER_WRITE_EVERY_MS:

@@ -10,8 +10,8 @@ from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import PageLease
 from duewheel.rules.sweep_verdict import SeenEntry, Verdict, judge_slice
 from duewheel.stores.pages import PageStore
-from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.read_second import WholeSecond
 from duewheel.workflows.reenter import Reenter
 
@@ -21,7 +21,7 @@ class SweepSecond:
     clock: Clock
     tasks: TaskStore
     pages: PageStore
-    queue: SliceQueue
+    hand_over: HandOver
     reenter: Reenter
     page_size: int
 
@@ -68,7 +68,7 @@ class SweepSecond:
 
     def _resend(self, lease: PageLease, message: PageMessage) -> None:
         if self.pages.note_resend(lease, self.clock.now_ms()):
-            self.queue.send_surely(message)
+            self.hand_over.send_surely(message)
             logger.warning(
                 "page sent again",
                 action="resent",

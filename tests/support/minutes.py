@@ -1,0 +1,92 @@
+"""Lets minutes pass in a world, with parts of it out of order, and counts what they do."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from duewheel.rules.messages import texts_of_event
+from duewheel.stores import pointers
+from tests.support.recorder import Call
+from tests.support.world import World
+
+DYNAMODB = {
+    *("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query"),
+    *("BatchGetItem", "BatchWriteItem", "TransactWriteItems"),
+}
+SQS = {"SendMessageBatch", "ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage"}
+LAMBDA = {"Invoke"}
+
+
+@dataclass
+class Minute:
+    """What one minute came to."""
+
+    sent: int = 0  # messages that either link accepted
+    begun: int = 0  # leases of pages taken
+    called: int = 0
+
+
+@dataclass
+class Minutes:
+    """`refused` are the AWS operations that fail; the three functions run while they are on."""
+
+    world: World
+    refused: set[str] = field(default_factory=set)
+    scheduler: bool = True
+    notifier: bool = True
+    sweeper: bool = True
+    passed: list[Minute] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.world.know_empty_slots()
+        self.world.recorder.before = self._refuse
+        self.world.recorder.after = self._count
+        self._now = Minute()
+
+    def pass_by(self, minutes: int) -> list[Minute]:
+        """Each function runs once a minute, as far as it gets."""
+        for _ in range(minutes):
+            self._now = Minute()
+            called = len(self.world.receiver.received)
+            self.world.clock.advance_ms(60_000)
+            for is_on, run in (
+                (self.scheduler, self.world.lead_once),
+                (self.notifier, self.world.drain),
+                (self.sweeper, self.world.sweep_once),
+                (self.notifier, self.world.drain),
+            ):
+                if is_on:
+                    self._run(run)
+            self._now.called = len(self.world.receiver.received) - called
+            self.passed.append(self._now)
+        return self.passed[-minutes:]
+
+    def until_swept(self, second: int, minutes_max: int) -> list[Minute]:
+        """Until the sweep pointer has passed a second; the minutes that it took."""
+        before = len(self.passed)
+        while self.world.pointer(pointers.SWEEP).position < second:
+            assert len(self.passed) - before < minutes_max, "the sweep does not get on"
+            self.pass_by(1)
+        return self.passed[before:]
+
+    def _run(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except (ClientError, BotoCoreError):
+            return  # as a failed invocation: the next one comes
+
+    def _refuse(self, call: Call) -> None:
+        if call.operation in self.refused:
+            raise ClientError({"Error": {"Code": "ServiceUnavailable"}}, call.operation)
+
+    def _count(self, call: Call) -> None:
+        response = call.response or {}
+        match call.operation:
+            case "SendMessageBatch":
+                self._now.sent += len(response.get("Successful", []))
+            case "Invoke":
+                self._now.sent += len(texts_of_event(json.loads(call.request["Payload"])) or [])
+            case "UpdateItem" if "#tries = " in call.request["UpdateExpression"]:
+                self._now.begun += 1
