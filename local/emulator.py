@@ -29,7 +29,7 @@ from moto.core.models import botocore_stubber
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.sqs import models as sqs_models
-from moto.sqs.models import sqs_backends
+from moto.sqs.models import SQSBackend, sqs_backends
 
 from local.attribute_values import values_of_one_type
 from local.invocations import ACCEPTED, Answer, Invocation, invocation_of
@@ -77,6 +77,7 @@ class Emulator:
                 (sqs_models, "unix_time", lambda: self._clock.now_ms() / 1000),
                 (sqs_models, "unix_time_millis", lambda: float(self._clock.now_ms())),
                 (sqs_models.Message, "visible", property(self._is_visible)),
+                (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
             ):
                 started.enter_context(patch.object(target, name, replacement))
             for less_work in (
@@ -149,6 +150,12 @@ class Emulator:
     def _is_visible(self, message: Any) -> bool:
         """moto wants the instant to be past, which a clock that stands still never is."""
         return bool(self._clock.now_ms() >= message.visible_at)
+
+    def _is_retained(self, queue_name: str, message: Any) -> bool:
+        """moto counts all messages of the queue, thrice, before it compares these two."""
+        queue: Any = sqs_backends[ACCOUNT_ID][REGION].get_queue(queue_name)
+        ends_ms = message.sent_timestamp + queue.message_retention_period * 1000
+        return bool(ends_ms > self._clock.now_ms())
 
 
 def _is_receive(request: Any) -> bool:

@@ -110,3 +110,14 @@ def test_it_tells_when_each_message_comes_up(
     client.send_message(QueueUrl=queue_url, MessageBody="later", DelaySeconds=5)
     client.send_message(QueueUrl=queue_url, MessageBody="now")
     assert sorted(aws.messages_visible_at_ms(queue_url)) == [0.0, START_MS + 5_000]
+
+
+@pytest.mark.parametrize(("seconds", "number"), [(59, 1), (60, 0)])
+def test_a_message_is_kept_for_the_queues_retention_period(
+    aws: Emulator, still: MovableClock, seconds: int, number: int
+) -> None:
+    sqs = boto3.client("sqs")
+    url = sqs.create_queue(QueueName="brief", Attributes={"MessageRetentionPeriod": "60"})
+    sqs.send_message(QueueUrl=url["QueueUrl"], MessageBody="late?")
+    still.set_ms(START_MS + seconds * 1000)
+    assert len(received(url["QueueUrl"])) == number
