@@ -3,7 +3,14 @@
 import json
 from dataclasses import dataclass
 
-from duewheel.rules.addresses import first_page
+from duewheel.rules.addresses import (
+    SECOND_MAX,
+    SHARD_MAX,
+    address_from,
+    address_named,
+    first_page,
+    is_page,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,16 @@ class DirectMessage:
 
 
 Message = PageMessage | DirectMessage
+
+
+_NOT_UNDERSTOOD = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 class MalformedMessage(Exception):
@@ -51,18 +68,43 @@ def encode(message: Message) -> str:
 
 
 def decode(text: str) -> Message:
+    """Strict: what nobody of this service would have sent is carried out by nobody."""
     try:
         body = json.loads(text)
         if body["v"] != 1:
             raise MalformedMessage(f"message version {body['v']!r} is unknown")
         if "entries" in body:
-            return DirectMessage(int(body["second"]), tuple(map(str, body["entries"])))
-        return PageMessage(
-            int(body["second"]),
-            int(body["shard"]),
-            str(body["page"]),
-            body.get("after"),
-            tuple(map(str, body.get("places", ()))),
+            return _checked_direct(DirectMessage(body["second"], tuple(body["entries"])))
+        return _checked_page(
+            PageMessage(
+                body["second"],
+                body["shard"],
+                body["page"],
+                body.get("after"),
+                tuple(body.get("places", ())),
+            )
         )
-    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError) as error:
+    except _NOT_UNDERSTOOD as error:
         raise MalformedMessage(f"not a slice message: {text[:200]!r}") from error
+
+
+def _checked_direct(message: DirectMessage) -> DirectMessage:
+    _check_whole(message.second, SECOND_MAX)
+    for name in message.entries:
+        address_named(name)
+    return message
+
+
+def _checked_page(message: PageMessage) -> PageMessage:
+    _check_whole(message.second, SECOND_MAX)
+    _check_whole(message.shard, SHARD_MAX)
+    for place in message.places:
+        address_from(message.shard, place)
+    if not is_page(message.page) or not isinstance(message.after, str | None):
+        raise ValueError("no such page")
+    return message
+
+
+def _check_whole(number: object, largest: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= largest:
+        raise ValueError("no such number")
