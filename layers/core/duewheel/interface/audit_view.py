@@ -17,12 +17,11 @@ def audit_view(audited: Audited) -> dict[str, object]:
 
 
 def _finding(finding: Finding) -> dict[str, object]:
-    task = finding.task
     return {
         "wrong": finding.wrong.value,
         "detail": finding.sentence,
-        "task_id": None if task is None else task.task_id,
-        "biz_type": None if task is None else task.biz_type,
+        "task_id": finding.task_id,
+        "biz_type": finding.biz_type,
         "at": finding.at,
         "attribute": finding.attribute,
     }

@@ -121,6 +121,14 @@ def address_of_task(task_id: str) -> Address:
     )
 
 
+def task_id_at(slot: str, place: str) -> str | None:
+    """None where no task can stand."""
+    try:
+        return address_from(shard_of(slot), place).task_id
+    except ValueError:
+        return None
+
+
 def shard_of(slot: str) -> int:
     match = _SLOT.fullmatch(slot)
     if match is None:

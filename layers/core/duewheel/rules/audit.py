@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from duewheel.rules import wheel
-from duewheel.rules.addresses import Address, partition_of_business
+from duewheel.rules.addresses import Address, partition_of_business, task_id_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import is_seen_to
 from duewheel.rules.task import Task
@@ -83,8 +83,9 @@ class Pointers:
 @dataclass(frozen=True, slots=True)
 class Finding:
     wrong: Wrong
-    task: Task | None = None
-    at: str | None = None  # slot and place, where no task is to be named
+    task_id: str | None = None
+    biz_type: str | None = None
+    at: str | None = None  # slot and place, of what is no readable task
     attribute: str | None = None
 
     @property
@@ -96,7 +97,7 @@ def judged(audited: AuditedTask, pointers: Pointers) -> list[Finding]:
     """`pointers` were read before the task: then no healthy task is ever found behind them."""
     pending = _wrong_with_pending if audited.task.is_live else _wrong_with_ended
     found = [*_wrong_with_place(audited), *pending(audited, pointers)]
-    return [Finding(wrong, audited.task) for wrong in found]
+    return [Finding(wrong, audited.task.task_id, audited.task.biz_type) for wrong in found]
 
 
 def judged_orphan(entry: Pointing, at: str, now_ms: int, retention_seconds: int) -> list[Finding]:
@@ -116,7 +117,13 @@ def judged_pointers(pointers: Pointers, now_ms: int) -> list[Finding]:
 
 
 def unreadable(damaged: UnreadableItem) -> Finding:
-    return Finding(Wrong.UNREADABLE, at=f"{damaged.slot} {damaged.place}", attribute=damaged.wrong)
+    """The id is that of the task whose home stands there, if one does."""
+    return Finding(
+        Wrong.UNREADABLE,
+        task_id_at(damaged.slot, damaged.place),
+        at=f"{damaged.slot} {damaged.place}",
+        attribute=damaged.wrong,
+    )
 
 
 def _wrong_with_place(audited: AuditedTask) -> Iterator[Wrong]:
