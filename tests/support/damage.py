@@ -9,7 +9,7 @@ from duewheel.stores import task_items
 from tests.support.world import World
 
 
-def edit(world: World, key: dict[str, Any], **attributes: Any) -> None:
+def edit(world: World, key: dict[str, Any], /, **attributes: Any) -> None:
     """Set these attributes; None takes one away."""
     client = boto3.client("dynamodb")
     table = world.settings.wheel_table

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from duewheel.rules.audit_request import AuditRequest
@@ -87,7 +87,7 @@ def test_a_task_without_one_of_its_attributes_is_set_aside(world: World, attribu
     assert finding.task_id == poisoned.task_id
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     attribute=st.sampled_from([*ATTRIBUTES, *MORE]),
     nonsense=st.sampled_from(NONSENSE),
@@ -95,6 +95,7 @@ def test_a_task_without_one_of_its_attributes_is_set_aside(world: World, attribu
 def test_whatever_one_item_holds_its_neighbours_are_delivered_once_and_the_sweep_passes(
     world: World, attribute: str, nonsense: dict[str, Any]
 ) -> None:
+    assume(attribute != "due_ms" or "N" in nonsense)  # a key of the list index: AWS refuses others
     world.receiver.received.clear()
     poisoned, healthy = in_a_page(world)
     edit(world, key_of(world, poisoned), **{attribute: nonsense})
