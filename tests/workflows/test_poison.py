@@ -1,5 +1,6 @@
 """Items edited by hand into nonsense: set aside and reported, and everything else goes on."""
 
+import re
 from typing import Any
 
 import pytest
@@ -66,13 +67,9 @@ def goes_on_without_it(world: World, poisoned: Task, healthy: list[Task]) -> Non
     assert {world.read(task).status for task in healthy} == {Status.DELIVERED}
     world.sweep_past(poisoned.home.second)
     assert all(world.receiver.task_ids.count(task.task_id) == 1 for task in healthy)
-    assert all(len(place_of(item)) == 11 for item in world.items())
-
-
-def place_of(item: dict[str, Any]) -> str:
-    return (
-        item["place"]["S"].partition("#")[0].partition("~")[0].partition(".")[0].partition("/")[0]
-    )
+    # No second of more than eleven digits was ever written.
+    places = [item["place"]["S"] for item in world.items()]
+    assert all(re.match(r"[0-9]{11}[^0-9]", place) for place in places)
 
 
 @pytest.mark.parametrize("attribute", [name for name in ATTRIBUTES if name != "payload"])
@@ -87,7 +84,11 @@ def test_a_task_without_one_of_its_attributes_is_set_aside(world: World, attribu
     assert finding.task_id == poisoned.task_id
 
 
-@settings(max_examples=25, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     attribute=st.sampled_from([*ATTRIBUTES, *MORE]),
     nonsense=st.sampled_from(NONSENSE),
@@ -138,6 +139,9 @@ def test_what_is_unreadable_is_reported_by_its_place_and_never_by_what_it_holds(
 )
 @pytest.mark.parametrize("finder", ["notifier", "sweep"])
 def test_a_damaged_lease_is_forgotten(world: World, lease: dict[str, Any], finder: str) -> None:
+    wrong_kind = any("S" in lease.get(name, {}) for name in ("tries", "until_ms"))
+    if finder == "notifier" and wrong_kind:
+        pytest.skip("AWS takes values of two kinds for different; moto cannot compare them")
     poisoned, healthy = in_a_page(world)
     place = {"S": f"{poisoned.home.second:011d}~0"}
     if finder == "notifier":
