@@ -17,6 +17,7 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.task import Callback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
+from duewheel.stores.audits import AuditStore
 from duewheel.stores.aws import AwsTime
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_pointer import KnownTimePointer
@@ -30,6 +31,7 @@ from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
@@ -95,7 +97,7 @@ class World:
             self.dynamodb, clock, config.wheel_table, config.buckets, config.list_index
         )
         self.slices = SliceStore(self.dynamodb, config.wheel_table, config.buckets)
-        self.pages = PageStore(self.dynamodb, config.wheel_table, config.buckets)
+        self.pages = PageStore(self.dynamodb, clock, config.wheel_table, config.buckets)
         self.queue = SliceQueue(self.sqs, config.slice_queue_url)
         second_link = SecondLink(lambda: self.invoker, config.notifier_function)
         self.hand_over = HandOver(self.queue, second_link)
@@ -132,6 +134,15 @@ class World:
             ThreadPoolExecutor(4),
             b"cursors are sealed with this",
             config.list_index,
+        )
+        self.audit = Audit(
+            clock,
+            self.pointers,
+            self.origin,
+            AuditStore(self.tasks),
+            ThreadPoolExecutor(4),
+            b"cursors are sealed with this",
+            config.retention_seconds,
         )
         self.look_up = LookUp(
             clock, self.tasks, self.pointers, self.loads, self.origin, config.buckets

@@ -21,7 +21,7 @@ def entries(world: World) -> float:
 def test_a_batch_is_in_the_forecast_by_its_seconds(world: World) -> None:
     now_ms = world.clock.now_ms()
     first = now_ms + 600_000
-    world.create.many([world.new(in_ms=600_000 + n % 2 * 1_000) for n in range(80)])
+    world.created_many([world.new(in_ms=600_000 + n % 2 * 1_000) for n in range(80)])
 
     (load,) = forecast(world)
     assert load.minute == first // 60_000
@@ -30,8 +30,8 @@ def test_a_batch_is_in_the_forecast_by_its_seconds(world: World) -> None:
 
 
 def test_the_forecast_ends_after_an_hour(world: World) -> None:
-    world.create.many([world.new(in_ms=59 * 60_000) for _ in range(70)])
-    world.create.many([world.new(in_ms=62 * 60_000) for _ in range(70)])
+    world.created_many([world.new(in_ms=59 * 60_000) for _ in range(70)])
+    world.created_many([world.new(in_ms=62 * 60_000) for _ in range(70)])
     assert entries(world) == 70
     world.clock.advance_ms(120_000)
     assert entries(world) == 140

@@ -180,7 +180,7 @@ def test_statistics_never_cost_a_write_per_task(world: World) -> None:
             writes.append(call)
 
     world.recorder.after = note
-    world.create.many([world.new(in_ms=60_000 + n) for n in range(60)])
+    world.created_many([world.new(in_ms=60_000 + n) for n in range(60)])
     pass_minutes(world, 5)
     assert total(world).delivered == 60
     assert len(writes) == len(statistics(world).sheets) == 1

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from duewheel.rules.addresses import Address
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState, SeenEntry
 from duewheel.stores.slices import SliceStore, WholeSlice
 from duewheel.stores.tasks import TaskStore
@@ -14,6 +15,7 @@ class WholeSecond:
     second: int
     slices: list[WholeSlice]  # by shard
     elsewhere: dict[Address, HomeState]  # homes that re-entries point to
+    damaged: list[UnreadableItem]  # what could not be read of all these
 
     def seen_in(self, shard: int) -> list[SeenEntry]:
         whole = self.slices[shard]
@@ -51,7 +53,8 @@ class ReadSecond:
     def __call__(self, second: int) -> WholeSecond:
         first = self.slices.read_whole(second, 0)
         slices = [first, *(self.slices.read_whole(second, n) for n in range(1, first.shards))]
-        homes = self.tasks.home_states(
+        homes, damaged = self.tasks.home_states(
             home for whole in slices for home in whole.reentries.values()
         )
-        return WholeSecond(second, slices, homes)
+        damaged += [one for whole in slices for one in whole.damaged]
+        return WholeSecond(second, slices, homes, damaged)

@@ -1,0 +1,33 @@
+"""Items edited by hand, past all that the service does."""
+
+from typing import Any
+
+import boto3
+
+from duewheel.rules.task import Task
+from duewheel.stores import task_items
+from tests.support.world import World
+
+
+def edit(world: World, key: dict[str, Any], /, **attributes: Any) -> None:
+    """Set these attributes; None takes one away."""
+    client = boto3.client("dynamodb")
+    table = world.settings.wheel_table
+    kept = {"slot": key["slot"], "place": key["place"]}
+    item = client.get_item(TableName=table, Key=kept, ConsistentRead=True).get("Item", kept)
+    item.update(attributes)
+    item = {name: value for name, value in item.items() if value is not None}
+    client.put_item(TableName=table, Item=item)
+
+
+def delete(world: World, key: dict[str, Any]) -> None:
+    kept = {"slot": key["slot"], "place": key["place"]}
+    boto3.client("dynamodb").delete_item(TableName=world.settings.wheel_table, Key=kept)
+
+
+def key_of(world: World, task: Task) -> dict[str, Any]:
+    return task_items.key(task.home, world.settings.buckets)
+
+
+def move_pointer(world: World, name: str, second: int) -> None:
+    world.pointers.skip_to(name, world.origin, second)
