@@ -91,7 +91,8 @@ class Meter:
         self.read_units += units if strongly else units / 2
 
     def _stored(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
-        place = {name: key[name] for name in ("slot", "place")}
+        names = ("slot", "place") if "slot" in key else ("kind", "record")
+        place = {name: key[name] for name in names}
         answer = self._plain.get_item(TableName=self.table, Key=place)
         found: Mapping[str, Any] = answer.get("Item", {})
         return found
