@@ -53,7 +53,9 @@ class SliceStore:
         written within the replicas' lag before its second is found by the sweep.
         """
         low, high = addresses.probe_range(second)
-        answer = self._query(second, 0, low, high, Limit=2, ProjectionExpression="place, shards")
+        answer = self._query(
+            second, 0, low, high, Limit=2, ProjectionExpression="slot, place, shards"
+        )
         items = answer["Items"]
         if items and addresses.is_header(items[0]["place"]["S"]):
             shards = self._shards(items[0])
