@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import boto3
-
+from duewheel.rules.addresses import Address
 from duewheel.rules.task import Task
 from duewheel.stores import task_items
 from tests.support.world import World
@@ -11,7 +10,7 @@ from tests.support.world import World
 
 def edit(world: World, key: dict[str, Any], /, **attributes: Any) -> None:
     """Set these attributes; None takes one away."""
-    client = boto3.client("dynamodb")
+    client = world.unrecorded
     table = world.settings.wheel_table
     kept = {"slot": key["slot"], "place": key["place"]}
     item = client.get_item(TableName=table, Key=kept, ConsistentRead=True).get("Item", kept)
@@ -22,11 +21,15 @@ def edit(world: World, key: dict[str, Any], /, **attributes: Any) -> None:
 
 def delete(world: World, key: dict[str, Any]) -> None:
     kept = {"slot": key["slot"], "place": key["place"]}
-    boto3.client("dynamodb").delete_item(TableName=world.settings.wheel_table, Key=kept)
+    world.unrecorded.delete_item(TableName=world.settings.wheel_table, Key=kept)
 
 
 def key_of(world: World, task: Task) -> dict[str, Any]:
     return task_items.key(task.home, world.settings.buckets)
+
+
+def entry_key(world: World, entry: Address) -> dict[str, Any]:
+    return task_items.key(entry, world.settings.buckets)
 
 
 def move_pointer(world: World, name: str, second: int) -> None:

@@ -74,6 +74,7 @@ class World:
         self.recorder = Recorder()
         self.receiver = Receiver(clock)
         self.dynamodb = boto3.client("dynamodb")
+        self.unrecorded = boto3.client("dynamodb")
         self.sqs = boto3.client("sqs")
         self.aws_time = AwsTime()
         self.invoker = boto3.client("lambda")
@@ -158,7 +159,13 @@ class World:
         self.lead = Lead(clock, self.pointers, self.dispatch, self.origin)
         self.read_second = ReadSecond(self.slices, self.tasks)
         self.sweep_second = SweepSecond(
-            clock, self.tasks, self.pages, self.hand_over, self.reenter, config.page_size
+            clock,
+            self.tasks,
+            self.pages,
+            self.hand_over,
+            self.reenter,
+            config.page_size,
+            config.retention_seconds,
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
         self.read_statistics = ReadStatistics(
@@ -355,7 +362,7 @@ class World:
 
     def items(self) -> list[dict[str, Any]]:
         """All that stands in the wheel, read past the recorder."""
-        scan = boto3.client("dynamodb").get_paginator("scan")
+        scan = self.unrecorded.get_paginator("scan")
         pages = scan.paginate(TableName=self.settings.wheel_table)
         return [item for page in pages for item in page["Items"]]
 

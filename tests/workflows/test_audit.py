@@ -10,9 +10,9 @@ from duewheel.rules.addresses import is_key_slot, second_of
 from duewheel.rules.audit import Finding, Wrong
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.task import RetryPolicy, Status, Task
-from duewheel.stores import keys, pointers, task_items
+from duewheel.stores import keys, pointers
 from duewheel.workflows import audit as workflow
-from tests.support.damage import delete, edit, key_of, move_pointer
+from tests.support.damage import delete, edit, entry_key, key_of, move_pointer
 from tests.support.receiver import BUSY, GONE
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -49,12 +49,8 @@ def retried(world: World) -> Task:
     return task
 
 
-def entry_key(world: World, task: Task) -> dict[str, Any]:
-    return task_items.key(task.entry, world.settings.buckets)
-
-
 def drop_entry(world: World, task: Task) -> None:
-    delete(world, entry_key(world, task))
+    delete(world, entry_key(world, task.entry))
 
 
 def pass_over(world: World, task: Task) -> None:
@@ -70,15 +66,15 @@ def other_home(world: World) -> dict[str, Any]:
 DAMAGE: dict[str, tuple[Callable[[World, Task], object], set[str]]] = {
     "named entry deleted": (drop_entry, {"entry-missing"}),
     "named entry unreadable": (
-        lambda w, t: edit(w, entry_key(w, t), home={"S": "nowhere"}),
+        lambda w, t: edit(w, entry_key(w, t.entry), home={"S": "nowhere"}),
         {"entry-missing", "unreadable"},
     ),
     "named entry of another": (
-        lambda w, t: edit(w, entry_key(w, t), home=other_home(w)),
+        lambda w, t: edit(w, entry_key(w, t.entry), home=other_home(w)),
         {"entry-foreign"},
     ),
     "named entry expires": (
-        lambda w, t: edit(w, entry_key(w, t), expires_at={"N": "1900000000"}),
+        lambda w, t: edit(w, entry_key(w, t.entry), expires_at={"N": "1900000000"}),
         {"entry-expires"},
     ),
     "named entry swept over": (pass_over, {"passed"}),
@@ -243,6 +239,19 @@ def test_a_range_is_walked_in_calls_of_bounded_work(
     assert sorted(f.task_id or "" for f in found) == sorted(t.task_id for t in tasks)
     assert calls > 2
     assert answer.audited_until_second == second + 31
+
+
+def test_tasks_that_name_the_same_entry_and_key_are_judged_each(world: World) -> None:
+    task = retried(world)
+    other = world.created(in_ms=task.home.instant_ms + 600_000 - world.clock.now_ms())
+    twin = world.created(in_ms=task.home.instant_ms + 600_000 - world.clock.now_ms())
+    for one in (other, twin):
+        edit(world, key_of(world, one), entry={"S": task.entry.name}, key={"S": "order-17"})
+    found = world.audit(AuditRequest(other.home.second, other.home.second)).findings
+    wrong = ("entry-foreign", "key-foreign")
+    assert {(f.task_id, f.wrong.value) for f in found} == {
+        (one.task_id, word) for one in (other, twin) for word in wrong
+    }
 
 
 def test_the_audit_only_reads(world: World) -> None:

@@ -61,7 +61,6 @@ class Pointing:
 
     home: Address
     expires: bool
-    written_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +97,6 @@ def judged(audited: AuditedTask, pointers: Pointers) -> list[Finding]:
     pending = _wrong_with_pending if audited.task.is_live else _wrong_with_ended
     found = [*_wrong_with_place(audited), *pending(audited, pointers)]
     return [Finding(wrong, audited.task.task_id, audited.task.biz_type) for wrong in found]
-
-
-def judged_orphan(entry: Pointing, at: str, now_ms: int, retention_seconds: int) -> list[Finding]:
-    """A re-entry without a home. It was written for a pending task, which is kept for a while
-    after it has ended: only after that while may it be gone."""
-    is_old = entry.written_ms is not None and entry.written_ms + retention_seconds * 1000 <= now_ms
-    return [] if is_old else [Finding(Wrong.HOME_GONE, at=at)]
 
 
 def judged_pointers(pointers: Pointers, now_ms: int) -> list[Finding]:

@@ -44,6 +44,19 @@ class SeenEntry:
         return self.home is not None and self.home.home == self.address
 
 
+@dataclass(frozen=True, slots=True)
+class Reentry:
+    home: Address
+    written_ms: int | None
+
+    def is_orphan(self, now_ms: int, retention_seconds: int) -> bool:
+        """Of one whose home is gone. It was written for a pending task, and a task is kept for a
+        while after it has ended: only after that while may it be gone."""
+        if self.written_ms is None:
+            return True
+        return now_ms < self.written_ms + retention_seconds * 1000
+
+
 class EntryState(Enum):
     OWED = "owed"  # pending, and named by nothing ahead of the sweep pointer
     FINISHED = "finished"  # settled, named elsewhere ahead, or an entry that may never fire

@@ -15,8 +15,8 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores.conditions import Item
 
 INSTANT_MS_MAX = SECOND_MAX * 1000 + 999
-TEXT_CHARACTERS_MAX = 2_048
-SOURCE_CHARACTERS_MAX = 65_536  # of JSON; with the payload it leaves room for what is added later
+TEXT_BYTES_MAX = 2_048
+SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
 
 T = TypeVar("T")
 
@@ -75,9 +75,9 @@ def readable_ones(items: list[Item], read: Callable[[Item], T]) -> list[T]:
     return found
 
 
-def text(item: Item, name: str, characters_max: int = TEXT_CHARACTERS_MAX) -> str:
+def text(item: Item, name: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
     value = item.get(name, {}).get("S")
-    if not isinstance(value, str) or len(value) > characters_max:
+    if not isinstance(value, str) or len(value.encode()) > bytes_max:
         raise Nonsense(name)
     return value
 
@@ -91,10 +91,10 @@ def parsed(
     item: Item,
     name: str,
     build: Callable[[Any], T],
-    characters_max: int = SOURCE_CHARACTERS_MAX,
+    bytes_max: int = SOURCE_BYTES_MAX,
 ) -> T:
     """What `build` makes of the JSON in this attribute."""
-    source = text(item, name, characters_max)
+    source = text(item, name, bytes_max)
     return made(item, name, lambda: build(json.loads(source)))
 
 

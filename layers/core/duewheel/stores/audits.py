@@ -5,6 +5,7 @@ It only reads. What a page says may be a moment old; what it rests on is read st
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from duewheel.rules import addresses
@@ -12,6 +13,7 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.audit import AuditedTask, Pointing
 from duewheel.rules.audit_request import Position
 from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.sweep_verdict import Reentry
 from duewheel.stores import attributes, keys, task_items
 from duewheel.stores.attributes import readable
 from duewheel.stores.conditions import Item
@@ -28,7 +30,7 @@ class AuditPage:
     following: Position
     items: int = 0
     tasks: list[AuditedTask] = field(default_factory=list)
-    entries: dict[Address, Pointing] = field(default_factory=dict)
+    entries: dict[Address, Reentry] = field(default_factory=dict)
     damaged: list[UnreadableItem] = field(default_factory=list)
 
 
@@ -94,15 +96,11 @@ class AuditStore:
     def address_of(self, damaged: UnreadableItem) -> Address:
         return addresses.address_from(addresses.shard_of(damaged.slot), damaged.place)
 
-    def is_still_unreadable(self, damaged: UnreadableItem) -> bool:
-        key = {"slot": {"S": damaged.slot}, "place": {"S": damaged.place}}
-        page = AuditPage(Position(0))
-        try:
-            for item in self._items([key]):
-                _add(page, item)
-        except UnreadableItem:
-            return True
-        return False
+    def still_unreadable(self, damaged: Iterable[UnreadableItem]) -> list[UnreadableItem]:
+        """In the order of their places."""
+        wanted = [{"slot": {"S": one.slot}, "place": {"S": one.place}} for one in damaged]
+        _, unreadable = readable(self._items(wanted), partial(_add, AuditPage(Position(0))))
+        return sorted(unreadable, key=lambda one: (one.place, one.slot))
 
     def _pointing(self, wanted: list[Any], read: Any) -> dict[tuple[str, str], Pointing]:
         found, _ = readable(self._items(wanted), lambda item: (_name(item), read(item)))
@@ -110,7 +108,8 @@ class AuditStore:
 
     def _items(self, wanted: list[Any]) -> list[Item]:
         found: list[Item] = []
-        for chunk in chunks(wanted, READS_PER_BATCH):
+        each_once = list({_name(key): key for key in wanted}.values())  # BatchGetItem insists
+        for chunk in chunks(each_once, READS_PER_BATCH):
             found += get_batch(self.tasks.client, self.tasks.clock, self.tasks.table, chunk)
         return found
 
@@ -123,7 +122,7 @@ def _add(page: AuditPage, item: Item) -> int | None:
     if addresses.is_lease(place):
         lease_from(item)
     elif task_items.is_reentry(item):
-        page.entries[task_items.address_of(item)] = _pointing_entry(item)
+        page.entries[task_items.address_of(item)] = task_items.reentry_from(item)
     else:
         page.tasks.append(_audited(item))
     return None
@@ -145,8 +144,7 @@ def _audited(item: Item) -> AuditedTask:
 def _pointing_entry(item: Item) -> Pointing:
     if not task_items.is_reentry(item):
         raise attributes.unreadable(item, "home")
-    home, written_ms = task_items.home_of_reentry(item), task_items.written_ms_of(item)
-    return Pointing(home, "expires_at" in item, written_ms)
+    return Pointing(task_items.reentry_from(item).home, "expires_at" in item)
 
 
 def _pointing_key(item: Item) -> Pointing:

@@ -10,7 +10,7 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.entry_decision import FoundEntry
 from duewheel.rules.page_lease import PageLease
 from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.sweep_verdict import HomeState
+from duewheel.rules.sweep_verdict import HomeState, Reentry
 from duewheel.stores import attributes, task_items
 from duewheel.stores.attributes import readable_ones, reads_an_item
 from duewheel.stores.conditions import Item
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Aliased throughout: several of these are words that DynamoDB keeps to itself.
 _SWEPT = (
-    *("slot", "place", "shards", "status", "entry", "next_ms", "version", "home"),
+    *("slot", "place", "shards", "status", "entry", "next_ms", "version", "home", "written_ms"),
     *("biz_type", "lateness_ms", "history", "revivals"),
     *("owner", "until_ms", "done", "after", "end", "rest", "tries", "resends", "resent_ms"),
 )
@@ -35,7 +35,7 @@ class WholeSlice:
 
     shards: int = 1  # from the header, which stands in shard 0
     homes: list[HomeState] = field(default_factory=list)
-    reentries: dict[Address, Address] = field(default_factory=dict)  # entry: home
+    reentries: dict[Address, Reentry] = field(default_factory=dict)
     leases: dict[str, PageLease] = field(default_factory=dict)
     damaged: list[UnreadableItem] = field(default_factory=list)  # and so none of the others
 
@@ -135,7 +135,7 @@ def _add(whole: WholeSlice, item: Item) -> None:
         lease = lease_from(item)
         whole.leases[lease.page] = lease
     elif task_items.is_reentry(item):
-        whole.reentries[task_items.address_of(item)] = task_items.home_of_reentry(item)
+        whole.reentries[task_items.address_of(item)] = task_items.reentry_from(item)
     else:
         whole.homes.append(task_items.home_state_from(item))
 

@@ -15,15 +15,16 @@ from duewheel.rules.addresses import SECOND_MAX, Address
 from duewheel.rules.outcome import Verdict
 from duewheel.rules.settlement import HISTORY_MAX
 from duewheel.rules.source_text import is_json
-from duewheel.rules.sweep_verdict import HomeState
+from duewheel.rules.sweep_verdict import HomeState, Reentry
 from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Callback, RetryPolicy, Status, Task
 from duewheel.stores import attributes
 from duewheel.stores.attributes import Nonsense, decimal, reads_an_item, whole, words
 
 ITEM_VERSION = "1"
 
-_ITEM_CHARACTERS_MAX = 400 * 1024
-_PAYLOAD_CHARACTERS_MAX = 131_072  # more than a create takes, less than would keep it from settling
+_ITEM_BYTES_MAX = 400 * 1024
+# Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
+_PAYLOAD_BYTES_MAX = 131_072
 _COUNT_MAX = 10_000
 _VERSION_MAX = 10**15
 _DURATION_SECONDS_MAX = 10**9
@@ -31,11 +32,11 @@ _ROWS_MAX = 100
 
 # attribute: field, and how long it may be
 _TEXTS = {
-    "payload": ("payload", _PAYLOAD_CHARACTERS_MAX),
-    "reason": ("reason", attributes.TEXT_CHARACTERS_MAX),
-    "error": ("last_error", attributes.TEXT_CHARACTERS_MAX),
-    "key": ("key", attributes.TEXT_CHARACTERS_MAX),
-    "digest": ("digest", attributes.TEXT_CHARACTERS_MAX),
+    "payload": ("payload", _PAYLOAD_BYTES_MAX),
+    "reason": ("reason", attributes.TEXT_BYTES_MAX),
+    "error": ("last_error", attributes.TEXT_BYTES_MAX),
+    "key": ("key", attributes.TEXT_BYTES_MAX),
+    "digest": ("digest", attributes.TEXT_BYTES_MAX),
 }
 # attribute, which is the field: its largest value
 _ALWAYS = {
@@ -103,8 +104,9 @@ def reentry_item(entry: Address, home: Address, buckets: int, now_ms: int) -> di
 
 
 @reads_an_item
-def written_ms_of(item: Mapping[str, Any]) -> int | None:
-    return attributes.number(item, "written_ms") if "written_ms" in item else None
+def reentry_from(item: Mapping[str, Any]) -> Reentry:
+    written_ms = attributes.number(item, "written_ms") if "written_ms" in item else None
+    return Reentry(_named(item, "home"), written_ms)
 
 
 def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
@@ -155,7 +157,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         callback=attributes.parsed(item, "callback", _callback_from),
         retry=attributes.parsed(item, "retry", _retry_from) if "retry" in item else None,
         expires_after_seconds=_expires_after(item),
-        redrives=attributes.number(item, "redrives", _COUNT_MAX) if "redrives" in item else 0,
+        redrives=attributes.number(item, "redrives", _VERSION_MAX) if "redrives" in item else 0,
         revivals=_revivals_of(item),
         history=_history_of(item),
         **plain,
@@ -194,8 +196,8 @@ def _biz_type(item: Mapping[str, Any]) -> str:
 
 def _texts(item: Mapping[str, Any]) -> dict[str, str]:
     values = {
-        name: attributes.text(item, attribute, characters_max)
-        for attribute, (name, characters_max) in _TEXTS.items()
+        name: attributes.text(item, attribute, bytes_max)
+        for attribute, (name, bytes_max) in _TEXTS.items()
         if attribute in item
     }
     if "payload" in values and not is_json(values["payload"]):
@@ -269,10 +271,10 @@ def _attempt_from(row: list[Any]) -> Attempt:
         whole(lateness_ms),
         # Of a clock that was set back while it was measured.
         whole(duration_ms, smallest=-attributes.INSTANT_MS_MAX),
-        words(outcome)[: attributes.TEXT_CHARACTERS_MAX],
+        words(outcome)[: attributes.TEXT_BYTES_MAX],
         whole(at_ms // 1000 - whole(late_seconds, smallest=-SECOND_MAX), SECOND_MAX),
         None if status_code is None else whole(status_code),
-        words(note)[: attributes.TEXT_CHARACTERS_MAX],
+        words(note)[: attributes.TEXT_BYTES_MAX],
     )
 
 
@@ -281,7 +283,7 @@ def _history_of(item: Mapping[str, Any]) -> tuple[Attempt, ...]:
 
     if "history" not in item:
         return ()
-    rows = attributes.parsed(item, "history", list, _ITEM_CHARACTERS_MAX)[-HISTORY_MAX:]
+    rows = attributes.parsed(item, "history", list, _ITEM_BYTES_MAX)[-HISTORY_MAX:]
     return attributes.made(item, "history", lambda: tuple(map(_attempt_from, rows)))
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from duewheel.clock import Clock
 from duewheel.rules import audit
 from duewheel.rules.addresses import Address
-from duewheel.rules.audit import AuditedTask, Finding, Pointers
+from duewheel.rules.audit import AuditedTask, Finding, Pointers, Wrong
 from duewheel.rules.audit_request import AuditRequest, Position, cursor_at, position_of
 from duewheel.rules.refusals import Unavailable, UnreadableItem
 from duewheel.stores import pointers as stored
@@ -88,16 +88,13 @@ class Audit:
         return self.readers.map(partial(self.store.page, items_max=ITEMS_AT_ONCE), ahead)
 
     def _judged(self, page: AuditPage, pointers: Pointers) -> list[Finding]:
-        damaged = list(page.damaged)
         tasks = {one.task.home: one for one in page.tasks}
-        elsewhere = {p.home for p in page.entries.values()} - tasks.keys()
+        elsewhere = {reentry.home for reentry in page.entries.values()} - tasks.keys()
         found, unreadable = self.store.tasks_at(elsewhere)
         there = tasks.keys() | {one.task.home for one in found}
         findings = self._orphans(page, there, unreadable)
         findings += self._suspects([*tasks.values(), *found], pointers)
-        for one in (*damaged, *unreadable):
-            if self.store.is_still_unreadable(one):
-                findings.append(audit.unreadable(one))
+        findings += map(audit.unreadable, self.store.still_unreadable([*page.damaged, *unreadable]))
         return findings
 
     def _orphans(
@@ -107,12 +104,9 @@ class Audit:
         known = {*there, *(self.store.address_of(one) for one in unreadable)}
         now_ms = self.clock.now_ms()
         return [
-            finding
-            for entry, pointing in page.entries.items()
-            if pointing.home not in known
-            for finding in audit.judged_orphan(
-                pointing, self.store.name_of(entry), now_ms, self.retention_seconds
-            )
+            Finding(Wrong.HOME_GONE, reentry.home.task_id, at=self.store.name_of(entry))
+            for entry, reentry in page.entries.items()
+            if reentry.home not in known and reentry.is_orphan(now_ms, self.retention_seconds)
         ]
 
     def _suspects(self, tasks: list[AuditedTask], pointers: Pointers) -> list[Finding]:

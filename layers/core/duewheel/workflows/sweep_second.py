@@ -24,6 +24,7 @@ class SweepSecond:
     hand_over: HandOver
     reenter: Reenter
     page_size: int
+    retention_seconds: int
 
     def __call__(self, whole: WholeSecond) -> bool:
         """True when the second is finished and the sweep pointer may pass it."""
@@ -69,6 +70,14 @@ class SweepSecond:
             report_unreadable(one)
             if self.pages.is_lease(one):
                 self.pages.forget(one)
+        for entry, reentry in whole.homeless.items():
+            if reentry.is_orphan(now_ms, self.retention_seconds):
+                logger.error(
+                    "the task of an entry is gone",
+                    action="home-gone",
+                    entry=entry.name,
+                    task_id=reentry.home.task_id,
+                )
 
     def _rescue(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
         """Give each owed task a new entry; False when somebody changed one meanwhile. One that
