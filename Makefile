@@ -55,10 +55,11 @@ audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=...,
 	$(if $(FROM),--from "$(FROM)") $(if $(TO),--to "$(TO)")
 
 dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(QUEUE_URL)"
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
 
 redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) to the slice queue (SLICE_QUEUE_URL=...)
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(QUEUE_URL)" --redrive-to "$(SLICE_QUEUE_URL)"
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))" \
+	  --redrive-to "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))"
 
 pins: $(VENV)/ready ## choose versions anew for the requirements files
 	$(IN_VENV)/python -m pip install --quiet uv

@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--redrive-to", help="the stack's output SliceQueueUrl")
     asked = parser.parse_args(arguments)
     sqs = boto3.client("sqs")
-    if asked.redrive_to:
+    if asked.redrive_to is not None:
         moved, left = redriven(sqs, asked.queue_url, asked.redrive_to)
         print(f"{moved} moved to the slice queue, {left} left: no messages of this service")
         return 0

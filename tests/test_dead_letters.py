@@ -1,6 +1,7 @@
 """What was given up by the notifier can be read without losing it, and given back."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -100,13 +101,14 @@ def test_a_message_sent_and_not_deleted_is_in_both_queues(world: World, dead_url
 
 
 def test_the_command_walks_a_stack_and_fails_only_if_something_is_wrong(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(audit, "AHEAD", timedelta(minutes=1))
     with LocalStack(frozen=True) as stack:
         assert audit.main([stack.url]) == 0
         assert "nothing is wrong" in capsys.readouterr().out
 
-        task = Service(stack.url).create("box", delay_seconds=600)
+        task = Service(stack.url).create("box", delay_seconds=30)
         home = address_of_task(task["task_id"])
         tasks = process.tasks()
         found = tasks.get(home)
