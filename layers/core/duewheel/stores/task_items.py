@@ -30,29 +30,18 @@ _VERSION_MAX = 10**15
 _DURATION_SECONDS_MAX = 10**9
 _ROWS_MAX = 100
 
-# attribute: field, and how long it may be
+# attribute: field, for texts that are stored as they are
 _TEXTS = {
-    "payload": ("payload", _PAYLOAD_BYTES_MAX),
-    "reason": ("reason", attributes.TEXT_BYTES_MAX),
-    "error": ("last_error", attributes.TEXT_BYTES_MAX),
-    "key": ("key", attributes.TEXT_BYTES_MAX),
-    "digest": ("digest", attributes.TEXT_BYTES_MAX),
+    "payload": "payload",
+    "reason": "reason",
+    "error": "last_error",
+    "key": "key",
+    "digest": "digest",
 }
-# attribute, which is the field: its largest value
-_ALWAYS = {
-    "due_ms": attributes.INSTANT_MS_MAX,
-    "next_ms": attributes.INSTANT_MS_MAX,
-    "created_ms": attributes.INSTANT_MS_MAX,
-    "updated_ms": attributes.INSTANT_MS_MAX,
-    "attempts": _COUNT_MAX,
-    "version": _VERSION_MAX,
-}
-_AT_TIMES = {
-    "settled_ms": attributes.INSTANT_MS_MAX,
-    "expires_at": SECOND_MAX,
-    "lateness_ms": attributes.INSTANT_MS_MAX,
-    "max_due_ms": attributes.INSTANT_MS_MAX,
-}
+# attributes that are fields
+_ALWAYS = ("due_ms", "next_ms", "created_ms", "updated_ms", "attempts", "version")
+_AT_TIMES = ("settled_ms", "expires_at", "lateness_ms", "max_due_ms")
+_LARGEST = {"attempts": _COUNT_MAX, "version": _VERSION_MAX, "expires_at": SECOND_MAX}
 
 
 def key(address: Address, buckets: int) -> dict[str, Any]:
@@ -137,7 +126,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
 
 def _plain_attributes(task: Task) -> dict[str, Any]:
     item: dict[str, Any] = {}
-    for attribute, (name, _) in _TEXTS.items():
+    for attribute, name in _TEXTS.items():
         if (text := getattr(task, name)) is not None:
             item[attribute] = {"S": text}
     for name in (*_ALWAYS, *_AT_TIMES):
@@ -195,9 +184,10 @@ def _biz_type(item: Mapping[str, Any]) -> str:
 
 
 def _texts(item: Mapping[str, Any]) -> dict[str, str]:
+    largest = {"payload": _PAYLOAD_BYTES_MAX}
     values = {
-        name: attributes.text(item, attribute, bytes_max)
-        for attribute, (name, bytes_max) in _TEXTS.items()
+        name: attributes.text(item, attribute, largest.get(attribute, attributes.TEXT_BYTES_MAX))
+        for attribute, name in _TEXTS.items()
         if attribute in item
     }
     if "payload" in values and not is_json(values["payload"]):
@@ -208,9 +198,11 @@ def _texts(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _numbers(item: Mapping[str, Any]) -> dict[str, int]:
-    present = [name for name in _AT_TIMES if name in item]
-    largest = _ALWAYS | _AT_TIMES
-    return {name: attributes.number(item, name, largest[name]) for name in (*_ALWAYS, *present)}
+    present = (name for name in _AT_TIMES if name in item)
+    return {
+        name: attributes.number(item, name, _LARGEST.get(name, attributes.INSTANT_MS_MAX))
+        for name in (*_ALWAYS, *present)
+    }
 
 
 def _expires_after(item: Mapping[str, Any]) -> float | None:

@@ -66,8 +66,9 @@ class Audit:
                 done.items += page.items
                 done.findings += self._judged(page, pointers)
                 position = page.following
-                if position.after is not None or position.shard:
-                    break  # the second goes on: what was read of later ones is read again
+                # The second goes on, or it is enough: what was read of later ones is read again.
+                if position.after is not None or position.shard or done.items >= ITEMS_MAX:
+                    break
         done.seconds = position.second - first
         done.audited_until_second = position.second
         if position.second <= asked.last_second:
