@@ -10,13 +10,17 @@ from tests.support.world import World
 
 def edit(world: World, key: dict[str, Any], /, **attributes: Any) -> None:
     """Set these attributes; None takes one away."""
-    client = world.unrecorded
-    table = world.settings.wheel_table
-    kept = {"slot": key["slot"], "place": key["place"]}
-    item = client.get_item(TableName=table, Key=kept, ConsistentRead=True).get("Item", kept)
-    item.update(attributes)
-    item = {name: value for name, value in item.items() if value is not None}
-    client.put_item(TableName=table, Item=item)
+    sets = [f"#{name} = :{name}" for name, value in attributes.items() if value is not None]
+    removes = [f"#{name}" for name, value in attributes.items() if value is None]
+    clauses = [("SET", sets), ("REMOVE", removes)]
+    values = {f":{name}": value for name, value in attributes.items() if value is not None}
+    world.unrecorded.update_item(
+        TableName=world.settings.wheel_table,
+        Key={"slot": key["slot"], "place": key["place"]},
+        UpdateExpression=" ".join(f"{verb} {', '.join(names)}" for verb, names in clauses if names),
+        ExpressionAttributeNames={f"#{name}": name for name in attributes},
+        **({"ExpressionAttributeValues": values} if values else {}),
+    )
 
 
 def delete(world: World, key: dict[str, Any]) -> None:
