@@ -40,7 +40,6 @@ class Minutes:
     passed: list[Minute] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.world.know_empty_slots()
         self.world.recorder.before = self._refuse
         self.world.recorder.after = self._count
         self._now = Minute()

@@ -1,10 +1,11 @@
-"""Items put straight into moto: thousands at once, where a story begins with a full table."""
+"""Straight into moto: thousands of items at once, or none, where a story is to begin so."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
+from moto.sqs.models import sqs_backends
 
 from local.template import ACCOUNT_ID, REGION
 
@@ -16,3 +17,14 @@ def put_straight(table_name: str, items: Iterable[dict[str, Any]]) -> None:
         item = Item(values["slot"], values["place"], {})
         item.attrs = LimitedSizeDict(values)  # all at once: moto checks the size at each one
         table.items[item.hash_key][item.range_key] = item
+
+
+def empty(table_name: str) -> None:
+    dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name].items.clear()
+
+
+def empty_queue(url: str) -> None:
+    """Without the minute's wait between two purges."""
+    queue = sqs_backends[ACCOUNT_ID][REGION].queues[url.rpartition("/")[2]]
+    queue._messages.clear()
+    queue._pending_messages.clear()

@@ -1,0 +1,167 @@
+"""What callers were told of their tasks, and whether it was kept.
+
+What was answered with success holds. What was not answered, because somebody died, may have
+happened or not; of two that overlap either may have been the last. Whether calls are late is
+not judged here, where a clock moved by hand stands for everybody's time: the soak does.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from duewheel.rules.change import Change
+from duewheel.rules.outcome import Outcome
+from duewheel.rules.refusals import Refusal
+from duewheel.rules.task import RetryPolicy, Status, Task
+from local.wheel_contents import ATTRIBUTES
+from tests.support.receiver import GONE, OK, Received
+from tests.support.world import World
+
+RETRY = RetryPolicy(attempts_max=50, delays_seconds=(4.0,))
+
+
+class Death(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Told:
+    """What holds of one task. `due_ms` are the instants that may be in force."""
+
+    task: Task
+    due_ms: set[int]
+    is_cancelled: bool = False
+    may_be_cancelled: bool = False
+    answers: int = 0
+    calls_before: int = 0  # when it was last said to be pending: one more is owed
+
+
+class Promises:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.told: dict[str, Told] = {}
+        self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
+        self.results: list[Task | Refusal] = []  # of what callers asked for
+        self.broken: list[str] = []
+        self.answer = OK
+        self.deaths = 0
+
+    # What callers ask for
+
+    def create(self, in_ms: int) -> None:
+        with self._asked(None, self.world.clock.now_ms() + in_ms) as answered:
+            answered(self.world.created(in_ms, retry=RETRY))
+
+    def create_keyed(self, key: str, in_ms: int, digest: str = "created") -> None:
+        new = self.world.new(in_ms, retry=RETRY, key=key, digest=digest)
+        with self._asked(None, new.due_ms) as answered:
+            answered(self.world.created_by_key(new).task)
+
+    def upsert(self, key: str, in_ms: int) -> None:
+        new = self.world.new(in_ms, retry=RETRY, key=key, digest="upsert")
+        with self._asked(self._last_named(key), new.due_ms) as answered:
+            answered(self.world.keyed.upsert(new).task)
+
+    def move(self, told: Told, in_ms: int) -> None:
+        due_ms = self.world.clock.now_ms() + in_ms
+        with self._asked(told, due_ms) as answered:
+            answered(self.world.change(told.task.task_id, Change(due_ms=due_ms)))
+
+    def run(self, told: Told) -> None:
+        with self._asked(told, self.world.clock.now_ms()) as answered:
+            answered(self.world.change.run(told.task.task_id))
+
+    def redrive(self, told: Told) -> None:
+        with self._asked(told, self.world.clock.now_ms()) as answered:
+            answered(self.world.redrive(told.task.task_id))
+
+    def cancel(self, told: Told) -> None:
+        self._cancel(told, lambda: self.world.cancel(told.task.task_id))
+
+    def cancel_key(self, key: str) -> None:
+        self._cancel(self._last_named(key), lambda: self.world.keyed.cancel("orders", key))
+
+    def _cancel(self, told: Told | None, cancel: Callable[[], Task]) -> None:
+        try:
+            cancelled = cancel()
+        except Refusal as refusal:
+            self.results.append(refusal)
+            if told is not None:
+                told.may_be_cancelled |= "written" in str(refusal)
+        except Death:
+            if told is not None:
+                told.may_be_cancelled = True
+            raise
+        else:
+            self.results.append(cancelled)
+            self.told[cancelled.task_id].is_cancelled = True
+
+    def _last_named(self, key: str) -> Told | None:
+        named = [told for told in self.told.values() if told.task.key == key]
+        return named[-1] if named else None
+
+    @contextmanager
+    def _asked(self, told: Told | None, due_ms: int) -> Iterator[Callable[[Task], None]]:
+        """From the first call on the new instant may be in force; with the answer it is."""
+        answers_before = {task_id: one.answers for task_id, one in self.told.items()}
+        calls_before = {task_id: len(outcomes) for task_id, outcomes in self.outcomes.items()}
+        was_due_ms = set(told.due_ms) if told is not None else set()
+
+        def answered(task: Task) -> None:
+            self.results.append(task)
+            known = self.told.setdefault(task.task_id, Told(task, set()))
+            # Of two that overlap and both succeed, either may have been the last.
+            overlaps = known.answers > answers_before.get(task.task_id, 0)
+            known.due_ms = {task.next_ms, *(known.due_ms if overlaps else ())}
+            known.answers += 1
+            known.may_be_cancelled &= overlaps
+            known.calls_before = calls_before.get(task.task_id, 0)
+
+        if told is not None:
+            told.due_ms.add(due_ms)
+        try:
+            yield answered
+        except Refusal as refusal:
+            self.results.append(refusal)
+            if told is not None and "written" not in str(refusal) and due_ms not in was_due_ms:
+                told.due_ms.discard(due_ms)
+
+    def called(self, received: Received) -> Outcome:
+        outcomes = self.outcomes[received.task_id]
+        told = self.told.get(received.task_id)
+        if told is not None:  # else its create was never answered
+            self._judge(told, received.at_ms)
+        outcomes.append(self.answer)
+        return self.answer
+
+    def _judge(self, told: Told, at_ms: int) -> None:
+        if told.is_cancelled:
+            self.broken.append(f"{told.task.task_id} was called after it had been cancelled")
+        if at_ms < min(told.due_ms):
+            self.broken.append(
+                f"{told.task.task_id} was called {min(told.due_ms) - at_ms} ms early"
+            )
+
+    def check(self) -> None:
+        assert self.broken == []
+        for task_id, told in self.told.items():
+            task, outcomes = self.world.read(told.task), self.outcomes[task_id]
+            assert outcomes.count(OK) <= 1 + self.deaths, "called again without a reason"
+            if told.is_cancelled or task.status is Status.CANCELLED:
+                assert task.status is Status.CANCELLED
+                assert told.is_cancelled or told.may_be_cancelled
+                continue
+            assert len(outcomes) > told.calls_before, "what was owed was not called"
+            expected = Status.DEAD if outcomes[-1] is GONE else Status.DELIVERED
+            assert task.status is expected
+        assert not any(is_pending(item) for item in self.standing()), "something was lost"
+
+    def standing(self) -> list[dict[str, Any]]:
+        """Where the wheel's items stand and what they are to each other, at little cost."""
+        return self.world.emulator.items(self.world.settings.wheel_table, ATTRIBUTES)
+
+
+def is_pending(item: dict[str, Any]) -> bool:
+    return item.get("status") == {"S": "pending"}

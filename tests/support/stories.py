@@ -1,0 +1,224 @@
+"""Stories of which every step can be interrupted at any of its AWS calls, by a death or by
+another step, and which keep their promises all the same."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from math import inf
+from typing import Any
+
+import boto3
+
+from duewheel.rules.outcome import Outcome
+from duewheel.stores import pointers, task_items
+from local.wheel_pointers import WheelPointers
+from tests.support.clock import NOON_MS
+from tests.support.promises import Death, Promises, is_pending
+from tests.support.receiver import OK, Received
+from tests.support.recorder import Call
+from tests.support.straight import empty, empty_queue
+from tests.support.world import World
+
+SWEEPS_MAX = 60
+
+
+@dataclass
+class Interruption:
+    """Before or after the so-maniest AWS call of a step: another step, or death."""
+
+    number: int
+    step: Callable[[], object] | None = None
+    moment: str = "before"
+
+
+class Story(Promises):
+    """It begins with an empty wheel, at noon."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        for table in (world.settings.wheel_table, world.settings.registry_table):
+            empty(table)
+        empty_queue(world.settings.slice_queue_url)
+        world.recorder.clear()
+        world.receiver.received.clear()
+        world.receiver.answer = self._answered
+        world.clock.set_ms(NOON_MS)
+        world.wire()
+        self._skipping = WheelPointers(world.pointers, world.settings.buckets, world.clock.now_ms)
+        self._sent: list[str] = []  # bodies of all messages that notifiers ever got
+        self._is_dead = False
+        self._new_loop()
+
+    def pass_time(self, seconds: int) -> None:
+        """From one occupied second to the next: dispatched and delivered when it comes."""
+        world = self.world
+        until = world.clock.now_ms() // 1000 + seconds
+        while (now := world.clock.now_ms() // 1000) < until:
+            position = world.pointer().position
+            if self._is_anything_visible():
+                self.deliver()
+                continue
+            ahead = [second for second in self._occupied() if second > position]
+            following = max(now + 1, min([*ahead, until]))
+            world.clock.set_ms(following * 1000)
+            self._skipping.skip_time_to(min([*ahead, following]) - 1)
+            world.lead_once()
+            self.deliver()
+
+    def idle(self, seconds: int) -> None:
+        """Nothing is at work."""
+        self.world.clock.advance_ms(seconds * 1000)
+
+    def deliver(self) -> None:
+        """In order of their seconds: one that waits for its own must not hold up another."""
+        while self._is_anything_visible():
+            for message in sorted(self.world.receive(), key=second_of):
+                self._sent.append(message["Body"])
+                self.world.handle(message)
+
+    def sweep(self) -> None:
+        """Of seconds in which nothing stands, none but the last is looked at."""
+        swept = self.world.pointer(pointers.SWEEP).position
+        distant = self.world.clock.now_ms() // 1000 - self.world.settings.sweep_delay_seconds
+        behind = [second for second in self._occupied() if second > swept]
+        self._skipping.skip_sweep_to(min([*behind, distant]) - 1)
+        self.world.sweep_once()
+
+    def duplicate(self, number: int) -> None:
+        """The queue hands out once more what was worked off long ago."""
+        if self._sent:
+            body = self._sent[number % len(self._sent)]
+            self.world.sqs.send_message(
+                QueueUrl=self.world.settings.slice_queue_url, MessageBody=body
+            )
+
+    def echo(self, number: int) -> None:
+        """A write that the SDK sent twice arrives once more, long after it was answered."""
+        writes = [call for call in self.world.recorder.calls if is_write(call)]
+        if writes:
+            call = writes[number % len(writes)]
+            client: Any = boto3.client("dynamodb")  # one that is not recorded
+            refused = client.exceptions
+            with suppress(
+                refused.ConditionalCheckFailedException, refused.TransactionCanceledException
+            ):
+                client._make_api_call(call.operation, call.request)
+
+    def interrupted(self, step: Callable[[], object], by: Interruption | None) -> bool:
+        """Take a step; False when it made too few calls to be interrupted."""
+        recorder, left = self.world.recorder, by.number if by is not None else 0
+        happened = False
+
+        def hook(_: Call) -> None:
+            nonlocal left, happened
+            left -= 1
+            if by is None or left:
+                return
+            happened = True
+            recorder.before = recorder.after = None
+            if by.step is not None:
+                by.step()
+                return
+            self._is_dead = True
+            recorder.before = dead
+            raise Death
+
+        if by is not None:
+            setattr(recorder, by.moment, hook)
+        try:
+            step()
+        except Death:
+            self.deaths += 1
+            self._new_loop()
+        finally:
+            recorder.before = recorder.after = None
+            self._is_dead = False
+        return happened
+
+    def settle_all(self) -> None:
+        """Let time pass until the sweep has been everywhere and nothing is owed."""
+        self.answer = OK
+        for _ in range(SWEEPS_MAX):
+            last = max(self._occupied(), default=0)
+            is_swept = last <= self.world.pointer(pointers.SWEEP).position
+            if is_swept and not self.world.messages_waiting():
+                return
+            self.pass_time(max(1, last + 1 - self.world.clock.now_ms() // 1000))
+            self.sweep()  # which only notes how far has been dispatched
+            self.pass_time(self.world.settings.sweep_delay_seconds)
+            self.sweep()
+            self.deliver()
+        raise AssertionError("something is owed for ever")
+
+    def _is_anything_visible(self) -> bool:
+        url = self.world.settings.slice_queue_url
+        visible_ms = self.world.emulator.messages_visible_at_ms(url)
+        return min(visible_ms, default=inf) <= self.world.clock.now_ms()
+
+    def _answered(self, received: Received) -> Outcome:
+        if self._is_dead:
+            raise Death
+        return self.called(received)
+
+    def _occupied(self) -> set[int]:
+        """Seconds in which a pending task's home or any re-entry stands."""
+        return {
+            task_items.address_of(item).second
+            for item in self.standing()
+            if is_pending(item) or "home" in item
+        }
+
+    def _new_loop(self) -> None:
+        """With one thread, so that calls come in the same order every time."""
+        if unfinished := asyncio.all_tasks(self.world.loop):
+            for one in unfinished:
+                one.cancel()
+            self.world.loop.run_until_complete(asyncio.wait(unfinished))
+        self.world.loop.close()
+        self.world.loop = asyncio.new_event_loop()
+        self.world.loop.set_default_executor(ThreadPoolExecutor(1))
+
+
+def second_of(message: dict[str, Any]) -> int:
+    return int(json.loads(message["Body"])["second"])
+
+
+def dead(_: Call) -> None:
+    raise Death
+
+
+def is_write(call: Call) -> bool:
+    """Of the wheel's: writes of the Registry are another story."""
+    return "Write" in call.operation or (
+        call.operation in ("PutItem", "UpdateItem", "DeleteItem")
+        and "slot" in call.request.get("Key", call.request.get("Item", {}))
+    )
+
+
+def interleavings(
+    world: World,
+    begin: Callable[[Story], object],
+    first: Callable[[Story], object],
+    second: Callable[[Story], object],
+) -> Iterator[Story]:
+    """The same story again and again: `second` comes before `first`, then after each AWS call
+    of `first` in turn, at last when it has ended. Each time the promises are kept."""
+    for number in count():
+        story = Story(world)
+        begin(story)
+        after = Interruption(
+            max(number, 1), partial(second, story), "after" if number else "before"
+        )
+        came_between = story.interrupted(partial(first, story), after)
+        if not came_between:
+            second(story)
+        story.settle_all()
+        story.check()
+        yield story
+        if not came_between:
+            return
