@@ -7,7 +7,8 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test check format examples cost soak bench-local bench-catch-up pins clean
+.PHONY: help local test check format examples cost soak bench-local bench-catch-up audit \
+  dead-letters redrive-dead-letters pins clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -48,6 +49,17 @@ bench-local: $(VENV)/ready ## print how fast the local stack is
 
 bench-catch-up: $(VENV)/ready ## print the load of catching up with an hour's outage
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.catching_up
+
+audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=..., TO=...); fails if anything is
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.audit "$(or $(API_URL),http://127.0.0.1:8080)" \
+	$(if $(FROM),--from "$(FROM)") $(if $(TO),--to "$(TO)")
+
+dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
+
+redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) to the slice queue (SLICE_QUEUE_URL=...)
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))" \
+	  --redrive-to "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))"
 
 pins: $(VENV)/ready ## choose versions anew for the requirements files
 	$(IN_VENV)/python -m pip install --quiet uv

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from duewheel.rules import addresses
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Status
 from duewheel.stores import task_items
 
@@ -38,11 +39,16 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
             continue
         if addresses.is_header(place) or addresses.is_lease(place):
             continue
-        if task_items.is_reentry(item):
-            owed.add(task_items.address_of(item).second)
-            continue
-        homes.add(task_items.address_of(item).second)
-        if item["status"]["S"] == Status.PENDING:
-            owed.add(task_items.entry_named_by(item).second)
-        delivered += item["status"]["S"] == Status.DELIVERED
+        try:
+            second = task_items.address_of(item).second
+            if task_items.is_reentry(item):
+                owed.add(second)
+                continue
+            homes.add(second)
+            status, entry = task_items.status_of(item), task_items.entry_named_by(item)
+        except UnreadableItem:
+            continue  # nobody acts on it, but whoever passes by reports it
+        if status is Status.PENDING:
+            owed.add(entry.second)
+        delivered += status is Status.DELIVERED
     return WheelContents(frozenset(owed), frozenset(owed | homes), delivered)

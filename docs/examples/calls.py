@@ -6,6 +6,8 @@ An example takes a line here, and a place in the page: two comments, the first w
 from typing import Any
 
 from docs.examples.teller import INBOX, Story, Teller
+from duewheel.rules.addresses import address_of_task
+from duewheel.wiring import process
 
 HOOK = {"url": "https://example.com/hook"}  # for tasks that do not come due in their story
 
@@ -129,6 +131,21 @@ def looking_after(teller: Teller) -> None:
     teller.example("health", "GET", "/v1/health")
 
 
+def auditing(teller: Teller) -> None:
+    task = created(teller, delay_seconds=1800, callback=HOOK)
+    damage(task, callback={"S": "nonsense"})
+    created(teller, delay_seconds=1800, callback=HOOK)
+    quarter = "from=2030-01-31T08:15:00Z&to=2030-01-31T08:31:00Z"
+    teller.example("audit", "GET", f"/v1/audit?{quarter}")
+
+
+def damage(task: Any, **attributes: Any) -> None:
+    """Done to the table itself, past the service."""
+    tasks, home = process.tasks(), address_of_task(task["task_id"])
+    (item,) = tasks.items_at([home])
+    tasks.client.put_item(TableName=tasks.table, Item={**item, **attributes})
+
+
 def created(teller: Teller, **members: Any) -> Any:
     return teller.call("POST", "/v1/tasks", {"biz_type": "orders", **members})
 
@@ -148,4 +165,5 @@ STORIES = (
     Story(listing),
     Story(counting),
     Story(looking_after),
+    Story(auditing),
 )

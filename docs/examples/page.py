@@ -15,6 +15,7 @@ _RANDOM = re.compile(
     r"""
       (?<![\w-]) (?:AQ|gQ)[\w-]{26} (?![\w-])     # a task id, by its version
     | (?<=cursor=) [\w-]+ | (?<="cursor":\ ") [\w-]+
+    | (?<=[0-9]\#) [\w-]{11} (?![\w-])             # the token of a place
     | (?<=request\ id\ ) [0-9a-f]{16}
     """,
     re.VERBOSE | re.ASCII,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from docs.examples.calls import HOOK, created, path_of
+from docs.examples.calls import HOOK, created, damage, path_of
 from docs.examples.teller import INBOX, Story, Teller
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
@@ -61,6 +61,8 @@ def by_the_service(teller: Teller) -> None:
     task = created(teller, delay_seconds=1800, callback=HOOK)
     with patch.object(TaskStore, "get", side_effect=OSError("a cable is loose")):
         teller.example("problem-internal", "GET", path_of(task))
+    damage(task, callback={"S": "nonsense"})
+    teller.example("problem-unreadable", "GET", path_of(task))
     with patch.object(TaskStore, "create", side_effect=Throttled()):
         teller.example("problem-unavailable", "POST", "/v1/tasks", NEW)
 

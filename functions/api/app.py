@@ -14,6 +14,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from duewheel import __version__
 from duewheel.interface import problems
 from duewheel.interface.answer import Answer, json_answer
+from duewheel.interface.audit_view import audit_view
 from duewheel.interface.calls import Calls
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
@@ -21,6 +22,7 @@ from duewheel.interface.stats_view import stats_view
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.interface.wheel_view import wheel_view
 from duewheel.log import logger
+from duewheel.rules.audit_request import audit_request
 from duewheel.rules.change_request import change_request
 from duewheel.rules.idempotency import asked_once
 from duewheel.rules.key_request import prefix_request
@@ -137,6 +139,11 @@ def read_wheel(_: Request) -> Answer:
     return json_answer(wheel_view(wiring.look_up().wheel()))
 
 
+def read_audit(request: Request) -> Answer:
+    asked = audit_request(request.query, process.clock().now_ms())
+    return json_answer(audit_view(wiring.audit()(asked)))
+
+
 def read_health(_: Request) -> Answer:
     process.settings()  # a deployment that is configured wrongly is not well
     return json_answer({"status": "ok", "version": __version__})
@@ -157,6 +164,7 @@ CALLS = Calls(
         },
         "/v1/businesses/{biz_type}/stats": {"GET": read_statistics},
         "/v1/wheel": {"GET": read_wheel},
+        "/v1/audit": {"GET": read_audit},
         "/v1/health": {"GET": read_health},
     }
 )

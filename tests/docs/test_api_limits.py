@@ -31,7 +31,7 @@ from duewheel.rules.addresses import LIST_PARTITIONS
 from duewheel.rules.refusals import MalformedBody, Refusal
 from duewheel.rules.task import RetryPolicy
 from duewheel.targets import http, http_reply
-from duewheel.workflows import call_page, key_prefix
+from duewheel.workflows import audit, call_page, key_prefix
 from tests.support.api_page import first_table
 
 TEMPLATE: Any = yaml_parse((Path(__file__).parents[2] / "template.yaml").read_text("utf-8"))
@@ -133,6 +133,7 @@ HELD: dict[str, Numbers] = {
         PAYLOADS_OF_A_PAGE_MB,
     ),
     "range of statistics": (stats_request.MINUTES_MAX, books.KEPT_DAYS),
+    "an audit": (audit.SECONDS_MAX, audit.ITEMS_MAX),
     "a change, a run, a cancel": (
         (LEAD[0] + wheel.SKEW_MS) / 1000,
         *LEAD,

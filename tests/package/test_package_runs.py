@@ -192,6 +192,13 @@ def test_past_a_queue_that_refuses_the_notifier_is_invoked(
         assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
 
 
+def test_api_audits_what_stands_in_the_wheel(boot: Boot) -> None:
+    wheel = call(boot, "GET", "/v1/wheel")[1]
+    status, audited = call(boot, "GET", f"/v1/audit?from={wheel['origin']}&to={wheel['now']}")
+    assert (status, audited["findings"], audited["cursor"]) == (200, [], None)
+    assert audited["checked"]["items"] > 0
+
+
 def test_the_notifier_reports_a_message_that_it_cannot_read(boot: Boot) -> None:
     event = events.sample("slice-queue-batch")
     event["Records"] = event["Records"][:1]

@@ -31,7 +31,10 @@ def main() -> None:
     print(f"largest lateness {report.largest_lateness_ms / 1000:.1f} s")
     print(f"lost {len(report.lost)}, early {len(report.early)}, ", end="")
     print(f"called after a cancel {len(report.called_after_cancel)}, ", end="")
-    print(f"repeated for no reason {len(report.unexplained)}, untrue {len(report.untrue)}")
+    print(
+        f"repeated for no reason {len(report.unexplained)}, untrue {len(report.untrue)}, ", end=""
+    )
+    print(f"in no honest state {len(report.dishonest)}")
     print("faults: " + ", ".join(f"{n} {name}" for name, n in faults.injected.most_common()))
     print(f"{seconds:.0f} s of virtual time in {time.monotonic() - began:.0f} s")
     for each in report.broken:

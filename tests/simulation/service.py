@@ -119,9 +119,10 @@ class Service:
     @contextmanager
     def running(self) -> Iterator["Service"]:
         random.seed(self._seed)  # the SDK waits between its tries by chance
-        logger.setLevel("CRITICAL")
-        logging.getLogger("asyncio").setLevel("CRITICAL")
         with ExitStack() as stack:
+            for each in (logger, logging.getLogger("asyncio")):
+                stack.callback(each.setLevel, each.level)
+                each.setLevel("CRITICAL")
             stack.enter_context(self.emulator)
             self.resources = create_resources(
                 self._template, boto3.client("dynamodb"), boto3.client("sqs")

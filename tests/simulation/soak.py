@@ -1,12 +1,16 @@
 """A soak: many tasks, everything going wrong by seeded chance, and then the reckoning."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from duewheel.rules.addresses import is_key_slot, second_of
+from duewheel.rules.audit import Finding
+from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.instants import rfc3339
 from duewheel.stores import pointers
+from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
 from local.template import Template, load_template
 from tests.simulation.clients import BUSINESSES, Clients
@@ -47,6 +51,7 @@ def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
         service.run(_lived(service, clients, soak))
         report = judged(clients.ledger, service.receiver.calls, _items(service))
+        report.dishonest = _dishonest(service)
         for biz_type in BUSINESSES:
             report.untrue += service.run(_wrong_statistics(service, biz_type))
         return report, faults, service.seconds()
@@ -80,6 +85,22 @@ def _items(service: Service) -> list[dict[str, Any]]:
         process.dynamodb().get_paginator("scan").paginate(TableName=service.settings.wheel_table)
     )
     return [item for page in pages for item in page["Items"]]
+
+
+def _dishonest(service: Service) -> list[str]:
+    """What the audit finds in all the seconds that were used."""
+    placed = [item["place"]["S"] for item in _items(service) if not is_key_slot(item["slot"]["S"])]
+    last_second = max(service.now_ms() // 1000, *map(second_of, placed))
+    asked = AuditRequest(process.origin(), last_second)
+    findings: dict[Finding, None] = {}
+    while True:
+        audited = api_wiring.audit()(asked)
+        findings |= dict.fromkeys(audited.findings)
+        if audited.cursor is None:
+            break
+        asked = replace(asked, cursor=audited.cursor)
+    assert audited.audited_until_second == last_second + 1
+    return [f"{f.wrong} {f.task_id or f.at} ({f.attribute or f.sentence})" for f in findings]
 
 
 async def _wrong_statistics(service: Service, biz_type: str) -> list[str]:

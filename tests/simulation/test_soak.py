@@ -1,10 +1,13 @@
 """Small soaks, and that a soak sees what it is there to see."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from duewheel.rules import settlement
 from duewheel.rules.task import Task
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
@@ -71,3 +74,16 @@ def test_a_repeat_without_a_reason_is_found() -> None:
     with patch.object(TaskStore, "put_delivered", later):
         report = report_of(Soak(tasks=30, seed=3, rates=CALM, tasks_per_second=4))
     assert report.unexplained
+
+
+def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None:
+    """Nobody but the audit would notice: it was called on time, and is delivered."""
+    delivered = settlement.delivered
+
+    def for_ever(*arguments: Any) -> Task:
+        return replace(delivered(*arguments), expires_at=None)
+
+    with patch.object(settlement, "delivered", for_ever):
+        report = report_of(Soak(tasks=10, seed=3, rates=CALM, tasks_per_second=4))
+    assert report.dishonest
+    assert all(each.startswith("in no honest state: never-expires") for each in report.broken)

@@ -23,6 +23,7 @@ class Report:
     called_after_cancel: list[str] = field(default_factory=list)
     unexplained: list[str] = field(default_factory=list)
     untrue: list[str] = field(default_factory=list)
+    dishonest: list[str] = field(default_factory=list)  # as the service's own audit says
 
     @property
     def broken(self) -> list[str]:
@@ -32,6 +33,7 @@ class Report:
             *(f"called after its cancel: {each}" for each in self.called_after_cancel),
             *(f"repeated for no reason: {each}" for each in self.unexplained),
             *(f"recorded untruly: {each}" for each in self.untrue),
+            *(f"in no honest state: {each}" for each in self.dishonest),
         ]
 
 

@@ -1,5 +1,6 @@
 """A task becomes an item of the wheel and comes back as it was."""
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,7 @@ BUCKETS = 10_000_000
 
 # Lone surrogates are refused at the door: no text may hold them.
 texts = st.text(st.characters(exclude_categories=["Cs"]))
-numbers = st.integers(0, 10**14)
+numbers = st.integers(0, 99_999_999_999_999)  # the last millisecond that a place can hold
 seconds = st.floats(0, 1e9, allow_nan=False)
 businesses = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,62}", fullmatch=True)
 addresses = st.builds(
@@ -34,7 +35,9 @@ attempts = st.builds(
     outcome=st.sampled_from(["delivered", "retry", "stop"]),
     status_code=st.none() | st.integers(100, 999),
     note=texts,
+    entry_second=st.integers(0, 99_999_999_999),
 )
+payloads = (st.none() | st.integers() | texts | st.lists(texts)).map(json.dumps)
 tasks = st.builds(
     Task,
     home=addresses,
@@ -50,7 +53,7 @@ tasks = st.builds(
     ),
     created_ms=numbers,
     updated_ms=numbers,
-    payload=st.none() | texts,
+    payload=st.none() | payloads,
     retry=st.none()
     | st.builds(
         RetryPolicy,
@@ -66,7 +69,7 @@ tasks = st.builds(
     attempts=st.integers(0, 100),
     history=st.lists(attempts, max_size=3).map(tuple),
     settled_ms=st.none() | numbers,
-    expires_at=st.none() | numbers,
+    expires_at=st.none() | st.integers(0, 99_999_999_999),
     lateness_ms=st.none() | numbers,
     last_error=st.none() | texts,
     version=st.integers(1, 10_000),
@@ -182,7 +185,7 @@ def test_a_reentry_points_to_its_home_and_is_told_from_a_task(
     entry: Address, home: Address, task: Task
 ) -> None:
     assume(entry != home)
-    item = task_items.reentry_item(entry, home, BUCKETS)
+    item = task_items.reentry_item(entry, home, BUCKETS, 1_800_000_000_000)
     assert task_items.is_reentry(item)
     assert task_items.address_of(item) == entry
     assert task_items.home_of_reentry(item) == home

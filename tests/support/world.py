@@ -17,6 +17,7 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.task import Callback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
+from duewheel.stores.audits import AuditStore
 from duewheel.stores.aws import AwsTime
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_pointer import KnownTimePointer
@@ -30,6 +31,7 @@ from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
@@ -72,6 +74,7 @@ class World:
         self.recorder = Recorder(known=self._nothing_in_an_empty_slot)
         self.receiver = Receiver(clock)
         self.dynamodb = boto3.client("dynamodb")
+        self.unrecorded = boto3.client("dynamodb")
         self.sqs = boto3.client("sqs")
         self.aws_time = AwsTime()
         self.invoker = boto3.client("lambda")
@@ -95,7 +98,7 @@ class World:
             self.dynamodb, clock, config.wheel_table, config.buckets, config.list_index
         )
         self.slices = SliceStore(self.dynamodb, config.wheel_table, config.buckets)
-        self.pages = PageStore(self.dynamodb, config.wheel_table, config.buckets)
+        self.pages = PageStore(self.dynamodb, clock, config.wheel_table, config.buckets)
         self.queue = SliceQueue(self.sqs, config.slice_queue_url)
         second_link = SecondLink(lambda: self.invoker, config.notifier_function)
         self.hand_over = HandOver(self.queue, second_link)
@@ -133,6 +136,15 @@ class World:
             b"cursors are sealed with this",
             config.list_index,
         )
+        self.audit = Audit(
+            clock,
+            self.pointers,
+            self.origin,
+            AuditStore(self.tasks),
+            ThreadPoolExecutor(4),
+            b"cursors are sealed with this",
+            config.retention_seconds,
+        )
         self.look_up = LookUp(
             clock, self.tasks, self.pointers, self.loads, self.origin, config.buckets
         )
@@ -147,7 +159,13 @@ class World:
         self.lead = Lead(clock, self.pointers, self.dispatch, self.origin)
         self.read_second = ReadSecond(self.slices, self.tasks)
         self.sweep_second = SweepSecond(
-            clock, self.tasks, self.pages, self.hand_over, self.reenter, config.page_size
+            clock,
+            self.tasks,
+            self.pages,
+            self.hand_over,
+            self.reenter,
+            config.page_size,
+            config.retention_seconds,
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
         self.read_statistics = ReadStatistics(
@@ -330,7 +348,7 @@ class World:
 
     def items(self) -> list[dict[str, Any]]:
         """All that stands in the wheel, read past the recorder."""
-        scan = boto3.client("dynamodb").get_paginator("scan")
+        scan = self.unrecorded.get_paginator("scan")
         pages = scan.paginate(TableName=self.settings.wheel_table)
         return [item for page in pages for item in page["Items"]]
 

@@ -196,7 +196,7 @@ def test_entries_that_nobody_names_are_deleted(world: World) -> None:
 
 def test_a_home_whose_named_entry_vanished_gets_a_new_one(world: World) -> None:
     task = world.created(in_ms=600_000)
-    (state,) = world.tasks.home_states([task.home]).values()
+    (state,) = world.tasks.home_states([task.home])[0].values()
     earlier = world.reenter.put(task.home, world.clock.now_ms() + 60_000)
     assert world.tasks.name_entry(state, earlier)
     world.tasks.delete_entries([earlier])

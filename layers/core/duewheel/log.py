@@ -2,4 +2,17 @@
 
 from aws_lambda_powertools import Logger
 
+from duewheel.rules.refusals import UnreadableItem
+
 logger = Logger()
+
+
+def report_unreadable(damaged: UnreadableItem) -> None:
+    """What the alarm on unreadable items counts: where it stands, and nothing that it holds."""
+    logger.error(
+        "item cannot be read",
+        action="unreadable",
+        slot=damaged.slot,
+        place=damaged.place,
+        wrong=damaged.wrong,
+    )

@@ -6,6 +6,7 @@ second the sort order is: header `#`, entries `.`, direct entries `/`, page leas
 slice read nothing.
 """
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from duewheel.rules.refusals import MalformedTaskId
 TOKEN_BYTES = 8
 SECOND_MAX = 99_999_999_999  # eleven digits: the year 5138
 SHARD_MAX = 0xFFFF
+SHARDS_MAX = 1_024  # of one second: a million writes a second, more than a table takes
 LIST_PARTITIONS = 16
 
 KEY_SLOTS = 16
@@ -25,6 +27,11 @@ _ID_VERSION = 1
 _DIRECT_FLAG = 0x80
 _CHECK_BYTES = 4
 _ID_BYTES = 1 + 6 + 2 + TOKEN_BYTES + _CHECK_BYTES
+
+_PLACE = re.compile(r"([0-9]{11})([./])([0-9]{3})#([A-Za-z0-9_-]{11})")
+_NAME = re.compile(r"(0|[1-9][0-9]{0,4}):(.*)")
+_PAGE = re.compile(r"(0|[1-9][0-9]{0,8})r{0,99}")
+_SLOT = re.compile(r"[0-9]+\.(0|[1-9][0-9]{0,4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +78,25 @@ def address_at(
     if len(random_bytes) != TOKEN_BYTES:
         raise ValueError(f"an address needs {TOKEN_BYTES} random bytes")
     second, ms = divmod(instant_ms, 1000)
+    if not 0 <= second <= SECOND_MAX:
+        raise ValueError(f"the second {second} does not fit into a place")
     return Address(second, ms, _text(random_bytes), shard, direct)
 
 
 def address_named(name: str) -> Address:
-    shard, _, place = name.partition(":")
-    return address_from(int(shard), place)
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ValueError("this is no name of an entry")
+    return address_from(int(match[1]), match[2])
 
 
 def address_from(shard: int, place: str) -> Address:
-    mark = place[11]
-    if mark not in "./" or place[15] != "#":
-        raise ValueError(f"{place!r} is not the place of an entry")
-    return Address(int(place[:11]), int(place[12:15]), place[16:], shard, mark == "/")
+    """Strict: what this service did not write so is no address."""
+    match = _PLACE.fullmatch(place)
+    if match is None or shard > SHARD_MAX:
+        raise ValueError("this is no place of an entry")
+    second, mark, ms, token = match.groups()
+    return Address(int(second), int(ms), token, shard, mark == "/")
 
 
 def address_of_task(task_id: str) -> Address:
@@ -97,16 +110,30 @@ def address_of_task(task_id: str) -> Address:
         raise MalformedTaskId("The task id is damaged.", "task_id")
     if body[0] & ~_DIRECT_FLAG != _ID_VERSION:
         raise MalformedTaskId("The task id is of an unknown version.", "task_id")
+    instant_ms = int.from_bytes(body[1:7], "big")
+    if instant_ms // 1000 > SECOND_MAX:
+        raise MalformedTaskId("The task id is of no second that the wheel has.", "task_id")
     return address_at(
-        int.from_bytes(body[1:7], "big"),
+        instant_ms,
         body[9 : 9 + TOKEN_BYTES],
         shard=int.from_bytes(body[7:9], "big"),
         direct=bool(body[0] & _DIRECT_FLAG),
     )
 
 
+def task_id_at(slot: str, place: str) -> str | None:
+    """None where no task can stand."""
+    try:
+        return address_from(shard_of(slot), place).task_id
+    except ValueError:
+        return None
+
+
 def shard_of(slot: str) -> int:
-    return int(slot.partition(".")[2])
+    match = _SLOT.fullmatch(slot)
+    if match is None:
+        raise ValueError("this is no slot of a second")
+    return int(match[1])
 
 
 def slot(second: int, shard: int, buckets: int) -> str:
@@ -162,7 +189,7 @@ def is_header(place: str) -> bool:
 
 
 def is_lease(place: str) -> bool:
-    return place[11] == "~"
+    return place[11:12] == "~"
 
 
 def entries_range(second: int) -> tuple[str, str]:
@@ -180,12 +207,22 @@ def second_range(second: int) -> tuple[str, str]:
     return f"{second:011d}#", f"{second:011d}\x7f"
 
 
+def is_among_entries_of(place: str, second: int) -> bool:
+    """Whether it may bound a page of this second: no reader that stops there leaves the slice."""
+    low, high = entries_range(second)
+    return low <= place < high
+
+
 def first_page() -> str:
     return "0"
 
 
 def next_page(page: str) -> str:
     return str(int(page) + 1)
+
+
+def is_page(page: str) -> bool:
+    return _PAGE.fullmatch(page) is not None
 
 
 def rest_page(page: str) -> str:

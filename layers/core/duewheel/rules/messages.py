@@ -4,7 +4,14 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from duewheel.rules.addresses import first_page
+from duewheel.rules.addresses import (
+    SECOND_MAX,
+    SHARD_MAX,
+    address_from,
+    address_named,
+    first_page,
+    is_page,
+)
 
 MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
 _EVENT_MEMBER = "messages"
@@ -32,6 +39,16 @@ class DirectMessage:
 Message = PageMessage | DirectMessage
 
 
+_NOT_UNDERSTOOD = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
 class MalformedMessage(Exception):
     """Not a message of this service; it ends in the dead-letter queue."""
 
@@ -55,20 +72,23 @@ def encode(message: Message) -> str:
 
 
 def decode(text: str) -> Message:
+    """Strict: what nobody of this service would have sent is carried out by nobody."""
     try:
         body = json.loads(text)
         if body["v"] != 1:
             raise MalformedMessage(f"message version {body['v']!r} is unknown")
         if "entries" in body:
-            return DirectMessage(int(body["second"]), tuple(map(str, body["entries"])))
-        return PageMessage(
-            int(body["second"]),
-            int(body["shard"]),
-            str(body["page"]),
-            body.get("after"),
-            tuple(map(str, body.get("places", ()))),
+            return _checked_direct(DirectMessage(body["second"], tuple(body["entries"])))
+        return _checked_page(
+            PageMessage(
+                body["second"],
+                body["shard"],
+                body["page"],
+                body.get("after"),
+                tuple(body.get("places", ())),
+            )
         )
-    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError) as error:
+    except _NOT_UNDERSTOOD as error:
         raise MalformedMessage(f"not a slice message: {text[:200]!r}") from error
 
 
@@ -81,3 +101,25 @@ def texts_of_event(event: Mapping[str, object]) -> list[str] | None:
     """The messages, encoded, of an invocation past the queue; None for any other event."""
     texts = event.get(_EVENT_MEMBER)
     return list(map(str, texts)) if isinstance(texts, list) else None
+
+
+def _checked_direct(message: DirectMessage) -> DirectMessage:
+    _check_whole(message.second, SECOND_MAX)
+    for name in message.entries:
+        address_named(name)
+    return message
+
+
+def _checked_page(message: PageMessage) -> PageMessage:
+    _check_whole(message.second, SECOND_MAX)
+    _check_whole(message.shard, SHARD_MAX)
+    for place in message.places:
+        address_from(message.shard, place)
+    if not is_page(message.page) or not isinstance(message.after, str | None):
+        raise ValueError("no such page")
+    return message
+
+
+def _check_whole(number: object, largest: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= largest:
+        raise ValueError("no such number")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from duewheel.rules.addresses import first_page
 
+LEASE_MS_MAX = 3_600_000  # longer than any notifier's timeout and what is added to it
 TRIES_MAX = 5  # after so many runs or resends a page is left to the sweep to take apart
 
 
@@ -21,6 +22,11 @@ class PageLease:
     tries: int = 0  # how often it was begun
     resends: int = 0
     resent_ms: int = 0
+
+
+def is_absurd(lease: PageLease, now_ms: int) -> bool:
+    """It would keep the page, and the sweep pointer with it, for longer than anybody works."""
+    return max(lease.until_ms, lease.resent_ms) > now_ms + LEASE_MS_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,3 +122,21 @@ class Unavailable(Refusal):
     type = "unavailable"
     title = "The service cannot take this right now"
     status = 503
+
+
+class UnreadableItem(Refusal):
+    """Not the caller's fault: the record holds what this service never writes, and is left
+    alone until an operator mends it. Never says what it holds, only in which attribute."""
+
+    type = "unreadable"
+    title = "The record is damaged and cannot be read"
+    status = 500
+
+    def __init__(self, slot: str, place: str, wrong: str) -> None:
+        super().__init__(
+            f"The record at slot {slot}, place {place} is damaged: {wrong} is missing, or holds "
+            "what this service does not write."
+        )
+        self.slot = slot
+        self.place = place
+        self.wrong = wrong  # the attribute

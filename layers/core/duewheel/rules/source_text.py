@@ -73,6 +73,18 @@ def members_of(text: str) -> dict[str, Source]:
         at = _after(text, at, ",")
 
 
+def is_json(text: str) -> bool:
+    """Whether the text is one JSON value. Nested deeper than this thread can look into, it is
+    taken for one: it was when it was stored."""
+    try:
+        _DECODER.decode(text)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
 def elements_of(text: str) -> Iterator[Source]:
     """The elements of the JSON array that the text is."""
     at = _opened(text, "[", "an array")

@@ -12,7 +12,7 @@ from enum import Enum
 from duewheel.rules.addresses import Address, first_page, next_page, rest_page
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
-from duewheel.rules.task import Status
+from duewheel.rules.task import Status, Task
 
 RESEND_EVERY_MS = 60_000
 
@@ -44,6 +44,19 @@ class SeenEntry:
         return self.home is not None and self.home.home == self.address
 
 
+@dataclass(frozen=True, slots=True)
+class Reentry:
+    home: Address
+    written_ms: int | None
+
+    def is_orphan(self, now_ms: int, retention_seconds: int) -> bool:
+        """Of one whose home is gone. It was written for a pending task, and a task is kept for a
+        while after it has ended: only after that while may it be gone."""
+        if self.written_ms is None:
+            return True
+        return now_ms < self.written_ms + retention_seconds * 1000
+
+
 class EntryState(Enum):
     OWED = "owed"  # pending, and named by nothing ahead of the sweep pointer
     FINISHED = "finished"  # settled, named elsewhere ahead, or an entry that may never fire
@@ -63,19 +76,22 @@ class Verdict:
         return bool(self.resend or self.waits_for or self.take_apart)
 
 
+def is_seen_to(home: HomeState | Task, second: int) -> bool:
+    """Once the sweep pointer is at this second: the task has ended, or is named ahead of it."""
+    return home.status is not Status.PENDING or home.entry.second > second
+
+
 def entry_state(seen: SeenEntry, present: Callable[[Address], bool], second: int) -> EntryState:
     """`present` tells which addresses of this very second the sweep has in hand."""
     home = seen.home
-    if home is None or home.status is not Status.PENDING:
+    if home is None or is_seen_to(home, second):
         return EntryState.FINISHED
     if home.entry == seen.address:
         return EntryState.OWED
     if not seen.is_home:
         return EntryState.FINISHED
-    named_is_ahead = home.entry.second > second or (
-        home.entry.second == second and present(home.entry)
-    )
-    return EntryState.FINISHED if named_is_ahead else EntryState.OWED
+    named_is_here = home.entry.second == second and present(home.entry)
+    return EntryState.FINISHED if named_is_here else EntryState.OWED
 
 
 def judge_slice(

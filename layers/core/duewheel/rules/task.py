@@ -1,9 +1,13 @@
 """The task and the small values it is made of."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from duewheel.rules.addresses import Address
+
+BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 
 
 class Status(StrEnum):

@@ -4,7 +4,6 @@ Nothing is guessed or repaired: what is not understood is refused with the path 
 """
 
 import math
-import re
 from base64 import urlsafe_b64encode
 from dataclasses import replace
 from decimal import Decimal
@@ -14,7 +13,7 @@ from duewheel.rules.callback_request import callback_from
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339
 from duewheel.rules.refusals import Refusal, TooLarge
 from duewheel.rules.source_text import Source
-from duewheel.rules.task import NewTask, RetryPolicy
+from duewheel.rules.task import BIZ_TYPE, KEY, NewTask, RetryPolicy
 from duewheel.rules.task_fields import Fields, invalid
 
 SINGLE_BYTES_MAX = 256 * 1024
@@ -28,8 +27,6 @@ RETRY_FIRST_DELAY_SECONDS_MIN = 0.1
 RETRY_FACTOR_MAX = 100
 
 _AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
-BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 KEY_IS = "must be 1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '~' and '-'."
 BIZ_TYPE_IS = "must be 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit."
 DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")

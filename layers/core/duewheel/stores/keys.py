@@ -12,11 +12,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address, address_named
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Task
-from duewheel.stores import task_items
-from duewheel.stores.conditions import Throttled, write_if
+from duewheel.stores import attributes, task_items
+from duewheel.stores.attributes import readable_ones, reads_an_item
+from duewheel.stores.conditions import Item, Throttled, write_if
 from duewheel.stores.tasks import TaskStore
 
 # Keys spread over the slots by their hash, so twice a slot's share and a few fill a page.
@@ -31,18 +34,23 @@ class KeyStore:
     readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
 
     def home(self, biz_type: str, key: str) -> Address | None:
-        """The home of the task that the key names, live or not."""
+        """The home of the task that the key names, live or not. Raises UnreadableItem, and
+        reports it, when somebody has damaged the key's item."""
         answer = self.tasks.client.get_item(
             TableName=self.tasks.table, Key=_key(biz_type, key), ConsistentRead=True
         )
         item = answer.get("Item")
-        return address_named(item["task"]["S"]) if item else None
+        try:
+            return home_named_by(item) if item else None
+        except UnreadableItem as damaged:
+            report_unreadable(damaged)
+            raise
 
     def create(self, task: Task, replacing: Address | None) -> bool:
         """Put the task and let its key name it, in one transaction; False if the key names
         another than `replacing` by now, or if that one is live (again)."""
         key_item = {
-            **_key_of(task),
+            **key_of(task),
             "v": {"N": task_items.ITEM_VERSION},
             "task": {"S": task.home.name},
             "redrives": {"N": "0"},
@@ -59,7 +67,7 @@ class KeyStore:
         """Bring a dead task back to life, if its key names it still or names nothing."""
         key_update = {
             "TableName": self.tasks.table,
-            "Key": _key_of(before),
+            "Key": key_of(before),
             "UpdateExpression": "SET #task = :home, redrives = :redrives, v = :v REMOVE expires_at",
             "ConditionExpression": "attribute_not_exists(place) OR #task = :home",
             "ExpressionAttributeNames": {"#task": "task"},
@@ -81,7 +89,7 @@ class KeyStore:
             write_if(
                 self.tasks.client.update_item,
                 TableName=self.tasks.table,
-                Key=_key_of(task),
+                Key=key_of(task),
                 UpdateExpression="SET expires_at = :expires_at",
                 ConditionExpression="#task = :home AND redrives = :redrives",
                 ExpressionAttributeNames={"#task": "task"},
@@ -94,12 +102,13 @@ class KeyStore:
 
     def with_prefix(
         self, biz_type: str, prefix: str, after: str | None, limit: int
-    ) -> tuple[list[tuple[str, Address]], bool]:
+    ) -> tuple[list[tuple[str, Address | None]], bool]:
         """Keys in their order with the homes they name, and whether there may be more. They
-        end where a slot has more than was read of it, so they may be fewer than `limit`."""
+        end where a slot has more than was read of it, so they may be fewer than `limit`. A key
+        whose item somebody has damaged is reported, and names none."""
         at_once = min(limit + 1, 2 * limit // addresses.KEY_SLOTS + _SLOT_SPARE)
 
-        def read(slot: str) -> list[tuple[str, Address]]:
+        def read(slot: str) -> list[tuple[str, Address | None]]:
             return self._slot_page(slot, prefix, after, at_once)
 
         slots = list(self.readers.map(read, addresses.key_slots(biz_type)))
@@ -109,7 +118,7 @@ class KeyStore:
 
     def _slot_page(
         self, slot: str, prefix: str, after: str | None, limit: int
-    ) -> list[tuple[str, Address]]:
+    ) -> list[tuple[str, Address | None]]:
         arguments: dict[str, Any] = {}
         if after is not None:
             arguments["ExclusiveStartKey"] = {"slot": {"S": slot}, "place": {"S": after}}
@@ -121,7 +130,7 @@ class KeyStore:
             ConsistentRead=True,
             **arguments,
         )
-        return [(item["place"]["S"], address_named(item["task"]["S"])) for item in answer["Items"]]
+        return [(item["place"]["S"], _home_if_readable(item)) for item in answer["Items"]]
 
     def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
         return {"Put": {"TableName": self.tasks.table, "Item": item, **condition}}
@@ -151,6 +160,15 @@ class KeyStore:
         return True
 
 
+@reads_an_item
+def home_named_by(item: Item) -> Address:
+    return attributes.made(item, "task", lambda: address_named(attributes.text(item, "task")))
+
+
+def _home_if_readable(item: Item) -> Address | None:
+    return next(iter(readable_ones([item], home_named_by)), None)
+
+
 def _names(home: Address | None) -> dict[str, Any]:
     """The condition that a key is free, or names this home."""
     if home is None:
@@ -162,7 +180,7 @@ def _names(home: Address | None) -> dict[str, Any]:
     }
 
 
-def _key_of(task: Task) -> dict[str, Any]:
+def key_of(task: Task) -> dict[str, Any]:
     return _key(task.biz_type, str(task.key))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from duewheel.rules.listing import Found, Listed, Stretch
 from duewheel.stores import task_items
+from duewheel.stores.attributes import readable_ones
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -26,7 +27,7 @@ class ListIndex:
         start = self._start(stretch)
         while True:
             answer = self._query(stretch, count - len(keys), start)
-            keys += [_listed(item) for item in answer["Items"]]
+            keys += readable_ones(answer["Items"], _listed)
             start = answer.get("LastEvaluatedKey")
             if start is None or len(keys) == count:
                 return Found(keys, goes_on=start is not None)

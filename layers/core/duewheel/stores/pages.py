@@ -1,21 +1,29 @@
 """The leases of pages: who delivers a page, and the mark that it is done.
 
 A lease is bookkeeping, not work: it may expire by TTL, and without it the page would
-merely be looked at again.
+merely be looked at again. So one that somebody has damaged is forgotten.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from duewheel.clock import Clock
+from duewheel.log import report_unreadable
 from duewheel.rules import addresses
-from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease
-from duewheel.stores.conditions import Item, Refused, Written, write_if
+from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease, is_absurd
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.stores import attributes
+from duewheel.stores.attributes import Nonsense, reads_an_item
+from duewheel.stores.conditions import Item, Refused, Throttled, Written, write_if
+from duewheel.stores.unprocessed import write_batch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 _KEPT_SECONDS = 7 * 86_400
+_ABSURD = "until_ms or resent_ms"
+_TAKES = 2  # the second time without a damaged lease
 _NAMES = {
     f"#{name}": name
     for name in (
@@ -33,15 +41,51 @@ _NAMES = {
 }
 
 
+class LeaseDamaged(Exception):
+    """Somebody damages it faster than it is forgotten; the message comes back."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageStore:
     client: "DynamoDBClient"
+    clock: Clock
     table: str
     buckets: int
 
     def take(
         self, page: PageLease, owner: str, now_ms: int, lease_ms: int
     ) -> PageLease | Held | Finished:
+        for _ in range(_TAKES):
+            result = self._take(page, owner, now_ms, lease_ms)
+            item = result.attributes if isinstance(result, Written) else result.item
+            if item is None or (isinstance(result, Refused) and "done" in item):
+                return Finished()
+            try:
+                lease = readable_lease(item, now_ms)
+            except UnreadableItem as damaged:
+                report_unreadable(damaged)
+                self.forget(damaged)
+                continue
+            if isinstance(result, Written):
+                return lease
+            # Lapsed and refused: it was begun too often, and the sweep takes it apart.
+            return Held(lease.until_ms) if lease.until_ms >= now_ms else Finished()
+        raise LeaseDamaged(f"the lease of page {page.page} is damaged again and again")
+
+    def forget(self, damaged: UnreadableItem) -> None:
+        """Take the damaged lease away: whoever comes next begins the page anew."""
+        key = {"slot": {"S": damaged.slot}, "place": {"S": damaged.place}}
+        if write_batch(self.client, self.clock, self.table, [{"DeleteRequest": {"Key": key}}]):
+            raise Throttled("a damaged lease could not be deleted")
+
+    def is_lease(self, damaged: UnreadableItem) -> bool:
+        return addresses.is_lease(damaged.place)
+
+    def as_unreadable(self, lease: PageLease) -> UnreadableItem:
+        key = self._key(lease)
+        return UnreadableItem(key["slot"]["S"], key["place"]["S"], _ABSURD)
+
+    def _take(self, page: PageLease, owner: str, now_ms: int, lease_ms: int) -> Written | Refused:
         values: dict[str, Any] = {
             ":owner": {"S": owner},
             ":until_ms": {"N": str(now_ms + lease_ms)},
@@ -58,7 +102,7 @@ class PageStore:
         if page.after is not None:
             update += ", #after = :after"
             values[":after"] = {"S": page.after}
-        result = self._update(
+        return self._update(
             page,
             update,
             "attribute_not_exists(#done) "
@@ -67,13 +111,6 @@ class PageStore:
             values,
             ReturnValues="ALL_NEW",
         )
-        if isinstance(result, Written):
-            return lease_from(result.attributes)
-        if result.item is None or "done" in result.item:
-            return Finished()
-        until_ms = int(result.item["until_ms"]["N"])
-        # Lapsed and refused: it was begun too often, and the sweep takes it apart.
-        return Held(until_ms) if until_ms >= now_ms else Finished()
 
     def record_end(self, lease: PageLease, end: str) -> PageLease | None:
         """Fix where this page ends before the next one is announced; None if deposed."""
@@ -146,10 +183,7 @@ class PageStore:
         return write_if(
             self.client.update_item,
             TableName=self.table,
-            Key={
-                "slot": {"S": addresses.slot(page.second, page.shard, self.buckets)},
-                "place": {"S": addresses.lease_place(page.second, page.page)},
-            },
+            Key=self._key(page),
             UpdateExpression=update,
             ConditionExpression=condition,
             ExpressionAttributeNames=used,
@@ -157,23 +191,61 @@ class PageStore:
             **arguments,
         )
 
+    def _key(self, page: PageLease) -> dict[str, Any]:
+        return {
+            "slot": {"S": addresses.slot(page.second, page.shard, self.buckets)},
+            "place": {"S": addresses.lease_place(page.second, page.page)},
+        }
 
+
+def readable_lease(item: Item, now_ms: int) -> PageLease:
+    lease = lease_from(item)
+    if is_absurd(lease, now_ms):
+        raise attributes.unreadable(item, _ABSURD)
+    return lease
+
+
+@reads_an_item
 def lease_from(item: Item) -> PageLease:
     place = item["place"]["S"]
+    second = addresses.second_of(place)
+    page = addresses.lease_page(place)
+    if not addresses.is_page(page):
+        raise Nonsense("place")
     return PageLease(
-        second=addresses.second_of(place),
+        second=second,
         shard=addresses.shard_of(item["slot"]["S"]),
-        page=addresses.lease_page(place),
-        after=item["after"]["S"] if "after" in item else None,
-        owner=item["owner"]["S"] if "owner" in item else None,
-        until_ms=int(item["until_ms"]["N"]) if "until_ms" in item else 0,
+        page=page,
+        after=_bound(item, "after", second),
+        owner=attributes.text(item, "owner") if "owner" in item else None,
+        until_ms=_number(item, "until_ms"),
         done="done" in item,
-        end=item["end"]["S"] if "end" in item else None,
-        rest=tuple(place["S"] for place in item["rest"]["L"]) if "rest" in item else (),
-        tries=int(item["tries"]["N"]) if "tries" in item else 0,
-        resends=int(item["resends"]["N"]) if "resends" in item else 0,
-        resent_ms=int(item["resent_ms"]["N"]) if "resent_ms" in item else 0,
+        end=_bound(item, "end", second),
+        rest=attributes.made(item, "rest", lambda: _rest(item, second)),
+        tries=_number(item, "tries"),
+        resends=_number(item, "resends"),
+        resent_ms=_number(item, "resent_ms"),
     )
+
+
+def _number(item: Item, name: str) -> int:
+    return attributes.number(item, name) if name in item else 0
+
+
+def _bound(item: Item, name: str, second: int) -> str | None:
+    if name not in item:
+        return None
+    place = attributes.text(item, name)
+    if not addresses.is_among_entries_of(place, second):
+        raise Nonsense(name)
+    return place
+
+
+def _rest(item: Item, second: int) -> tuple[str, ...]:
+    places = tuple(place["S"] for place in item["rest"]["L"]) if "rest" in item else ()
+    if any(addresses.address_from(0, place).second != second for place in places):
+        raise Nonsense("rest")
+    return places
 
 
 def _expiry(now_ms: int) -> dict[str, str]:

@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address
 from duewheel.rules.entry_decision import FoundEntry
 from duewheel.rules.page_lease import PageLease
-from duewheel.rules.sweep_verdict import HomeState
-from duewheel.stores import task_items
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.sweep_verdict import HomeState, Reentry
+from duewheel.stores import attributes, task_items
+from duewheel.stores.attributes import readable_ones, reads_an_item
+from duewheel.stores.conditions import Item
 from duewheel.stores.pages import lease_from
 from duewheel.stores.tasks import found_entry
 
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
 # Aliased throughout: several of these are words that DynamoDB keeps to itself.
 _SWEPT = (
-    *("slot", "place", "shards", "status", "entry", "next_ms", "version", "home"),
+    *("slot", "place", "shards", "status", "entry", "next_ms", "version", "home", "written_ms"),
     *("biz_type", "lateness_ms", "history", "revivals"),
     *("owner", "until_ms", "done", "after", "end", "rest", "tries", "resends", "resent_ms"),
 )
@@ -31,8 +35,9 @@ class WholeSlice:
 
     shards: int = 1  # from the header, which stands in shard 0
     homes: list[HomeState] = field(default_factory=list)
-    reentries: dict[Address, Address] = field(default_factory=dict)  # entry: home
+    reentries: dict[Address, Reentry] = field(default_factory=dict)
     leases: dict[str, PageLease] = field(default_factory=dict)
+    damaged: list[UnreadableItem] = field(default_factory=list)  # and so none of the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,12 @@ class SliceStore:
         written within the replicas' lag before its second is found by the sweep.
         """
         low, high = addresses.probe_range(second)
-        answer = self._query(second, 0, low, high, Limit=2, ProjectionExpression="place, shards")
+        answer = self._query(
+            second, 0, low, high, Limit=2, ProjectionExpression="slot, place, shards"
+        )
         items = answer["Items"]
         if items and addresses.is_header(items[0]["place"]["S"]):
-            shards = int(items[0]["shards"]["N"])
+            shards = self._shards(items[0])
             return shards if shards > 1 or len(items) > 1 else 0
         return 1 if items else 0
 
@@ -59,7 +66,8 @@ class SliceStore:
         self, second: int, shard: int, after: str | None, end: str | None, size: int
     ) -> tuple[list[FoundEntry], str | None]:
         """Up to `size` entries behind `after`, strongly consistent, and the page's last
-        place when the slice goes on behind it. A page once cut (`end`) stays as it is."""
+        place when the slice goes on behind it. A page once cut (`end`) stays as it is. Entries
+        that somebody has damaged are reported, and left out."""
         low, high = addresses.entries_range(second)
         arguments: dict[str, Any] = {"ConsistentRead": True}
         if after is not None:
@@ -71,26 +79,28 @@ class SliceStore:
         answer = self._query(second, shard, low, end or high, Limit=size + 1, **arguments)
         items = answer["Items"]
         goes_on = end is None and (len(items) > size or "LastEvaluatedKey" in answer)
-        page = [found_entry(item) for item in items[:size]]
+        page = readable_ones(items[:size], found_entry)
         if end is not None:
             return page, end
-        return page, page[-1].address.place if goes_on else None
+        return page, items[:size][-1]["place"]["S"] if goes_on else None
 
     def read_whole(self, second: int, shard: int) -> WholeSlice:
         whole = WholeSlice()
         low, high = addresses.second_range(second)
         for item in self._pages(second, shard, low, high):
-            place = item["place"]["S"]
-            if addresses.is_header(place):
-                whole.shards = int(item["shards"]["N"])
-            elif addresses.is_lease(place):
-                lease = lease_from(item)
-                whole.leases[lease.page] = lease
-            elif task_items.is_reentry(item):
-                whole.reentries[task_items.address_of(item)] = task_items.home_of_reentry(item)
-            else:
-                whole.homes.append(task_items.home_state_from(item))
+            try:
+                _add(whole, item)
+            except UnreadableItem as damaged:
+                whole.damaged.append(damaged)
         return whole
+
+    def _shards(self, header: Item) -> int:
+        """A header that is damaged counts for nothing: as if the second had never been crowded."""
+        try:
+            return shards_from(header)
+        except UnreadableItem as damaged:
+            report_unreadable(damaged)
+            return 1
 
     def _pages(self, second: int, shard: int, low: str, high: str) -> Iterator[Any]:
         arguments: dict[str, Any] = {
@@ -115,3 +125,21 @@ class SliceStore:
             },
             **arguments,
         )
+
+
+def _add(whole: WholeSlice, item: Item) -> None:
+    place = item["place"]["S"]
+    if addresses.is_header(place):
+        whole.shards = shards_from(item)
+    elif addresses.is_lease(place):
+        lease = lease_from(item)
+        whole.leases[lease.page] = lease
+    elif task_items.is_reentry(item):
+        whole.reentries[task_items.address_of(item)] = task_items.reentry_from(item)
+    else:
+        whole.homes.append(task_items.home_state_from(item))
+
+
+@reads_an_item
+def shards_from(header: Item) -> int:
+    return max(1, attributes.number(header, "shards", addresses.SHARDS_MAX))

@@ -1,7 +1,8 @@
 """A task as an item of the wheel, and back.
 
 Nested values are kept as JSON text: one attribute, no type markers, small and quick.
-The payload is kept as the source text the caller sent.
+The payload is kept as the source text the caller sent. An item that was edited into what
+is never written here is unreadable as a whole, so that nobody acts on a half of it.
 """
 
 import json
@@ -10,14 +11,26 @@ from dataclasses import asdict
 from typing import Any
 
 from duewheel.rules import addresses
-from duewheel.rules.addresses import Address
+from duewheel.rules.addresses import SECOND_MAX, Address
 from duewheel.rules.outcome import Verdict
-from duewheel.rules.sweep_verdict import HomeState
-from duewheel.rules.task import Attempt, Callback, RetryPolicy, Status, Task
+from duewheel.rules.settlement import HISTORY_MAX
+from duewheel.rules.source_text import is_json
+from duewheel.rules.sweep_verdict import HomeState, Reentry
+from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Callback, RetryPolicy, Status, Task
+from duewheel.stores import attributes
+from duewheel.stores.attributes import Nonsense, decimal, reads_an_item, whole, words
 
 ITEM_VERSION = "1"
 
-# attribute: field, for what is stored as it is
+_ITEM_BYTES_MAX = 400 * 1024
+# Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
+_PAYLOAD_BYTES_MAX = 131_072
+_COUNT_MAX = 10_000
+_VERSION_MAX = 10**15
+_DURATION_SECONDS_MAX = 10**9
+_ROWS_MAX = 100
+
+# attribute: field, for texts that are stored as they are
 _TEXTS = {
     "payload": "payload",
     "reason": "reason",
@@ -25,18 +38,10 @@ _TEXTS = {
     "key": "key",
     "digest": "digest",
 }
-_NUMBERS = {
-    "due_ms": "due_ms",
-    "next_ms": "next_ms",
-    "created_ms": "created_ms",
-    "updated_ms": "updated_ms",
-    "attempts": "attempts",
-    "version": "version",
-    "settled_ms": "settled_ms",
-    "expires_at": "expires_at",
-    "lateness_ms": "lateness_ms",
-    "max_due_ms": "max_due_ms",
-}
+# attributes that are fields
+_ALWAYS = ("due_ms", "next_ms", "created_ms", "updated_ms", "attempts", "version")
+_AT_TIMES = ("settled_ms", "expires_at", "lateness_ms", "max_due_ms")
+_LARGEST = {"attempts": _COUNT_MAX, "version": _VERSION_MAX, "expires_at": SECOND_MAX}
 
 
 def key(address: Address, buckets: int) -> dict[str, Any]:
@@ -44,24 +49,53 @@ def key(address: Address, buckets: int) -> dict[str, Any]:
 
 
 def address_of(item: Mapping[str, Any]) -> Address:
-    return addresses.address_from(addresses.shard_of(item["slot"]["S"]), item["place"]["S"])
-
-
-def entry_named_by(item: Mapping[str, Any]) -> Address:
-    """A home without `entry` names itself."""
-    return addresses.address_named(item["entry"]["S"]) if "entry" in item else address_of(item)
+    slot, place = item["slot"]["S"], item["place"]["S"]
+    try:
+        return addresses.address_from(addresses.shard_of(slot), place)
+    except ValueError as error:
+        raise attributes.unreadable(item, "place") from error
 
 
 def is_reentry(item: Mapping[str, Any]) -> bool:
-    return "home" in item
+    return "home" in item and "status" not in item
 
 
+@reads_an_item
 def home_of_reentry(item: Mapping[str, Any]) -> Address:
-    return addresses.address_named(item["home"]["S"])
+    return _named(item, "home")
 
 
-def reentry_item(entry: Address, home: Address, buckets: int) -> dict[str, Any]:
-    return {**key(entry, buckets), "v": {"N": ITEM_VERSION}, "home": {"S": home.name}}
+@reads_an_item
+def entry_named_by(item: Mapping[str, Any]) -> Address:
+    """A home without `entry` names itself; it never does so by its name."""
+    if "home" in item:
+        raise Nonsense("home")
+    home = address_of(item)
+    entry = _named(item, "entry") if "entry" in item else home
+    if entry == home and "entry" in item:
+        raise Nonsense("entry")
+    return entry
+
+
+@reads_an_item
+def status_of(item: Mapping[str, Any]) -> Status:
+    return attributes.made(item, "status", lambda: Status(attributes.text(item, "status")))
+
+
+def reentry_item(entry: Address, home: Address, buckets: int, now_ms: int) -> dict[str, Any]:
+    """`written_ms` tells later whether its home may have been deleted by time."""
+    return {
+        **key(entry, buckets),
+        "v": {"N": ITEM_VERSION},
+        "home": {"S": home.name},
+        "written_ms": {"N": str(now_ms)},
+    }
+
+
+@reads_an_item
+def reentry_from(item: Mapping[str, Any]) -> Reentry:
+    written_ms = attributes.number(item, "written_ms") if "written_ms" in item else None
+    return Reentry(_named(item, "home"), written_ms)
 
 
 def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
@@ -95,54 +129,89 @@ def _plain_attributes(task: Task) -> dict[str, Any]:
     for attribute, name in _TEXTS.items():
         if (text := getattr(task, name)) is not None:
             item[attribute] = {"S": text}
-    for attribute, name in _NUMBERS.items():
+    for name in (*_ALWAYS, *_AT_TIMES):
         if (number := getattr(task, name)) is not None:
-            item[attribute] = {"N": str(number)}
+            item[name] = {"N": str(number)}
     return item
 
 
+@reads_an_item
 def task_from(item: Mapping[str, Any]) -> Task:
-    home = address_of(item)
-    values: dict[str, Any] = {
-        name: item[attribute]["S"] for attribute, name in _TEXTS.items() if attribute in item
-    }
-    values.update(
-        (name, int(item[attribute]["N"]))
-        for attribute, name in _NUMBERS.items()
-        if attribute in item
-    )
+    plain: dict[str, Any] = _texts(item) | _numbers(item)
     return Task(
-        home=home,
-        entry=addresses.address_named(item["entry"]["S"]) if "entry" in item else home,
-        biz_type=item["biz_type"]["S"],
-        status=Status(item["status"]["S"]),
-        callback=_callback_from(item["callback"]["S"]),
-        retry=_retry_from(item["retry"]["S"]) if "retry" in item else None,
-        expires_after_seconds=(
-            float(item["expires_after"]["N"]) if "expires_after" in item else None
-        ),
-        redrives=int(item["redrives"]["N"]) if "redrives" in item else 0,
-        revivals=_revivals_from(item),
-        history=_history_from(item),
-        **values,
+        home=address_of(item),
+        entry=entry_named_by(item),
+        biz_type=_biz_type(item),
+        status=status_of(item),
+        callback=attributes.parsed(item, "callback", _callback_from),
+        retry=attributes.parsed(item, "retry", _retry_from) if "retry" in item else None,
+        expires_after_seconds=_expires_after(item),
+        redrives=attributes.number(item, "redrives", _VERSION_MAX) if "redrives" in item else 0,
+        revivals=_revivals_of(item),
+        history=_history_of(item),
+        **plain,
     )
 
 
+@reads_an_item
 def home_state_from(item: Mapping[str, Any]) -> HomeState:
     return HomeState(
         home=address_of(item),
         entry=entry_named_by(item),
-        status=Status(item["status"]["S"]),
-        next_ms=int(item["next_ms"]["N"]),
-        version=int(item["version"]["N"]),
-        biz_type=item["biz_type"]["S"],
-        lateness_ms=int(item["lateness_ms"]["N"]) if "lateness_ms" in item else None,
+        status=status_of(item),
+        next_ms=attributes.number(item, "next_ms"),
+        version=attributes.number(item, "version", _VERSION_MAX),
+        biz_type=_biz_type(item),
+        lateness_ms=attributes.number(item, "lateness_ms") if "lateness_ms" in item else None,
         failed_seconds=tuple(
             attempt.entry_second
-            for attempt in _history_from(item)
+            for attempt in _history_of(item)
             if attempt.outcome != Verdict.DELIVERED
         ),
-        revivals=_revivals_from(item),
+        revivals=_revivals_of(item),
+    )
+
+
+def _named(item: Mapping[str, Any], name: str) -> Address:
+    return attributes.made(item, name, lambda: addresses.address_named(attributes.text(item, name)))
+
+
+def _biz_type(item: Mapping[str, Any]) -> str:
+    biz_type = attributes.text(item, "biz_type")
+    if not BIZ_TYPE.fullmatch(biz_type):
+        raise Nonsense("biz_type")
+    return biz_type
+
+
+def _texts(item: Mapping[str, Any]) -> dict[str, str]:
+    largest = {"payload": _PAYLOAD_BYTES_MAX}
+    values = {
+        name: attributes.text(item, attribute, largest.get(attribute, attributes.TEXT_BYTES_MAX))
+        for attribute, name in _TEXTS.items()
+        if attribute in item
+    }
+    if "payload" in values and not is_json(values["payload"]):
+        raise Nonsense("payload")
+    if "key" in values and not KEY.fullmatch(values["key"]):
+        raise Nonsense("key")
+    return values
+
+
+def _numbers(item: Mapping[str, Any]) -> dict[str, int]:
+    present = (name for name in _AT_TIMES if name in item)
+    return {
+        name: attributes.number(item, name, _LARGEST.get(name, attributes.INSTANT_MS_MAX))
+        for name in (*_ALWAYS, *present)
+    }
+
+
+def _expires_after(item: Mapping[str, Any]) -> float | None:
+    if "expires_after" not in item:
+        return None
+    return attributes.made(
+        item,
+        "expires_after",
+        lambda: decimal(float(item["expires_after"]["N"]), _DURATION_SECONDS_MAX),
     )
 
 
@@ -155,18 +224,24 @@ def _callback_text(callback: Callback) -> str:
     return _compact(row)
 
 
-def _callback_from(text: str) -> Callback:
-    row = json.loads(text)
+def _callback_from(row: dict[str, Any]) -> Callback:
     return Callback(
-        row["url"],
-        row.get("method", "POST"),
-        tuple((name, value) for name, value in row.get("headers", ())),
+        words(row["url"]),
+        words(row.get("method", "POST")),
+        tuple((words(name), words(value)) for name, value in row.get("headers", ())),
     )
 
 
-def _retry_from(text: str) -> RetryPolicy:
-    row = json.loads(text)
-    return RetryPolicy(**{**row, "delays_seconds": tuple(row["delays_seconds"])})
+def _retry_from(row: dict[str, Any]) -> RetryPolicy:
+    return RetryPolicy(
+        attempts_max=whole(row["attempts_max"], _COUNT_MAX, smallest=1),
+        first_delay_seconds=decimal(row["first_delay_seconds"], _DURATION_SECONDS_MAX),
+        factor=decimal(row["factor"], _DURATION_SECONDS_MAX),
+        delay_max_seconds=decimal(row["delay_max_seconds"], _DURATION_SECONDS_MAX),
+        delays_seconds=tuple(
+            decimal(delay, _DURATION_SECONDS_MAX) for delay in row["delays_seconds"]
+        ),
+    )
 
 
 def _attempt_row(attempt: Attempt) -> list[Any]:
@@ -183,20 +258,35 @@ def _attempt_row(attempt: Attempt) -> list[Any]:
 
 def _attempt_from(row: list[Any]) -> Attempt:
     at_ms, lateness_ms, duration_ms, outcome, late_seconds, status_code, note = row
-    entry_second = at_ms // 1000 - late_seconds
-    return Attempt(at_ms, lateness_ms, duration_ms, outcome, entry_second, status_code, note)
+    return Attempt(
+        whole(at_ms),
+        whole(lateness_ms),
+        # Of a clock that was set back while it was measured.
+        whole(duration_ms, smallest=-attributes.INSTANT_MS_MAX),
+        words(outcome)[: attributes.TEXT_BYTES_MAX],
+        whole(at_ms // 1000 - whole(late_seconds, smallest=-SECOND_MAX), SECOND_MAX),
+        None if status_code is None else whole(status_code),
+        words(note)[: attributes.TEXT_BYTES_MAX],
+    )
 
 
-def _history_from(item: Mapping[str, Any]) -> tuple[Attempt, ...]:
+def _history_of(item: Mapping[str, Any]) -> tuple[Attempt, ...]:
+    """Of one that was made longer by hand, what would be kept of it."""
+
     if "history" not in item:
         return ()
-    return tuple(map(_attempt_from, json.loads(item["history"]["S"])))
+    rows = attributes.parsed(item, "history", list, _ITEM_BYTES_MAX)[-HISTORY_MAX:]
+    return attributes.made(item, "history", lambda: tuple(map(_attempt_from, rows)))
 
 
-def _revivals_from(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
-    if "revivals" not in item:
-        return ()
-    return tuple((died, revived) for died, revived in json.loads(item["revivals"]["S"]))
+def _revivals_of(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    def build(rows: list[Any]) -> tuple[tuple[int, int], ...]:
+        pairs = tuple((whole(died, SECOND_MAX), whole(back, SECOND_MAX)) for died, back in rows)
+        if len(pairs) > _ROWS_MAX:
+            raise ValueError("too many")
+        return pairs
+
+    return attributes.parsed(item, "revivals", build) if "revivals" in item else ()
 
 
 def _compact(value: Any) -> str:

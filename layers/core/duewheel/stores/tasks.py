@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
+from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address
 from duewheel.rules.entry_decision import FoundEntry
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.task import Task
 from duewheel.stores import task_items
+from duewheel.stores.attributes import readable, readable_ones
 from duewheel.stores.conditions import Item, Refused, Throttled, Written, write_if
 from duewheel.stores.unprocessed import (
     READS_PER_BATCH,
@@ -57,26 +60,35 @@ class TaskStore:
             raise Throttled(f"{len(unwritten)} delivered tasks could not be settled")
 
     def get(self, home: Address) -> Task | None:
+        """Raises UnreadableItem, and reports it, when somebody has damaged the task."""
         answer = self.client.get_item(
             TableName=self.table, Key=self._key(home), ConsistentRead=True
         )
-        return self._task(answer.get("Item"))
+        item = answer.get("Item")
+        if item is None or task_items.is_reentry(item):
+            return None
+        try:
+            return task_items.task_from(item)
+        except UnreadableItem as damaged:
+            report_unreadable(damaged)
+            raise
 
     def get_many(self, homes: Iterable[Address]) -> dict[Address, Task]:
-        tasks = (self._task(item) for item in self._items_at(homes))
-        return {task.home: task for task in tasks if task is not None}
+        """Those that are there and can be read; the damaged ones are reported."""
+        items = [item for item in self.items_at(homes) if not task_items.is_reentry(item)]
+        return {task.home: task for task in readable_ones(items, task_items.task_from)}
 
-    def home_states(self, homes: Iterable[Address]) -> dict[Address, HomeState]:
-        states = (
-            task_items.home_state_from(item)
-            for item in self._items_at(homes)
-            if not task_items.is_reentry(item)
-        )
-        return {state.home: state for state in states}
+    def home_states(
+        self, homes: Iterable[Address]
+    ) -> tuple[dict[Address, HomeState], list[UnreadableItem]]:
+        items = [item for item in self.items_at(homes) if not task_items.is_reentry(item)]
+        states, damaged = readable(items, task_items.home_state_from)
+        return {state.home: state for state in states}, damaged
 
     def find(self, entries: Iterable[Address]) -> list[FoundEntry]:
-        """The entries at these addresses, in the order of their places; missing ones left out."""
-        found = [found_entry(item) for item in self._items_at(entries)]
+        """The entries at these addresses, in the order of their places; missing ones are left
+        out, and damaged ones, which are reported."""
+        found = readable_ones(self.items_at(entries), found_entry)
         return sorted(found, key=lambda entry: entry.address.place)
 
     def change(self, before: Task, after: Task) -> bool:
@@ -105,7 +117,7 @@ class TaskStore:
         write_if(
             self.client.put_item,
             TableName=self.table,
-            Item=task_items.reentry_item(entry, home, self.buckets),
+            Item=task_items.reentry_item(entry, home, self.buckets, self.clock.now_ms()),
             ConditionExpression="attribute_not_exists(place)",
         )
 
@@ -126,7 +138,8 @@ class TaskStore:
             unwritten.update(task_items.address_of(item).task_id for item in items)
         return unwritten
 
-    def _items_at(self, addresses: Iterable[Address]) -> list[Item]:
+    def items_at(self, addresses: Iterable[Address]) -> list[Item]:
+        """As they stand, strongly consistent, in no order."""
         keys = [self._key(address) for address in dict.fromkeys(addresses)]
         items: list[Item] = []
         for chunk in chunks(keys, READS_PER_BATCH):
@@ -179,11 +192,6 @@ class TaskStore:
 
     def item(self, task: Task) -> dict[str, Any]:
         return task_items.task_item(task, self.buckets, listed=self.list_index)
-
-    def _task(self, item: Item | None) -> Task | None:
-        if item is None or task_items.is_reentry(item):
-            return None
-        return task_items.task_from(item)
 
 
 def found_entry(item: Item) -> FoundEntry:

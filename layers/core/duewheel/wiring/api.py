@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
+from duewheel.stores.audits import AuditStore
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
@@ -22,6 +23,8 @@ from duewheel.wiring.process import (
     statistics,
     tasks,
 )
+from duewheel.workflows.audit import READERS as AUDIT_READERS
+from duewheel.workflows.audit import Audit
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.create import CreateTasks
@@ -112,6 +115,19 @@ def keyed_tasks() -> KeyedTasks:
 def read_statistics() -> ReadStatistics:
     readers = ThreadPoolExecutor(SECOND_READERS)
     return ReadStatistics(clock(), pointers(), origin(), read_second(), statistics(), readers)
+
+
+@once
+def audit() -> Audit:
+    return Audit(
+        clock(),
+        pointers(),
+        origin(),
+        AuditStore(tasks()),
+        ThreadPoolExecutor(AUDIT_READERS),
+        cursor_secret(),
+        settings().retention_seconds,
+    )
 
 
 @once

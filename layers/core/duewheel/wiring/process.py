@@ -130,7 +130,7 @@ def slices() -> SliceStore:
 
 @once
 def pages() -> PageStore:
-    return PageStore(dynamodb(), settings().wheel_table, settings().buckets)
+    return PageStore(dynamodb(), clock(), settings().wheel_table, settings().buckets)
 
 
 @once

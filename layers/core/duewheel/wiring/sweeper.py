@@ -23,7 +23,15 @@ from duewheel.workflows.sweep_second import SweepSecond
 @once
 def sweep() -> Sweep:
     config = settings()
-    sweep_second = SweepSecond(clock(), tasks(), pages(), hand_over(), reenter(), config.page_size)
+    sweep_second = SweepSecond(
+        clock(),
+        tasks(),
+        pages(),
+        hand_over(),
+        reenter(),
+        config.page_size,
+        config.retention_seconds,
+    )
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
     lag_ms = config.sweep_delay_seconds * 1000
     return Sweep(clock(), pointers(), read_second(), sweep_second, keep_books, origin(), lag_ms)

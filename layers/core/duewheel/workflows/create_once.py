@@ -55,7 +55,8 @@ class CreateOnce:
         """Look first, then claim: should this invocation die as well, what it has found is
         recorded, and the next one has to look at no other claim's places than its own."""
         sought = {task.home: index for index, task in stands.unsettled(requested).items()}
-        found = [sought[home] for home in self.tasks.home_states(sought)]
+        states, _ = self.tasks.home_states(sought)
+        found = [sought[home] for home in states]
         mine = idempotency.taken_over(stands, found, self._claim(stands.latest.number + 1))
         self._replace(stands, mine)
         return mine

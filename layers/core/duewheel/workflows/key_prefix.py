@@ -56,11 +56,11 @@ class KeyPrefix:
         question = ("keys", biz_type, prefix)
         after = None if cursor is None else cursors.opened(cursor, question, self.secret)
         named, goes_on = self.keys.with_prefix(biz_type, prefix, after, limit)
-        tasks = self.keys.tasks.get_many(home for _, home in named)
+        tasks = self.keys.tasks.get_many(home for _, home in named if home is not None)
         live: list[Task] = []
         payload_bytes = 0
         for key, home in named:
-            task = tasks.get(home)
+            task = None if home is None else tasks.get(home)
             if task is not None and task.is_live:
                 live.append(task)
                 payload_bytes += len((task.payload or "").encode())

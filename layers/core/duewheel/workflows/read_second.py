@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from duewheel.rules.addresses import Address
-from duewheel.rules.sweep_verdict import HomeState, SeenEntry
+from duewheel.rules.addresses import Address, task_id_at
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.sweep_verdict import HomeState, Reentry, SeenEntry
 from duewheel.stores.slices import SliceStore, WholeSlice
 from duewheel.stores.tasks import TaskStore
 
@@ -14,12 +15,13 @@ class WholeSecond:
     second: int
     slices: list[WholeSlice]  # by shard
     elsewhere: dict[Address, HomeState]  # homes that re-entries point to
+    damaged: list[UnreadableItem]  # what could not be read of all these
 
     def seen_in(self, shard: int) -> list[SeenEntry]:
         whole = self.slices[shard]
         return [
             *(SeenEntry(state.home, state) for state in whole.homes),
-            *(SeenEntry(entry, self.elsewhere.get(h)) for entry, h in whole.reentries.items()),
+            *(SeenEntry(entry, self.elsewhere.get(r.home)) for entry, r in whole.reentries.items()),
         ]
 
     @property
@@ -39,6 +41,17 @@ class WholeSecond:
         return (self.elsewhere | here).values()
 
     @property
+    def homeless(self) -> dict[Address, Reentry]:
+        """Re-entries whose homes are gone; a home that cannot be read is not."""
+        damaged = {task_id_at(one.slot, one.place) for one in self.damaged}
+        return {
+            entry: reentry
+            for whole in self.slices
+            for entry, reentry in whole.reentries.items()
+            if reentry.home not in self.elsewhere and reentry.home.task_id not in damaged
+        }
+
+    @property
     def reentries(self) -> list[Address]:
         return [entry for whole in self.slices for entry in whole.reentries]
 
@@ -51,7 +64,8 @@ class ReadSecond:
     def __call__(self, second: int) -> WholeSecond:
         first = self.slices.read_whole(second, 0)
         slices = [first, *(self.slices.read_whole(second, n) for n in range(1, first.shards))]
-        homes = self.tasks.home_states(
-            home for whole in slices for home in whole.reentries.values()
+        homes, damaged = self.tasks.home_states(
+            reentry.home for whole in slices for reentry in whole.reentries.values()
         )
-        return WholeSecond(second, slices, homes)
+        damaged += [one for whole in slices for one in whole.damaged]
+        return WholeSecond(second, slices, homes, damaged)

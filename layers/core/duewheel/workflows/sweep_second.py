@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from duewheel.clock import Clock
-from duewheel.log import logger
+from duewheel.log import logger, report_unreadable
 from duewheel.rules.addresses import Address
 from duewheel.rules.messages import PageMessage
-from duewheel.rules.page_lease import PageLease
+from duewheel.rules.page_lease import PageLease, is_absurd
 from duewheel.rules.sweep_verdict import SeenEntry, Verdict, judge_slice
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
@@ -24,9 +24,11 @@ class SweepSecond:
     hand_over: HandOver
     reenter: Reenter
     page_size: int
+    retention_seconds: int
 
     def __call__(self, whole: WholeSecond) -> bool:
         """True when the second is finished and the sweep pointer may pass it."""
+        self._set_damage_aside(whole)
         verdicts = self.judge(whole)
         finished = not any(verdict.keeps_waiting for verdict in verdicts)
         for verdict in verdicts:
@@ -54,17 +56,44 @@ class SweepSecond:
             for shard in range(len(seen))
         ]
 
+    def _set_damage_aside(self, whole: WholeSecond) -> None:
+        """What cannot be read is reported, and passed: it holds up nobody else. A lease is only
+        in the way, so that goes, and its page is begun anew."""
+        now_ms = self.clock.now_ms()
+        damaged = list(whole.damaged)
+        for part in whole.slices:
+            absurd = [lease for lease in part.leases.values() if is_absurd(lease, now_ms)]
+            for lease in absurd:
+                del part.leases[lease.page]
+                damaged.append(self.pages.as_unreadable(lease))
+        for one in damaged:
+            report_unreadable(one)
+            if self.pages.is_lease(one):
+                self.pages.forget(one)
+        for entry, reentry in whole.homeless.items():
+            if reentry.is_orphan(now_ms, self.retention_seconds):
+                logger.error(
+                    "the task of an entry is gone",
+                    action="home-gone",
+                    entry=entry.name,
+                    task_id=reentry.home.task_id,
+                )
+
     def _rescue(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
-        """Give each owed task a new entry; False when somebody changed one meanwhile."""
+        """Give each owed task a new entry; False when somebody changed one meanwhile. One that
+        cannot be read whole is passed: it would come up as unreadable again and again."""
+        homes = [seen.home for seen in owed if seen.home is not None]
+        readable = self.tasks.get_many(home.home for home in homes)
+        homes = [home for home in homes if home.home in readable]
         entries: list[Address] = []
-        for home in filter(None, (seen.home for seen in owed)):
+        for home in homes:
             entry = self.reenter.put(home.home, home.next_ms)
             if self.tasks.name_entry(home, entry):
                 entries.append(entry)
         self.reenter.announce(entries, one_by_one=one_by_one)
         if entries:
             logger.warning("tasks rescued", action="rescued", second=second, count=len(entries))
-        return len(entries) == len(owed)
+        return len(entries) == len(homes)
 
     def _resend(self, lease: PageLease, message: PageMessage) -> None:
         if self.pages.note_resend(lease, self.clock.now_ms()):

@@ -1,0 +1,106 @@
+"""`make dead-letters` and `make redrive-dead-letters`: read the dead-letter queue, or empty it
+into the slice queue.
+
+Messages are moved one by one, sent before they are deleted. SQS has a task of its own for this
+(StartMessageMoveTask), but that takes garbage along, which would come back after ten more tries,
+and is not to be had on one machine. A move that dies in between leaves a message in both
+queues, which does no harm: its page has a lease, and the sweep has seen to its tasks already.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+
+from duewheel.clock import Clock, SystemClock
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.messages import DirectMessage, MalformedMessage, PageMessage, decode
+
+BATCH = 10
+HIDDEN_SECONDS = 60  # while they are looked at, and again visible afterwards
+LOOKS_MAX = 3  # that find nothing, before the queue is taken for empty: SQS asks some servers only
+
+
+def listed(sqs: Any, dead_url: str, clock: Clock) -> list[str]:
+    """A line for each message; all of them are in the queue afterwards."""
+    messages = list(_all(sqs, dead_url))
+    for message in messages:
+        sqs.change_message_visibility(
+            QueueUrl=dead_url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+        )
+    return [_line(message, clock.now_ms()) for message in messages]
+
+
+def redriven(sqs: Any, dead_url: str, slice_url: str) -> tuple[int, int]:
+    """How many were moved, and how many are no messages of this service and were left."""
+    moved = left = 0
+    for message in _all(sqs, dead_url):
+        try:
+            decode(message["Body"])
+        except MalformedMessage:
+            left += 1
+            continue
+        sqs.send_message(QueueUrl=slice_url, MessageBody=message["Body"])
+        sqs.delete_message(QueueUrl=dead_url, ReceiptHandle=message["ReceiptHandle"])
+        moved += 1
+    return moved, left
+
+
+def _all(sqs: Any, url: str) -> Iterator[dict[str, Any]]:
+    seen: set[str] = set()
+    empty = 0
+    while empty < LOOKS_MAX:
+        answer = sqs.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=BATCH,
+            VisibilityTimeout=HIDDEN_SECONDS,
+            MessageSystemAttributeNames=["All"],
+        )
+        messages = [m for m in answer.get("Messages", []) if m["MessageId"] not in seen]
+        seen.update(message["MessageId"] for message in messages)
+        empty = 0 if messages else empty + 1
+        yield from messages
+
+
+def _line(message: dict[str, Any], now_ms: int) -> str:
+    attributes = message.get("Attributes", {})
+    received = attributes.get("ApproximateReceiveCount", "?")
+    sent_ms = int(attributes.get("SentTimestamp", now_ms))
+    age_seconds = max(0, now_ms - sent_ms) // 1000
+    return f"{_what(message['Body'])}  received {received} times, sent {age_seconds} s ago"
+
+
+def _what(body: str) -> str:
+    try:
+        message = decode(body)
+    except MalformedMessage:
+        return f"no message of this service: {json.dumps(body[:60])}"
+    at = rfc3339(message.second * 1000)
+    match message:
+        case PageMessage():
+            places = f", {len(message.places)} entries" if message.places else ""
+            return f"{at}  shard {message.shard}, page {message.page}{places}"
+        case DirectMessage():
+            return f"{at}  {len(message.entries)} direct entries"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="dead_letters", description=__doc__)
+    parser.add_argument("queue_url", help="the stack's output DeadLetterQueueUrl")
+    parser.add_argument("--redrive-to", help="the stack's output SliceQueueUrl")
+    asked = parser.parse_args(arguments)
+    sqs = boto3.client("sqs")
+    if asked.redrive_to is not None:
+        moved, left = redriven(sqs, asked.queue_url, asked.redrive_to)
+        print(f"{moved} moved to the slice queue, {left} left: no messages of this service")
+        return 0
+    lines = listed(sqs, asked.queue_url, SystemClock())
+    print("\n".join([*lines, f"{len(lines)} messages"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""Whether a task, an entry or a pointer is in an honest state, and if not, in what way.
+
+The audit asks the sweep's own question, `is_seen_to`, of every task it meets, and beside it
+whether what the task rests on is there: its named entry, its key, the absence of an expiry.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from duewheel.rules import wheel
+from duewheel.rules.addresses import Address, partition_of_business, task_id_at
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.sweep_verdict import is_seen_to
+from duewheel.rules.task import Task
+
+# The time pointer runs ahead by the lead; the clock that is asked may differ from the leader's.
+POINTER_AHEAD_MS = 10_000
+
+
+class Wrong(StrEnum):
+    """Stable words: part of the interface."""
+
+    UNREADABLE = "unreadable"
+    MISPLACED = "misplaced"
+    PASSED = "passed"
+    ENTRY_MISSING = "entry-missing"
+    ENTRY_FOREIGN = "entry-foreign"
+    ENTRY_EXPIRES = "entry-expires"
+    PENDING_EXPIRES = "pending-expires"
+    NEVER_EXPIRES = "never-expires"
+    KEY_MISSING = "key-missing"
+    KEY_FOREIGN = "key-foreign"
+    KEY_EXPIRES = "key-expires"
+    HOME_GONE = "home-gone"
+    SWEEP_AHEAD = "sweep-ahead"
+    TIME_AHEAD = "time-ahead"
+
+
+SENTENCES = {
+    Wrong.UNREADABLE: "The record holds what this service does not write; nobody acts on it.",
+    Wrong.MISPLACED: "The task does not stand where a task of its own making would.",
+    Wrong.PASSED: "The task is pending, and the sweep has passed the entry that it names.",
+    Wrong.ENTRY_MISSING: "The task is pending, and where its entry should be is none to be read.",
+    Wrong.ENTRY_FOREIGN: "The task is pending, and the entry that it names is another task's.",
+    Wrong.ENTRY_EXPIRES: "The task is pending, and its entry can be deleted by time.",
+    Wrong.PENDING_EXPIRES: "The task is pending, and can be deleted by time.",
+    Wrong.NEVER_EXPIRES: "The task has ended, and will never be deleted.",
+    Wrong.KEY_MISSING: "The task is pending, and its key names nothing, or cannot be read.",
+    Wrong.KEY_FOREIGN: "The task is pending, and its key names another task.",
+    Wrong.KEY_EXPIRES: "The task is pending, and its key can be deleted by time.",
+    Wrong.HOME_GONE: "The entry belongs to a task that is gone before its time.",
+    Wrong.SWEEP_AHEAD: "The sweep pointer is ahead of the time pointer.",
+    Wrong.TIME_AHEAD: "The time pointer is ahead of the time.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pointing:
+    """An item that names a home: a re-entry or a key."""
+
+    home: Address
+    expires: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedTask:
+    """A task with what it rests on. `entry` is of no matter when it names its home."""
+
+    task: Task
+    list_partition: str | None
+    entry: Pointing | None = None
+    key: Pointing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    sweep_second: int
+    time_second: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    wrong: Wrong
+    task_id: str | None = None
+    biz_type: str | None = None
+    at: str | None = None  # slot and place, of what is no readable task
+    attribute: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        return SENTENCES[self.wrong]
+
+
+def judged(audited: AuditedTask, pointers: Pointers) -> list[Finding]:
+    """`pointers` were read before the task: then no healthy task is ever found behind them."""
+    pending = _wrong_with_pending if audited.task.is_live else _wrong_with_ended
+    found = [*_wrong_with_place(audited), *pending(audited, pointers)]
+    return [Finding(wrong, audited.task.task_id, audited.task.biz_type) for wrong in found]
+
+
+def judged_pointers(pointers: Pointers, now_ms: int) -> list[Finding]:
+    found = []
+    if pointers.sweep_second > pointers.time_second:
+        found.append(Finding(Wrong.SWEEP_AHEAD, at="sweep pointer"))
+    if pointers.time_second * 1000 > now_ms + POINTER_AHEAD_MS:
+        found.append(Finding(Wrong.TIME_AHEAD, at="time pointer"))
+    return found
+
+
+def unreadable(damaged: UnreadableItem) -> Finding:
+    """The id is that of the task whose home stands there, if one does."""
+    return Finding(
+        Wrong.UNREADABLE,
+        task_id_at(damaged.slot, damaged.place),
+        at=f"{damaged.slot} {damaged.place}",
+        attribute=damaged.wrong,
+    )
+
+
+def _wrong_with_place(audited: AuditedTask) -> Iterator[Wrong]:
+    """Its slot follows from its place, or it would not have been met; its partition in the
+    list index follows from its home; and no place is earlier than its writer's clock."""
+    task = audited.task
+    listed = partition_of_business(task.biz_type, task.home)
+    is_elsewhere_listed = audited.list_partition not in (None, listed)
+    if is_elsewhere_listed or task.home.instant_ms < task.created_ms - wheel.SKEW_MS:
+        yield Wrong.MISPLACED
+
+
+def _wrong_with_pending(audited: AuditedTask, pointers: Pointers) -> Iterator[Wrong]:
+    task = audited.task
+    if task.expires_at is not None:
+        yield Wrong.PENDING_EXPIRES
+    if not is_seen_to(task, pointers.sweep_second):
+        yield Wrong.PASSED
+    elif not task.names_its_home:
+        yield from _wrong_with(
+            audited.entry,
+            task.home,
+            (Wrong.ENTRY_MISSING, Wrong.ENTRY_FOREIGN, Wrong.ENTRY_EXPIRES),
+        )
+    if task.key is not None:
+        yield from _wrong_with(
+            audited.key, task.home, (Wrong.KEY_MISSING, Wrong.KEY_FOREIGN, Wrong.KEY_EXPIRES)
+        )
+
+
+def _wrong_with(
+    item: Pointing | None, home: Address, words: tuple[Wrong, Wrong, Wrong]
+) -> Iterator[Wrong]:
+    missing, foreign, expires = words
+    if item is None:
+        yield missing
+    elif item.home != home:
+        yield foreign
+    elif item.expires:
+        yield expires
+
+
+def _wrong_with_ended(audited: AuditedTask, _: Pointers) -> Iterator[Wrong]:
+    if audited.task.expires_at is None:
+        yield Wrong.NEVER_EXPIRES

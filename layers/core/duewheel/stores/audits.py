@@ -1,0 +1,155 @@
+"""Reading for the audit: whole items, as they stand, page by page.
+
+It only reads. What a page says may be a moment old; what it rests on is read strongly.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from duewheel.rules import addresses
+from duewheel.rules.addresses import Address
+from duewheel.rules.audit import AuditedTask, Pointing
+from duewheel.rules.audit_request import Position
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.sweep_verdict import Reentry
+from duewheel.stores import attributes, keys, task_items
+from duewheel.stores.attributes import readable
+from duewheel.stores.conditions import Item
+from duewheel.stores.pages import lease_from
+from duewheel.stores.slices import shards_from
+from duewheel.stores.tasks import TaskStore
+from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
+
+
+@dataclass(slots=True)
+class AuditPage:
+    """What one look into a slice met."""
+
+    following: Position
+    items: int = 0
+    tasks: list[AuditedTask] = field(default_factory=list)
+    entries: dict[Address, Reentry] = field(default_factory=dict)
+    damaged: list[UnreadableItem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditStore:
+    tasks: TaskStore
+
+    def page(self, position: Position, items_max: int) -> AuditPage:
+        low, high = addresses.second_range(position.second)
+        slot = addresses.slot(position.second, position.shard, self.tasks.buckets)
+        start: dict[str, Any] = {}
+        if position.after is not None:
+            start["ExclusiveStartKey"] = {"slot": {"S": slot}, "place": {"S": position.after}}
+        answer = self.tasks.client.query(
+            TableName=self.tasks.table,
+            KeyConditionExpression="slot = :slot AND place BETWEEN :low AND :high",
+            ExpressionAttributeValues={
+                ":slot": {"S": slot},
+                ":low": {"S": low},
+                ":high": {"S": high},
+            },
+            Limit=items_max,
+            **start,
+        )
+        page = AuditPage(position, items=len(answer["Items"]))
+        shards = position.shards
+        for item in answer["Items"]:
+            try:
+                shards = _add(page, item) or shards
+            except UnreadableItem as damaged:
+                page.damaged.append(damaged)
+        last = answer.get("LastEvaluatedKey")
+        page.following = _following(position, shards, last)
+        return page
+
+    def tasks_at(self, homes: Iterable[Address]) -> tuple[list[AuditedTask], list[UnreadableItem]]:
+        items = self.tasks.items_at(homes)
+        return readable([i for i in items if not task_items.is_reentry(i)], _audited)
+
+    def resting_on(self, audited: Iterable[AuditedTask]) -> list[AuditedTask]:
+        """The same with their named entries and their keys, as far as they can be read."""
+        audited = list(audited)
+        live = [one.task for one in audited if one.task.is_live]
+        entries = self._pointing(
+            [task_items.key(t.entry, self.tasks.buckets) for t in live if not t.names_its_home],
+            _pointing_entry,
+        )
+        kept_keys = self._pointing(
+            [keys.key_of(t) for t in live if t.key is not None], _pointing_key
+        )
+        return [
+            replace(
+                one,
+                entry=entries.get(_name(task_items.key(one.task.entry, self.tasks.buckets))),
+                key=kept_keys.get(_name(keys.key_of(one.task))) if one.task.key else None,
+            )
+            for one in audited
+        ]
+
+    def name_of(self, entry: Address) -> str:
+        return " ".join(_name(task_items.key(entry, self.tasks.buckets)))
+
+    def address_of(self, damaged: UnreadableItem) -> Address:
+        return addresses.address_from(addresses.shard_of(damaged.slot), damaged.place)
+
+    def still_unreadable(self, damaged: Iterable[UnreadableItem]) -> list[UnreadableItem]:
+        """In the order of their places."""
+        wanted = [{"slot": {"S": one.slot}, "place": {"S": one.place}} for one in damaged]
+        _, unreadable = readable(self._items(wanted), partial(_add, AuditPage(Position(0))))
+        return sorted(unreadable, key=lambda one: (one.place, one.slot))
+
+    def _pointing(self, wanted: list[Any], read: Any) -> dict[tuple[str, str], Pointing]:
+        found, _ = readable(self._items(wanted), lambda item: (_name(item), read(item)))
+        return dict(found)
+
+    def _items(self, wanted: list[Any]) -> list[Item]:
+        found: list[Item] = []
+        each_once = list({_name(key): key for key in wanted}.values())  # BatchGetItem insists
+        for chunk in chunks(each_once, READS_PER_BATCH):
+            found += get_batch(self.tasks.client, self.tasks.clock, self.tasks.table, chunk)
+        return found
+
+
+def _add(page: AuditPage, item: Item) -> int | None:
+    """Sort the item into the page; how many shards the second has, where that is what it says."""
+    place = item["place"]["S"]
+    if addresses.is_header(place):
+        return shards_from(item)
+    if addresses.is_lease(place):
+        lease_from(item)
+    elif task_items.is_reentry(item):
+        page.entries[task_items.address_of(item)] = task_items.reentry_from(item)
+    else:
+        page.tasks.append(_audited(item))
+    return None
+
+
+def _following(position: Position, shards: int, last: Any) -> Position:
+    if last is not None:
+        return replace(position, shards=shards, after=last["place"]["S"])
+    if position.shard + 1 < shards:
+        return Position(position.second, position.shard + 1, shards)
+    return Position(position.second + 1)
+
+
+def _audited(item: Item) -> AuditedTask:
+    partition = item["biz_part"].get("S") if "biz_part" in item else None
+    return AuditedTask(task_items.task_from(item), partition)
+
+
+def _pointing_entry(item: Item) -> Pointing:
+    if not task_items.is_reentry(item):
+        raise attributes.unreadable(item, "home")
+    return Pointing(task_items.reentry_from(item).home, "expires_at" in item)
+
+
+def _pointing_key(item: Item) -> Pointing:
+    return Pointing(keys.home_named_by(item), "expires_at" in item)
+
+
+def _name(item: Item) -> tuple[str, str]:
+    return item["slot"]["S"], item["place"]["S"]

@@ -1,0 +1,134 @@
+"""Audit: every task, entry and pointer of a range of seconds that is in no honest state.
+
+It walks the range in calls of bounded work. A healthy wheel changes while it is looked at, so
+the pointers are read before the tasks, and whatever looks wrong is read again: it is reported
+only if its home stood unchanged while all that it rests on was read.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from duewheel.clock import Clock
+from duewheel.rules import audit
+from duewheel.rules.addresses import Address
+from duewheel.rules.audit import AuditedTask, Finding, Pointers, Wrong
+from duewheel.rules.audit_request import AuditRequest, Position, cursor_at, position_of
+from duewheel.rules.refusals import Unavailable, UnreadableItem
+from duewheel.stores import pointers as stored
+from duewheel.stores.audits import AuditPage, AuditStore
+from duewheel.stores.conditions import Throttled
+from duewheel.stores.pointers import PointerStore
+
+READERS = 16
+# Bound what one call reads: the next goes on behind it.
+SECONDS_MAX = 1_800
+ITEMS_MAX = 2_000
+ITEMS_AT_ONCE = 500
+_LOOKS = 3  # at what looks wrong; a task that changes each time is alive
+
+
+@dataclass(slots=True)
+class Audited:
+    first_second: int
+    last_second: int
+    audited_until_second: int  # not included
+    seconds: int = 0
+    items: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    clock: Clock
+    pointers: PointerStore
+    origin: int
+    store: AuditStore
+    readers: ThreadPoolExecutor
+    secret: bytes
+    retention_seconds: int
+
+    def __call__(self, asked: AuditRequest) -> Audited:
+        try:
+            return self._walk(asked, position_of(asked, self.secret))
+        except Throttled as throttled:
+            raise Unavailable("Too many reads at once. Try it again.") from throttled
+
+    def _walk(self, asked: AuditRequest, position: Position) -> Audited:
+        pointers = self._pointers()
+        done = Audited(asked.first_second, asked.last_second, position.second)
+        done.findings += audit.judged_pointers(pointers, self.clock.now_ms())
+        first = position.second
+        while position.second <= asked.last_second and not _is_enough(done, first, position):
+            for page in self._pages(position, asked.last_second):
+                done.items += page.items
+                done.findings += self._judged(page, pointers)
+                position = page.following
+                # The second goes on, or it is enough: what was read of later ones is read again.
+                if position.after is not None or position.shard or done.items >= ITEMS_MAX:
+                    break
+        done.seconds = position.second - first
+        done.audited_until_second = position.second
+        if position.second <= asked.last_second:
+            done.cursor = cursor_at(position, asked, self.secret)
+        done.findings = list(dict.fromkeys(done.findings))
+        return done
+
+    def _pointers(self) -> Pointers:
+        """The sweep's first: it follows the other, so it cannot overtake it in between."""
+        sweep = self.pointers.read(stored.SWEEP, self.origin).position
+        return Pointers(sweep, self.pointers.read(stored.TIME, self.origin).position)
+
+    def _pages(self, position: Position, last_second: int) -> Iterable[AuditPage]:
+        ahead = [position]
+        if position.after is None and not position.shard:
+            seconds = range(position.second + 1, min(position.second + READERS, last_second + 1))
+            ahead += map(Position, seconds)
+        return self.readers.map(partial(self.store.page, items_max=ITEMS_AT_ONCE), ahead)
+
+    def _judged(self, page: AuditPage, pointers: Pointers) -> list[Finding]:
+        tasks = {one.task.home: one for one in page.tasks}
+        elsewhere = {reentry.home for reentry in page.entries.values()} - tasks.keys()
+        found, unreadable = self.store.tasks_at(elsewhere)
+        there = tasks.keys() | {one.task.home for one in found}
+        findings = self._orphans(page, there, unreadable)
+        findings += self._suspects([*tasks.values(), *found], pointers)
+        findings += map(audit.unreadable, self.store.still_unreadable([*page.damaged, *unreadable]))
+        return findings
+
+    def _orphans(
+        self, page: AuditPage, there: Iterable[Address], unreadable: list[UnreadableItem]
+    ) -> list[Finding]:
+        """Entries whose homes are gone; one whose home cannot be read is no orphan."""
+        known = {*there, *(self.store.address_of(one) for one in unreadable)}
+        now_ms = self.clock.now_ms()
+        return [
+            Finding(Wrong.HOME_GONE, reentry.home.task_id, at=self.store.name_of(entry))
+            for entry, reentry in page.entries.items()
+            if reentry.home not in known and reentry.is_orphan(now_ms, self.retention_seconds)
+        ]
+
+    def _suspects(self, tasks: list[AuditedTask], pointers: Pointers) -> list[Finding]:
+        """What is wrong with a task that stands as it was judged; one that has changed since
+        is judged anew."""
+        found: list[Finding] = []
+        for _ in range(_LOOKS):
+            suspects = {
+                one.task.home: (one.task, findings)
+                for one in self.store.resting_on(tasks)
+                if (findings := audit.judged(one, pointers))
+            }
+            tasks = []
+            for one in self.store.tasks_at(suspects)[0]:
+                judged_task, findings = suspects[one.task.home]
+                if one.task == judged_task:
+                    found += findings
+                else:
+                    tasks.append(one)
+        return found
+
+
+def _is_enough(done: Audited, first: int, position: Position) -> bool:
+    return position.second - first >= SECONDS_MAX or done.items >= ITEMS_MAX

@@ -1,0 +1,40 @@
+"""Items edited by hand, past all that the service does."""
+
+from typing import Any
+
+from duewheel.rules.addresses import Address
+from duewheel.rules.task import Task
+from duewheel.stores import task_items
+from tests.support.world import World
+
+
+def edit(world: World, key: dict[str, Any], /, **attributes: Any) -> None:
+    """Set these attributes; None takes one away."""
+    sets = [f"#{name} = :{name}" for name, value in attributes.items() if value is not None]
+    removes = [f"#{name}" for name, value in attributes.items() if value is None]
+    clauses = [("SET", sets), ("REMOVE", removes)]
+    values = {f":{name}": value for name, value in attributes.items() if value is not None}
+    world.unrecorded.update_item(
+        TableName=world.settings.wheel_table,
+        Key={"slot": key["slot"], "place": key["place"]},
+        UpdateExpression=" ".join(f"{verb} {', '.join(names)}" for verb, names in clauses if names),
+        ExpressionAttributeNames={f"#{name}": name for name in attributes},
+        **({"ExpressionAttributeValues": values} if values else {}),
+    )
+
+
+def delete(world: World, key: dict[str, Any]) -> None:
+    kept = {"slot": key["slot"], "place": key["place"]}
+    world.unrecorded.delete_item(TableName=world.settings.wheel_table, Key=kept)
+
+
+def key_of(world: World, task: Task) -> dict[str, Any]:
+    return task_items.key(task.home, world.settings.buckets)
+
+
+def entry_key(world: World, entry: Address) -> dict[str, Any]:
+    return task_items.key(entry, world.settings.buckets)
+
+
+def move_pointer(world: World, name: str, second: int) -> None:
+    world.pointers.skip_to(name, world.origin, second)

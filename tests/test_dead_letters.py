@@ -1,0 +1,122 @@
+"""What was given up by the notifier can be read without losing it, and given back."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from duewheel.rules.addresses import address_of_task
+from duewheel.wiring import process
+from functions.notifier import app as notifier
+from infra import audit, dead_letters
+from local.stack import LocalStack
+from tests.functions.conftest import Context, wired  # noqa: F401
+from tests.local.test_stack import Service
+from tests.support.clock import ManualClock
+from tests.support.world import World
+
+GARBAGE = "{rubbish"
+GOOD = '{"v":1,"second":1800000000,"shard":0,"page":"3"}'
+DIRECT = '{"v":1,"second":1800000000,"entries":["0:01800000000/500#abcdefghijk"]}'
+
+
+@pytest.fixture
+def dead_url(world: World) -> str:
+    attributes = world.sqs.get_queue_attributes(
+        QueueUrl=world.settings.slice_queue_url, AttributeNames=["RedrivePolicy"]
+    )["Attributes"]
+    arn = json.loads(attributes["RedrivePolicy"])["deadLetterTargetArn"]
+    url: str = world.sqs.get_queue_url(QueueName=arn.rpartition(":")[2])["QueueUrl"]
+    return url
+
+
+def waiting(world: World, url: str) -> int:
+    count = world.sqs.get_queue_attributes(
+        QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"]
+    )["Attributes"]["ApproximateNumberOfMessages"]
+    return int(count)
+
+
+def test_a_message_that_is_garbage_ends_in_the_dead_letter_queue(
+    world: World,
+    dead_url: str,
+    wired: ManualClock,  # noqa: F811
+) -> None:
+    world.sqs.send_message(QueueUrl=world.settings.slice_queue_url, MessageBody=GARBAGE)
+    for _ in range(10):
+        (message,) = world.receive()
+        record = {
+            "messageId": message["MessageId"],
+            "receiptHandle": message["ReceiptHandle"],
+            "body": message["Body"],
+        }
+        answer: Any = notifier.handler({"Records": [record]}, Context())
+        assert answer["batchItemFailures"] == [{"itemIdentifier": message["MessageId"]}]
+        world.clock.advance_ms(91_000)
+    assert world.receive() == []
+    assert waiting(world, dead_url) == 1
+
+
+def test_a_list_leaves_the_queue_as_it_was(world: World, dead_url: str) -> None:
+    for body in (GOOD, DIRECT, GARBAGE):
+        world.sqs.send_message(QueueUrl=dead_url, MessageBody=body)
+    for _ in range(2):
+        lines = sorted(dead_letters.listed(world.sqs, dead_url, world.clock))
+        assert [line.partition("  received")[0] for line in lines] == [
+            "2027-01-15T08:00:00.000Z  1 direct entries",
+            "2027-01-15T08:00:00.000Z  shard 0, page 3",
+            'no message of this service: "{rubbish"',
+        ]
+    assert waiting(world, dead_url) == 3
+
+
+def test_a_redrive_moves_what_can_be_carried_out_and_leaves_garbage(
+    world: World, dead_url: str
+) -> None:
+    for body in (GOOD, GARBAGE):
+        world.sqs.send_message(QueueUrl=dead_url, MessageBody=body)
+    assert dead_letters.redriven(world.sqs, dead_url, world.settings.slice_queue_url) == (1, 1)
+    (message,) = world.receive()
+    assert message["Body"] == GOOD
+    world.handle(message)
+    assert world.receiver.received == []
+
+
+def test_a_message_sent_and_not_deleted_is_in_both_queues(world: World, dead_url: str) -> None:
+    """Never in neither: a move that dies in between loses nothing."""
+    world.sqs.send_message(QueueUrl=dead_url, MessageBody=GOOD)
+
+    def die(call: Any) -> None:
+        if call.operation == "DeleteMessage":
+            raise ConnectionError
+
+    world.recorder.before = die
+    with pytest.raises(ConnectionError):
+        dead_letters.redriven(world.sqs, dead_url, world.settings.slice_queue_url)
+    world.recorder.before = None
+    assert len(world.receive()) == 1
+    world.clock.advance_ms(61_000)
+    assert waiting(world, dead_url) == 1
+
+
+def test_the_command_walks_a_stack_and_fails_only_if_something_is_wrong(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "AHEAD", timedelta(minutes=1))
+    with LocalStack(frozen=True) as stack:
+        assert audit.main([stack.url]) == 0
+        assert "nothing is wrong" in capsys.readouterr().out
+
+        task = Service(stack.url).create("box", delay_seconds=30)
+        home = address_of_task(task["task_id"])
+        tasks = process.tasks()
+        found = tasks.get(home)
+        assert found is not None
+        item = {**tasks.item(found), "next_ms": {"S": "never"}}
+        tasks.client.put_item(TableName=tasks.table, Item=item)
+        assert audit.main([stack.url]) == 1
+        out = capsys.readouterr().out
+        assert "unreadable" in out
+        assert task["task_id"] in out
+    assert audit.main(["http://127.0.0.1:9"]) == 2
