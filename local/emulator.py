@@ -92,12 +92,18 @@ class Emulator:
         with self._lock:
             self._undo.close()
 
-    def items(self, table_name: str, attributes: Collection[str]) -> list[dict[str, Any]]:
-        """Every item of a table, cut down to some attributes in DynamoDB JSON, in no order."""
+    def items(
+        self, table_name: str, attributes: Collection[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Every item of a table in DynamoDB JSON, cut down to some attributes, in no order."""
         with self._lock:
             table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
             return [
-                {name: item.attrs[name].to_json() for name in attributes if name in item.attrs}
+                {
+                    name: item.attrs[name].to_json()
+                    for name in (item.attrs if attributes is None else attributes)
+                    if name in item.attrs
+                }
                 for partition in table.items.values()
                 for item in (partition.values() if table.has_range_key else [partition])
             ]

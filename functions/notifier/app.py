@@ -47,18 +47,24 @@ def _from_the_queue(records: list[Any], context: Any) -> dict[str, Any]:
 
 
 def _deliver_all(named_texts: Iterable[tuple[str, str]], context: Any) -> list[Result]:
+    """What stands in a batch twice, as it does when the SDK sent it twice, is worked off once:
+    nothing would yet stand in the way of a second call."""
     notifier = wiring.notifier()
     deadline_ms = process.clock().now_ms() + context.get_remaining_time_in_millis()
+    texts: list[str] = []
+    owners: dict[str, str] = {}  # by text
+    for name, text in named_texts:
+        texts.append(text)
+        owners.setdefault(text, f"{context.aws_request_id}:{name}")
 
-    async def deliver(name: str, text: str) -> Held | Finished:
-        owner = f"{context.aws_request_id}:{name}"
-        return await notifier.deliver(decode(text), owner, deadline_ms)
+    async def deliver(text: str) -> Held | Finished:
+        return await notifier.deliver(decode(text), owners[text], deadline_ms)
 
     async def deliver_all() -> list[Result]:
-        work = [deliver(name, text) for name, text in named_texts]
-        return await asyncio.gather(*work, return_exceptions=True)
+        return await asyncio.gather(*map(deliver, owners), return_exceptions=True)
 
-    return notifier.run(deliver_all())
+    results = dict(zip(owners, notifier.run(deliver_all()), strict=True))
+    return [results[text] for text in texts]
 
 
 def _is_left(name: str, result: Result) -> bool:

@@ -104,6 +104,19 @@ def test_only_the_messages_that_failed_are_reported(
     assert bodies == [b'{"order": 17}']
 
 
+def test_a_message_that_stands_in_a_batch_twice_is_worked_off_once(
+    wired: ManualClock, receiver: tuple[str, list[bytes]]
+) -> None:
+    url, bodies = receiver
+    create(url, in_seconds=0)
+    [record] = received_batch()["Records"]
+    copy = {**record, "messageId": "another", "receiptHandle": "another"}
+
+    answer = notifier.handler({"Records": [record, copy]}, Context())
+    assert answer == {"batchItemFailures": []}
+    assert bodies == [b'{"order": 17}']
+
+
 def test_a_message_that_another_works_on_is_hidden_and_reported(
     wired: ManualClock, receiver: tuple[str, list[bytes]]
 ) -> None:

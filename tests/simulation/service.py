@@ -8,7 +8,6 @@ import asyncio
 import json
 import logging
 import random
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -21,6 +20,7 @@ import boto3
 import botocore.endpoint
 
 from duewheel.log import logger
+from duewheel.rules.messages import texts_of_event
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.wiring import api as api_wiring
@@ -32,7 +32,7 @@ from functions.api import app as api
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
-from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
+from local.aws_faults import answered_by
 from local.emulator import Emulator
 from local.functions import Context
 from local.invocations import RETRY_AFTER_MS
@@ -43,6 +43,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.invocation import Died, Ended, Invocation, current
 from tests.simulation.receiver import Receiver
 from tests.simulation.virtual_time import Turns, VirtualLoop
+from tests.simulation.wire import Wire
 from tests.support.clock import NOON_MS
 
 HANDLERS = {
@@ -85,6 +86,7 @@ class Service:
         self.emulator = Emulator(self)
         self._template = template
         self._random = random.Random(seed)
+        self._wire = Wire(faults, self.turns, self.seconds, self._random)
         self._seed = seed
         self._numbers = count(1)
         self._timeouts: dict[str, int] = {}
@@ -130,7 +132,7 @@ class Service:
             stack.enter_context(patch.dict("os.environ", self.resources.environment("api")))
             for target, name, replacement in self._replacements():
                 stack.enter_context(patch.object(target, name, replacement))
-            stack.enter_context(answered_by(self._answer))
+            stack.enter_context(answered_by(self._wire.answer))
             self.emulator.accept_invocation = self._accept
             self._timeouts = _timeouts_of(self.resources)
             process.start_anew(self)
@@ -268,7 +270,7 @@ class Service:
                 for m in messages
             ]
             ended = await self.spawn(self.invoke("notifier", {"Records": records}))
-            if is_copy:
+            if is_copy or not self._wire.sent_twice.isdisjoint(m["Body"] for m in messages):
                 ended.invocation.troubles.append("duplicate")
             if ended.is_answered:
                 failed = {f["itemIdentifier"] for f in ended.answer["batchItemFailures"]}
@@ -298,40 +300,11 @@ class Service:
                 await asyncio.sleep(1)
             work = self.invoke("notifier", invocation.event, invocation.request_id)
             ended = await self.spawn(work)
+            if not self._wire.sent_twice.isdisjoint(texts_of_event(invocation.event) or ()):
+                ended.invocation.troubles.append("duplicate")
             if ended.is_answered or wait_ms is None:
                 return
             await asyncio.sleep(wait_ms / 1000)
-
-    # Every AWS call
-
-    def _answer(self, request: Any, handle: Handle) -> Reply | None:
-        run = current.get()
-        if run is None:
-            return handle(request)  # the poller's, or one that looks on
-        self._pass_latency(run)
-        if self.faults.strikes("death before", self.faults.rates.death):
-            run.die("died")
-        reply = self._faulty(run, request, handle)
-        if self.faults.strikes("death after", self.faults.rates.death):
-            run.die("died")
-        self._pass_latency(run)
-        return reply
-
-    def _pass_latency(self, run: Invocation) -> None:
-        run.must_live(self.seconds())
-        self.turns.sleep(self.faults.latency_seconds())
-        run.must_live(self.seconds())
-
-    def _faulty(self, run: Invocation, request: Any, handle: Handle) -> Reply | None:
-        service = re.sub(r".*?(sqs|lambda|dynamodb).*", r"\1", request.url)
-        if self.faults.is_down(service, self.seconds()):
-            run.troubles.append(f"{service} down")
-            return do(Fault.FAILED, request, handle, self._random)
-        fault = self.faults.aws_fault(operation_of(request))
-        if fault is None:
-            return handle(request)
-        run.troubles.append(fault.value)
-        return do(fault, request, handle, self._random)
 
 
 class _Sleeper:

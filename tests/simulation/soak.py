@@ -1,6 +1,7 @@
 """A soak: many tasks, everything going wrong by seeded chance, and then the reckoning."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from duewheel.wiring import process
 from local.template import Template, load_template
 from tests.simulation.clients import BUSINESSES, Clients
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
-from tests.simulation.invocation import current
 from tests.simulation.service import Service
 from tests.simulation.verdict import Report, judged
 from tests.support.clock import NOON_MS
@@ -50,10 +50,11 @@ def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults
     with service.running():
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
         service.run(_lived(service, clients, soak))
-        report = judged(clients.ledger, service.receiver.calls, _items(service))
-        report.dishonest = _dishonest(service)
+        items = _items(service)
+        report = judged(clients.ledger, service.receiver.calls, items)
+        report.dishonest = _dishonest(service, items)
         for biz_type in BUSINESSES:
-            report.untrue += service.run(_wrong_statistics(service, biz_type))
+            report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         return report, faults, service.seconds()
 
 
@@ -70,7 +71,7 @@ async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
 
 def _is_settled(service: Service) -> bool:
     """Everything has ended, and the sweep has passed all of it."""
-    items = _items(service)
+    items = _items(service, ("place", "status", "home"))
     if any(item.get("status", {}).get("S") == "pending" or "home" in item for item in items):
         return False
     origin = process.origin()
@@ -78,18 +79,14 @@ def _is_settled(service: Service) -> bool:
     return all(int(item["place"]["S"][:11]) <= swept for item in items if "status" in item)
 
 
-def _items(service: Service) -> list[dict[str, Any]]:
-    """Read past the faults, by nobody's function."""
-    assert current.get() is None
-    pages = (
-        process.dynamodb().get_paginator("scan").paginate(TableName=service.settings.wheel_table)
-    )
-    return [item for page in pages for item in page["Items"]]
+def _items(service: Service, attributes: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """Read past everything, by nobody's function."""
+    return service.emulator.items(service.settings.wheel_table, attributes)
 
 
-def _dishonest(service: Service) -> list[str]:
+def _dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
     """What the audit finds in all the seconds that were used."""
-    placed = [item["place"]["S"] for item in _items(service) if not is_key_slot(item["slot"]["S"])]
+    placed = [item["place"]["S"] for item in items if not is_key_slot(item["slot"]["S"])]
     last_second = max(service.now_ms() // 1000, *map(second_of, placed))
     asked = AuditRequest(process.origin(), last_second)
     findings: dict[Finding, None] = {}
@@ -103,11 +100,13 @@ def _dishonest(service: Service) -> list[str]:
     return [f"{f.wrong} {f.task_id or f.at} ({f.attribute or f.sentence})" for f in findings]
 
 
-async def _wrong_statistics(service: Service, biz_type: str) -> list[str]:
+async def _wrong_statistics(
+    service: Service, biz_type: str, items: list[dict[str, Any]]
+) -> list[str]:
     """The statistics against what the wheel holds."""
-    held = [item for item in _items(service) if item.get("biz_type", {}).get("S") == biz_type]
+    held = [item for item in items if item.get("biz_type", {}).get("S") == biz_type]
     counted: dict[str, int] = {}
-    for hour in range(int(service.seconds() // 3_600) + 1):
+    for hour in range(-1, int(service.seconds() // 3_600) + 1):  # a clock may be behind at noon
         begins = (NOON_MS // 1000 + hour * 3_600) * 1000
         answer = await service.request("GET", f"/v1/businesses/{biz_type}/stats?{_hour(begins)}")
         assert answer is not None

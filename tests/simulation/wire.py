@@ -1,0 +1,65 @@
+"""What lies between the functions and AWS: every call of theirs passes it, late, or not at all."""
+
+import json
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from duewheel.rules.messages import texts_of_event
+from local.aws_faults import Fault, Handle, Reply, do, operation_of
+from tests.simulation.faults import Faults
+from tests.simulation.invocation import Invocation, current
+from tests.simulation.virtual_time import Turns
+
+_AND_YET_DONE = (Fault.FAILED_AFTER, Fault.LOST_AFTER)  # which the SDK then does once more
+
+
+class Wire:
+    def __init__(
+        self, faults: Faults, turns: Turns, seconds: Callable[[], float], chance: Random
+    ) -> None:
+        self.sent_twice: set[str] = set()  # messages, by what they say
+        self._faults = faults
+        self._turns = turns
+        self._seconds = seconds
+        self._chance = chance
+
+    def answer(self, request: Any, handle: Handle) -> Reply | None:
+        run = current.get()
+        if run is None:
+            return handle(request)  # the poller's, or one that looks on
+        self._pass_latency(run)
+        if self._faults.strikes("death before", self._faults.rates.death):
+            run.die("died")
+        reply = self._faulty(run, request, handle)
+        if self._faults.strikes("death after", self._faults.rates.death):
+            run.die("died")
+        self._pass_latency(run)
+        return reply
+
+    def _pass_latency(self, run: Invocation) -> None:
+        run.must_live(self._seconds())
+        self._turns.sleep(self._faults.latency_seconds())
+        run.must_live(self._seconds())
+
+    def _faulty(self, run: Invocation, request: Any, handle: Handle) -> Reply | None:
+        service = re.sub(r".*?(sqs|lambda|dynamodb).*", r"\1", request.url)
+        if self._faults.is_down(service, self._seconds()):
+            run.troubles.append(f"{service} down")
+            return do(Fault.FAILED, request, handle, self._chance)
+        fault = self._faults.aws_fault(operation_of(request))
+        if fault is None:
+            return handle(request)
+        run.troubles.append(fault.value)
+        if fault in _AND_YET_DONE:
+            self.sent_twice.update(_messages_of(service, request))
+        return do(fault, request, handle, self._chance)
+
+
+def _messages_of(service: str, request: Any) -> list[str]:
+    if service == "lambda":
+        return texts_of_event(json.loads(request.body)) or []
+    if operation_of(request) == "SendMessageBatch":
+        return [entry["MessageBody"] for entry in json.loads(request.body)["Entries"]]
+    return []
