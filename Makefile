@@ -13,7 +13,7 @@ SOURCES := layers/core functions local infra tests bench docs
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT changes it)
+local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; FAULTS=0.05 lets things go wrong)
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
 
 test: $(VENV)/ready ## run the tests

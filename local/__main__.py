@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 
+from local.faults import Faults
 from local.intrinsics import TemplateError
 from local.stack import LocalStack
 
@@ -18,10 +19,15 @@ def main() -> int:
     if not text.isdecimal() or int(text) > 65_535:
         print(f"PORT={text!r} is no port", file=sys.stderr)
         return 2
+    try:
+        faults = _faults_wanted()
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     # Blocked before there are threads, which inherit it, and then waited for: a handler would
     # run in the middle of whatever the main thread holds, an event's own lock included.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    stack = LocalStack(int(text))
+    stack = LocalStack(int(text), faults=faults)
     try:
         stack.start()
     except (TemplateError, OSError) as error:
@@ -32,6 +38,19 @@ def main() -> int:
     print("Stopping.", flush=True)
     stack.stop()
     return 0
+
+
+def _faults_wanted() -> Faults:
+    rate, seed = os.environ.get("FAULTS") or "0", os.environ.get("SEED") or "1"
+    try:
+        faults = Faults(float(rate), int(seed))
+    except ValueError:
+        raise ValueError(f"FAULTS={rate!r} SEED={seed!r}: these are numbers") from None
+    if not 0 <= faults.rate <= 0.5:
+        raise ValueError(f"FAULTS={rate} is no chance from 0 to 0.5")
+    if faults.rate and os.environ.get("AWS_ENDPOINT_URL"):
+        raise ValueError("FAULTS go wrong in the emulator only, not behind AWS_ENDPOINT_URL")
+    return faults
 
 
 def _log_to_the_console() -> None:
@@ -52,6 +71,7 @@ def _what_is_up(stack: LocalStack) -> str:
   service   {stack.url}/v1/health
   inbox     {stack.url}/_local/received/orders   what callbacks brought
   clock     {stack.url}/_local/clock             freeze and advance
+  faults    {stack.url}/_local/faults            {_what_goes_wrong(stack.faults)}
 
 Make a task that is due in three seconds, and see its callback:
 
@@ -60,6 +80,10 @@ Make a task that is due in three seconds, and see its callback:
 
 Ctrl-C stops it.
 """
+
+
+def _what_goes_wrong(faults: Faults) -> str:
+    return f"{faults.rate:g} of all calls, seed {faults.seed}" if faults.rate else "none"
 
 
 if __name__ == "__main__":

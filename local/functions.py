@@ -23,6 +23,10 @@ MAY_DIFFER = {"POWERTOOLS_SERVICE_NAME"}
 Handler = Callable[[Any, Any], Any]
 
 
+class Died(BaseException):
+    """The process is gone, in the middle of what it did; nothing in it may catch this."""
+
+
 class HasNow(Protocol):
     def now_ms(self) -> int: ...
 
@@ -62,7 +66,10 @@ class Function:
         context = Context(self.name, self.memory_mb, self.arn, remaining_ms)
         if request_id is not None:
             context = replace(context, aws_request_id=request_id)
-        return self.handler(event, context)
+        try:
+            return self.handler(event, context)
+        except Died as died:
+            raise RuntimeError(f"{self.name} {died}") from died
 
     def invoke_with_timeout(self, event: Any, clock: HasNow, request_id: str | None = None) -> Any:
         deadline_ms = clock.now_ms() + self.timeout_ms

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, Protocol
 
 from duewheel.rules.instants import rfc3339
+from local.faults import Faults
 from local.http_api import Reply, Request
 from local.inbox import Inbox, answer_from
 from local.problems import BadInput, json_reply, problem_reply
@@ -33,8 +34,13 @@ class Wheelwright(Protocol):
 
 class LocalRoutes:
     def __init__(
-        self, inbox: Inbox, clock: Wheelwright, sleep: Callable[[float], None] = time.sleep
+        self,
+        inbox: Inbox,
+        clock: Wheelwright,
+        faults: Faults,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        self._faults = faults
         self._inbox = inbox
         self._clock = clock
         self._sleep = sleep
@@ -53,6 +59,8 @@ class LocalRoutes:
                 return self._received(name, request)
             case ["clock"]:
                 return self._answer_clock(request)
+            case ["faults"]:
+                return self._answer_faults(request)
         raise BadInput(f"There is no {request.path} here.", status=404)
 
     def _receive(self, name: str, request: Request) -> Reply:
@@ -73,6 +81,13 @@ class LocalRoutes:
                 self._inbox.forget(name)
                 return Reply(204)
         raise BadInput("This call takes GET, PUT and DELETE.", status=405)
+
+    def _answer_faults(self, request: Request) -> Reply:
+        if request.method != "GET":
+            raise BadInput("This call takes GET.", status=405)
+        injected = {name: number for name, number in self._faults.injected.items() if number}
+        shown = {"rate": self._faults.rate, "seed": self._faults.seed, "injected": injected}
+        return json_reply(200, shown)
 
     def _answer_clock(self, request: Request) -> Reply:
         match request.method:

@@ -36,6 +36,8 @@ _EVENT_ATTRIBUTES = (
 )
 
 Message = Mapping[str, Any]
+Hide = Callable[["Message", int], None]  # for so many seconds
+Batches = Callable[[list["Message"], Hide], list[list["Message"]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +83,22 @@ def _mapped(
     )
 
 
+def as_they_are(messages: list[Message], _: Hide) -> list[list[Message]]:
+    return [messages] if messages else []
+
+
 class QueuePoller:
+    """`batches` says which invocations the messages of one look at the queue become."""
+
     def __init__(
         self,
         mapped: Mapped,
         sqs: "SQSClient",
         clock: MovableClock,
         caller_here: Callable[[], Caller | None] = no_caller,
+        batches: Batches = as_they_are,
     ) -> None:
+        self._batches = batches
         self.mapped = mapped
         self._sqs = sqs
         self._clock = clock
@@ -132,9 +142,10 @@ class QueuePoller:
                     continue
                 self._is_receiving = True
             messages = self._receive()
+            batches = self._batches(messages, self._hide)
             with self._changed:
-                if messages:
-                    self._environments.begin(partial(self._handle, messages))
+                for batch in batches:
+                    self._environments.begin(partial(self._handle, batch))
                 self._is_receiving = False
                 if not messages and not self._stopped:
                     self._changed.wait(LOOK_EVERY_SECONDS)
@@ -152,6 +163,13 @@ class QueuePoller:
             log.exception("receiving from %s failed", self.mapped.queue_url)
             return []
         return list(answer.get("Messages", []))
+
+    def _hide(self, message: Message, seconds: int) -> None:
+        self._sqs.change_message_visibility(
+            QueueUrl=self.mapped.queue_url,
+            ReceiptHandle=message["ReceiptHandle"],
+            VisibilityTimeout=seconds,
+        )
 
     def _handle(self, messages: list[Message]) -> None:
         """One invocation, and the deletion of what it worked off."""

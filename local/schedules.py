@@ -7,7 +7,7 @@ their time is up, and are awaited.
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Condition, Thread, current_thread
@@ -80,11 +80,12 @@ class Schedules:
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, timeout_seconds)
 
-    def invoke_once(self, folder: str) -> None:
-        """While the clock stands still: one invocation that ends after its first tick."""
+    def invoke_once(self, folder: str) -> bool:
+        """While the clock stands still: one invocation that ends after its first tick, or fails."""
         schedule = next(s for s in self._schedules if s.function.folder == folder)
         ticks = self._clock.ticks
-        schedule.function.invoke(
+        return _succeeds(
+            schedule,
             schedule.event(self._clock.now_ms()),
             lambda: schedule.function.timeout_ms if self._clock.ticks == ticks else 0,
         )
@@ -120,10 +121,17 @@ class Schedules:
             return max(0, deadline_ms - self._clock.now_ms())
 
         try:
-            schedule.function.invoke(schedule.event(self._clock.now_ms()), remaining_ms)
-        except Exception:  # Lambda, too, logs what a function raises, and goes on
-            log.exception("%s failed", schedule.function.name)
+            _succeeds(schedule, schedule.event(self._clock.now_ms()), remaining_ms)
         finally:
             with self._changed:
                 self._running.discard(current_thread())
                 self._changed.notify_all()
+
+
+def _succeeds(schedule: Schedule, event: dict[str, Any], remaining_ms: Callable[[], int]) -> bool:
+    try:
+        schedule.function.invoke(event, remaining_ms)
+    except Exception:  # Lambda, too, logs what a function raises, and goes on
+        log.exception("%s failed", schedule.function.name)
+        return False
+    return True

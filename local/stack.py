@@ -19,6 +19,7 @@ from duewheel.stores.pointers import PointerStore
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.environments import Caller
+from local.faults import OF_THE_STACK, Faults
 from local.functions import Function, environment_of_all, load_functions
 from local.http_api import Gateway, Reply, Request, routes_of
 from local.http_front import HttpFront
@@ -49,6 +50,7 @@ class LocalStack:
     """Port 0 takes a free one. `overrides` are template parameters beside the usual ones.
 
     `start_ms` is where the clock begins, by default at now; `frozen`, it stands still there.
+    `faults` go wrong only where AWS is played in this process.
     """
 
     def __init__(
@@ -57,11 +59,13 @@ class LocalStack:
         *,
         start_ms: int | None = None,
         frozen: bool = False,
+        faults: Faults | None = None,
         overrides: Mapping[str, str] | None = None,
         template: Path = TEMPLATE,
     ) -> None:
         self.clock = MovableClock(start_ms, frozen=frozen)
         self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
+        self.faults = faults or Faults(rate=0, seed=0)
         self._port = port
         self._parameters = {**OVERRIDES, **(overrides or {})}
         self._template = template
@@ -100,12 +104,14 @@ class LocalStack:
 
         process.start_anew(self.clock)
         # Built before there are threads: boto3's first client is not for two.
-        dynamodb, sqs = process.dynamodb(), process.sqs()
+        process.dynamodb(), process.sqs()
+        dynamodb = boto3.client("dynamodb", config=OF_THE_STACK)
+        sqs = boto3.client("sqs", config=OF_THE_STACK)
         functions = load_functions(resources)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         pollers = [
-            QueuePoller(mapped, sqs, self.clock, _caller_here)
+            QueuePoller(mapped, sqs, self.clock, _caller_here, self.faults.batches)
             for mapped in mapped_queues(resources, functions)
         ]
         invocations = Invocations(functions, retries_of(resources), self.clock, _caller_here)
@@ -128,7 +134,9 @@ class LocalStack:
         self._gateway = Gateway(
             routes_of(resources, functions), self._invoke_api, self.clock.now_ms
         )
-        self._local_routes = LocalRoutes(inbox, wheelwright)
+        self._local_routes = LocalRoutes(inbox, wheelwright, self.faults)
+        if emulator is not None:
+            started.enter_context(self.faults.at_work())
         self._front = HttpFront(self._port, self._answer)
         self._run_all(started, schedules, [*pollers, invocations], wheelwright)
 

@@ -142,11 +142,15 @@ class TimeTravel:
         if next_ms > target_ms:
             return False
         if dispatch_ms == next_ms:
-            self._schedules.invoke_once("scheduler")
+            self._invoke("scheduler")
         if sweep_ms == next_ms:
             self._swept_ms = next_ms
-            self._schedules.invoke_once("sweeper")
+            self._invoke("sweeper")
         return True
+
+    def _invoke(self, folder: str) -> None:
+        if not self._schedules.invoke_once(folder):
+            self._pointers.free_leases()  # while the clock stands still they would never end
 
     def _await_quiet(self) -> None:
         """Until no message is left to take and every invocation has ended or waits."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from local.faults import Faults
 from local.http_api import Reply, Request
 from local.inbox import Inbox
 from local.local_routes import LocalRoutes
@@ -37,7 +38,9 @@ class Caller:
     def __init__(self, wheelwright: Any = None) -> None:
         self.slept: list[float] = []
         self.wheelwright = wheelwright or Wheelwright()
-        self.routes = LocalRoutes(Inbox(lambda: NOW_MS), self.wheelwright, self.slept.append)
+        self.routes = LocalRoutes(
+            Inbox(lambda: NOW_MS), self.wheelwright, Faults(0, 0), self.slept.append
+        )
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body)
