@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test check format examples cost soak bench-local bench-catch-up audit \
+.PHONY: help local test check format examples cost soak prove bench-local bench-catch-up audit \
   dead-letters redrive-dead-letters pins clean
 
 help: ## list what can be made
@@ -39,10 +39,16 @@ cost: $(VENV)/ready ## print what a deployment costs at list prices
 TASKS ?= 1000
 SEED ?= 1
 PER_SECOND ?= 2
+WORLDS ?= 1
+SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simulation
 
 soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and hold the promises against it
-	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simulation \
-	  --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND)
+	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS)
+
+prove: $(VENV)/ready ## prove it at length: generated stories, long soaks, 100,000 tasks (about an hour)
+	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto -m hypothesis
+	$(SOAK) --tasks 8000 --seed $(SEED) --per-second 2 --worlds 4
+	$(SOAK) --tasks 100000 --seed $(SEED) --per-second 100 --worlds 2
 
 bench-local: $(VENV)/ready ## print how fast the local stack is
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.local_second

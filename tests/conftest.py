@@ -18,7 +18,8 @@ from tests.support.world import World
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
-hypothesis_settings.load_profile("suite")
+hypothesis_settings.register_profile("prove", deadline=None, max_examples=1_500)  # new ones
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 @pytest.fixture(autouse=True)

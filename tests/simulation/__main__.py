@@ -1,11 +1,20 @@
-"""`make soak TASKS=n SEED=s`: prints what came of it, and fails if a promise was broken."""
+"""`make soak TASKS=n SEED=s`: prints what came of it, and fails if a promise was broken.
+
+Several worlds share the tasks, each a service of its own in a process of its own, the first with
+this seed, the next with the following one: each can be replayed alone.
+"""
 
 import argparse
 import os
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 
+from tests.simulation.faults import Faults
 from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked
+from tests.simulation.verdict import Report
 
 
 def main() -> None:
@@ -13,6 +22,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--per-second", type=float, default=TASKS_PER_SECOND)
+    parser.add_argument("--worlds", type=int, default=1)
     options = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -21,25 +31,33 @@ def main() -> None:
         AWS_SECRET_ACCESS_KEY="testing",
         AWS_DEFAULT_REGION="us-east-1",
     )
-    began = time.monotonic()
-    soak = Soak(options.tasks, options.seed, tasks_per_second=options.per_second)
-    report, faults, seconds = soaked(soak)
-    print(f"{options.tasks} tasks, seed {options.seed}")
-    print(f"created {report.created}, as clients know; in the wheel at the end:")
-    print("  " + ", ".join(f"{n} {status}" for status, n in sorted(report.by_status.items())))
-    print(f"calls {report.calls}, of these repeats after a delivery {report.repeated}")
-    print(f"largest lateness {report.largest_lateness_ms / 1000:.1f} s")
-    print(f"lost {len(report.lost)}, early {len(report.early)}, ", end="")
-    print(f"called after a cancel {len(report.called_after_cancel)}, ", end="")
-    print(
-        f"repeated for no reason {len(report.unexplained)}, untrue {len(report.untrue)}, ", end=""
+    soak = partial(
+        Soak, options.tasks // options.worlds, tasks_per_second=options.per_second / options.worlds
     )
-    print(f"in no honest state {len(report.dishonest)}")
-    print("faults: " + ", ".join(f"{n} {name}" for name, n in faults.injected.most_common()))
-    print(f"{seconds:.0f} s of virtual time in {time.monotonic() - began:.0f} s")
+    soaks = [soak(options.seed + number) for number in range(options.worlds)]
+    began = time.monotonic()
+    with ProcessPoolExecutor(options.worlds, get_context("spawn")) as worlds:
+        results = list(worlds.map(soaked, soaks))
+    for one, (report, faults, seconds) in zip(soaks, results, strict=True):
+        show(one, report, faults, seconds)
+    print(f"all of it in {time.monotonic() - began:.0f} s")
+    sys.exit(any(report.broken for report, _, _ in results))
+
+
+def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
+    print(f"{soak.tasks} tasks, seed {soak.seed}, {soak.tasks_per_second:g} a second")
+    print(f"  created {report.created}, as clients know; in the wheel at the end: ", end="")
+    print(", ".join(f"{n} {status}" for status, n in sorted(report.by_status.items())))
+    print(f"  calls {report.calls}, of these repeats after a delivery {report.repeated}")
+    print(f"  largest lateness {report.largest_lateness_ms / 1000:.1f} s")
+    print(f"  lost {len(report.lost)}, early {len(report.early)}, ", end="")
+    print(f"called after a cancel {len(report.called_after_cancel)}, ", end="")
+    print(f"repeated for no reason {len(report.unexplained)}, ", end="")
+    print(f"untrue {len(report.untrue)}, in no honest state {len(report.dishonest)}")
+    print("  faults: " + ", ".join(f"{n} {name}" for name, n in faults.injected.most_common()))
+    print(f"  {seconds:.0f} s of virtual time")
     for each in report.broken:
-        print(each)
-    sys.exit(bool(report.broken))
+        print(f"  {each}")
 
 
 if __name__ == "__main__":

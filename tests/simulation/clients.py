@@ -30,9 +30,9 @@ class Clients:
         self._named: dict[str, set[str]] = {}  # by path: tasks that the key has named
 
     async def live(self) -> None:
-        """Begin so many tasks, spread over so many seconds."""
+        """Until so many tasks are created, at a pace that spreads them over so many seconds."""
         stories: list[asyncio.Task[None]] = []
-        while self.begun < self._tasks:
+        while len(self.ledger.tasks) < self._tasks:
             await asyncio.sleep(self._chance.expovariate(self._pace(stories)))
             stories.append(self._service.spawn(self._any_story()()))
         await asyncio.gather(*stories)
@@ -49,7 +49,9 @@ class Clients:
     # Stories
 
     async def _batch(self) -> None:
-        count = min(self._chance.randint(2, BATCH_MAX), max(2, self._tasks - self.begun))
+        count = min(
+            self._chance.randint(2, BATCH_MAX), max(2, self._tasks - len(self.ledger.tasks))
+        )
         in_seconds = self._in_seconds()
         spread = self._chance.choice((0.0, 0.5, 20.0))
         tasks = [

@@ -1,8 +1,8 @@
 """What callers were told of their tasks, and whether it was kept.
 
-What was answered with success holds. What was not answered, because somebody died, may have
-happened or not; of two that overlap either may have been the last. Whether calls are late is
-not judged here, where a clock moved by hand stands for everybody's time: the soak does.
+What was answered with success holds. What was not answered, because somebody died or AWS failed,
+may have happened or not; of two that overlap either may have been the last. Whether calls are
+late is not judged here, where a clock moved by hand stands for everybody's time: the soak does.
 """
 
 from collections import defaultdict
@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from duewheel.rules.change import Change
 from duewheel.rules.outcome import Outcome
@@ -24,6 +26,9 @@ RETRY = RetryPolicy(attempts_max=50, delays_seconds=(4.0,))
 
 class Death(BaseException):
     """The process is gone."""
+
+
+Unfinished = (Death, ClientError)  # whoever asked does not know whether it was done
 
 
 @dataclass
@@ -46,7 +51,7 @@ class Promises:
         self.results: list[Task | Refusal] = []  # of what callers asked for
         self.broken: list[str] = []
         self.answer = OK
-        self.deaths = 0
+        self.unfinished = 0
 
     # What callers ask for
 
@@ -90,7 +95,7 @@ class Promises:
             self.results.append(refusal)
             if told is not None:
                 told.may_be_cancelled |= "written" in str(refusal)
-        except Death:
+        except Unfinished:
             if told is not None:
                 told.may_be_cancelled = True
             raise
@@ -148,7 +153,7 @@ class Promises:
         assert self.broken == []
         for task_id, told in self.told.items():
             task, outcomes = self.world.read(told.task), self.outcomes[task_id]
-            assert outcomes.count(OK) <= 1 + self.deaths, "called again without a reason"
+            assert outcomes.count(OK) <= 1 + self.unfinished, "called again without a reason"
             if told.is_cancelled or task.status is Status.CANCELLED:
                 assert task.status is Status.CANCELLED
                 assert told.is_cancelled or told.may_be_cancelled

@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from itertools import count
 from math import inf
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 from duewheel.rules.outcome import Outcome
 from duewheel.stores import pointers, task_items
 from local.wheel_pointers import WheelPointers
 from tests.support.clock import NOON_MS
-from tests.support.promises import Death, Promises, is_pending
+from tests.support.promises import Death, Promises, Unfinished, is_pending
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call
 from tests.support.straight import empty, empty_queue
@@ -29,11 +31,16 @@ SWEEPS_MAX = 60
 
 @dataclass
 class Interruption:
-    """Before or after the so-maniest AWS call of a step: another step, or death."""
+    """Before or after the so-maniest AWS call of a step: another step, or its end."""
 
     number: int
-    step: Callable[[], object] | None = None
+    by: "Callable[[], object] | End"
     moment: str = "before"
+
+
+class End(Enum):
+    DEATH = "the process is gone"
+    OUTAGE = "AWS answers nothing but errors from there on"
 
 
 class Story(Promises):
@@ -114,26 +121,31 @@ class Story(Promises):
         recorder, left = self.world.recorder, by.number if by is not None else 0
         happened = False
 
-        def hook(_: Call) -> None:
+        def hook(call: Call) -> None:
             nonlocal left, happened
             left -= 1
             if by is None or left:
                 return
             happened = True
             recorder.before = recorder.after = None
-            if by.step is not None:
-                by.step()
-                return
-            self._is_dead = True
-            recorder.before = dead
-            raise Death
+            self.unfinished += isinstance(by.by, End)
+            match by.by:
+                case End.DEATH:
+                    self._is_dead = True
+                    recorder.before = dead
+                    raise Death
+                case End.OUTAGE:
+                    recorder.before = refused
+                    if by.moment == "before":
+                        refused(call)
+                case step:
+                    step()
 
         if by is not None:
             setattr(recorder, by.moment, hook)
         try:
             step()
-        except Death:
-            self.deaths += 1
+        except Unfinished:
             self._new_loop()
         finally:
             recorder.before = recorder.after = None
@@ -190,6 +202,14 @@ def second_of(message: dict[str, Any]) -> int:
 
 def dead(_: Call) -> None:
     raise Death
+
+
+def refused(call: Call) -> None:
+    error = {"Code": "InternalServerError", "Message": "The request could not be completed"}
+    raise ClientError(
+        {"Error": error, "ResponseMetadata": {"HTTPStatusCode": 500}},  # type: ignore[typeddict-item]
+        call.operation,
+    )
 
 
 def is_write(call: Call) -> bool:

@@ -79,7 +79,10 @@ def test_moved_to_now_it_is_called_at_once(world: World) -> None:
     assert world.receiver.task_ids == [task.task_id]
 
 
-@hypothesis_settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(
+    max_examples=hypothesis_settings.default.max_examples // 5,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(moves=st.lists(st.integers(min_value=20, max_value=90), min_size=1, max_size=5))
 def test_moved_back_and_forth_many_times_it_fires_once_at_the_last_instant(
     world: World, moves: list[int]

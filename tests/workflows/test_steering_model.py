@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.receiver import BUSY, GONE, OK
-from tests.support.stories import Interruption, Story
+from tests.support.stories import End, Interruption, Story
 from tests.support.world import World
 
 KEYS = ("a", "b")
@@ -31,7 +31,7 @@ answer = st.tuples(st.just("answer"), st.sampled_from(tuple(ANSWERS)))
 late = st.tuples(st.sampled_from(("duplicate", "echo")), st.sampled_from(range(40)))
 idle = st.tuples(st.just("idle"), st.sampled_from((8, 35, 100)))
 moments = st.tuples(st.sampled_from(range(1, 10)), st.sampled_from(("before", "after")))
-death = st.just(("death",))
+end = st.sampled_from(tuple(End))
 calm_steps = st.one_of(
     st.tuples(st.one_of(asked, asked, works, works, answer, late), st.none()),
     st.tuples(st.one_of(asked, works), st.tuples(moments, asked)),
@@ -41,7 +41,7 @@ wild_steps = st.one_of(
     calm_steps,
     st.tuples(idle, st.none()),
     st.tuples(asked, st.tuples(moments, works)),
-    st.tuples(st.one_of(asked, works), st.tuples(moments, death)),
+    st.tuples(st.one_of(asked, works), st.tuples(moments, end)),
 )
 steps = st.one_of(*(st.lists(one, min_size=8, max_size=16) for one in (calm_steps, wild_steps)))
 beginnings = st.lists(st.one_of(create, upsert), min_size=2, max_size=3)
@@ -80,7 +80,7 @@ class Sequence:
         interruption = None
         if by is not None:
             (number, moment), what = by
-            between = None if what == ("death",) else self.step(what)
+            between = what if isinstance(what, End) else self.step(what)
             interruption = Interruption(number, between, moment)
         self.story.interrupted(self.step(drawn), interruption)
 
