@@ -34,6 +34,9 @@ ROUGH = Rates(
 )
 
 
+OUTAGE_SECONDS_MAX = 120
+
+
 @dataclass(frozen=True)
 class Outage:
     """From when until when something is down: `dynamodb`, `sqs`, or a function's folder."""
@@ -44,12 +47,13 @@ class Outage:
 
 
 def outages_of(seed: int, seconds: float) -> tuple[Outage, ...]:
-    """One of each part within so many seconds, none longer than two minutes."""
+    """One of each part within so many seconds, none longer than two minutes or a fifth of that."""
     chance = Random(seed)
+    longest = min(OUTAGE_SECONDS_MAX, seconds / 5)
     outages = []
     for what in ("dynamodb", "sqs", "notifier", "scheduler", "sweeper"):
         begins = chance.uniform(0, seconds)
-        outages.append(Outage(what, begins, begins + chance.uniform(10, 120)))
+        outages.append(Outage(what, begins, begins + chance.uniform(longest / 10, longest)))
     return tuple(outages)
 
 

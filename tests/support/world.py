@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from email.utils import formatdate
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -364,7 +366,11 @@ class World:
         if call.operation != "Query" or not is_of_wheel or "IndexName" in call.request:
             return None
         slot = call.request["ExpressionAttributeValues"][":slot"]["S"]
-        return None if self.emulator.has_partition(table, slot) else {"Items": []}
+        if self.emulator.has_partition(table, slot):
+            return None
+        date = formatdate(self.clock.now_ms() // 1000, usegmt=True)
+        self.aws_time._take_date(SimpleNamespace(headers={"date": date}))
+        return {"Items": []}
 
     def _random_bytes(self) -> bytes:
         return next(self._numbers).to_bytes(8, "big")
