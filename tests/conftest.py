@@ -13,6 +13,7 @@ from local.emulator import Emulator
 from local.resources import Resources, create_resources
 from local.template import Template, load_template
 from tests.support.clock import ManualClock
+from tests.support.one_core import stay_on_core
 from tests.support.world import World
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
@@ -20,6 +21,9 @@ TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
 hypothesis_settings.register_profile("prove", deadline=None, max_examples=1_500)  # new ones
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    stay_on_core(int(worker.removeprefix("gw")))
 
 
 @pytest.fixture(autouse=True)

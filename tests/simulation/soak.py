@@ -34,6 +34,7 @@ class Soak:
     rates: Rates = ROUGH
     tasks_per_second: float = TASKS_PER_SECOND
     settling_seconds_max: float = SETTLING_SECONDS_MAX
+    turns_before_seconds: float = 0  # how long the wheel has turned when the first task comes
 
     @property
     def seconds(self) -> float:
@@ -62,6 +63,7 @@ def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults
 async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
     service.turn()
     service.spawn(_leave_the_past_alone())
+    await asyncio.sleep(soak.turns_before_seconds)
     await clients.live()
     if soak.rates != CALM:
         await asyncio.sleep(TROUBLE_OUTLASTS_SECONDS)

@@ -1,0 +1,22 @@
+"""Clocks that are off by far more than the service allows for: tasks survive it, other promises
+need not, as docs/reliability.md says."""
+
+from dataclasses import replace
+
+from tests.conftest import the_template
+from tests.simulation.faults import CALM
+from tests.simulation.soak import Soak, soaked
+
+
+def test_no_task_is_lost_while_clocks_are_off_by_minutes() -> None:
+    soak = Soak(
+        tasks=30,
+        seed=7,
+        rates=replace(CALM, skew_ms=150_000),
+        tasks_per_second=2,
+        turns_before_seconds=400,
+    )
+    report, _, _ = soaked(soak, the_template())
+    assert report.created >= soak.tasks
+    assert report.lost == []
+    assert report.dishonest == []
