@@ -12,6 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from local.emulator import Emulator
 from local.resources import Resources, create_resources
 from local.template import Template, load_template
+from tests.support.aws_guard import AwsGuard
 from tests.support.clock import ManualClock
 from tests.support.world import World
 
@@ -20,6 +21,17 @@ TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
 hypothesis_settings.register_profile("prove", deadline=None, max_examples=1_500)  # new ones
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+_guard = AwsGuard()
+_guard.stand_before_all_clients()
+
+
+@pytest.fixture(autouse=True)
+def aws_guard() -> Iterator[AwsGuard]:
+    """Every request of every test goes past it, the local stack's and the simulation's too."""
+    _guard.taken()
+    yield _guard
+    assert _guard.taken() == []
 
 
 @pytest.fixture(autouse=True)
