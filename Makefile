@@ -7,8 +7,8 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test check format examples cost soak prove bench-local bench-catch-up audit \
-  dead-letters redrive-dead-letters pins clean
+.PHONY: help local test second-opinion check format examples cost soak prove bench-local bench-catch-up \
+  audit dead-letters redrive-dead-letters pins clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -18,6 +18,11 @@ local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080
 
 test: $(VENV)/ready ## run the tests
 	$(IN_VENV)/python -m pytest -n auto
+
+SECOND := .venv-second
+
+second-opinion: $(VENV)/ready $(SECOND)/ready ## run the workflow tests on ministack in the place of moto
+	SECOND_OPINION=$(SECOND)/bin/python $(IN_VENV)/python -m pytest -n auto tests/workflows
 
 check: $(VENV)/ready ## format, lint, types, import rules, template
 	$(IN_VENV)/ruff format --check $(SOURCES)
@@ -71,6 +76,7 @@ pins: $(VENV)/ready ## choose versions anew for the requirements files
 	$(IN_VENV)/python -m pip install --quiet uv
 	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade layers/vendor/requirements.in -o layers/vendor/requirements.txt
 	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-dev.in -o requirements-dev.txt
+	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-second.in -o requirements-second.txt
 
 PIN_OPTIONS := --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url
 
@@ -81,6 +87,12 @@ $(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv $(VENV)
 	$(IN_VENV)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+$(SECOND)/ready: requirements-second.txt
+	rm -rf $(SECOND)
+	$(PYTHON) -m venv $(SECOND)
+	$(SECOND)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second.txt
 	@touch $@
 
 include infra/build.mk

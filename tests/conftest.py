@@ -12,11 +12,14 @@ from hypothesis import settings as hypothesis_settings
 from local.emulator import Emulator
 from local.resources import Resources, create_resources
 from local.template import Template, load_template
+from tests.support.aws_guard import AwsGuard
 from tests.support.clock import ManualClock
 from tests.support.one_core import stay_on_core
+from tests.support.second_opinion import SecondOpinion, Server
 from tests.support.world import World
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
+SECOND_OPINION = "SECOND_OPINION"  # the interpreter that has ministack
 
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
 hypothesis_settings.register_profile("prove", deadline=None, max_examples=1_500)  # new ones
@@ -24,6 +27,17 @@ hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     stay_on_core(int(worker.removeprefix("gw")))
+
+_guard = AwsGuard()
+_guard.stand_before_all_clients()
+
+
+@pytest.fixture(autouse=True)
+def aws_guard() -> Iterator[AwsGuard]:
+    """Every request of every test goes past it, the local stack's and the simulation's too."""
+    _guard.taken()
+    yield _guard
+    assert _guard.taken() == []
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +55,27 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
+@pytest.fixture(scope="session")
+def ministack() -> Iterator[Server | None]:
+    """Who answers instead of moto, if anybody does: `make second-opinion` wants it so."""
+    python = os.environ.get(SECOND_OPINION)
+    server = Server(python) if python else None
+    yield server
+    if server is not None:
+        server.stop()
+
+
 @pytest.fixture
-def emulator(clock: ManualClock) -> Iterator[Emulator]:
-    with Emulator(clock) as running:
+def emulator(clock: ManualClock, ministack: Server | None) -> Iterator[Emulator]:
+    with Emulator(clock) if ministack is None else SecondOpinion(clock, ministack) as running:
         yield running
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    left_out = "moto_only" if SECOND_OPINION in os.environ else "ministack_only"
+    for item in items:
+        if marked := item.get_closest_marker(left_out):
+            item.add_marker(pytest.mark.skip(reason=marked.kwargs["reason"]))
 
 
 @cache

@@ -23,7 +23,7 @@ from tests.support.clock import NOON_MS
 from tests.support.promises import Death, Promises, Unfinished, is_pending
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call
-from tests.support.straight import empty, empty_queue
+from tests.support.straight import empty
 from tests.support.world import World
 
 SWEEPS_MAX = 60
@@ -48,9 +48,7 @@ class Story(Promises):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        for table in (world.settings.wheel_table, world.settings.registry_table):
-            empty(table)
-        empty_queue(world.settings.slice_queue_url)
+        empty(world.emulator)
         world.recorder.clear()
         world.receiver.received.clear()
         world.receiver.answer = self._answered

@@ -1,4 +1,4 @@
-"""Straight into moto: thousands of items at once, or none, where a story is to begin so."""
+"""Past all requests: thousands of items at once, or none, where a story is to begin so."""
 
 import gc
 from collections.abc import Iterable
@@ -8,7 +8,9 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from moto.sqs.models import sqs_backends
 
+from local.emulator import Emulator
 from local.template import ACCOUNT_ID, REGION
+from tests.support.second_opinion import SecondOpinion
 
 
 def put_straight(table_name: str, items: Iterable[dict[str, Any]]) -> None:
@@ -21,12 +23,13 @@ def put_straight(table_name: str, items: Iterable[dict[str, Any]]) -> None:
     gc.freeze()  # else the garbage collector walks through thousands of items again and again
 
 
-def empty(table_name: str) -> None:
-    dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name].items.clear()
-
-
-def empty_queue(url: str) -> None:
-    """Without the minute's wait between two purges."""
-    queue = sqs_backends[ACCOUNT_ID][REGION].queues[url.rpartition("/")[2]]
-    queue._messages.clear()
-    queue._pending_messages.clear()
+def empty(emulator: Emulator) -> None:
+    """Without any item or message; without the minute's wait between two purges of a queue."""
+    if isinstance(emulator, SecondOpinion):
+        emulator.empty()
+        return
+    for table in dynamodb_backends[ACCOUNT_ID][REGION].tables.values():
+        table.items.clear()
+    for queue in sqs_backends[ACCOUNT_ID][REGION].queues.values():
+        queue._messages.clear()
+        queue._pending_messages.clear()

@@ -360,7 +360,8 @@ class World:
 
     def _nothing_in_an_empty_slot(self, call: Call) -> dict[str, Any] | None:
         """Most seconds are empty, and passing them one by one is most of what the workflows do:
-        a query of a slot in which nothing has ever stood is answered without asking moto."""
+        a query of a slot in which nothing has ever stood is answered without asking moto, and
+        with the time as moto would answer it."""
         table = self.settings.wheel_table
         is_of_wheel = call.request.get("TableName") == table
         if call.operation != "Query" or not is_of_wheel or "IndexName" in call.request:

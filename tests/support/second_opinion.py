@@ -1,0 +1,115 @@
+"""ministack in the place of moto: the same tests, answered by another implementation.
+
+Invariant: every request of a client goes to ministack as it is, with the time of the tests'
+clock beside it; moto answers none. The server is a process of its own, one for each process of
+pytest, since ministack needs packages of its own (requirements-second.txt).
+"""
+
+import json
+import subprocess
+from collections.abc import Collection
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from local.emulator import Emulator, HasNow
+
+SERVER = Path(__file__).parents[1] / "second" / "server.py"
+CLOCK_HEADER = "X-Test-Clock-Ms"
+
+Reply = tuple[int, dict[str, str], bytes]
+
+
+class Server:
+    """Ends when its standard input does: with `stop`, or with whoever started it."""
+
+    def __init__(self, python: str) -> None:
+        self._process = subprocess.Popen(
+            [python, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        port = int(self._process.stdout.readline())
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def stop(self) -> None:
+        self._connection.close()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+    def answer(
+        self, method: str, path: str, now_ms: int, headers: dict[str, str], body: bytes
+    ) -> Reply:
+        self._connection.request(
+            method, path, body, {**headers, CLOCK_HEADER: str(now_ms), "Host": "localhost"}
+        )
+        response = self._connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
+
+
+class SecondOpinion(Emulator):
+    """With moto's stubs in botocore, its lock and its invocations, but none of its answers."""
+
+    def __init__(self, clock: HasNow, server: Server) -> None:
+        super().__init__(clock)
+        self._server = server
+        self._handle = self._ask
+
+    def start(self) -> None:
+        super().start()
+        self._control("reset")
+
+    def empty(self) -> None:
+        """Of all items and messages."""
+        self._control("empty")
+
+    def items(
+        self, table_name: str, attributes: Collection[str] | None = None
+    ) -> list[dict[str, Any]]:
+        request: dict[str, Any] = {"TableName": table_name}
+        found = []
+        while True:
+            page = self._scan(request)
+            found += page["Items"]
+            if "LastEvaluatedKey" not in page:
+                break
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        if attributes is None:
+            return found
+        return [{name: item[name] for name in attributes if name in item} for item in found]
+
+    def has_partition(self, table_name: str, key: str) -> bool:
+        return True  # so that it is always asked
+
+    def messages_visible_at_ms(self, queue_url: str) -> list[float]:
+        visible: list[float] = self._control(f"visible_at_ms?{queue_url.rsplit('/', 1)[-1]}")
+        return visible
+
+    def _scan(self, request: dict[str, Any]) -> dict[str, Any]:
+        headers = {
+            "X-Amz-Target": "DynamoDB_20120810.Scan",
+            "Content-Type": "application/x-amz-json-1.0",
+            "Authorization": "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/dynamodb/x",
+        }
+        page: dict[str, Any] = json.loads(
+            self._reply("POST", "/", headers, json.dumps(request).encode())[2]
+        )
+        return page
+
+    def _control(self, what: str) -> Any:
+        return json.loads(self._reply("POST", f"/_test/{what}", {}, b"")[2])
+
+    def _ask(self, request: Any) -> Reply:
+        headers = {name: _text(value) for name, value in request.headers.items()}
+        body = request.body or b""
+        raw = body.encode() if isinstance(body, str) else body
+        return self._reply(request.method, urlsplit(request.url).path or "/", headers, raw)
+
+    def _reply(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+        with self._lock:
+            return self._server.answer(method, path, self._clock.now_ms(), headers, body)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
