@@ -13,9 +13,8 @@ from functools import partial
 from multiprocessing import get_context
 
 from tests.simulation.faults import Faults
-from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked
+from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked_on_core
 from tests.simulation.verdict import Report
-from tests.support.one_core import stay_on_core
 
 
 def main() -> None:
@@ -38,16 +37,11 @@ def main() -> None:
     soaks = [soak(options.seed + number) for number in range(options.worlds)]
     began = time.monotonic()
     with ProcessPoolExecutor(options.worlds, get_context("spawn")) as worlds:
-        results = list(worlds.map(soaked_on_a_core, soaks, range(options.worlds)))
+        results = list(worlds.map(soaked_on_core, soaks, range(options.worlds)))
     for one, (report, faults, seconds) in zip(soaks, results, strict=True):
         show(one, report, faults, seconds)
     print(f"all of it in {time.monotonic() - began:.0f} s")
     sys.exit(any(report.broken for report, _, _ in results))
-
-
-def soaked_on_a_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
-    stay_on_core(core)
-    return soaked(soak)
 
 
 def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:

@@ -20,6 +20,7 @@ from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_
 from tests.simulation.service import Service
 from tests.simulation.verdict import Report, judged
 from tests.support.clock import NOON_MS
+from tests.support.one_core import stay_on_core
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
@@ -58,6 +59,12 @@ def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults
         for biz_type in BUSINESSES:
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         return report, faults, service.seconds()
+
+
+def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
+    """For a process of its own."""
+    stay_on_core(core)
+    return soaked(soak)
 
 
 async def _lived(service: Service, clients: Clients, soak: Soak) -> None:

@@ -1,5 +1,8 @@
 """Small soaks, and that a soak sees what it is there to see."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +17,7 @@ from duewheel.workflows.reenter import Reenter
 from tests.conftest import the_template
 from tests.simulation.faults import CALM
 from tests.simulation.service import Service
-from tests.simulation.soak import Soak, soaked
+from tests.simulation.soak import TEMPLATE, Soak, soaked
 from tests.simulation.verdict import Report
 
 
@@ -40,6 +43,23 @@ def test_where_nothing_goes_wrong_nothing_is_repeated_and_a_run_can_be_repeated(
     assert first[0].broken == []
     assert first[0].repeated == 0
     assert (first[0], first[2]) == (second[0], second[2])
+
+
+def test_the_command_shares_the_tasks_between_worlds_and_says_what_came_of_each() -> None:
+    command = [sys.executable, "-m", "tests.simulation", "--tasks", "8", "--worlds", "2"]
+    ended = subprocess.run(
+        [*command, "--seed", "21"],
+        cwd=TEMPLATE.parent,
+        env={**os.environ, "PYTHONPATH": "layers/core"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "4 tasks, seed 21, 1 a second" in ended.stdout
+    assert "4 tasks, seed 22, 1 a second" in ended.stdout
+    assert ended.stdout.count("lost 0, early 0") == 2
 
 
 # What a soak must notice: each defect is planted, and has to be named.

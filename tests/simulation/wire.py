@@ -40,8 +40,9 @@ class Wire:
 
     def _pass_latency(self, run: Invocation) -> None:
         run.must_live(self._seconds())
-        self._turns.sleep(self._faults.latency_seconds())
-        run.must_live(self._seconds())
+        if latency_seconds := self._faults.latency_seconds():
+            self._turns.sleep(latency_seconds)
+            run.must_live(self._seconds())
 
     def _faulty(self, run: Invocation, request: Any, handle: Handle) -> Reply | None:
         service = re.sub(r".*?(sqs|lambda|dynamodb).*", r"\1", request.url)
