@@ -9,7 +9,7 @@ first is up to the threads. What must be replayed belongs in the soak.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from random import Random
 from threading import Lock
 from typing import Any
@@ -43,14 +43,13 @@ class Faults:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        target = HttpTarget
-
         def faulty_target(**wired: Any) -> Any:
-            return _FaultyTarget(target(**wired), self)
+            return _FaultyTarget(HttpTarget(**wired), self)
 
-        with ExitStack() as stack:
-            stack.enter_context(answered_by(self._answer))
-            stack.enter_context(patch.object(notifier_wiring, "HttpTarget", faulty_target))
+        with (
+            answered_by(self._answer),
+            patch.object(notifier_wiring, "HttpTarget", faulty_target),
+        ):
             yield
 
     def batches(
@@ -123,6 +122,3 @@ class _FaultyTarget:
         if trouble == "callback hangs":
             await asyncio.sleep(timeout_seconds)
         return outcome if trouble is None else Outcome(Verdict.RETRY, trouble)
-
-    async def close(self) -> None:
-        await self._target.close()

@@ -8,9 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-
-class Died(BaseException):
-    """The process is gone, at this very point."""
+from local.functions import Died
 
 
 @dataclass

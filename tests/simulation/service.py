@@ -34,13 +34,13 @@ from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
 from local.aws_faults import answered_by
 from local.emulator import Emulator
-from local.functions import Context
+from local.functions import Context, Died
 from local.invocations import RETRY_AFTER_MS
 from local.invocations import Invocation as AsyncInvocation
 from local.resources import Resources, create_resources
 from local.template import Template
 from tests.simulation.faults import Faults
-from tests.simulation.invocation import Died, Ended, Invocation, current
+from tests.simulation.invocation import Ended, Invocation, current
 from tests.simulation.receiver import Receiver
 from tests.simulation.virtual_time import Turns, VirtualLoop
 from tests.simulation.wire import Wire

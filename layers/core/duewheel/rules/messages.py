@@ -39,7 +39,8 @@ class DirectMessage:
 Message = PageMessage | DirectMessage
 
 
-_NOT_UNDERSTOOD = (
+# What reading JSON of any shape as if it were ours can raise.
+NOT_UNDERSTOOD = (
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -88,7 +89,7 @@ def decode(text: str) -> Message:
                 tuple(body.get("places", ())),
             )
         )
-    except _NOT_UNDERSTOOD as error:
+    except NOT_UNDERSTOOD as error:
         raise MalformedMessage(f"not a slice message: {text[:200]!r}") from error
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import SECOND_MAX
+from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores.conditions import Item
 
@@ -19,15 +20,6 @@ TEXT_BYTES_MAX = 2_048
 SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
 
 T = TypeVar("T")
-
-_NOT_UNDERSTOOD = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 class Nonsense(Exception):
@@ -101,7 +93,7 @@ def parsed(
 def made(item: Item, name: str, build: Callable[[], T]) -> T:
     try:
         return build()
-    except _NOT_UNDERSTOOD as error:
+    except NOT_UNDERSTOOD as error:
         raise Nonsense(name) from error
 
 
