@@ -18,14 +18,17 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from email.utils import formatdate
+from functools import cache
 from threading import RLock
 from types import TracebackType
 from typing import Any, Protocol
 from unittest.mock import patch
 
 from moto import mock_aws
+from moto.core import responses
 from moto.core.model_instances import reset_model_data
 from moto.core.models import botocore_stubber
+from moto.core.utils import method_names_from_class
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.sqs import models as sqs_models
@@ -34,8 +37,10 @@ from moto.sqs.models import SQSBackend, sqs_backends
 from local.attribute_values import values_of_one_type
 from local.invocations import ACCEPTED, Answer, Invocation, invocation_of
 from local.partition_query import query_within_its_partition
+from local.projections import projections_of_whole_attributes
 from local.template import ACCOUNT_ID, REGION
 from local.touched_items import transactions_within_their_items
+from local.update_expressions import update_expressions_read_once
 
 FORGET_EVERY_CALLS = 1_000
 
@@ -78,10 +83,13 @@ class Emulator:
                 (sqs_models, "unix_time_millis", lambda: float(self._clock.now_ms())),
                 (sqs_models.Message, "visible", property(self._is_visible)),
                 (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
+                (responses, "method_names_from_class", cache(method_names_from_class)),
             ):
                 started.enter_context(patch.object(target, name, replacement))
             for less_work in (
                 query_within_its_partition,
+                projections_of_whole_attributes,
+                update_expressions_read_once,
                 transactions_within_their_items,
                 values_of_one_type,
             ):
