@@ -44,3 +44,7 @@ def request(name: str) -> dict[str, Any]:
 
 def secret(name: str) -> dict[str, Any]:
     return key("secret", name)
+
+
+def turns(limit: str, biz_type: str) -> dict[str, Any]:
+    return key(f"turns#{biz_type}", limit)
