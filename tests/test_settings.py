@@ -9,6 +9,7 @@ LEAST = {
     "WHEEL_TABLE": "wheel",
     "REGISTRY_TABLE": "registry",
     "SLICE_QUEUE_URL": "https://queue.example/slices",
+    "SIGNING_KEY": "key",
     "NOTIFIER_FUNCTION": "notifier",
 }
 WHOLE = {
@@ -38,6 +39,7 @@ def test_every_variable_has_its_setting() -> None:
         registry_table="registry",
         slice_queue_url="https://queue.example/slices",
         notifier_function="notifier",
+        signing_key="key",
         buckets=3_600,
         lead_ms=250,
         page_size=50,
