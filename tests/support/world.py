@@ -21,7 +21,9 @@ from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.aws import AwsTime
+from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.keys import KeyStore
+from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.loads import LoadStore
@@ -33,10 +35,12 @@ from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
+from duewheel.workflows.configure_business import ConfigureBusiness
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import CreateBatch
 from duewheel.workflows.create_once import CreateOnce
@@ -115,11 +119,18 @@ class World:
             self.loads,
             config.lead_ms,
         )
-        self.create = CreateTasks(self.tasks, self.reenter)
+        self.businesses = BusinessStore(
+            self.dynamodb, clock, config.registry_table, config.business_defaults
+        )
+        self.known_businesses = KnownBusinesses(
+            self.businesses, clock, config.business_kept_seconds * 1000
+        )
+        self.configure_business = ConfigureBusiness(clock, self.businesses, self.known_businesses)
+        self.create = CreateTasks(self.tasks, self.reenter, Admit(self.known_businesses))
         self.keys = KeyStore(self.tasks)
         self.steer = Steer(clock, self.tasks, self.keys, self.reenter, config.lead_ms)
-        self.cancel = CancelTask(self.steer, config.retention_seconds)
-        self.change = ChangeTask(self.steer)
+        self.cancel = CancelTask(self.steer, self.known_businesses)
+        self.change = ChangeTask(self.steer, Admit(self.known_businesses))
         self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
         self.create_batch = CreateBatch(self.create, self.keyed, ThreadPoolExecutor(4))
         self.create_once = CreateOnce(
@@ -145,7 +156,6 @@ class World:
             AuditStore(self.tasks),
             ThreadPoolExecutor(4),
             b"cursors are sealed with this",
-            config.retention_seconds,
         )
         self.look_up = LookUp(
             clock, self.tasks, self.pointers, self.loads, self.origin, config.buckets
@@ -167,7 +177,6 @@ class World:
             self.hand_over,
             self.reenter,
             config.page_size,
-            config.retention_seconds,
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
         self.read_statistics = ReadStatistics(
@@ -192,9 +201,7 @@ class World:
 
     def notifier(self, lines: int = CALLS_IN_FLIGHT_MAX) -> Deliver:
         config = self.settings
-        retry_or_end = RetryOrEnd(
-            self.clock, self.tasks, self.keys, self.reenter, config.retention_seconds, lambda: 1.0
-        )
+        retry_or_end = RetryOrEnd(self.clock, self.tasks, self.keys, self.reenter, lambda: 1.0)
         call_page = CallPage(
             self.clock,
             self.tasks,
@@ -202,8 +209,7 @@ class World:
             self.receiver,  # type: ignore[arg-type]
             retry_or_end,
             asyncio.Semaphore(lines),
-            config.callback_timeout_seconds,
-            config.retention_seconds,
+            self.known_businesses,
         )
         return Deliver(
             self.clock,

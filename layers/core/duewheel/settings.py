@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from duewheel.rules.business import Defaults
 from duewheel.rules.egress import allowed_networks
 from duewheel.rules.wheel import DIRECT_LATE_MS
 
 LEASE_MARGIN_SECONDS = 15  # a page's lease outlives its Lambda by this
 SWEEP_MARGIN_SECONDS = 30
 SETTLED_RETENTION_DAYS_DEFAULT = 30
+_CALLS_PER_RUN = 2  # one after the other, of the longest, in the notifier's timeout
 
 
 class SettingsError(Exception):
@@ -31,6 +33,7 @@ class Settings:
     notifier_timeout_seconds: int = 60
     list_index: bool = True
     allowed_private_cidrs: tuple[str, ...] = ()
+    business_kept_seconds: int = 5  # how old a process lets what it knows of a business grow
 
     @property
     def page_lease_ms(self) -> int:
@@ -39,6 +42,14 @@ class Settings:
     @property
     def retention_seconds(self) -> int:
         return self.retention_days * 86_400
+
+    @property
+    def business_defaults(self) -> Defaults:
+        return Defaults(
+            self.retention_days,
+            self.callback_timeout_seconds,
+            self.notifier_timeout_seconds // _CALLS_PER_RUN,
+        )
 
 
 _NUMBERS = {
@@ -107,7 +118,7 @@ def _check_together(settings: Settings) -> None:
             f"{DIRECT_LATE_MS // 1000} s for late direct messages, NOTIFIER_TIMEOUT_SECONDS "
             "and a margin"
         )
-    if settings.callback_timeout_seconds * 2 > settings.notifier_timeout_seconds:
+    if settings.callback_timeout_seconds * _CALLS_PER_RUN > settings.notifier_timeout_seconds:
         problems.append(
             f"CALLBACK_TIMEOUT_SECONDS={settings.callback_timeout_seconds} is more than half of "
             f"NOTIFIER_TIMEOUT_SECONDS={settings.notifier_timeout_seconds}"

@@ -36,14 +36,15 @@ _FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
 
 
 def callback_from(fields: Fields) -> Callback:
+    """What is left out is left to the business: it is empty."""
     fields.refuse_unknown(("type", "url", "method", "headers"))
     if "type" in fields and fields.text("type") not in _TYPES:
         raise fields.invalid("type", f"must be one of {', '.join(_TYPES)}.")
-    method = fields.text("method") if "method" in fields else "POST"
-    if method not in METHODS:
+    method = fields.text("method") if "method" in fields else ""
+    if "method" in fields and method not in METHODS:
         raise fields.invalid("method", f"must be one of {', '.join(METHODS)}.")
     headers = _headers(fields.nested("headers")) if "headers" in fields else ()
-    return Callback(_url(fields), method, headers)
+    return Callback(_url(fields) if "url" in fields else "", method, headers)
 
 
 def _url(fields: Fields) -> str:

@@ -19,23 +19,30 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Callback:
-    """Where and what to deliver: data, not a function."""
+class HttpCallback:
+    """`url` and `method` are empty where a task leaves them to its business."""
 
-    url: str
+    url: str = ""
     method: str = "POST"
     headers: tuple[tuple[str, str], ...] = ()
 
 
+# Where and what to deliver: data, not a function.
+Callback = HttpCallback
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential with full jitter, or, when `delays_seconds` is given, that explicit ladder."""
+    """Exponential, by default with full jitter, or, when `delays_seconds` is given, that explicit
+    ladder. `max_age_seconds` counts from the due instant, or from the latest redrive."""
 
     attempts_max: int = 16
     first_delay_seconds: float = 3.0
     factor: float = 2.0
     delay_max_seconds: float = 21_600.0
     delays_seconds: tuple[float, ...] = ()
+    has_jitter: bool = True
+    max_age_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +51,9 @@ class NewTask:
 
     biz_type: str
     due_ms: int
-    callback: Callback
+    callback: Callback | None  # None: its business's
     payload: str | None = None  # the exact source text of the JSON value
-    retry: RetryPolicy | None = None  # None: the service's default
+    retry: RetryPolicy | None = None  # None: its business's
     expires_after_seconds: float | None = None
     key: str | None = None
     digest: str | None = None  # of all the caller said but `biz_type` and `key`; with a key only
@@ -83,7 +90,7 @@ class Task:
     biz_type: str
     due_ms: int
     next_ms: int
-    callback: Callback
+    callback: Callback | None  # None: its business's
     created_ms: int
     updated_ms: int
     payload: str | None = None
@@ -101,6 +108,7 @@ class Task:
     digest: str | None = None
     max_due_ms: int | None = None
     promise: Promise | None = None  # good only while `next_ms` is its instant
+    notice_of: str | None = None  # the dead task whose death this one tells of
     redrives: int = 0
     # For each redrive the seconds of the entry that died and of the one that brought it back.
     revivals: tuple[tuple[int, int], ...] = ()

@@ -17,6 +17,7 @@ def key(kind: str, record: str) -> dict[str, Any]:
 
 
 SHAPE = key("wheel", "shape")
+BUSINESS_KIND = "business"  # one partition, so that they are listed in order
 
 
 def pointer(name: str) -> dict[str, Any]:
@@ -48,3 +49,7 @@ def secret(name: str) -> dict[str, Any]:
 
 def turns(limit: str, biz_type: str) -> dict[str, Any]:
     return key(f"turns#{biz_type}", limit)
+
+
+def business(biz_type: str) -> dict[str, Any]:
+    return key(BUSINESS_KIND, biz_type)

@@ -16,6 +16,7 @@ from duewheel.wiring.process import (
     generation,
     hand_over,
     keys,
+    known_businesses,
     pages,
     reenter,
     settings,
@@ -52,9 +53,7 @@ def notifier() -> Notifier:
 
 def _deliver() -> Deliver:
     config = settings()
-    retry_or_end = RetryOrEnd(
-        clock(), tasks(), keys(), reenter(), config.retention_seconds, random.random
-    )
+    retry_or_end = RetryOrEnd(clock(), tasks(), keys(), reenter(), random.random)
     call_page = CallPage(
         clock(),
         tasks(),
@@ -62,8 +61,7 @@ def _deliver() -> Deliver:
         HttpTarget(clock=clock(), allowed_private_cidrs=config.allowed_private_cidrs),
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
-        config.callback_timeout_seconds,
-        config.retention_seconds,
+        known_businesses(),
     )
     return Deliver(
         clock(),
