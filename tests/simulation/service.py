@@ -55,7 +55,7 @@ HANDLERS = {
 }
 NOTIFIERS_AT_ONCE = 40
 LOOK_EVERY_SECONDS = 0.1
-_POOLED = (api_wiring, scheduler_wiring, sweeper_wiring)
+_POOLED = (api_wiring, notifier_wiring, scheduler_wiring, sweeper_wiring)
 
 
 class OneByOne:

@@ -35,6 +35,7 @@ from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.stores.turns import TurnStore
 from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
@@ -50,8 +51,10 @@ from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.keep_books import KeepBooks
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.lead import Lead
+from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
@@ -210,6 +213,8 @@ class World:
             retry_or_end,
             asyncio.Semaphore(lines),
             self.known_businesses,
+            LimitCalls(self.clock, TurnStore(self.dynamodb, config.registry_table)),
+            PutOff(self.clock, self.tasks, self.reenter, ThreadPoolExecutor(4)),
         )
         return Deliver(
             self.clock,

@@ -15,6 +15,9 @@ from duewheel.stores.conditions import Item, Throttled, Written, write_if
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
+CALLS = "calls"
+CREATES = "creates"
+
 _TRIES = 10
 _NAMES = {"#free": "free_us", "#interval": "interval_us", "#version": "version"}
 

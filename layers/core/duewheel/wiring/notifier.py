@@ -8,11 +8,14 @@ import asyncio
 import random
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from duewheel.stores.turns import TurnStore
 from duewheel.targets.http import HttpTarget
 from duewheel.wiring.process import (
     clock,
+    dynamodb,
     generation,
     hand_over,
     keys,
@@ -25,6 +28,8 @@ from duewheel.wiring.process import (
 )
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.deliver import Deliver
+from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
 
 T = TypeVar("T")
@@ -62,6 +67,8 @@ def _deliver() -> Deliver:
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
         known_businesses(),
+        LimitCalls(clock(), TurnStore(dynamodb(), config.registry_table)),
+        PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
     )
     return Deliver(
         clock(),

@@ -15,6 +15,8 @@ from duewheel.rules.task import Promise, Task
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
+WRITERS = 16
+
 
 @dataclass(frozen=True, slots=True)
 class PutOff:
