@@ -9,6 +9,7 @@ from duewheel.stores.audits import AuditStore
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
+from duewheel.stores.turns import TurnStore
 from duewheel.wiring.process import (
     businesses,
     clock,
@@ -37,6 +38,7 @@ from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.delete_business import DeleteBusiness
 from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
+from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_businesses import LookUpBusinesses
@@ -53,7 +55,8 @@ def steer() -> Steer:
 
 @once
 def admit() -> Admit:
-    return Admit(known_businesses())
+    turns = TurnStore(dynamodb(), settings().registry_table)
+    return Admit(known_businesses(), LimitCreates(clock(), turns))
 
 
 @once
