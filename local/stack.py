@@ -174,4 +174,4 @@ class LocalStack:
 def _caller_here() -> Caller:
     from duewheel.wiring.notifier import notifier
 
-    return notifier().deliver.call_page.http
+    return notifier().deliver.call_page.targets
