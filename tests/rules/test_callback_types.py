@@ -102,6 +102,7 @@ def test_each_type_is_understood(callback: dict[str, Any], meant: Callback) -> N
         ({**SQS, "queue_url": QUEUE.replace("us-east-1", "eu-west-1")}, "queue_url"),
         ({**SQS, "queue_url": QUEUE.replace("123456789012", "1234")}, "queue_url"),
         ({**SQS, "group_id": "g"}, "group_id"),
+        ({**SQS, "queue_url": QUEUE + "s" * 80}, "queue_url"),
         ({**SQS, "queue_url": f"{QUEUE}.fifo"}, "group_id"),
         ({**SQS, "queue_url": f"{QUEUE}.fifo", "group_id": ""}, "group_id"),
         ({**SQS, "queue_url": f"{QUEUE}.fifo", "group_id": "a b"}, "group_id"),

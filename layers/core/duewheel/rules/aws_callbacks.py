@@ -18,9 +18,10 @@ ATTRIBUTES_BYTES_MAX = 4_096
 _ARN = re.compile(r"arn:([a-z-]+):([a-z]+):([a-z0-9-]+):([0-9]{12}):(.+)")
 _FUNCTION = re.compile(r"[A-Za-z0-9_-]{1,64}(:(\$LATEST|[A-Za-z0-9_-]{1,128}))?")
 _QUEUE_URL = re.compile(
-    r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([0-9]{12})/([A-Za-z0-9_-]{1,80}(\.fifo)?)"
+    r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([0-9]{12})"
+    r"/([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)"
 )
-_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,256}(\.fifo)?")
+_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,256}|[A-Za-z0-9_-]{1,251}\.fifo")
 _EVENT_BUS = re.compile(r"[A-Za-z0-9._/-]{1,256}")
 _GROUP_ID = re.compile(r"[!-~]{1,128}")
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from duewheel.rules.message_text import attributes_of, deduplication_id, text_of
+from duewheel.rules.message_text import text_of
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import SnsCallback, Task
 from duewheel.targets.aws_calls import AwsCalls
+from duewheel.targets.message_members import message_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,21 +15,11 @@ class SnsTarget:
     calls: AwsCalls
 
     async def call(self, callback: SnsCallback, task: Task, timeout_seconds: float) -> Outcome:
-        attributes = dict(callback.attributes) | attributes_of(task)
-        request: dict[str, Any] = {
-            "TopicArn": callback.topic_arn,
-            "Message": text_of(task.payload, is_raw=callback.is_raw),
-            "MessageAttributes": {
-                name: {"DataType": "String", "StringValue": value}
-                for name, value in attributes.items()
-            },
-        }
-        if callback.group_id is not None:
-            request["MessageGroupId"] = callback.group_id
-            request["MessageDeduplicationId"] = deduplication_id(callback, task)
+        text = text_of(task.payload, is_raw=callback.is_raw)
+        members = message_members(callback, task)
 
         def publish(client: Any) -> Outcome:
-            answer = client.publish(**request)
+            answer = client.publish(TopicArn=callback.topic_arn, Message=text, **members)
             status_code = answer["ResponseMetadata"]["HTTPStatusCode"]
             return Outcome(Verdict.DELIVERED, f"message {answer['MessageId']}", status_code)
 
