@@ -18,7 +18,7 @@ from unittest.mock import patch
 from botocore.config import Config
 
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback
+from duewheel.rules.task import HttpCallback
 from duewheel.targets.http import HttpTarget
 from duewheel.wiring import notifier as notifier_wiring
 from local.aws_faults import Handle, Reply, answered_by, do, operation_of, possible_faults
@@ -110,7 +110,7 @@ class _FaultyTarget:
 
     async def call(
         self,
-        callback: Callback,
+        callback: HttpCallback,
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_seconds: float,

@@ -24,6 +24,8 @@ from local.functions import Function, environment_of_all, load_functions
 from local.http_api import Gateway, Reply, Request, routes_of
 from local.http_front import HttpFront
 from local.inbox import Inbox
+from local.inbox_functions import InboxFunctions
+from local.inbox_resources import ALLOWED, InboxResources
 from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
 from local.queue_poller import QueuePoller, mapped_queues
@@ -67,7 +69,8 @@ class LocalStack:
         self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
         self.faults = faults or Faults(rate=0, seed=0)
         self._port = port
-        self._parameters = {**OVERRIDES, **(overrides or {})}
+        targets = {} if self.endpoint else ALLOWED  # of the other AWS nothing is known
+        self._parameters = {**OVERRIDES, **targets, **(overrides or {})}
         self._template = template
         self._undo = ExitStack()
         self._api_environment = Lock()
@@ -116,8 +119,12 @@ class LocalStack:
         ]
         invocations = Invocations(functions, retries_of(resources), self.clock, _caller_here)
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
+        mailbox = None
         if emulator is not None:
-            emulator.accept_invocation = invocations.accept
+            mailbox = _mailbox(inbox, sqs)
+            played = InboxFunctions(inbox, others=invocations.accept)
+            emulator.accept_invocation = played.accept
+            emulator.answer_invocation = played.answer
             settings = settings_from(os.environ)
             store = PointerStore(dynamodb, settings.registry_table)
             pointers = WheelPointers(store, settings.buckets, self.clock.now_ms)
@@ -134,7 +141,7 @@ class LocalStack:
         self._gateway = Gateway(
             routes_of(resources, functions), self._invoke_api, self.clock.now_ms
         )
-        self._local_routes = LocalRoutes(inbox, wheelwright, self.faults)
+        self._local_routes = LocalRoutes(inbox, wheelwright, self.faults, mailbox=mailbox)
         if emulator is not None:
             started.enter_context(self.faults.at_work())
         self._front = HttpFront(self._port, self._answer)
@@ -174,4 +181,9 @@ class LocalStack:
 def _caller_here() -> Caller:
     from duewheel.wiring.notifier import notifier
 
-    return notifier().deliver.call_page.http
+    return notifier().deliver.call_page.targets
+
+
+def _mailbox(inbox: Inbox, sqs: Any) -> InboxResources:
+    sns = boto3.client("sns", config=OF_THE_STACK)
+    return InboxResources(inbox, sqs, sns, boto3.client("events", config=OF_THE_STACK))

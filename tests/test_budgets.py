@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from duewheel.rules.task import Callback, Status, Task
+from duewheel.rules.task import HttpCallback, Status, Task
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.units import Meter, size_of
@@ -95,7 +95,7 @@ def test_a_task_stays_within_its_budget(
 
 def test_a_delivered_task_with_half_a_kilobyte_of_its_own_stays_under_one(world: World) -> None:
     headers = (("authorization", "Bearer " + "x" * 40),)
-    callback = Callback(
+    callback = HttpCallback(
         "https://receiver.example/a/path/of/some/length?with=a&query=too", "POST", headers
     )
     task = world.created(in_ms=0, callback=callback, payload='{"order": "' + "x" * 300 + '"}')

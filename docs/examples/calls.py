@@ -37,6 +37,17 @@ def creating(teller: Teller) -> None:
     teller.example("batch", "POST", "/v1/tasks/batch", batch)
 
 
+def creating_for_aws(teller: Teller) -> None:
+    callback = {
+        "type": "sqs",
+        "queue_url": "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue.fifo",
+        "group_id": "order-17",
+        "attributes": {"team": "billing"},
+    }
+    order = {"biz_type": "orders", "delay_seconds": 1800, "payload": {"order": 17}}
+    teller.example("create-for-a-queue", "POST", "/v1/tasks", {**order, "callback": callback})
+
+
 def delivering(teller: Teller) -> None:
     teller.call("PUT", "/_local/received/orders", {"status": 503, "times": 1})
     task = created(
@@ -156,6 +167,7 @@ def path_of(task: Any) -> str:
 
 STORIES = (
     Story(creating),
+    Story(creating_for_aws),
     Story(delivering),
     Story(by_key),
     Story(by_key_prefix),

@@ -26,6 +26,8 @@ def by_callers(teller: Teller) -> None:
     teller.example("problem-method-not-allowed", "PUT", "/v1/tasks")
     teller.example("problem-too-large", *post, {**NEW, "payload": "0123456789" * 6_554})
     teller.example("problem-invalid-field", *post, {**NEW, "delay_seconds": -1})
+    function = {"type": "lambda", "function": "close-order:prod"}
+    teller.example("problem-target-not-enabled", *post, {**NEW, "callback": function})
 
 
 def by_the_state_of_a_task(teller: Teller) -> None:

@@ -46,9 +46,9 @@ from duewheel.workflows.create_once import Parse
 
 
 def create_task(request: Request) -> Answer:
-    body = request.text(SINGLE_BYTES_MAX)
+    body, allowed = request.text(SINGLE_BYTES_MAX), wiring.allowed_targets()
     (result,) = _created(
-        request, body, lambda now_ms: [single_request(body, now_ms)], is_single=True
+        request, body, lambda now_ms: [single_request(body, now_ms, allowed)], is_single=True
     )
     if isinstance(result, Refusal):
         raise result
@@ -57,7 +57,8 @@ def create_task(request: Request) -> Answer:
 
 def create_tasks(request: Request) -> Answer:
     body = request.text(BATCH_BYTES_MAX)
-    return Answer(200, batch_text(_created(request, body, partial(batch_request, body))))
+    parse = partial(batch_request, body, allowed=wiring.allowed_targets())
+    return Answer(200, batch_text(_created(request, body, parse)))
 
 
 def _created(
@@ -84,7 +85,8 @@ def cancel_task(_: Request, task_id: str) -> Answer:
 
 
 def change_task(request: Request, task_id: str) -> Answer:
-    change = change_request(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
+    body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
+    change = change_request(body, now_ms, wiring.allowed_targets())
     return Answer(200, task_text(wiring.change_task()(task_id, change)))
 
 
@@ -98,7 +100,8 @@ def redrive_task(_: Request, task_id: str) -> Answer:
 
 def upsert_by_key(request: Request, biz_type: str, key: str) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
-    return _made(wiring.keyed_tasks().upsert(upsert_request(body, biz_type, key, now_ms)))
+    asked = upsert_request(body, biz_type, key, now_ms, wiring.allowed_targets())
+    return _made(wiring.keyed_tasks().upsert(asked))
 
 
 def read_by_key(_: Request, biz_type: str, key: str) -> Answer:

@@ -15,10 +15,12 @@ from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules import (
     answers,
+    aws_answers,
+    aws_callbacks,
     backoff,
     books,
-    callback_request,
     callback_url,
+    http_callback,
     idempotency,
     key_request,
     listing,
@@ -103,7 +105,9 @@ HELD: dict[str, Numbers] = {
     "`delay_seconds`": (*refused(delay_seconds=-1), AHEAD_DAYS),
     "`expires_after_seconds`": (*refused(expires_after_seconds=0), AHEAD_DAYS),
     "URL": (callback_url.URL_LENGTH_MAX, callback_url._HOST_LENGTH_MAX),
-    "headers": (callback_request.HEADERS_MAX, callback_request.HEADERS_BYTES_MAX),
+    "headers": (http_callback.HEADERS_MAX, http_callback.HEADERS_BYTES_MAX),
+    "message attributes": (aws_callbacks.ATTRIBUTES_MAX, aws_callbacks.ATTRIBUTES_BYTES_MAX),
+    "`group_id`": lengths(aws_callbacks._GROUP_ID),
     "`retry.attempts`": (*retry(attempts=0), DEFAULT.attempts_max),
     "`retry.delays_seconds`": (*retry(delays_seconds=[]), *retry(delays_seconds=[-1])),
     "`retry.first_delay_seconds`": (
@@ -142,6 +146,7 @@ HELD: dict[str, Numbers] = {
     "a redrive": (settlement.ABOUT_TO_GO_MS / 60_000,),
     "a callback": (*parameter("CallbackTimeoutSeconds"), http.CONNECT_SECONDS_MAX),
     "the reply of a callback": (http_reply.REPLY_BYTES_MAX,),
+    "the answer of a function": (aws_answers.ANSWER_BYTES_MAX,),
     "redirects of a callback": (),
     "`Retry-After`": (backoff.RETRY_AFTER_SECONDS_MAX,),
     "callbacks of one notifier at once": (call_page.CALLS_IN_FLIGHT_MAX,),

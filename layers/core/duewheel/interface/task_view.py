@@ -7,10 +7,11 @@ is set between two halves, never in the place of something that other text could
 from collections.abc import Sequence
 
 from duewheel.interface.answer import compact
+from duewheel.interface.callback_view import callback_view
 from duewheel.interface.problems import problem_of
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import Attempt, Callback, Made, RetryPolicy, Status, Task
+from duewheel.rules.task import Attempt, Made, RetryPolicy, Status, Task
 
 
 def task_text(task: Task) -> str:
@@ -48,7 +49,7 @@ def _before_payload(task: Task) -> dict[str, object]:
 
 def _after_payload(task: Task) -> dict[str, object]:
     return {
-        "callback": _callback(task.callback),
+        "callback": callback_view(task.callback),
         **_when_asked_for(task),
         "created_at": rfc3339(task.created_ms),
         "updated_at": rfc3339(task.updated_ms),
@@ -57,15 +58,6 @@ def _after_payload(task: Task) -> dict[str, object]:
         "lateness_ms": task.lateness_ms,
         "last_error": task.last_error,
         "history": [_attempt(attempt) for attempt in task.history],
-    }
-
-
-def _callback(callback: Callback) -> dict[str, object]:
-    return {
-        "type": "http",
-        "url": callback.url,
-        "method": callback.method,
-        "headers": dict(callback.headers),
     }
 
 

@@ -16,9 +16,10 @@ from duewheel.rules.outcome import Verdict
 from duewheel.rules.settlement import HISTORY_MAX
 from duewheel.rules.source_text import is_json
 from duewheel.rules.sweep_verdict import HomeState, Reentry
-from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Callback, RetryPolicy, Status, Task
+from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, RetryPolicy, Status, Task
 from duewheel.stores import attributes
 from duewheel.stores.attributes import Nonsense, decimal, reads_an_item, whole, words
+from duewheel.stores.callback_texts import callback_from, callback_text
 
 ITEM_VERSION = "1"
 
@@ -104,7 +105,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         "v": {"N": ITEM_VERSION},
         "biz_type": {"S": task.biz_type},
         "status": {"S": task.status.value},
-        "callback": {"S": _callback_text(task.callback)},
+        "callback": {"S": callback_text(task.callback)},
     }
     if listed:
         item["biz_part"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
@@ -143,7 +144,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         entry=entry_named_by(item),
         biz_type=_biz_type(item),
         status=status_of(item),
-        callback=attributes.parsed(item, "callback", _callback_from),
+        callback=attributes.parsed(item, "callback", callback_from),
         retry=attributes.parsed(item, "retry", _retry_from) if "retry" in item else None,
         expires_after_seconds=_expires_after(item),
         redrives=attributes.number(item, "redrives", _VERSION_MAX) if "redrives" in item else 0,
@@ -212,23 +213,6 @@ def _expires_after(item: Mapping[str, Any]) -> float | None:
         item,
         "expires_after",
         lambda: decimal(float(item["expires_after"]["N"]), _DURATION_SECONDS_MAX),
-    )
-
-
-def _callback_text(callback: Callback) -> str:
-    row: dict[str, Any] = {"url": callback.url}
-    if callback.method != "POST":
-        row["method"] = callback.method
-    if callback.headers:
-        row["headers"] = callback.headers
-    return _compact(row)
-
-
-def _callback_from(row: dict[str, Any]) -> Callback:
-    return Callback(
-        words(row["url"]),
-        words(row.get("method", "POST")),
-        tuple((words(name), words(value)) for name, value in row.get("headers", ())),
     )
 
 

@@ -3,6 +3,7 @@
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 
+from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.stores.audits import AuditStore
@@ -53,6 +54,11 @@ def create_tasks() -> CreateTasks:
 @once
 def cancel_task() -> CancelTask:
     return CancelTask(steer(), settings().retention_seconds)
+
+
+@once
+def allowed_targets() -> AllowedTargets:
+    return settings().allowed_targets
 
 
 @once

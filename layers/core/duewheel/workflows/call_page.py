@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from duewheel.clock import Clock
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
-from duewheel.rules.callback_headers import callback_headers
 from duewheel.rules.entry_decision import Decision, decide
 from duewheel.rules.outcome import Verdict
 from duewheel.rules.task import Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
-from duewheel.targets.http import HttpTarget
+from duewheel.targets.by_type import Targets
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.settle import Settler
 
@@ -27,7 +26,7 @@ class CallPage:
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
-    http: HttpTarget
+    targets: Targets
     retry_or_end: RetryOrEnd
     lines: asyncio.Semaphore  # bounds the calls in flight of this process
     callback_timeout_seconds: int
@@ -84,11 +83,8 @@ class CallPage:
     async def _call(self, task: Task, settler: Settler) -> None:
         started_ms = self.clock.now_ms()
         try:
-            outcome = await self.http.call(
-                task.callback,
-                callback_headers(task, started_ms),
-                None if task.payload is None else task.payload.encode(),
-                self.callback_timeout_seconds,
+            outcome = await self.targets.call(
+                task.callback, task, started_ms, self.callback_timeout_seconds
             )
         finally:
             self.lines.release()
