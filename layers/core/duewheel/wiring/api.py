@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.stores.audits import AuditStore
+from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
@@ -34,6 +35,7 @@ from duewheel.workflows.configure_business import ConfigureBusiness
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
 from duewheel.workflows.create_once import CreateOnce
+from duewheel.workflows.dead_tasks import DeadTasks
 from duewheel.workflows.delete_business import DeleteBusiness
 from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
@@ -111,6 +113,13 @@ def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
         businesses(), known_businesses(), list_tasks(), cancel_task(), cursor_secret()
     )
+
+
+@once
+def dead_tasks() -> DeadTasks:
+    config = settings()
+    index = DeadIndex(dynamodb(), config.wheel_table, config.buckets)
+    return DeadTasks(clock(), index, tasks(), redrive_task(), cursor_secret())
 
 
 @once
