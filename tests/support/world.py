@@ -229,7 +229,7 @@ class World:
         values: dict[str, Any] = {
             "biz_type": "orders",
             "due_ms": self.clock.now_ms() + in_ms,
-            "callback": Callback("https://receiver.example/paid"),
+            "callback": Callback("https://receiver.example/paid", method=""),
             "payload": '{"order": 17}',
             **fields,
         }
