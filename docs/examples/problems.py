@@ -44,6 +44,16 @@ def by_the_state_of_a_task(teller: Teller) -> None:
     teller.example("problem-unknown-task", "GET", path_of(task))
 
 
+def by_the_state_of_a_business(teller: Teller) -> None:
+    path = "/v1/businesses/orders"
+    teller.example("problem-unknown-business", "GET", path)
+    teller.call("PUT", path, {"callback": HOOK})
+    old = {"If-Match": '"3"'}
+    teller.example("problem-version-mismatch", "PUT", path, {"retention_days": 7}, old)
+    created(teller, delay_seconds=1800)
+    teller.example("problem-tasks-pending", "DELETE", path)
+
+
 def by_idempotency_key(teller: Teller) -> None:
     key = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}
     with patch.object(TaskStore, "create", side_effect=OSError("a cable is loose")):
@@ -80,6 +90,7 @@ def _misconfigured(teller: Teller, **variables: str) -> Iterator[None]:
 STORIES = (
     Story(by_callers),
     Story(by_the_state_of_a_task),
+    Story(by_the_state_of_a_business),
     Story(by_idempotency_key),
     Story(by_the_deployment, {"ListIndex": "off"}),
     Story(by_the_service),

@@ -12,13 +12,13 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from duewheel import __version__
+from duewheel.api import business_calls
 from duewheel.interface import problems
 from duewheel.interface.answer import Answer, json_answer
 from duewheel.interface.audit_view import audit_view
 from duewheel.interface.calls import Calls
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
-from duewheel.interface.stats_view import stats_view
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.interface.wheel_view import wheel_view
 from duewheel.log import logger
@@ -28,7 +28,6 @@ from duewheel.rules.idempotency import asked_once
 from duewheel.rules.key_request import prefix_request
 from duewheel.rules.list_request import list_request
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.stats_request import stats_request
 from duewheel.rules.task import Made
 from duewheel.rules.task_request import (
     BATCH_BYTES_MAX,
@@ -132,12 +131,6 @@ def _made(made: Made) -> Answer:
     return Answer(201 if made.is_new else 200, task_text(made.task), headers=location)
 
 
-def read_statistics(request: Request, biz_type: str) -> Answer:
-    asked = stats_request(request.query, process.clock().now_ms())
-    checked = checked_biz_type(biz_type)
-    return json_answer(stats_view(checked, wiring.read_statistics()(checked, asked)))
-
-
 def read_wheel(_: Request) -> Answer:
     return json_answer(wheel_view(wiring.look_up().wheel()))
 
@@ -159,13 +152,21 @@ CALLS = Calls(
         "/v1/tasks/{task_id}": {"GET": read_task, "PATCH": change_task, "DELETE": cancel_task},
         "/v1/tasks/{task_id}/run": {"POST": run_task},
         "/v1/tasks/{task_id}/redrive": {"POST": redrive_task},
+        "/v1/businesses": {"GET": business_calls.list_businesses},
+        "/v1/businesses/{biz_type}": {
+            "GET": business_calls.read_business,
+            "PUT": business_calls.configure_business,
+            "DELETE": business_calls.delete_business,
+        },
+        "/v1/businesses/{biz_type}/dead": {"GET": business_calls.list_dead},
+        "/v1/businesses/{biz_type}/redrive": {"POST": business_calls.redrive_dead},
         "/v1/businesses/{biz_type}/tasks": {"GET": list_by_prefix, "DELETE": cancel_by_prefix},
         "/v1/businesses/{biz_type}/tasks/{key}": {
             "GET": read_by_key,
             "PUT": upsert_by_key,
             "DELETE": cancel_by_key,
         },
-        "/v1/businesses/{biz_type}/stats": {"GET": read_statistics},
+        "/v1/businesses/{biz_type}/stats": {"GET": business_calls.read_statistics},
         "/v1/wheel": {"GET": read_wheel},
         "/v1/audit": {"GET": read_audit},
         "/v1/health": {"GET": read_health},

@@ -19,19 +19,27 @@ from duewheel.rules import (
     aws_callbacks,
     backoff,
     books,
+    business,
+    business_queries,
+    business_request,
     callback_url,
+    dead,
+    host_patterns,
     http_callback,
     idempotency,
     key_request,
     listing,
     settlement,
     stats_request,
+    status_lists,
     task_request,
     wheel,
 )
 from duewheel.rules.addresses import LIST_PARTITIONS
 from duewheel.rules.refusals import MalformedBody, Refusal
 from duewheel.rules.task import RetryPolicy
+from duewheel.settings import Settings
+from duewheel.stores import known_businesses
 from duewheel.targets import http, http_reply
 from duewheel.workflows import audit, call_page, key_prefix
 from tests.support.api_page import first_table
@@ -80,6 +88,9 @@ def lengths(pattern: re.Pattern[str]) -> Numbers:
 
 
 DEFAULT = RetryPolicy()
+SETTINGS = Settings("wheel", "registry", "queue", "notifier", "stack")
+LISTABLE = [status for status in range(1_000) if status_lists.is_entry(status)]
+STATUSES = LISTABLE[0], LISTABLE[-1]
 AHEAD_DAYS = task_request.AHEAD_DAYS_MAX
 PAYLOADS_OF_A_PAGE_MB = listing.PAYLOAD_BYTES_MAX / 1e6
 LEAD = parameter("LeadMilliseconds")
@@ -119,6 +130,24 @@ HELD: dict[str, Numbers] = {
         retry(max_delay_seconds=0)[1],
         DEFAULT.delay_max_seconds,
     ),
+    "`retry.max_age_seconds`": retry(max_age_seconds=0),
+    "settings of a business": (known_businesses.KEPT_MS // 1000,),
+    "`retention_days`": (business.RETENTION_DAYS_MIN, business.RETENTION_DAYS_MAX),
+    "`timeout_seconds`": (
+        business_request.TIMEOUT_SECONDS_MIN,
+        SETTINGS.business_defaults.timeout_seconds_max,
+    ),
+    "`allowed_hosts`": (1, host_patterns.PATTERNS_MAX),
+    "`retry_statuses`, `stop_statuses`": (status_lists.ENTRIES_MAX, *STATUSES),
+    "businesses on a page of their list": (
+        1,
+        business_queries.LIMIT_MAX,
+        business_queries.LIMIT_DEFAULT,
+    ),
+    "dead tasks on a page": (1, dead.LIMIT_MAX, dead.LIMIT_DEFAULT, PAYLOADS_OF_A_PAGE_MB),
+    "dead tasks that a page or a redrive looks at": (dead.LOOKED_AT_MAX,),
+    "dead tasks that one call redrives": (dead.REDRIVEN_MAX,),
+    "pending tasks that a `DELETE` of a business cancels in one call": (listing.LIMIT_MAX,),
     "tasks on a page of a list": (
         1,
         listing.LIMIT_MAX,

@@ -48,7 +48,9 @@ def test_a_redirect_stops_and_says_so(status_code: int) -> None:
 @pytest.mark.parametrize("value", ["true", "True", " true "])
 def test_the_stop_header_stops_whatever_the_status(status_code: int, value: str) -> None:
     stopped = outcome(status_code, b"gone", duewheel_stop=value, retry_after="5")
-    assert stopped == Outcome(Verdict.STOP, "the receiver said stop: gone", status_code)
+    assert stopped == Outcome(
+        Verdict.STOP, "the receiver said stop: gone", status_code, said_stop=True
+    )
 
 
 def test_a_delivery_is_delivered_even_with_the_stop_header() -> None:

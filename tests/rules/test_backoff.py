@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.backoff import DEFAULT_RETRY, RETRY_AFTER_SECONDS_MAX, delay_ms
-from duewheel.rules.task import RetryPolicy
-from duewheel.rules.task_request import (
+from duewheel.rules.retry_request import (
     ATTEMPTS_MAX,
     RETRY_DELAY_SECONDS_MAX,
     RETRY_FACTOR_MAX,
     RETRY_FIRST_DELAY_SECONDS_MIN,
 )
+from duewheel.rules.task import RetryPolicy
 
 units = st.floats(0, 1, exclude_max=True)
 exponential = st.builds(

@@ -59,7 +59,7 @@ def refused(callback: dict[str, Any], allowed: AllowedTargets = ALLOWED, **more:
 @pytest.mark.parametrize(
     ("callback", "meant"),
     [
-        (HTTP, HttpCallback("https://example.com/hook")),
+        (HTTP, HttpCallback("https://example.com/hook", "")),
         (LAMBDA, LambdaCallback("orders-close")),
         ({**LAMBDA, "function": "orders-close:prod"}, LambdaCallback("orders-close:prod")),
         ({**LAMBDA, "function": f"{OWN}:7"}, LambdaCallback(f"{OWN}:7")),

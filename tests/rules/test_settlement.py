@@ -56,11 +56,11 @@ def delivered(task: Task, attempt: Attempt, now_ms: int) -> Task:
 
 
 def dead(task: Task, attempt: Attempt, now_ms: int) -> Task:
-    return settlement.failed_for_good(task, attempt, None, now_ms, RETENTION_SECONDS)
+    return settlement.dead(task, attempt, "stopped", now_ms, RETENTION_SECONDS)
 
 
 def expired_before_its_retry(task: Task, attempt: Attempt, now_ms: int) -> Task:
-    return settlement.failed_for_good(task, attempt, now_ms + 1, now_ms, RETENTION_SECONDS)
+    return settlement.expired_after(task, attempt, now_ms, RETENTION_SECONDS)
 
 
 def expired(task: Task, _: Attempt, now_ms: int) -> Task:
@@ -194,7 +194,7 @@ def test_a_retry_is_never_planned_before_now(
     task: Task, unit: float, retry_after: float | None, now_ms: int
 ) -> None:
     outcome = Outcome(Verdict.RETRY, "", 503, retry_after)
-    next_ms = settlement.retry_at_ms(task, outcome, now_ms, unit)
+    next_ms = settlement.retry_at_ms(task, RetryPolicy(), outcome, now_ms, unit)
     assert next_ms is None or next_ms >= now_ms + round((retry_after or 0) * 1000)
 
 
@@ -217,24 +217,54 @@ def test_whether_and_when_a_failed_task_is_tried_again(
     attempts_before: int, policy: RetryPolicy | None, outcome: Outcome, next_after_ms: int | None
 ) -> None:
     task = replace(TASK, attempts=attempts_before, retry=policy)
-    next_ms = settlement.retry_at_ms(task, outcome, NOW_MS, 1.0)
-    assert next_ms == (None if next_after_ms is None else NOW_MS + next_after_ms)
+    expected_ms = None if next_after_ms is None else NOW_MS + next_after_ms
+    assert settlement.retry_at_ms(task, RetryPolicy(), outcome, NOW_MS, 1.0) == expected_ms
+    if policy is not None:  # of its business, it holds like one of the task's own
+        plain, own = replace(task, retry=None), RetryPolicy(100, 7.0)
+        assert settlement.retry_at_ms(plain, policy, outcome, NOW_MS, 1.0) == expected_ms
+        assert settlement.retry_at_ms(task, own, outcome, NOW_MS, 1.0) == expected_ms
 
 
 @pytest.mark.parametrize(
-    ("outcome", "next_ms", "status", "reason"),
+    ("age_ms", "revivals", "is_too_old"),
     [
-        (REFUSED, None, Status.DEAD, "attempts exhausted"),
-        (STOPPED, None, Status.DEAD, "stopped"),
-        (REFUSED, NOW_MS + 1, Status.EXPIRED, "not delivered within expires_after_seconds"),
+        (60_000, (), False),
+        (60_001, (), True),
+        (60_001, ((NOW_MS // 1000, NOW_MS // 1000 + 1),), False),
+        (61_001, ((NOW_MS // 1000, NOW_MS // 1000 + 1),), True),
+    ],
+)
+def test_age_counts_from_the_due_instant_or_the_latest_redrive(
+    age_ms: int, revivals: tuple[tuple[int, int], ...], is_too_old: bool
+) -> None:
+    aged = RetryPolicy(max_age_seconds=60.0)
+    task = replace(TASK, revivals=revivals)
+    assert settlement.is_too_old(task, aged, NOW_MS + age_ms) is is_too_old
+    assert settlement.is_too_old(replace(task, retry=RetryPolicy()), aged, NOW_MS * 2) is False
+
+
+@pytest.mark.parametrize(
+    ("outcome", "next_ms", "reason"),
+    [
+        (REFUSED, None, "attempts exhausted"),
+        (STOPPED, None, "stopped"),
+        (REFUSED, NOW_MS + 1, "older than max_age_seconds"),
     ],
 )
 def test_a_task_that_will_not_be_tried_again_says_why(
-    outcome: Outcome, next_ms: int | None, status: Status, reason: str
+    outcome: Outcome, next_ms: int | None, reason: str
 ) -> None:
     attempt = settlement.attempt_made(TASK, outcome, NOW_MS, NOW_MS)
-    after = settlement.failed_for_good(TASK, attempt, next_ms, NOW_MS, RETENTION_SECONDS)
-    assert (after.status, after.reason, after.last_error) == (status, reason, outcome.note)
+    why = settlement.reason_of_death(outcome, next_ms)
+    after = settlement.dead(TASK, attempt, why, NOW_MS, RETENTION_SECONDS)
+    assert (after.status, after.reason, after.last_error) == (Status.DEAD, reason, outcome.note)
+
+
+def test_one_whose_grace_ends_before_its_next_attempt_is_expired_and_keeps_its_error() -> None:
+    attempt = settlement.attempt_made(TASK, REFUSED, NOW_MS, NOW_MS)
+    after = settlement.expired_after(TASK, attempt, NOW_MS, RETENTION_SECONDS)
+    assert (after.status, after.last_error, after.attempts) == (Status.EXPIRED, "busy", 1)
+    assert after.reason == "not delivered within expires_after_seconds"
 
 
 def test_a_cancel_gives_its_reason() -> None:

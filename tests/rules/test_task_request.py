@@ -38,7 +38,25 @@ def test_a_small_request_gets_the_defaults() -> None:
     assert single_request(body(), NOW_MS) == NewTask(
         biz_type="orders",
         due_ms=NOW_MS + 5_000,
-        callback=HttpCallback("https://example.com/hook", "POST", ()),
+        callback=HttpCallback("https://example.com/hook", method="", headers=()),
+    )
+
+
+def test_a_callback_and_what_it_says_may_be_left_to_the_business() -> None:
+    text = '{"biz_type": "orders", "delay_seconds": 5}'
+    assert single_request(text, NOW_MS).callback is None
+    for callback in ({}, {"type": "http"}):
+        assert single_request(body(callback=callback), NOW_MS).callback == HttpCallback("", "", ())
+
+
+def test_jitter_and_age_belong_to_a_retry() -> None:
+    retry = {"jitter": False, "max_age_seconds": 60}
+    assert single_request(body(retry=retry), NOW_MS).retry == RetryPolicy(
+        has_jitter=False, max_age_seconds=60
+    )
+    ladder = {"delays_seconds": [1], "max_age_seconds": 60}
+    assert single_request(body(retry=ladder), NOW_MS).retry == RetryPolicy(
+        attempts_max=2, delays_seconds=(1,), max_age_seconds=60
     )
 
 
@@ -188,10 +206,8 @@ def test_nan_is_refused_naming_its_member() -> None:
         (body(biz_type="a" * 64), "biz_type"),
         (body(biz_type="orders\n"), "biz_type"),
         (body(biz_type=7), "biz_type"),
-        (body(callback=...), "callback"),
         (body(callback=None), "callback"),
         (body(callback="https://example.com"), "callback"),
-        (body(callback={}), "callback.url"),
         (with_callback(verb="GET"), "callback.verb"),
         (with_callback(type="smtp"), "callback.type"),
         (with_callback(url="ftp://example.com"), "callback.url"),
@@ -215,6 +231,9 @@ def test_nan_is_refused_naming_its_member() -> None:
         (body(retry={"first_delay_seconds": 0}), "retry.first_delay_seconds"),
         (body(retry={"factor": 0.5}), "retry.factor"),
         (body(retry={"max_delay_seconds": 1}), "retry.max_delay_seconds"),
+        (body(retry={"jitter": 1}), "retry.jitter"),
+        (body(retry={"delays_seconds": [1], "jitter": True}), "retry.jitter"),
+        (body(retry={"max_age_seconds": 0}), "retry.max_age_seconds"),
         (body(expires_after_seconds=0), "expires_after_seconds"),
         (body(expires_after_seconds=None), "expires_after_seconds"),
     ],

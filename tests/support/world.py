@@ -21,7 +21,9 @@ from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.aws import AwsTime, TargetClients
+from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.keys import KeyStore
+from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.loads import LoadStore
@@ -39,10 +41,12 @@ from duewheel.targets.eventbridge import EventBridgeTarget
 from duewheel.targets.lambda_function import LambdaTarget
 from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
+from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
+from duewheel.workflows.configure_business import ConfigureBusiness
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import CreateBatch
 from duewheel.workflows.create_once import CreateOnce
@@ -122,11 +126,16 @@ class World:
             self.loads,
             config.lead_ms,
         )
-        self.create = CreateTasks(self.tasks, self.reenter)
+        self.businesses = BusinessStore(
+            self.dynamodb, clock, config.registry_table, config.business_defaults
+        )
+        self.known_businesses = KnownBusinesses(self.businesses, clock)
+        self.configure_business = ConfigureBusiness(clock, self.businesses, self.known_businesses)
+        self.create = CreateTasks(self.tasks, self.reenter, Admit(self.known_businesses))
         self.keys = KeyStore(self.tasks)
         self.steer = Steer(clock, self.tasks, self.keys, self.reenter, config.lead_ms)
-        self.cancel = CancelTask(self.steer, config.retention_seconds)
-        self.change = ChangeTask(self.steer)
+        self.cancel = CancelTask(self.steer, self.known_businesses)
+        self.change = ChangeTask(self.steer, Admit(self.known_businesses))
         self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
         self.create_batch = CreateBatch(self.create, self.keyed, ThreadPoolExecutor(4))
         self.create_once = CreateOnce(
@@ -152,7 +161,6 @@ class World:
             AuditStore(self.tasks),
             ThreadPoolExecutor(4),
             b"cursors are sealed with this",
-            config.retention_seconds,
         )
         self.look_up = LookUp(
             clock, self.tasks, self.pointers, self.loads, self.origin, config.buckets
@@ -174,7 +182,6 @@ class World:
             self.hand_over,
             self.reenter,
             config.page_size,
-            config.retention_seconds,
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
         self.read_statistics = ReadStatistics(
@@ -199,9 +206,7 @@ class World:
 
     def notifier(self, lines: int = CALLS_IN_FLIGHT_MAX) -> Deliver:
         config = self.settings
-        retry_or_end = RetryOrEnd(
-            self.clock, self.tasks, self.keys, self.reenter, config.retention_seconds, lambda: 1.0
-        )
+        retry_or_end = RetryOrEnd(self.clock, self.tasks, self.keys, self.reenter, lambda: 1.0)
         call_page = CallPage(
             self.clock,
             self.tasks,
@@ -215,8 +220,7 @@ class World:
             ),
             retry_or_end,
             asyncio.Semaphore(lines),
-            config.callback_timeout_seconds,
-            config.retention_seconds,
+            self.known_businesses,
         )
         return Deliver(
             self.clock,
@@ -239,7 +243,7 @@ class World:
         values: dict[str, Any] = {
             "biz_type": "orders",
             "due_ms": self.clock.now_ms() + in_ms,
-            "callback": HttpCallback("https://receiver.example/paid"),
+            "callback": HttpCallback("https://receiver.example/paid", method=""),
             "payload": '{"order": 17}',
             **fields,
         }

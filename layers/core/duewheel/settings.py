@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
+from duewheel.rules.business import Defaults
 from duewheel.rules.egress import allowed_networks
 from duewheel.rules.wheel import DIRECT_LATE_MS
 
 LEASE_MARGIN_SECONDS = 15  # a page's lease outlives its Lambda by this
 SWEEP_MARGIN_SECONDS = 30
 SETTLED_RETENTION_DAYS_DEFAULT = 30
+_CALLS_PER_RUN = 2  # one after the other, of the longest, in the notifier's timeout
 
 
 class SettingsError(Exception):
@@ -55,6 +57,14 @@ class Settings:
     @property
     def retention_seconds(self) -> int:
         return self.retention_days * 86_400
+
+    @property
+    def business_defaults(self) -> Defaults:
+        return Defaults(
+            self.retention_days,
+            self.callback_timeout_seconds,
+            self.notifier_timeout_seconds // _CALLS_PER_RUN,
+        )
 
 
 _NUMBERS = {
@@ -144,7 +154,7 @@ def _check_together(settings: Settings) -> None:
             f"{DIRECT_LATE_MS // 1000} s for late direct messages, NOTIFIER_TIMEOUT_SECONDS "
             "and a margin"
         )
-    if settings.callback_timeout_seconds * 2 > settings.notifier_timeout_seconds:
+    if settings.callback_timeout_seconds * _CALLS_PER_RUN > settings.notifier_timeout_seconds:
         problems.append(
             f"CALLBACK_TIMEOUT_SECONDS={settings.callback_timeout_seconds} is more than half of "
             f"NOTIFIER_TIMEOUT_SECONDS={settings.notifier_timeout_seconds}"

@@ -1,4 +1,5 @@
-"""A callback in an answer: the members that a create takes, with the usual ones filled in."""
+"""A callback in an answer: the members that a create takes. What is null is left to the
+business."""
 
 from typing import assert_never
 
@@ -15,8 +16,8 @@ from duewheel.rules.task import (
 def callback_view(callback: Callback) -> dict[str, object]:
     match callback:
         case HttpCallback(url, method, headers, is_raw):
-            shown = {"type": "http", "url": url, "method": method, "headers": dict(headers)}
-            return {**shown, **_body(is_raw)}
+            said = {"url": url or None, "method": method or None, "headers": dict(headers)}
+            return {"type": "http", **said, **_body(is_raw)}
         case LambdaCallback(function, waits):
             invocation = "sync" if waits else "async"
             return {"type": "lambda", "function": function, "invocation": invocation}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from duewheel.rules.idempotency import HEADER
+from duewheel.rules.precondition import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import MalformedBody, TooLarge
 
 LOCAL_CALLER = "local"  # of a stack that checks no signatures
@@ -21,6 +22,8 @@ class Request:
     query: str = ""  # as it was sent, still encoded
     caller: str = LOCAL_CALLER
     idempotency_key: str | None = None
+    if_match: str | None = None
+    if_none_match: str | None = None
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
@@ -34,7 +37,13 @@ class Request:
             query=event.get("rawQueryString", ""),
             caller=_caller(context),
             idempotency_key=_header(event, HEADER),
+            if_match=_header(event, IF_MATCH),
+            if_none_match=_header(event, IF_NONE_MATCH),
         )
+
+    @property
+    def precondition(self) -> Precondition:
+        return precondition(self.if_match, self.if_none_match)
 
     def text(self, bytes_max: int) -> str:
         """The body, which this call needs."""

@@ -49,7 +49,7 @@ def _before_payload(task: Task) -> dict[str, object]:
 
 def _after_payload(task: Task) -> dict[str, object]:
     return {
-        "callback": callback_view(task.callback),
+        "callback": None if task.callback is None else callback_view(task.callback),
         **_when_asked_for(task),
         "created_at": rfc3339(task.created_ms),
         "updated_at": rfc3339(task.updated_ms),
@@ -65,24 +65,27 @@ def _when_asked_for(task: Task) -> dict[str, object]:
     """What the caller may leave to the service's defaults appears only when it was given."""
     members: dict[str, object] = {}
     if task.retry is not None:
-        members["retry"] = _retry(task.retry)
+        members["retry"] = retry_view(task.retry)
     if task.expires_after_seconds is not None:
-        members["expires_after_seconds"] = _number(task.expires_after_seconds)
+        members["expires_after_seconds"] = number_view(task.expires_after_seconds)
+    if task.notice_of is not None:
+        members["notice_of"] = task.notice_of
     return members
 
 
-def _retry(retry: RetryPolicy) -> dict[str, object]:
+def retry_view(retry: RetryPolicy) -> dict[str, object]:
+    members: dict[str, object] = {"attempts": retry.attempts_max}
     if retry.delays_seconds:
-        return {
-            "attempts": retry.attempts_max,
-            "delays_seconds": [_number(delay) for delay in retry.delays_seconds],
-        }
-    return {
-        "attempts": retry.attempts_max,
-        "first_delay_seconds": _number(retry.first_delay_seconds),
-        "factor": _number(retry.factor),
-        "max_delay_seconds": _number(retry.delay_max_seconds),
-    }
+        members["delays_seconds"] = [number_view(delay) for delay in retry.delays_seconds]
+    else:
+        members["first_delay_seconds"] = number_view(retry.first_delay_seconds)
+        members["factor"] = number_view(retry.factor)
+        members["max_delay_seconds"] = number_view(retry.delay_max_seconds)
+        if not retry.has_jitter:
+            members["jitter"] = False
+    if retry.max_age_seconds is not None:
+        members["max_age_seconds"] = number_view(retry.max_age_seconds)
+    return members
 
 
 def _attempt(attempt: Attempt) -> dict[str, object]:
@@ -96,6 +99,6 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
     }
 
 
-def _number(value: float) -> float:
+def number_view(value: float) -> float:
     """As a caller would write it: 60, not 60.0."""
     return int(value) if value == int(value) else value

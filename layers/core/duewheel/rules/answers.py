@@ -1,20 +1,22 @@
 """What a callback's answer means: delivered, try again, or stop trying.
 
 Only a 2xx is a delivery. What will not get better by itself (the request is wrong, the
-receiver moved or says so) stops at once; everything else is worth another attempt.
+receiver moved or says so) stops at once; everything else is worth another attempt. Which status
+is which, a business may say by lists of its own.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from duewheel.rules.backoff import RETRY_AFTER_SECONDS_MAX
 from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.status_lists import StatusLists
 
 STOP_HEADER = "duewheel-stop"
 NOTE_BYTES_MAX = 128  # keeps a small task under 1 KB after a normal delivery
 
-_STOP_STATUSES = frozenset({400, 405, 410, 413, 414, 415, 422, *range(300, 400)})
 _STOPPED_NOTE = "the receiver said stop: "
 _REDIRECT_NOTE = "redirects are not followed: "
 
@@ -27,16 +29,24 @@ def outcome_of_answer(
         return Outcome(Verdict.DELIVERED, note_from(body_start), status_code)
     if headers.get(STOP_HEADER, "").strip().lower() == "true":
         note = note_from(_STOPPED_NOTE.encode() + body_start)
-        return Outcome(Verdict.STOP, note, status_code)
-    if status_code in _STOP_STATUSES:
-        about = _REDIRECT_NOTE.encode() if status_code < 400 else b""
-        return Outcome(Verdict.STOP, note_from(about + body_start), status_code)
-    return Outcome(
+        return Outcome(Verdict.STOP, note, status_code, said_stop=True)
+    about = _REDIRECT_NOTE.encode() if 300 <= status_code < 400 else b""
+    outcome = Outcome(
         Verdict.RETRY,
-        note_from(body_start),
+        note_from(about + body_start),
         status_code,
         retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
     )
+    return judged(outcome, StatusLists())
+
+
+def judged(outcome: Outcome, statuses: StatusLists) -> Outcome:
+    """The outcome of an answer that was no success, by these lists. What the receiver said of
+    itself, and what was no answer at all, stays as it is."""
+    status = outcome.status_code
+    if status is None or outcome.said_stop or outcome.verdict is Verdict.DELIVERED:
+        return outcome
+    return replace(outcome, verdict=Verdict.STOP if statuses.stops(status) else Verdict.RETRY)
 
 
 def note_from(text: bytes | str) -> str:

@@ -14,8 +14,8 @@ def delay_ms(
 ) -> int | None:
     """Milliseconds until the next attempt; None when none is left.
 
-    Full jitter spreads over the whole exponential delay so that tasks which failed
-    together do not return together; a ladder is taken literally.
+    Full jitter, if it is wanted, spreads over the whole exponential delay so that tasks which
+    failed together do not return together; a ladder is taken literally.
     """
     if attempts_made >= policy.attempts_max:
         return None
@@ -34,4 +34,4 @@ def _planned_seconds(policy: RetryPolicy, attempts_made: int, random_unit: float
         ceiling *= policy.factor
         if ceiling >= policy.delay_max_seconds:
             break
-    return min(ceiling, policy.delay_max_seconds) * random_unit
+    return min(ceiling, policy.delay_max_seconds) * (random_unit if policy.has_jitter else 1)

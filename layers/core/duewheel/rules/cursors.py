@@ -14,13 +14,15 @@ from duewheel.rules.task_fields import invalid
 SECRET_BYTES = 32
 _SEAL_BYTES = 16
 
+Question = Sequence[str | int | None]
 
-def sealed(position: str, question: Sequence[str | int | None], secret: bytes) -> str:
+
+def sealed(position: str, question: Question, secret: bytes) -> str:
     raw = _seal(position, question, secret) + position.encode()
     return urlsafe_b64encode(raw).decode("ascii").rstrip("=")
 
 
-def opened(cursor: str, question: Sequence[str | int | None], secret: bytes) -> str:
+def opened(cursor: str, question: Question, secret: bytes) -> str:
     """The position; refuses whatever `sealed` would not have written like this."""
     try:
         raw = urlsafe_b64decode(cursor.encode("ascii") + b"==")
@@ -32,7 +34,7 @@ def opened(cursor: str, question: Sequence[str | int | None], secret: bytes) -> 
     return position
 
 
-def _seal(position: str, question: Sequence[str | int | None], secret: bytes) -> bytes:
+def _seal(position: str, question: Question, secret: bytes) -> bytes:
     message = json.dumps([*question, position]).encode()
     return hmac.digest(secret, message, "sha256")[:_SEAL_BYTES]
 

@@ -35,12 +35,13 @@ _FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
 
 
 def http_callback(fields: Fields, *, is_raw: bool) -> HttpCallback:
+    """What is left out is left to the business: it is empty."""
     fields.refuse_unknown(("type", "url", "method", "headers", "body"))
-    method = fields.text("method") if "method" in fields else "POST"
-    if method not in METHODS:
+    method = fields.text("method") if "method" in fields else ""
+    if "method" in fields and method not in METHODS:
         raise fields.invalid("method", f"must be one of {', '.join(METHODS)}.")
     headers = _headers(fields.nested("headers")) if "headers" in fields else ()
-    return HttpCallback(_url(fields), method, headers, is_raw)
+    return HttpCallback(_url(fields) if "url" in fields else "", method, headers, is_raw)
 
 
 def _url(fields: Fields) -> str:

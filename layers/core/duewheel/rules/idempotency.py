@@ -16,7 +16,13 @@ from hashlib import blake2b
 
 from duewheel.rules.addresses import TOKEN_BYTES, Address
 from duewheel.rules.placing import Placing
-from duewheel.rules.refusals import IdempotencyKeyInUse, IdempotencyKeyReused, KeyTaken, Refusal
+from duewheel.rules.refusals import (
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    InvalidField,
+    KeyTaken,
+    Refusal,
+)
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.task_fields import invalid
 
@@ -138,7 +144,8 @@ def taken_over(record: RequestRecord, found: Iterable[int], claim: Claim) -> Req
 def ended(
     asked: Asked, record: RequestRecord, results: Mapping[int, Made | Refusal]
 ) -> RequestRecord:
-    """Done, or left for a repeat when something was refused that another try may bring about."""
+    """Done, or left for a repeat when something was refused that another try may bring about:
+    also what the settings of a business refuse, since they may have changed by then."""
     outcomes = dict(record.outcomes)
     state = State.DONE
     for index, result in results.items():
@@ -151,7 +158,7 @@ def ended(
                 outcomes[index] = result.task.home
             case _:
                 pass
-    if asked.is_single and any(isinstance(outcome, KeyTaken) for outcome in outcomes.values()):
+    if asked.is_single and any(isinstance(r, KeyTaken | InvalidField) for r in results.values()):
         state = State.RELEASED
     return replace(record, outcomes=outcomes, state=state, lease_until_ms=0)
 

@@ -16,7 +16,7 @@ NOT_IN_A_MESSAGE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def unsuitable(callback: Callback, payload: str | None) -> str | None:
+def unsuitable(callback: Callback | None, payload: str | None) -> str | None:
     """Why this callback cannot bring this payload, as a caller is told; None when it can."""
     if not isinstance(callback, HttpCallback | SqsCallback | SnsCallback):
         return None

@@ -16,3 +16,4 @@ class Outcome:
     note: str  # the reason, or the start of the reply's body
     status_code: int | None = None
     retry_after_seconds: float | None = None
+    said_stop: bool = False  # by the receiver itself, whatever the status means

@@ -24,7 +24,7 @@ class Placing:
         near = wheel.is_near(placed_ms // 1000, self.now_ms, self.pointer_second, self.lead_ms)
         return address_at(placed_ms, random_bytes, direct=near)
 
-    def task(self, new: NewTask, random_bytes: bytes) -> Task:
+    def task(self, new: NewTask, random_bytes: bytes, *, notice_of: str | None = None) -> Task:
         home = self.address(new.due_ms, random_bytes)
         return Task(
             home=home,
@@ -37,6 +37,7 @@ class Placing:
             key=new.key,
             digest=new.digest,
             max_due_ms=new.max_due_ms,
+            notice_of=notice_of,
             retry=new.retry,
             expires_after_seconds=new.expires_after_seconds,
             created_ms=self.now_ms,

@@ -54,6 +54,14 @@ class UnknownTask(Refusal):
     status = 404
 
 
+class UnknownBusiness(Refusal):
+    """Every `biz_type` may be used; this one has no settings of its own."""
+
+    type = "unknown-business"
+    title = "There are no settings for this business"
+    status = 404
+
+
 class UnknownCall(Refusal):
     type = "unknown-call"
     title = "There is no such call"
@@ -104,6 +112,18 @@ class NotRedrivable(Refusal):
     type = "not-redrivable"
     title = "The task cannot be given new attempts"
     status = 409
+
+
+class TasksPending(Refusal):
+    type = "tasks-pending"
+    title = "The business has pending tasks"
+    status = 409
+
+
+class VersionMismatch(Refusal):
+    type = "version-mismatch"
+    title = "The business does not stand as the precondition says"
+    status = 412
 
 
 class ListIndexOff(Refusal):

@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 from duewheel.rules.addresses import Address
-from duewheel.rules.backoff import DEFAULT_RETRY, delay_ms
+from duewheel.rules.backoff import delay_ms
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Attempt, Status, Task
+from duewheel.rules.task import Attempt, RetryPolicy, Status, Task
 
 HISTORY_MAX = 10
 REVIVALS_MAX = 10
+STOPPED = "stopped"
+EXHAUSTED = "attempts exhausted"
+TOO_OLD = "older than max_age_seconds"
 ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not brought back to life
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
 
@@ -30,13 +33,26 @@ def delivered(task: Task, attempt: Attempt, now_ms: int, retention_seconds: int)
     return replace(ended, lateness_ms=max(0, attempt.at_ms - task.due_ms), last_error=None)
 
 
-def retry_at_ms(task: Task, outcome: Outcome, now_ms: int, random_unit: float) -> int | None:
-    """The instant of the next attempt, or None when the task has had its last one."""
+def retry_at_ms(
+    task: Task, usual: RetryPolicy, outcome: Outcome, now_ms: int, random_unit: float
+) -> int | None:
+    """The instant of the next attempt, or None when the task has had its last one. `usual` is
+    its business's policy, for a task that has none."""
     if outcome.verdict is Verdict.STOP:
         return None
-    policy = task.retry or DEFAULT_RETRY
+    policy = task.retry or usual
     wait_ms = delay_ms(policy, task.attempts + 1, random_unit, outcome.retry_after_seconds)
     return None if wait_ms is None else now_ms + wait_ms
+
+
+def is_too_old(task: Task, usual: RetryPolicy, instant_ms: int) -> bool:
+    """Whether at this instant the task is older than it is tried again. After a redrive its age
+    counts from then: who redrives wants the call made."""
+    max_age_seconds = (task.retry or usual).max_age_seconds
+    if max_age_seconds is None:
+        return False
+    redriven_ms = task.revivals[-1][1] * 1000 if task.revivals else 0
+    return instant_ms > max(task.due_ms, redriven_ms) + max_age_seconds * 1000
 
 
 def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, now_ms: int) -> Task:
@@ -49,15 +65,21 @@ def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, no
     )
 
 
-def failed_for_good(
-    task: Task, attempt: Attempt, next_ms: int | None, now_ms: int, retention_seconds: int
-) -> Task:
-    """Dead, or expired when only its grace stands in the way of another attempt."""
+def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:
+    """`next_ms` is there when another attempt would only come too late."""
+    if outcome.verdict is Verdict.STOP:
+        return STOPPED
+    return EXHAUSTED if next_ms is None else TOO_OLD
+
+
+def dead(task: Task, attempt: Attempt, reason: str, now_ms: int, retention_seconds: int) -> Task:
     tried = _with_attempt(task, attempt)
-    if next_ms is not None:
-        return expired(tried, now_ms, retention_seconds)
-    reason = "stopped" if attempt.outcome == Verdict.STOP.value else "attempts exhausted"
     return replace(_ended(tried, Status.DEAD, now_ms, retention_seconds), reason=reason)
+
+
+def expired_after(task: Task, attempt: Attempt, now_ms: int, retention_seconds: int) -> Task:
+    """Only its grace stands in the way of another attempt."""
+    return expired(_with_attempt(task, attempt), now_ms, retention_seconds)
 
 
 def expired(task: Task, now_ms: int, retention_seconds: int) -> Task:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from duewheel.rules.addresses import Address, first_page, next_page, rest_page
+from duewheel.rules.business import RETENTION_SECONDS_MIN
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.task import Status, Task
@@ -49,12 +50,12 @@ class Reentry:
     home: Address
     written_ms: int | None
 
-    def is_orphan(self, now_ms: int, retention_seconds: int) -> bool:
+    def is_orphan(self, now_ms: int) -> bool:
         """Of one whose home is gone. It was written for a pending task, and a task is kept for a
-        while after it has ended: only after that while may it be gone."""
+        day at least after it has ended: only after that may it be gone."""
         if self.written_ms is None:
             return True
-        return now_ms < self.written_ms + retention_seconds * 1000
+        return now_ms < self.written_ms + RETENTION_SECONDS_MIN * 1000
 
 
 class EntryState(Enum):

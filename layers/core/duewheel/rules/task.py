@@ -20,9 +20,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HttpCallback:
-    """`is_raw`: the payload is a string, and its text is the body."""
+    """`url` and `method` are empty where a task leaves them to its business. `is_raw`: the payload
+    is a string, and its text is the body."""
 
-    url: str
+    url: str = ""
     method: str = "POST"
     headers: tuple[tuple[str, str], ...] = ()
     is_raw: bool = False
@@ -71,13 +72,16 @@ Callback = HttpCallback | LambdaCallback | SqsCallback | SnsCallback | EventBrid
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential with full jitter, or, when `delays_seconds` is given, that explicit ladder."""
+    """Exponential, by default with full jitter, or, when `delays_seconds` is given, that explicit
+    ladder. `max_age_seconds` counts from the due instant, or from the latest redrive."""
 
     attempts_max: int = 16
     first_delay_seconds: float = 3.0
     factor: float = 2.0
     delay_max_seconds: float = 21_600.0
     delays_seconds: tuple[float, ...] = ()
+    has_jitter: bool = True
+    max_age_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,9 @@ class NewTask:
 
     biz_type: str
     due_ms: int
-    callback: Callback
+    callback: Callback | None  # None: its business's
     payload: str | None = None  # the exact source text of the JSON value
-    retry: RetryPolicy | None = None  # None: the service's default
+    retry: RetryPolicy | None = None  # None: its business's
     expires_after_seconds: float | None = None
     key: str | None = None
     digest: str | None = None  # of all the caller said but `biz_type` and `key`; with a key only
@@ -117,7 +121,7 @@ class Task:
     biz_type: str
     due_ms: int
     next_ms: int
-    callback: Callback
+    callback: Callback | None  # None: its business's
     created_ms: int
     updated_ms: int
     payload: str | None = None
@@ -134,6 +138,7 @@ class Task:
     key: str | None = None
     digest: str | None = None
     max_due_ms: int | None = None
+    notice_of: str | None = None  # the dead task whose death this one tells of
     redrives: int = 0
     # For each redrive the seconds of the entry that died and of the one that brought it back.
     revivals: tuple[tuple[int, int], ...] = ()

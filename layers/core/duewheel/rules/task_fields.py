@@ -77,6 +77,15 @@ class Fields:
     def number(self, name: str, smallest: float, largest: float) -> float:
         return self._checked_number(name, self.source(name).scalar, smallest, largest)
 
+    def truth(self, name: str) -> bool:
+        value = self.source(name).scalar
+        if not isinstance(value, bool):
+            raise self.invalid(name, "must be true or false.")
+        return value
+
+    def is_null(self, name: str) -> bool:
+        return self.source(name).text == "null"
+
     def numbers(
         self, name: str, count_max: int, smallest: float, largest: float
     ) -> tuple[float, ...]:

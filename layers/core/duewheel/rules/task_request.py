@@ -14,8 +14,9 @@ from duewheel.rules.callback_request import callback_from
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339
 from duewheel.rules.message_text import unsuitable
 from duewheel.rules.refusals import Refusal, TooLarge
+from duewheel.rules.retry_request import retry_from
 from duewheel.rules.source_text import Source
-from duewheel.rules.task import BIZ_TYPE, KEY, NewTask, RetryPolicy
+from duewheel.rules.task import BIZ_TYPE, KEY, NewTask
 from duewheel.rules.task_fields import Fields, invalid
 
 SINGLE_BYTES_MAX = 256 * 1024
@@ -23,10 +24,6 @@ BATCH_BYTES_MAX = 4_000_000
 BATCH_TASKS_MAX = 500
 PAYLOAD_BYTES_MAX = 64 * 1024
 AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days
-ATTEMPTS_MAX = 100
-RETRY_DELAY_SECONDS_MAX = 7 * 86_400
-RETRY_FIRST_DELAY_SECONDS_MIN = 0.1
-RETRY_FACTOR_MAX = 100
 
 _AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
 KEY_IS = "must be 1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '~' and '-'."
@@ -43,7 +40,6 @@ _TASK_FIELDS = (
 )
 _UPSERT_FIELDS = (*_TASK_FIELDS[1:-1], "max_due_at")
 _BESIDE_THE_DIGEST = ("biz_type", "key", "max_due_at")
-_EXPONENTIAL_FIELDS = ("first_delay_seconds", "factor", "max_delay_seconds")
 
 
 def single_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> NewTask:
@@ -104,9 +100,11 @@ def _task(
         key=key,
         digest=None if key is None else _digest(fields),
         due_ms=due_ms_from(fields, now_ms),
-        callback=callback_from(fields.nested("callback"), allowed),
+        callback=callback_from(fields.nested("callback"), allowed)
+        if "callback" in fields
+        else None,
         payload=payload_from(fields),
-        retry=_retry(fields.nested("retry")) if "retry" in fields else None,
+        retry=retry_from(fields.nested("retry")) if "retry" in fields else None,
         expires_after_seconds=_expires_after_seconds(fields),
     )
     if (reason := unsuitable(new.callback, new.payload)) is not None:
@@ -182,40 +180,6 @@ def payload_from(fields: Fields) -> str | None:
             f"The payload is larger than {PAYLOAD_BYTES_MAX:,} bytes.", fields.where("payload")
         )
     return text
-
-
-def _retry(fields: Fields) -> RetryPolicy:
-    fields.refuse_unknown(("attempts", "delays_seconds", *_EXPONENTIAL_FIELDS))
-    if "delays_seconds" in fields:
-        return _ladder(fields)
-    usual = RetryPolicy()
-    first = usual.first_delay_seconds
-    if "first_delay_seconds" in fields:
-        first = fields.number(
-            "first_delay_seconds", RETRY_FIRST_DELAY_SECONDS_MIN, RETRY_DELAY_SECONDS_MAX
-        )
-    largest = max(first, usual.delay_max_seconds)
-    if "max_delay_seconds" in fields:
-        largest = fields.number("max_delay_seconds", first, RETRY_DELAY_SECONDS_MAX)
-    factor = fields.number("factor", 1, RETRY_FACTOR_MAX) if "factor" in fields else usual.factor
-    return RetryPolicy(
-        attempts_max=_attempts(fields, usual.attempts_max),
-        first_delay_seconds=first,
-        factor=factor,
-        delay_max_seconds=largest,
-    )
-
-
-def _ladder(fields: Fields) -> RetryPolicy:
-    for name in _EXPONENTIAL_FIELDS:
-        if name in fields:
-            raise fields.invalid(name, "cannot stand beside delays_seconds.")
-    delays = fields.numbers("delays_seconds", ATTEMPTS_MAX - 1, 0, RETRY_DELAY_SECONDS_MAX)
-    return RetryPolicy(attempts_max=_attempts(fields, len(delays) + 1), delays_seconds=delays)
-
-
-def _attempts(fields: Fields, usual: int) -> int:
-    return fields.whole_number("attempts", 1, ATTEMPTS_MAX) if "attempts" in fields else usual
 
 
 def _expires_after_seconds(fields: Fields) -> float | None:

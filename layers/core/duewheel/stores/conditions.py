@@ -6,15 +6,20 @@ So a refusal returns the item as it stands, and the caller looks for its own mar
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 _THROTTLING = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",
 }
+
+_THROTTLED_IN_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 
 Item = Mapping[str, Any]
 
@@ -33,6 +38,27 @@ class Refused:
 
 class Throttled(Exception):
     """DynamoDB did not carry out a write however often it was asked."""
+
+
+class Conflict(Exception):
+    """Another request was at work on the same item at the same time: nothing was written."""
+
+
+def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:
+    """Carry out all or nothing; False when a condition did not hold."""
+    try:
+        client.transact_write_items(TransactItems=actions)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "TransactionCanceledException":
+            raise
+        reasons = error.response.get("CancellationReasons", [])
+        codes = {reason.get("Code") for reason in reasons}
+        if codes & _THROTTLED_IN_TRANSACTION:
+            raise Throttled(str(error)) from error
+        if "ConditionalCheckFailed" not in codes:
+            raise Conflict(str(error)) from error
+        return False
+    return True
 
 
 def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address, address_named
@@ -19,7 +17,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Task
 from duewheel.stores import attributes, task_items
 from duewheel.stores.attributes import readable_ones, reads_an_item
-from duewheel.stores.conditions import Item, Throttled, write_if
+from duewheel.stores.conditions import Conflict, Item, transact, write_if
 from duewheel.stores.tasks import TaskStore
 
 # Keys spread over the slots by their hash, so twice a slot's share and a few fill a page.
@@ -147,17 +145,11 @@ class KeyStore:
         }
 
     def _transact(self, actions: list[Any]) -> bool:
+        """False when a condition did not hold, or might not when another has ended."""
         try:
-            self.tasks.client.transact_write_items(TransactItems=actions)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "TransactionCanceledException":
-                raise
-            reasons = error.response.get("CancellationReasons", [])
-            codes = {reason.get("Code") for reason in reasons}
-            if codes & {"ThrottlingError", "ProvisionedThroughputExceeded"}:
-                raise Throttled(str(error)) from error
+            return transact(self.tasks.client, actions)
+        except Conflict:
             return False
-        return True
 
 
 @reads_an_item

@@ -17,6 +17,7 @@ def key(kind: str, record: str) -> dict[str, Any]:
 
 
 SHAPE = key("wheel", "shape")
+BUSINESS_KIND = "business"  # one partition, so that they are listed in order
 
 
 def pointer(name: str) -> dict[str, Any]:
@@ -44,3 +45,7 @@ def request(name: str) -> dict[str, Any]:
 
 def secret(name: str) -> dict[str, Any]:
     return key("secret", name)
+
+
+def business(biz_type: str) -> dict[str, Any]:
+    return key(BUSINESS_KIND, biz_type)

@@ -7,7 +7,6 @@ is never written here is unreadable as a whole, so that nobody acts on a half of
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from duewheel.rules import addresses
@@ -16,19 +15,18 @@ from duewheel.rules.outcome import Verdict
 from duewheel.rules.settlement import HISTORY_MAX
 from duewheel.rules.source_text import is_json
 from duewheel.rules.sweep_verdict import HomeState, Reentry
-from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, RetryPolicy, Status, Task
+from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Callback, Status, Task
 from duewheel.stores import attributes
 from duewheel.stores.attributes import Nonsense, decimal, reads_an_item, whole, words
-from duewheel.stores.callback_texts import callback_from, callback_text
+from duewheel.stores.callback_rows import callback_of_row, callback_row
+from duewheel.stores.retry_rows import COUNT_MAX, DURATION_SECONDS_MAX, retry_of_row, retry_row
 
 ITEM_VERSION = "1"
 
 _ITEM_BYTES_MAX = 400 * 1024
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
 _PAYLOAD_BYTES_MAX = 131_072
-_COUNT_MAX = 10_000
 _VERSION_MAX = 10**15
-_DURATION_SECONDS_MAX = 10**9
 _ROWS_MAX = 100
 
 # attribute: field, for texts that are stored as they are
@@ -38,11 +36,12 @@ _TEXTS = {
     "error": "last_error",
     "key": "key",
     "digest": "digest",
+    "notice_of": "notice_of",
 }
 # attributes that are fields
 _ALWAYS = ("due_ms", "next_ms", "created_ms", "updated_ms", "attempts", "version")
 _AT_TIMES = ("settled_ms", "expires_at", "lateness_ms", "max_due_ms")
-_LARGEST = {"attempts": _COUNT_MAX, "version": _VERSION_MAX, "expires_at": SECOND_MAX}
+_LARGEST = {"attempts": COUNT_MAX, "version": _VERSION_MAX, "expires_at": SECOND_MAX}
 
 
 def key(address: Address, buckets: int) -> dict[str, Any]:
@@ -105,7 +104,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         "v": {"N": ITEM_VERSION},
         "biz_type": {"S": task.biz_type},
         "status": {"S": task.status.value},
-        "callback": {"S": callback_text(task.callback)},
+        "callback": {"S": _compact(task.callback and callback_row(task.callback))},
     }
     if listed:
         item["biz_part"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
@@ -117,7 +116,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     if task.status is Status.DEAD:
         item["dead_biz"] = {"S": task.biz_type}
     if task.retry is not None:
-        item["retry"] = {"S": _compact(asdict(task.retry))}
+        item["retry"] = {"S": _compact(retry_row(task.retry))}
     if task.expires_after_seconds is not None:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
     if task.history:
@@ -144,8 +143,8 @@ def task_from(item: Mapping[str, Any]) -> Task:
         entry=entry_named_by(item),
         biz_type=_biz_type(item),
         status=status_of(item),
-        callback=attributes.parsed(item, "callback", callback_from),
-        retry=attributes.parsed(item, "retry", _retry_from) if "retry" in item else None,
+        callback=attributes.parsed(item, "callback", _callback_from),
+        retry=attributes.parsed(item, "retry", retry_of_row) if "retry" in item else None,
         expires_after_seconds=_expires_after(item),
         redrives=attributes.number(item, "redrives", _VERSION_MAX) if "redrives" in item else 0,
         revivals=_revivals_of(item),
@@ -212,20 +211,12 @@ def _expires_after(item: Mapping[str, Any]) -> float | None:
     return attributes.made(
         item,
         "expires_after",
-        lambda: decimal(float(item["expires_after"]["N"]), _DURATION_SECONDS_MAX),
+        lambda: decimal(float(item["expires_after"]["N"]), DURATION_SECONDS_MAX),
     )
 
 
-def _retry_from(row: dict[str, Any]) -> RetryPolicy:
-    return RetryPolicy(
-        attempts_max=whole(row["attempts_max"], _COUNT_MAX, smallest=1),
-        first_delay_seconds=decimal(row["first_delay_seconds"], _DURATION_SECONDS_MAX),
-        factor=decimal(row["factor"], _DURATION_SECONDS_MAX),
-        delay_max_seconds=decimal(row["delay_max_seconds"], _DURATION_SECONDS_MAX),
-        delays_seconds=tuple(
-            decimal(delay, _DURATION_SECONDS_MAX) for delay in row["delays_seconds"]
-        ),
-    )
+def _callback_from(row: dict[str, Any] | None) -> Callback | None:
+    return None if row is None else callback_of_row(row)
 
 
 def _attempt_row(attempt: Attempt) -> list[Any]:

@@ -17,7 +17,7 @@ from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.task import Task
 from duewheel.stores import task_items
 from duewheel.stores.attributes import readable, readable_ones
-from duewheel.stores.conditions import Item, Refused, Throttled, Written, write_if
+from duewheel.stores.conditions import Item, Refused, Throttled, Written, transact, write_if
 from duewheel.stores.unprocessed import (
     READS_PER_BATCH,
     WRITES_PER_BATCH,
@@ -99,11 +99,21 @@ class TaskStore:
         """
         changed, removed = _difference(self.item(before), self.item(after))
         result = self._update_home(before, changed, removed)
-        if not isinstance(result, Refused):
+        return not isinstance(result, Refused) or _shows(result.item or {}, changed, removed)
+
+    def change_and_create(self, before: Task, after: Task, new: Task) -> bool:
+        """Both or neither: change the home and put a new task; False when the home no longer
+        stands as `before`. Refused, it may still be ours: an earlier try of the transaction."""
+        put = {
+            "TableName": self.table,
+            "Item": self.item(new),
+            "ConditionExpression": "attribute_not_exists(place)",
+        }
+        changed, removed = _difference(self.item(before), self.item(after))
+        update = self._home_update(before, changed, removed)
+        if transact(self.client, [{"Update": update}, {"Put": put}]):
             return True
-        stands = result.item or {}
-        shows_all = all(stands.get(name) == value for name, value in changed.items())
-        return shows_all and not any(name in stands for name in removed)
+        return any(_shows(item, changed, removed) for item in self.items_at([after.home]))
 
     def name_entry(self, home: HomeState, entry: Address) -> bool:
         """Make `entry` the one that may fire, if the home is still as it was read."""
@@ -199,6 +209,11 @@ def found_entry(item: Item) -> FoundEntry:
     if task_items.is_reentry(item):
         return FoundEntry(address, task_items.home_of_reentry(item), None)
     return FoundEntry(address, address, task_items.task_from(item))
+
+
+def _shows(stands: Item, changed: dict[str, Any], removed: list[str]) -> bool:
+    set_all = all(stands.get(name) == value for name, value in changed.items())
+    return set_all and not any(name in stands for name in removed)
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

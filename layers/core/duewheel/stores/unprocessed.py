@@ -35,10 +35,17 @@ def write_batch(
     return left
 
 
-def get_batch(client: "DynamoDBClient", clock: Clock, table: str, keys: Sequence[Any]) -> list[Any]:
-    """Read up to 100 items, strongly consistent."""
+def get_batch(
+    client: "DynamoDBClient",
+    clock: Clock,
+    table: str,
+    keys: Sequence[Any],
+    *,
+    strongly: bool = True,
+) -> list[Any]:
+    """Read up to 100 items."""
     found: list[Any] = []
-    asked: Any = {table: {"Keys": list(keys), "ConsistentRead": True}}
+    asked: Any = {table: {"Keys": list(keys), "ConsistentRead": strongly}}
     for pause_seconds in (*_PAUSES_SECONDS, None):
         answer = client.batch_get_item(RequestItems=asked)
         found.extend(answer["Responses"].get(table, []))

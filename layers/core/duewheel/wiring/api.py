@@ -7,13 +7,16 @@ from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.stores.audits import AuditStore
+from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
 from duewheel.wiring.process import (
+    businesses,
     clock,
     dynamodb,
     keys,
+    known_businesses,
     loads,
     once,
     origin,
@@ -24,17 +27,22 @@ from duewheel.wiring.process import (
     statistics,
     tasks,
 )
+from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import READERS as AUDIT_READERS
 from duewheel.workflows.audit import Audit
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
+from duewheel.workflows.configure_business import ConfigureBusiness
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
 from duewheel.workflows.create_once import CreateOnce
+from duewheel.workflows.dead_tasks import DeadTasks
+from duewheel.workflows.delete_business import DeleteBusiness
 from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.look_up_businesses import LookUpBusinesses
 from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
@@ -47,13 +55,18 @@ def steer() -> Steer:
 
 
 @once
+def admit() -> Admit:
+    return Admit(known_businesses())
+
+
+@once
 def create_tasks() -> CreateTasks:
-    return CreateTasks(tasks(), reenter())
+    return CreateTasks(tasks(), reenter(), admit())
 
 
 @once
 def cancel_task() -> CancelTask:
-    return CancelTask(steer(), settings().retention_seconds)
+    return CancelTask(steer(), known_businesses())
 
 
 @once
@@ -63,7 +76,7 @@ def allowed_targets() -> AllowedTargets:
 
 @once
 def change_task() -> ChangeTask:
-    return ChangeTask(steer())
+    return ChangeTask(steer(), admit())
 
 
 @once
@@ -89,6 +102,30 @@ def list_tasks() -> ListTasks:
 def cursor_secret() -> bytes:
     kept = SecretRecords(dynamodb(), settings().registry_table)
     return kept.read_or_record(CURSOR, secrets.token_bytes(SECRET_BYTES))
+
+
+@once
+def configure_business() -> ConfigureBusiness:
+    return ConfigureBusiness(clock(), businesses(), known_businesses())
+
+
+@once
+def look_up_businesses() -> LookUpBusinesses:
+    return LookUpBusinesses(businesses(), cursor_secret())
+
+
+@once
+def delete_business() -> DeleteBusiness:
+    return DeleteBusiness(
+        businesses(), known_businesses(), list_tasks(), cancel_task(), cursor_secret()
+    )
+
+
+@once
+def dead_tasks() -> DeadTasks:
+    config = settings()
+    index = DeadIndex(dynamodb(), config.wheel_table, config.buckets)
+    return DeadTasks(clock(), index, tasks(), redrive_task(), cursor_secret())
 
 
 @once
@@ -132,7 +169,6 @@ def audit() -> Audit:
         AuditStore(tasks()),
         ThreadPoolExecutor(AUDIT_READERS),
         cursor_secret(),
-        settings().retention_seconds,
     )
 
 

@@ -24,6 +24,7 @@ from duewheel.wiring.process import (
     generation,
     hand_over,
     keys,
+    known_businesses,
     once,
     pages,
     reenter,
@@ -61,9 +62,7 @@ def notifier() -> Notifier:
 
 def _deliver() -> Deliver:
     config = settings()
-    retry_or_end = RetryOrEnd(
-        clock(), tasks(), keys(), reenter(), config.retention_seconds, random.random
-    )
+    retry_or_end = RetryOrEnd(clock(), tasks(), keys(), reenter(), random.random)
     call_page = CallPage(
         clock(),
         tasks(),
@@ -71,8 +70,7 @@ def _deliver() -> Deliver:
         _targets(config),
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
-        config.callback_timeout_seconds,
-        config.retention_seconds,
+        known_businesses(),
     )
     return Deliver(
         clock(),

@@ -11,7 +11,9 @@ from duewheel.clock import Clock, SystemClock
 from duewheel.rules.addresses import TOKEN_BYTES
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws import AwsTime, dynamodb_client, lambda_client, sqs_client
+from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.keys import KeyStore
+from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
@@ -106,6 +108,17 @@ def tasks() -> TaskStore:
 @once
 def keys() -> KeyStore:
     return KeyStore(tasks())
+
+
+@once
+def businesses() -> BusinessStore:
+    config = settings()
+    return BusinessStore(dynamodb(), clock(), config.registry_table, config.business_defaults)
+
+
+@once
+def known_businesses() -> KnownBusinesses:
+    return KnownBusinesses(businesses(), clock())
 
 
 @once

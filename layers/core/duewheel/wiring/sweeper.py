@@ -30,7 +30,6 @@ def sweep() -> Sweep:
         hand_over(),
         reenter(),
         config.page_size,
-        config.retention_seconds,
     )
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
     lag_ms = config.sweep_delay_seconds * 1000

@@ -48,7 +48,6 @@ class Audit:
     store: AuditStore
     readers: ThreadPoolExecutor
     secret: bytes
-    retention_seconds: int
 
     def __call__(self, asked: AuditRequest) -> Audited:
         try:
@@ -107,7 +106,7 @@ class Audit:
         return [
             Finding(Wrong.HOME_GONE, reentry.home.task_id, at=self.store.name_of(entry))
             for entry, reentry in page.entries.items()
-            if reentry.home not in known and reentry.is_orphan(now_ms, self.retention_seconds)
+            if reentry.home not in known and reentry.is_orphan(now_ms)
         ]
 
     def _suspects(self, tasks: list[AuditedTask], pointers: Pointers) -> list[Finding]:

@@ -6,25 +6,27 @@ from duewheel.rules import settlement
 from duewheel.rules.addresses import Address, address_of_task
 from duewheel.rules.refusals import AlreadySettled
 from duewheel.rules.task import Status, Task
+from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.workflows.steer import Steer
 
 
 @dataclass(frozen=True, slots=True)
 class CancelTask:
     steer: Steer
-    retention_seconds: int
+    known: KnownBusinesses
 
     def __call__(self, task_id: str) -> Task:
         return self.at(address_of_task(task_id))
 
-    def at(self, home: Address) -> Task:
+    def at(self, home: Address, reason: str = "cancelled by caller") -> Task:
+        def cancelled(task: Task, now_ms: int) -> Task:
+            kept_seconds = self.known.one(task.biz_type).retention_seconds
+            return settlement.cancelled(task, reason, now_ms, kept_seconds)
+
         try:
-            return self.steer(home, self._cancelled)
+            return self.steer(home, cancelled)
         except AlreadySettled:
             task = self.steer.find(home)
             if task.status is Status.CANCELLED:
                 return task
             raise
-
-    def _cancelled(self, task: Task, now_ms: int) -> Task:
-        return settlement.cancelled(task, "cancelled by caller", now_ms, self.retention_seconds)

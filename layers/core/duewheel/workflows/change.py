@@ -5,16 +5,25 @@ from dataclasses import dataclass
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.change import Change, brought_forward, changed
 from duewheel.rules.task import Task
+from duewheel.workflows.admit import Admit
 from duewheel.workflows.steer import Steer
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeTask:
     steer: Steer
+    admit: Admit
 
     def __call__(self, task_id: str, change: Change) -> Task:
         home = address_of_task(task_id)
-        return self.steer(home, lambda task, now_ms: changed(task, change, now_ms))
+
+        def altered(task: Task, now_ms: int) -> Task:
+            after = changed(task, change, now_ms)
+            if change.callback is not None and not after.notice_of:
+                self.admit.one(after)
+            return after
+
+        return self.steer(home, altered)
 
     def run(self, task_id: str) -> Task:
         return self.steer(address_of_task(task_id), brought_forward)

@@ -7,6 +7,7 @@ from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.rules.task import NewTask, Task
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.admit import Admit
 from duewheel.workflows.reenter import Reenter
 
 TOO_MANY_WRITES = "The task was not stored: too many writes at once. Try it again."
@@ -16,12 +17,14 @@ TOO_MANY_WRITES = "The task was not stored: too many writes at once. Try it agai
 class CreateTasks:
     tasks: TaskStore
     reenter: Reenter
+    admit: Admit
 
     def placed(self, new: NewTask) -> Task:
         """The task as it is to be stored, at a place that nobody else can take."""
         return self.reenter.placing().task(new, self.reenter.random_bytes())
 
     def one(self, task: Task) -> None:
+        self.admit.one(task)
         try:
             self.tasks.create(task)
         except Throttled as throttled:
@@ -30,8 +33,11 @@ class CreateTasks:
 
     def many(self, tasks: Sequence[Task]) -> list[Task | Refusal]:
         """Answers per task, in order. What DynamoDB left unwritten was not created."""
-        unwritten = self.tasks.create_many(tasks)
-        self.reenter.announce(task.home for task in tasks if task.task_id not in unwritten)
+        refusals = self.admit.many(tasks)
+        admitted = [task for task, refusal in zip(tasks, refusals, strict=True) if refusal is None]
+        unwritten = self.tasks.create_many(admitted)
+        self.reenter.announce(task.home for task in admitted if task.task_id not in unwritten)
         return [
-            Unavailable(TOO_MANY_WRITES) if task.task_id in unwritten else task for task in tasks
+            refusal or (Unavailable(TOO_MANY_WRITES) if task.task_id in unwritten else task)
+            for task, refusal in zip(tasks, refusals, strict=True)
         ]

@@ -52,6 +52,7 @@ class KeyedTasks:
                 if self._take(placed, named):
                     return Made(placed)
                 continue
+            self.create_tasks.admit.one(new)
             try:
                 rescheduled = self.steer(
                     task.home, lambda task, now_ms: key_answer.rescheduled(task, new, now_ms)
@@ -81,6 +82,7 @@ class KeyedTasks:
             return named, None
 
     def _take(self, task: Task, replacing: Address | None) -> bool:
+        self.create_tasks.admit.one(task)
         try:
             taken = self.keys.create(task, replacing)
         except Throttled as throttled:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules import settlement
+from duewheel.rules.business import Business
+from duewheel.rules.dead_notice import dead_notice, is_told
 from duewheel.rules.entry_decision import is_expired
 from duewheel.rules.outcome import Outcome
 from duewheel.rules.task import Attempt, Status, Task
@@ -30,25 +32,27 @@ class RetryOrEnd:
     tasks: TaskStore
     keys: KeyStore
     reenter: Reenter
-    retention_seconds: int
     random_unit: Callable[[], float]
 
-    def failed(self, task: Task, outcome: Outcome, attempt: Attempt) -> None:
-        now_ms = self.clock.now_ms()
-        next_ms = settlement.retry_at_ms(task, outcome, now_ms, self.random_unit())
-        if next_ms is None or is_expired(task, next_ms):
-            ended = settlement.failed_for_good(
-                task, attempt, next_ms, now_ms, self.retention_seconds
-            )
-            self._end(task, ended)
+    def failed(self, task: Task, outcome: Outcome, attempt: Attempt, business: Business) -> None:
+        now_ms, kept_seconds = self.clock.now_ms(), business.retention_seconds
+        next_ms = settlement.retry_at_ms(task, business.retry, outcome, now_ms, self.random_unit())
+        if next_ms is not None and is_expired(task, next_ms):
+            self._end(task, settlement.expired_after(task, attempt, now_ms, kept_seconds))
+            return
+        if next_ms is None or settlement.is_too_old(task, business.retry, next_ms):
+            reason = settlement.reason_of_death(outcome, next_ms)
+            dead = settlement.dead(task, attempt, reason, now_ms, kept_seconds)
+            self._die(task, dead, business)
             return
         entry = self.reenter.put(task.home, next_ms)
         self._name(
             task, settlement.to_be_retried(task, attempt, next_ms, entry, self.clock.now_ms())
         )
 
-    def expire(self, task: Task) -> None:
-        self._end(task, settlement.expired(task, self.clock.now_ms(), self.retention_seconds))
+    def expire(self, task: Task, business: Business) -> None:
+        now_ms = self.clock.now_ms()
+        self._end(task, settlement.expired(task, now_ms, business.retention_seconds))
 
     def place_later(self, task: Task) -> None:
         """The due instant was moved away after this entry was written: follow it. A beat that
@@ -75,8 +79,23 @@ class RetryOrEnd:
         self.reenter.announce([after.entry])
         return True
 
+    def _die(self, before: Task, dead: Task, business: Business) -> None:
+        """Where the business wants to hear of it, death and notice are one write: so there is no
+        death without its notice, no notice of one that did not come to pass, and never two."""
+        if not is_told(before, business):
+            self._end(before, dead)
+            return
+        notice = dead_notice(dead, self.reenter.placing())
+        is_changed = self.tasks.change_and_create(before, dead, notice)
+        self._ended(before, dead, is_changed)
+        if is_changed:
+            self.reenter.announce([notice.home])
+
     def _end(self, before: Task, after: Task) -> None:
-        if not self.tasks.change(before, after):
+        self._ended(before, after, self.tasks.change(before, after))
+
+    def _ended(self, before: Task, after: Task, is_changed: bool) -> None:
+        if not is_changed:
             logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
             return
         self.keys.release([after])

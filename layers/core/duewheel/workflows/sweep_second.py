@@ -24,7 +24,6 @@ class SweepSecond:
     hand_over: HandOver
     reenter: Reenter
     page_size: int
-    retention_seconds: int
 
     def __call__(self, whole: WholeSecond) -> bool:
         """True when the second is finished and the sweep pointer may pass it."""
@@ -71,7 +70,7 @@ class SweepSecond:
             if self.pages.is_lease(one):
                 self.pages.forget(one)
         for entry, reentry in whole.homeless.items():
-            if reentry.is_orphan(now_ms, self.retention_seconds):
+            if reentry.is_orphan(now_ms):
                 logger.error(
                     "the task of an entry is gone",
                     action="home-gone",

@@ -1,9 +1,8 @@
-"""A task's callback as the JSON text that is stored, and back.
+"""A callback as it is kept in tasks and businesses: what JSON can hold.
 
-Short: a member that says the usual is left out. A text without `type` is of type http.
+Short: a member that says nothing is left out. A row without `type` is of type http.
 """
 
-import json
 from typing import Any, assert_never
 
 from duewheel.rules.task import (
@@ -19,21 +18,15 @@ from duewheel.stores.attributes import words
 _Pairs = tuple[tuple[str, str], ...]
 
 
-def callback_text(callback: Callback) -> str:
-    said = {name: value for name, value in _row(callback).items() if value not in (None, False, ())}
-    return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+def callback_row(callback: Callback) -> dict[str, Any]:
+    return {name: value for name, value in _row(callback).items() if value not in (None, False, ())}
 
 
 def _row(callback: Callback) -> dict[str, Any]:
     match callback:
         case HttpCallback(url, method, headers, is_raw):
-            usual = method == "POST"
-            return {
-                "url": url,
-                "method": None if usual else method,
-                "headers": headers,
-                "raw": is_raw,
-            }
+            said = {"url": url or None, "method": method or None}
+            return {**said, "headers": headers, "raw": is_raw}
         case LambdaCallback(function, waits):
             return {"type": "lambda", "function": function, "async": not waits}
         case SqsCallback(queue_url, group_id, attributes, is_raw):
@@ -48,14 +41,12 @@ def _row(callback: Callback) -> dict[str, Any]:
             assert_never(callback)
 
 
-def callback_from(row: dict[str, Any]) -> Callback:
+def callback_of_row(row: dict[str, Any]) -> Callback:
     """Raises what is `NOT_UNDERSTOOD` for a row that is never written here."""
     match row.get("type", "http"):
         case "http":
-            method = words(row.get("method", "POST"))
-            return HttpCallback(
-                words(row["url"]), method, _pairs(row, "headers"), _flag(row, "raw")
-            )
+            url, method = words(row.get("url", "")), words(row.get("method", ""))
+            return HttpCallback(url, method, _pairs(row, "headers"), _flag(row, "raw"))
         case "lambda":
             return LambdaCallback(words(row["function"]), not _flag(row, "async"))
         case "sqs":

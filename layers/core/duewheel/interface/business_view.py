@@ -1,0 +1,43 @@
+"""A business in an answer: the settings that hold, and which of them are its own."""
+
+from dataclasses import fields
+
+from duewheel.interface.answer import Answer, compact
+from duewheel.interface.callback_view import callback_view
+from duewheel.interface.task_view import number_view, retry_view
+from duewheel.rules.business import Business, Own
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.task import Callback
+
+_SETTINGS = tuple(setting.name for setting in fields(Own))
+
+
+def business_answer(business: Business, status: int = 200) -> Answer:
+    return Answer(status, compact(business_view(business)), headers={"etag": etag(business)})
+
+
+def etag(business: Business) -> str:
+    return f'"{business.version}"'
+
+
+def business_view(business: Business) -> dict[str, object]:
+    hosts = business.own.allowed_hosts
+    return {
+        "biz_type": business.biz_type,
+        "version": business.version,
+        "callback": _callback(business.callback),
+        "retry": retry_view(business.retry),
+        "retention_days": business.retention_days,
+        "timeout_seconds": number_view(business.timeout_seconds),
+        "allowed_hosts": None if hosts is None else list(hosts),
+        "retry_statuses": list(business.statuses.retry),
+        "stop_statuses": list(business.statuses.stop),
+        "on_dead": _callback(business.on_dead),
+        "own": [name for name in _SETTINGS if getattr(business.own, name) is not None],
+        "created_at": rfc3339(business.created_ms),
+        "updated_at": rfc3339(business.updated_ms),
+    }
+
+
+def _callback(callback: Callback | None) -> dict[str, object] | None:
+    return None if callback is None else callback_view(callback)

@@ -1,0 +1,118 @@
+"""A business: what it has configured, and what holds for its tasks where it has not.
+
+Nothing of it is copied into tasks: settings are looked up when they are needed, so that a
+change holds for tasks that are pending already.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from duewheel.rules import host_patterns
+from duewheel.rules.backoff import DEFAULT_RETRY
+from duewheel.rules.callback_url import parse_callback_url
+from duewheel.rules.status_lists import StatusEntry, StatusLists, lists_of
+from duewheel.rules.task import Callback, HttpCallback, RetryPolicy
+from duewheel.rules.task_fields import invalid
+
+RETENTION_DAYS_MIN = 1
+RETENTION_DAYS_MAX = 3_650
+RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # nobody keeps an ended task for less
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the deployment says where a business says nothing, and what it allows."""
+
+    retention_days: int
+    timeout_seconds: float
+    timeout_seconds_max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What a business says itself. None: the default."""
+
+    callback: Callback | None = None
+    retry: RetryPolicy | None = None
+    retention_days: int | None = None
+    timeout_seconds: float | None = None
+    allowed_hosts: tuple[str, ...] | None = None  # None: all
+    retry_statuses: tuple[StatusEntry, ...] | None = None
+    stop_statuses: tuple[StatusEntry, ...] | None = None
+    on_dead: Callback | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Business:
+    """`version` 0: never configured. `damaged` names what cannot be read of its record."""
+
+    biz_type: str
+    defaults: Defaults
+    own: Own = Own()
+    version: int = 0
+    created_ms: int = 0
+    updated_ms: int = 0
+    damaged: str | None = None
+
+    @property
+    def is_new(self) -> bool:
+        return self.version == 1
+
+    @property
+    def callback(self) -> Callback | None:
+        return self.own.callback
+
+    @property
+    def retry(self) -> RetryPolicy:
+        return self.own.retry or DEFAULT_RETRY
+
+    @property
+    def retention_days(self) -> int:
+        return self.own.retention_days or self.defaults.retention_days
+
+    @property
+    def retention_seconds(self) -> int:
+        return self.retention_days * 86_400
+
+    @property
+    def timeout_seconds(self) -> float:
+        """A deployment may have become stricter since it was set."""
+        own = self.own.timeout_seconds or self.defaults.timeout_seconds
+        return min(own, self.defaults.timeout_seconds_max)
+
+    @property
+    def statuses(self) -> StatusLists:
+        return lists_of(self.own.retry_statuses, self.own.stop_statuses)
+
+    @property
+    def on_dead(self) -> Callback | None:
+        return self.own.on_dead
+
+    def allows(self, callback: Callback) -> bool:
+        """Whether this callback, which has its URL, leads to a host that is allowed."""
+        hosts = self.own.allowed_hosts
+        if hosts is None or not isinstance(callback, HttpCallback):
+            return True
+        return host_patterns.is_allowed(parse_callback_url(callback.url).host, hosts)
+
+
+def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Business:
+    """The business with these settings and all others as they were, checked as a whole."""
+    after = replace(
+        business,
+        own=replace(business.own, **change),
+        version=business.version + 1,
+        created_ms=business.created_ms or now_ms,
+        updated_ms=now_ms,
+    )
+    _check_together(after)
+    return after
+
+
+def _check_together(business: Business) -> None:
+    if both := business.statuses.in_both:
+        raise invalid("stop_statuses", f"has {both[0]}, which is in retry_statuses as well.")
+    for name, callback in (("callback", business.callback), ("on_dead", business.on_dead)):
+        if isinstance(callback, HttpCallback) and callback.url and not business.allows(callback):
+            raise invalid(f"{name}.url", "leads to a host that is not among allowed_hosts.")

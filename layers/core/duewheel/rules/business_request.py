@@ -1,0 +1,80 @@
+"""The body of a PUT to a business: what is named is set, `null` takes it back to its default,
+and what is absent stays."""
+
+from collections.abc import Callable
+from typing import Any
+
+from duewheel.rules import host_patterns, status_lists
+from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
+from duewheel.rules.business import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
+from duewheel.rules.callback_request import callback_from
+from duewheel.rules.retry_request import retry_from
+from duewheel.rules.status_lists import StatusEntry
+from duewheel.rules.task import Callback, HttpCallback
+from duewheel.rules.task_fields import Fields, invalid
+
+TIMEOUT_SECONDS_MIN = 0.1
+
+
+def business_change(
+    body: str, defaults: Defaults, allowed: AllowedTargets = HTTP_ALONE
+) -> dict[str, Any]:
+    """Fields of `Own`, each with its value."""
+    fields = Fields.of(body)
+    read: dict[str, Callable[[str], Any]] = {
+        "callback": lambda name: callback_from(fields.nested(name), allowed),
+        "retry": lambda name: retry_from(fields.nested(name)),
+        "retention_days": lambda name: fields.whole_number(
+            name, RETENTION_DAYS_MIN, RETENTION_DAYS_MAX
+        ),
+        "timeout_seconds": lambda name: fields.number(
+            name, TIMEOUT_SECONDS_MIN, defaults.timeout_seconds_max
+        ),
+        "allowed_hosts": lambda name: _hosts(fields, name),
+        "retry_statuses": lambda name: _statuses(fields, name),
+        "stop_statuses": lambda name: _statuses(fields, name),
+        "on_dead": lambda name: _whole_callback(fields.nested(name), allowed),
+    }
+    fields.refuse_unknown(read)
+    return {name: None if fields.is_null(name) else read[name](name) for name in fields.members}
+
+
+def _hosts(fields: Fields, name: str) -> tuple[str, ...]:
+    patterns = []
+    elements = fields.elements(name, host_patterns.PATTERNS_MAX)
+    if not 1 <= len(elements) <= host_patterns.PATTERNS_MAX:
+        raise fields.invalid(name, f"must have from 1 to {host_patterns.PATTERNS_MAX} elements.")
+    for index, element in enumerate(elements):
+        where, value = f"{fields.where(name)}[{index}]", element.scalar
+        if not isinstance(value, str):
+            raise invalid(where, "must be a string.")
+        try:
+            patterns.append(host_patterns.host_pattern(value))
+        except ValueError as error:
+            raise invalid(where, f"{error}.") from error
+    return tuple(dict.fromkeys(patterns))
+
+
+def _statuses(fields: Fields, name: str) -> tuple[StatusEntry, ...]:
+    entries: list[StatusEntry] = []
+    elements = fields.elements(name, status_lists.ENTRIES_MAX)
+    if len(elements) > status_lists.ENTRIES_MAX:
+        raise fields.invalid(name, f"must have at most {status_lists.ENTRIES_MAX} elements.")
+    for index, element in enumerate(elements):
+        value = element.scalar
+        if not (isinstance(value, int | str) and status_lists.is_entry(value)):
+            raise invalid(
+                f"{fields.where(name)}[{index}]",
+                f"must be a status from 300 to 599, or one of {', '.join(status_lists.CLASSES)}; "
+                "2xx is success.",
+            )
+        entries.append(value)
+    return tuple(dict.fromkeys(entries))
+
+
+def _whole_callback(fields: Fields, allowed: AllowedTargets) -> Callback:
+    """Nothing fills in what this one leaves out."""
+    callback = callback_from(fields, allowed)
+    if isinstance(callback, HttpCallback) and not callback.url:
+        raise fields.invalid("url", "is missing.")
+    return callback

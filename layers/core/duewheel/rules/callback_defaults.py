@@ -1,0 +1,69 @@
+"""What a task's callback leaves out, its business fills in, at the moment of the call.
+
+Create and change ask here whether there will be anything to call, the notifier what it is: both
+by one rule, so what was refused is never called and what was taken is called while it may be.
+"""
+
+from dataclasses import replace
+
+from duewheel.rules.business import Business
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import Callback, HttpCallback, Task
+from duewheel.rules.task_fields import invalid
+
+METHOD_DEFAULT = "POST"
+
+
+def completed(callback: Callback | None, usual: Callback | None) -> Callback | None:
+    """The callback with what `usual` adds to it. One of another type takes nothing. None when
+    nobody says where the call goes."""
+    if callback is None:
+        callback = usual
+    elif isinstance(callback, HttpCallback) and isinstance(usual, HttpCallback):
+        callback = replace(
+            callback,
+            url=callback.url or usual.url,
+            method=callback.method or usual.method,
+            headers=_with_others(callback.headers, usual.headers),
+        )
+    if not isinstance(callback, HttpCallback):
+        return callback
+    if not callback.url:
+        return None
+    return replace(callback, method=callback.method or METHOD_DEFAULT)
+
+
+def check_callback(callback: Callback | None, business: Business) -> None:
+    """Refuse what could not be called as things stand."""
+    whole = completed(callback, business.callback)
+    if whole is None:
+        if callback is None:
+            raise invalid("callback", "is missing, and its business has none to fill in.")
+        raise invalid("callback.url", "is missing, and its business has none to fill in.")
+    if not business.allows(whole):
+        raise invalid("callback.url", "leads to a host that its business does not allow.")
+
+
+def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
+    """What to call, or what the attempt comes to without a call."""
+    if business.damaged is not None:
+        return Outcome(Verdict.RETRY, "the settings of its business cannot be read")
+    if task.notice_of is not None:
+        if business.on_dead is None:
+            return Outcome(Verdict.STOP, "its business has no on_dead any more")
+        whole = completed(business.on_dead, None)
+    else:
+        whole = completed(task.callback, business.callback)
+    if whole is None:
+        return Outcome(Verdict.STOP, "neither the task nor its business says where to call")
+    if not business.allows(whole):
+        return Outcome(Verdict.STOP, "host-not-allowed: its business does not allow this host")
+    return whole
+
+
+def _with_others(
+    headers: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    """Name by name, in whatever spelling."""
+    own = {name.lower() for name, _ in headers}
+    return (*headers, *((name, value) for name, value in usual if name.lower() not in own))

@@ -1,0 +1,171 @@
+"""Businesses in the Registry: one record each, of what it has configured itself.
+
+Every write is conditional on the version that was read. A record that somebody has damaged
+reads as a business without settings that says so: it is never called for as if it had none.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from duewheel.clock import Clock
+from duewheel.log import report_unreadable
+from duewheel.rules.business import Business, Defaults, Own
+from duewheel.rules.messages import NOT_UNDERSTOOD
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.status_lists import StatusEntry, is_entry
+from duewheel.stores import registry_keys
+from duewheel.stores.attributes import decimal, whole, words
+from duewheel.stores.callback_rows import callback_of_row, callback_row
+from duewheel.stores.conditions import Item, Written, write_if
+from duewheel.stores.retry_rows import retry_of_row, retry_row
+from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_DURATION_SECONDS_MAX = 10**9
+_DAYS_MAX = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class BusinessStore:
+    client: "DynamoDBClient"
+    clock: Clock
+    table: str
+    defaults: Defaults
+
+    def read_whole(self, biz_type: str) -> Business:
+        """As it stands, of version 0 when there is no record; raises UnreadableItem when
+        somebody has damaged it."""
+        key = registry_keys.business(biz_type)
+        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        item = answer.get("Item")
+        business = self._from(item) if item else self._unconfigured(biz_type)
+        if business.damaged is not None:
+            raise UnreadableItem(registry_keys.BUSINESS_KIND, biz_type, business.damaged)
+        return business
+
+    def read_many(self, biz_types: Iterable[str]) -> dict[str, Business]:
+        """As they stood a moment ago, at half the price."""
+        keys = [registry_keys.business(biz_type) for biz_type in biz_types]
+        found = {key["record"]["S"]: self._unconfigured(key["record"]["S"]) for key in keys}
+        for chunk in chunks(keys, READS_PER_BATCH):
+            for item in get_batch(self.client, self.clock, self.table, chunk, strongly=False):
+                found[item["record"]["S"]] = self._from(item)
+        return found
+
+    def write(self, before: Business, after: Business) -> bool:
+        """False when the record no longer stands as `before`."""
+        item = _item(after)
+        condition, values = _as_read(before)
+        result = write_if(
+            self.client.put_item,
+            TableName=self.table,
+            Item=item,
+            ConditionExpression=condition,
+            ExpressionAttributeNames={"#version": "version"},
+            **values,
+        )
+        return isinstance(result, Written) or result.item == item  # an earlier try of this write
+
+    def delete(self, business: Business) -> bool:
+        """False when another version stands there. Gone already, it may be an earlier try."""
+        condition, values = _as_read(business)
+        result = write_if(
+            self.client.delete_item,
+            TableName=self.table,
+            Key=registry_keys.business(business.biz_type),
+            ConditionExpression=condition,
+            ExpressionAttributeNames={"#version": "version"},
+            **values,
+        )
+        return isinstance(result, Written) or result.item is None
+
+    def page(self, after: str | None, limit: int) -> tuple[list[Business], bool]:
+        """In the order of their names, and whether there may be more."""
+        start: dict[str, Any] = {}
+        if after is not None:
+            start["ExclusiveStartKey"] = registry_keys.business(after)
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind",
+            ExpressionAttributeNames={"#kind": "kind"},
+            ExpressionAttributeValues={":kind": {"S": registry_keys.BUSINESS_KIND}},
+            Limit=limit,
+            ConsistentRead=True,
+            **start,
+        )
+        return [self._from(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
+
+    def _unconfigured(self, biz_type: str) -> Business:
+        return Business(biz_type, self.defaults)
+
+    def _from(self, item: Item) -> Business:
+        biz_type = item["record"]["S"]
+        try:
+            version = whole(int(item["version"]["N"]), smallest=1)
+            return Business(
+                biz_type,
+                self.defaults,
+                _own(json.loads(item["settings"]["S"])),
+                version,
+                created_ms=whole(int(item["created_ms"]["N"])),
+                updated_ms=whole(int(item["updated_ms"]["N"])),
+            )
+        except NOT_UNDERSTOOD:
+            report_unreadable(UnreadableItem(item["kind"]["S"], biz_type, "settings"))
+            return Business(biz_type, self.defaults, damaged="settings")
+
+
+def _as_read(business: Business) -> tuple[str, dict[str, Any]]:
+    if business.version == 0:
+        return "attribute_not_exists(#version)", {}
+    return "#version = :seen", {
+        "ExpressionAttributeValues": {":seen": {"N": str(business.version)}}
+    }
+
+
+def _item(business: Business) -> dict[str, Any]:
+    return {
+        **registry_keys.business(business.biz_type),
+        "version": {"N": str(business.version)},
+        "created_ms": {"N": str(business.created_ms)},
+        "updated_ms": {"N": str(business.updated_ms)},
+        "settings": {"S": json.dumps(_row(business.own), separators=(",", ":"))},
+    }
+
+
+def _row(own: Own) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "callback": own.callback and callback_row(own.callback),
+        "retry": own.retry and retry_row(own.retry),
+        "retention_days": own.retention_days,
+        "timeout_seconds": own.timeout_seconds,
+        "allowed_hosts": own.allowed_hosts,
+        "retry_statuses": own.retry_statuses,
+        "stop_statuses": own.stop_statuses,
+        "on_dead": own.on_dead and callback_row(own.on_dead),
+    }
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _own(row: dict[str, Any]) -> Own:
+    read: dict[str, Callable[[Any], Any]] = {
+        "callback": callback_of_row,
+        "retry": retry_of_row,
+        "retention_days": lambda days: whole(days, _DAYS_MAX, smallest=1),
+        "timeout_seconds": lambda seconds: decimal(seconds, _DURATION_SECONDS_MAX),
+        "allowed_hosts": lambda hosts: tuple(map(words, hosts)),
+        "retry_statuses": _statuses,
+        "stop_statuses": _statuses,
+        "on_dead": callback_of_row,
+    }
+    return Own(**{name: read[name](value) for name, value in row.items()})
+
+
+def _statuses(values: list[Any]) -> tuple[StatusEntry, ...]:
+    if not all(map(is_entry, values)):
+        raise ValueError("no such status")
+    return tuple(values)

@@ -1,0 +1,66 @@
+"""Businesses as a process knows them: read once every few seconds, however many tasks ask.
+
+That a business has no record is known as well. Nobody waits for another's read: two that ask in the
+same moment both read, which costs less than a wait that a dying reader could make endless.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from threading import Lock
+
+from duewheel.clock import Clock
+from duewheel.rules.business import Business
+from duewheel.stores.businesses import BusinessStore
+
+KEPT_MS = 5_000
+KNOWN_MAX = 2_000  # anybody may ask with any name
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    business: Business
+    read_ms: int
+
+
+class KnownBusinesses:
+    def __init__(self, store: BusinessStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = Lock()  # over both of these
+        self._known: dict[str, _Known] = {}
+        self._forgotten = 0
+
+    def one(self, biz_type: str) -> Business:
+        return self.many([biz_type])[biz_type]
+
+    def many(self, biz_types: Collection[str]) -> dict[str, Business]:
+        """No older than they are kept for; of version 0 where there is no record."""
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            found = {
+                biz_type: known.business
+                for biz_type in biz_types
+                if (known := self._known.get(biz_type)) and 0 <= now_ms - known.read_ms < KEPT_MS
+            }
+            missing = [biz_type for biz_type in dict.fromkeys(biz_types) if biz_type not in found]
+            forgotten = self._forgotten
+        if not missing:
+            return found
+        read = self._store.read_many(missing)
+        with self._lock:
+            if self._forgotten == forgotten:  # else it may have been read before it was changed
+                self._keep(read, now_ms)
+        return found | read
+
+    def forget(self, biz_type: str) -> None:
+        """It has just been changed here."""
+        with self._lock:
+            self._forgotten += 1
+            self._known.pop(biz_type, None)
+
+    def _keep(self, read: dict[str, Business], now_ms: int) -> None:
+        for biz_type, business in read.items():
+            self._known.pop(biz_type, None)  # so that it stands last, as the youngest
+            self._known[biz_type] = _Known(business, now_ms)
+        while len(self._known) > KNOWN_MAX:
+            del self._known[next(iter(self._known))]

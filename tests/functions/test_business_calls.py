@@ -1,0 +1,296 @@
+"""Businesses over HTTP: configured, read back, listed, deleted."""
+
+import json
+from typing import Any
+
+import pytest
+
+from duewheel.wiring import process
+from functions.api import app as api
+from tests.functions.conftest import Context, call, event_from
+from tests.support.clock import ManualClock
+
+PATH = "/v1/businesses/orders"
+HOOK = {"url": "https://receiver.example/hook", "headers": {"authorization": "Bearer one"}}
+EVERYTHING = {
+    "callback": {**HOOK, "method": "PUT"},
+    "retry": {"attempts": 5, "delays_seconds": [1, 2.5], "max_age_seconds": 3600},
+    "retention_days": 3,
+    "timeout_seconds": 2.5,
+    "allowed_hosts": ["receiver.example", "*.Example.com"],
+    "retry_statuses": [410, "5xx"],
+    "stop_statuses": [404, "3xx"],
+    "on_dead": {"url": "https://ops.example.com/dead"},
+}
+
+
+def put(body: Any, path: str = PATH, **headers: str) -> tuple[int, Any, dict[str, str]]:
+    return sent("PUT", path, body, **headers)
+
+
+def sent(
+    method: str, path: str, body: Any = None, **headers: str
+) -> tuple[int, Any, dict[str, str]]:
+    event = event_from("http-api-create-task.json")
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path.partition("?")[0]
+    event["rawQueryString"] = path.partition("?")[2]
+    event["requestContext"]["http"]["method"] = method
+    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
+    event["body"] = "" if body is None else json.dumps(body)
+    answer = api.handler(event, Context())
+    return answer["statusCode"], json.loads(answer["body"]), answer["headers"]
+
+
+def create(**fields: Any) -> tuple[int, Any]:
+    return call("POST", "/v1/tasks", {"biz_type": "orders", "delay_seconds": 600, **fields})
+
+
+def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: ManualClock) -> None:
+    status, business, headers = put({})
+    assert (status, headers["etag"]) == (201, '"1"')
+    assert business == {
+        "biz_type": "orders",
+        "version": 1,
+        "callback": None,
+        "retry": {
+            "attempts": 16,
+            "first_delay_seconds": 3,
+            "factor": 2,
+            "max_delay_seconds": 21_600,
+        },
+        "retention_days": 30,
+        "timeout_seconds": 10,
+        "allowed_hosts": None,
+        "retry_statuses": [401, 403, 404, 408, 425, 429, "5xx"],
+        "stop_statuses": [400, 405, 410, 413, 414, 415, 422, "3xx"],
+        "on_dead": None,
+        "own": [],
+        "created_at": "2027-01-15T08:00:00.000Z",
+        "updated_at": "2027-01-15T08:00:00.000Z",
+    }
+
+    status, business, headers = put(EVERYTHING)
+    assert (status, headers["etag"], business["version"]) == (200, '"2"', 2)
+    assert business["own"] == list(EVERYTHING)
+    assert business["callback"] == {"type": "http", **EVERYTHING["callback"]}  # type: ignore[dict-item]
+    assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]
+    for name in ("retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses"):
+        assert business[name] == EVERYTHING[name]
+    assert sent("GET", PATH)[1] == business
+    assert sent("GET", PATH)[2]["etag"] == '"2"'
+
+
+def test_an_update_keeps_the_rest_and_null_goes_back_to_the_default(wired: ManualClock) -> None:
+    put(EVERYTHING)
+    wired.advance_ms(1_000)
+    _, business, _ = put({"retention_days": 4, "retry": None})
+    assert business["own"] == [name for name in EVERYTHING if name != "retry"]
+    assert (business["retention_days"], business["retry"]["attempts"]) == (4, 16)
+    assert business["created_at"] < business["updated_at"]
+
+
+def test_the_default_of_one_list_gives_way_to_the_other(wired: ManualClock) -> None:
+    _, business, _ = put({"stop_statuses": [404, "5xx"]})
+    assert business["retry_statuses"] == [401, 403, 408, 425, 429]
+    _, business, _ = put({"stop_statuses": None, "retry_statuses": [410]})
+    assert business["stop_statuses"] == [400, 405, 413, 414, 415, 422, "3xx"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"callback": {"colour": "red"}}, "callback.colour"),
+        ({"callback": {"url": "ftp://x"}}, "callback.url"),
+        ({"callback": {"headers": {"host": "x"}}}, "callback.headers.host"),
+        ({"retry": {"attempts": 0}}, "retry.attempts"),
+        ({"retry": {"attempts": 101}}, "retry.attempts"),
+        ({"retry": {"delays_seconds": [1], "factor": 2}}, "retry.factor"),
+        ({"retention_days": 0}, "retention_days"),
+        ({"retention_days": 3_651}, "retention_days"),
+        ({"timeout_seconds": 30.5}, "timeout_seconds"),
+        ({"timeout_seconds": 0}, "timeout_seconds"),
+        ({"allowed_hosts": []}, "allowed_hosts"),
+        ({"allowed_hosts": ["a.example", "https://b.example"]}, "allowed_hosts[1]"),
+        ({"allowed_hosts": ["*"]}, "allowed_hosts[0]"),
+        ({"allowed_hosts": ["a.*.example"]}, "allowed_hosts[0]"),
+        ({"allowed_hosts": [7]}, "allowed_hosts[0]"),
+        ({"retry_statuses": [200]}, "retry_statuses[0]"),
+        ({"stop_statuses": ["2xx"]}, "stop_statuses[0]"),
+        ({"stop_statuses": [404, True]}, "stop_statuses[1]"),
+        ({"stop_statuses": [600]}, "stop_statuses[0]"),
+        ({"retry_statuses": [404], "stop_statuses": [404]}, "stop_statuses"),
+        ({"on_dead": {"method": "POST"}}, "on_dead.url"),
+        ({"allowed_hosts": ["a.example"], "on_dead": {"url": "https://b.example"}}, "on_dead.url"),
+    ],
+)
+def test_bad_settings_name_their_field_and_change_nothing(
+    wired: ManualClock, body: Any, field: str
+) -> None:
+    put({"retention_days": 7})
+    before = sent("GET", PATH)[1]
+    status, problem, _ = put({"timeout_seconds": 5, **body})
+    assert (status, problem["field"]) == (422, field)
+    assert sent("GET", PATH)[1] == before
+
+
+def test_settings_are_checked_together_with_those_that_stand(wired: ManualClock) -> None:
+    put({"callback": HOOK, "retry_statuses": [404]})
+    assert put({"allowed_hosts": ["other.example"]})[1]["field"] == "callback.url"
+    assert put({"stop_statuses": [404]})[1]["field"] == "stop_statuses"
+
+
+def test_a_precondition_that_does_not_hold_is_a_412(wired: ManualClock) -> None:
+    mismatch = "urn:duewheel:problem:version-mismatch"
+    assert put({}, if_match='"1"')[1]["type"] == mismatch
+    assert put({}, if_match="*")[0] == 412
+    assert put({}, if_none_match="*")[0] == 201
+    assert put({}, if_none_match="*")[0] == 412
+    status, problem, _ = put({"retention_days": 2}, if_match='"2"')
+    assert (status, problem["type"], problem["field"]) == (412, mismatch, "if-match")
+    assert put({"retention_days": 2}, if_match='"1"')[1]["version"] == 2
+    assert put({}, if_match="*")[0] == 200
+    assert sent("DELETE", PATH, if_match='"1"')[0] == 412
+    assert sent("DELETE", PATH, if_match='"3"')[0] == 200
+    for headers in ({"if_match": "3"}, {"if_match": 'W/"3"'}, {"if_none_match": '"3"'}):
+        status, problem, _ = put({}, **headers)
+        assert (status, problem["type"]) == (422, "urn:duewheel:problem:invalid-field")
+
+
+def test_a_business_that_nobody_configured_is_unknown(wired: ManualClock) -> None:
+    for method in ("GET", "DELETE"):
+        status, problem = call(method, PATH)
+        assert (status, problem["type"]) == (404, "urn:duewheel:problem:unknown-business")
+    assert call("GET", "/v1/businesses/Orders")[1]["field"] == "biz_type"
+
+
+def test_businesses_are_listed_by_name_in_pages(wired: ManualClock) -> None:
+    for name in ("c", "a", "b"):
+        put({}, f"/v1/businesses/{name}")
+    status, first = call("GET", "/v1/businesses", query="limit=2")
+    assert status == 200
+    _, second = call("GET", "/v1/businesses", query=f"limit=2&cursor={first['cursor']}")
+    pages = [*first["businesses"], *second["businesses"]]
+    assert [business["biz_type"] for business in pages] == ["a", "b", "c"]
+    assert second["cursor"] is None
+    assert call("GET", "/v1/businesses", query="cursor=abc")[1]["field"] == "cursor"
+
+
+def test_a_delete_is_refused_while_tasks_are_pending_and_cancels_them_when_told(
+    wired: ManualClock,
+) -> None:
+    put({"callback": HOOK})
+    tasks = [create()[1] for _ in range(2)]
+    status, problem = call("DELETE", PATH)
+    assert (status, problem["type"]) == (409, "urn:duewheel:problem:tasks-pending")
+    assert call("GET", PATH)[0] == 200
+
+    status, answer = call("DELETE", PATH, query="cancel_pending=true")
+    assert (status, answer) == (
+        200,
+        {"done": True, "cancelled": 2, "too_late": [], "cursor": None},
+    )
+    assert call("GET", PATH)[0] == 404
+    task = call("GET", f"/v1/tasks/{tasks[0]['task_id']}")[1]
+    assert (task["status"], task["reason"]) == ("cancelled", "cancelled with its business")
+    assert put({})[1]["version"] == 1
+
+
+def test_a_delete_waits_for_what_can_no_longer_be_stopped(wired: ManualClock) -> None:
+    put({"callback": HOOK})
+    late, early = create(delay_seconds=60)[1], create()[1]
+    wired.advance_ms(59_000)
+    answer = {"done": False, "cancelled": 1, "too_late": [late["task_id"]], "cursor": None}
+    assert call("DELETE", PATH, query="cancel_pending=true") == (202, answer)
+    assert call("GET", PATH)[0] == 200
+    assert call("GET", f"/v1/tasks/{early['task_id']}")[1]["status"] == "cancelled"
+
+
+def test_a_delete_goes_on_by_its_cursor(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duewheel.workflows.delete_business.LIMIT_MAX", 2)
+    put({"callback": HOOK})
+    for _ in range(5):
+        create()
+    cancelled, query = 0, "cancel_pending=true"
+    for _ in range(5):
+        status, answer = call("DELETE", PATH, query=query)
+        cancelled += answer["cancelled"]
+        if answer["done"]:
+            break
+        assert status == 202
+        query = f"cancel_pending=true&cursor={answer['cursor']}"
+    assert (answer["done"], cancelled) == (True, 5)
+    status, problem = call("DELETE", PATH, query="cancel_pending=perhaps")
+    assert (status, problem["field"]) == (422, "cancel_pending")
+
+
+def test_without_the_list_index_a_delete_says_that_it_needs_it(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put({})
+    monkeypatch.setenv("LIST_INDEX", "off")
+    process.start_anew(wired)
+    status, problem = call("DELETE", PATH)
+    assert (status, problem["type"]) == (409, "urn:duewheel:problem:list-index-off")
+
+
+def test_a_task_needs_a_callback_of_its_own_or_of_its_business(wired: ManualClock) -> None:
+    status, problem = create()
+    assert (status, problem["field"]) == (422, "callback")
+    status, problem = create(callback={"headers": {"x": "y"}})
+    assert (status, problem["field"]) == (422, "callback.url")
+    put({"callback": HOOK})
+    status, task = create()
+    assert (status, task["callback"]) == (201, None)
+    status, task = create(callback={"method": "PUT"})
+    assert task["callback"] == {"type": "http", "url": None, "method": "PUT", "headers": {}}
+
+
+def test_a_host_that_is_not_allowed_is_refused_wherever_a_task_gets_one(
+    wired: ManualClock,
+) -> None:
+    put({"allowed_hosts": ["*.example.com"]})
+    good, bad = {"url": "https://a.example.com/"}, {"url": "https://example.com/"}
+    status, task = create(callback=good)
+    assert status == 201
+    for answer in (
+        create(callback=bad),
+        create(callback=bad, key="k"),
+        call("PATCH", f"/v1/tasks/{task['task_id']}", {"callback": bad}),
+        call("PUT", f"{PATH}/tasks/k", {"delay_seconds": 60, "callback": bad}),
+    ):
+        assert (answer[0], answer[1]["field"]) == (422, "callback.url")
+    tasks = [{"biz_type": "orders", "delay_seconds": 60, "callback": one} for one in (good, bad)]
+    _, answers = call("POST", "/v1/tasks/batch", {"tasks": tasks})
+    assert [result["status"] for result in answers["results"]] == [201, 422]
+
+
+def test_a_repeat_under_an_idempotency_key_finds_what_was_made_under_other_settings(
+    wired: ManualClock,
+) -> None:
+    body = {"biz_type": "orders", "delay_seconds": 600, "callback": HOOK}
+    _, task, _ = sent("POST", "/v1/tasks", body, idempotency_key="one")
+    put({"allowed_hosts": ["other.example"]})
+    assert sent("POST", "/v1/tasks", body, idempotency_key="one")[:2] == (201, task)
+    assert sent("POST", "/v1/tasks", body, idempotency_key="two")[0] == 422
+    put({"allowed_hosts": None})
+    assert sent("POST", "/v1/tasks", body, idempotency_key="two")[0] == 201
+
+
+def test_a_batch_under_an_idempotency_key_keeps_what_was_made_beside_what_was_refused(
+    wired: ManualClock,
+) -> None:
+    put({"allowed_hosts": ["other.example"]})
+    urls = ("https://other.example/", "https://receiver.example/")
+    tasks = [{"biz_type": "orders", "delay_seconds": 600, "callback": {"url": url}} for url in urls]
+    key = {"idempotency_key": "one"}
+    _, first, _ = sent("POST", "/v1/tasks/batch", {"tasks": tasks}, **key)
+    assert [result["status"] for result in first["results"]] == [201, 422]
+    _, again, _ = sent("POST", "/v1/tasks/batch", {"tasks": tasks}, **key)
+    assert again == first
+    put({"allowed_hosts": None})
+    _, third, _ = sent("POST", "/v1/tasks/batch", {"tasks": tasks}, **key)
+    assert third["results"][0] == first["results"][0]
+    assert third["results"][1]["status"] == 201
