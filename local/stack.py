@@ -19,7 +19,7 @@ from duewheel.stores.pointers import PointerStore
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.environments import Caller
-from local.faults import OF_THE_STACK, Faults
+from local.faults import Faults
 from local.functions import Function, environment_of_all, load_functions
 from local.http_api import Gateway, Reply, Request, routes_of
 from local.http_front import HttpFront
@@ -67,7 +67,7 @@ class LocalStack:
     ) -> None:
         self.clock = MovableClock(start_ms, frozen=frozen)
         self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
-        self.faults = faults or Faults(rate=0, seed=0)
+        self.faults = faults if faults and not self.endpoint else Faults(rate=0, seed=0)
         self._port = port
         targets = {} if self.endpoint else ALLOWED  # of the other AWS nothing is known
         self._parameters = {**OVERRIDES, **targets, **(overrides or {})}
@@ -100,17 +100,16 @@ class LocalStack:
         os.environ.pop("AWS_PROFILE", None)  # restored by the line above
         emulator = None if self.endpoint else started.enter_context(Emulator(self.clock))
         template = load_template(self._template, self._parameters)
-        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+        dynamodb, sqs = boto3.client("dynamodb"), boto3.client("sqs")
+        resources = create_resources(template, dynamodb, sqs)
         started.enter_context(environment_of_all(resources))
         # Only now: the core's logger takes its name and level from the environment.
         from duewheel.wiring import process
 
-        process.start_anew(self.clock)
+        process.start_anew(self.faults.clock_for_functions(self.clock))
         # Built before there are threads: boto3's first client is not for two.
         process.dynamodb(), process.sqs()
-        dynamodb = boto3.client("dynamodb", config=OF_THE_STACK)
-        sqs = boto3.client("sqs", config=OF_THE_STACK)
-        functions = load_functions(resources)
+        functions = self.faults.functions(load_functions(resources), self.clock)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         pollers = [
@@ -142,8 +141,7 @@ class LocalStack:
             routes_of(resources, functions), self._invoke_api, self.clock.now_ms
         )
         self._local_routes = LocalRoutes(inbox, wheelwright, self.faults, mailbox=mailbox)
-        if emulator is not None:
-            started.enter_context(self.faults.at_work())
+        started.enter_context(self.faults.at_work())
         self._front = HttpFront(self._port, self._answer)
         self._run_all(started, schedules, [*pollers, invocations], wheelwright)
 
@@ -185,5 +183,5 @@ def _caller_here() -> Caller:
 
 
 def _mailbox(inbox: Inbox, sqs: Any) -> InboxResources:
-    sns = boto3.client("sns", config=OF_THE_STACK)
-    return InboxResources(inbox, sqs, sns, boto3.client("events", config=OF_THE_STACK))
+    sns = boto3.client("sns")
+    return InboxResources(inbox, sqs, sns, boto3.client("events"))

@@ -13,7 +13,7 @@ from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import callback_to_make
 from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Task
+from duewheel.rules.task import HttpCallback, Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.tasks import TaskStore
@@ -110,4 +110,5 @@ class CallPage:
         if isinstance(callback, Outcome):
             return callback
         outcome = await self.targets.call(callback, task, started_ms, business.timeout_seconds)
-        return judged(outcome, business.statuses)
+        is_http = isinstance(callback, HttpCallback)  # of other types a status says less
+        return judged(outcome, business.statuses) if is_http else outcome
