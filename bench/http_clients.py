@@ -238,7 +238,7 @@ async def with_http_target(port: int) -> float:
     sys.path.insert(0, str(CORE))
     from duewheel.clock import SystemClock
     from duewheel.rules.outcome import Verdict
-    from duewheel.rules.task import Callback
+    from duewheel.rules.task import HttpCallback
     from duewheel.targets.http import HttpTarget
 
     target = HttpTarget(
@@ -246,7 +246,7 @@ async def with_http_target(port: int) -> float:
         allowed_private_cidrs=("127.0.0.0/8",),
         calls_in_flight_max=IN_FLIGHT,
     )
-    callback = Callback(url=f"http://127.0.0.1:{port}/hook")
+    callback = HttpCallback(url=f"http://127.0.0.1:{port}/hook")
 
     async def call() -> None:
         outcome = await target.call(callback, HEADERS, BODY, 10)

@@ -59,12 +59,12 @@ def possible_faults(operation: str) -> list[Fault]:
 def do(fault: Fault, request: Any, handle: Handle, chance: Random) -> Reply | None:
     match fault:
         case Fault.THROTTLED:
-            return _error(400, "ThrottlingException", "Rate exceeded")
+            return _refusal(request, 400, "ThrottlingException", "Rate exceeded")
         case Fault.FAILED:
-            return _error(500, "InternalServerError", "The request could not be completed")
+            return _refusal(request, 500, "InternalServerError", "It could not be completed")
         case Fault.FAILED_AFTER:
             handle(request)
-            return _error(500, "InternalServerError", "The request could not be completed")
+            return _refusal(request, 500, "InternalServerError", "It could not be completed")
         case Fault.LOST:
             raise ReadTimeoutError(endpoint_url=request.url)
         case Fault.LOST_AFTER:
@@ -72,6 +72,14 @@ def do(fault: Fault, request: Any, handle: Handle, chance: Random) -> Reply | No
             raise ReadTimeoutError(endpoint_url=request.url)
         case Fault.PARTIAL:
             return _in_part(request, handle, chance)
+
+
+def _refusal(request: Any, status: int, code: str, message: str) -> Reply:
+    if "form-urlencoded" not in str(request.headers.get("Content-Type", "")):
+        return _error(status, code, message)
+    error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    body = f"<ErrorResponse>{error}<RequestId>0</RequestId></ErrorResponse>"  # SNS's way
+    return status, {"content-type": "text/xml"}, body
 
 
 def _error(status: int, code: str, message: str) -> Reply:

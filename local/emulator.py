@@ -3,7 +3,8 @@
 Invariant: one AWS call at a time, from its first condition to its last write; moto
 alone is not atomic under threads. Queue delays, visibility and the `Date` header of
 every reply follow the clock that is given. Long polls would hold the lock: receive
-with `WaitTimeSeconds=0`. Asynchronous invocations go to `accept_invocation`.
+with `WaitTimeSeconds=0`. Asynchronous invocations go to `accept_invocation`, others to
+`answer_invocation`, and do not hold the lock.
 
 In tests:
 
@@ -15,7 +16,7 @@ In tests:
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from email.utils import formatdate
 from functools import cache
@@ -31,6 +32,8 @@ from moto.core.models import botocore_stubber
 from moto.core.utils import method_names_from_class
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
+from moto.events import models as events_models
+from moto.events.utils import EventTemplateParser
 from moto.sqs import models as sqs_models
 from moto.sqs.models import SQSBackend, sqs_backends
 
@@ -57,6 +60,7 @@ class Emulator:
         self._last_call = 0.0
         self._undo = ExitStack()
         self.accept_invocation: Callable[[Invocation], None] | None = None
+        self.answer_invocation: Callable[[Invocation], Answer] | None = None
         self._handle: Callable[[Any], Any] = botocore_stubber.process_request
 
     def __enter__(self) -> "Emulator":
@@ -79,11 +83,13 @@ class Emulator:
             started.enter_context(mock_aws())
             for target, name, replacement in (
                 (botocore_stubber, "process_request", self._handle_alone),
+                (events_models, "unix_time", lambda: self._clock.now_ms() / 1000),
                 (sqs_models, "unix_time", lambda: self._clock.now_ms() / 1000),
                 (sqs_models, "unix_time_millis", lambda: float(self._clock.now_ms())),
                 (sqs_models.Message, "visible", property(self._is_visible)),
                 (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
                 (responses, "method_names_from_class", cache(method_names_from_class)),
+                (EventTemplateParser, "parse", staticmethod(_event_as_it_is)),
             ):
                 started.enter_context(patch.object(target, name, replacement))
             for less_work in (
@@ -133,11 +139,12 @@ class Emulator:
         return time.monotonic() - self._last_call
 
     def _handle_alone(self, request: Any) -> Any:
+        answer = self._invoked(request)
         with self._lock:
             self._calls += 1
             if self._calls % FORGET_EVERY_CALLS == 0:
                 reset_model_data()  # moto keeps every item it ever copied, for a dashboard
-            reply = self._invoked(request) or self._handle(request)
+            reply = answer or self._handle(request)
             if not _is_receive(request):
                 self._last_call = time.monotonic()
             if reply is None:
@@ -147,10 +154,12 @@ class Emulator:
 
     def _invoked(self, request: Any) -> Answer | None:
         """moto's Lambda runs functions in containers; here they are played by others."""
-        if self.accept_invocation is None:
-            return None
         invocation = invocation_of(request.method, request.url, request.headers, request.body)
         if invocation is None:
+            return None
+        if invocation.is_awaited:
+            return self.answer_invocation and self.answer_invocation(invocation)
+        if self.accept_invocation is None:
             return None
         self.accept_invocation(invocation)
         return ACCEPTED
@@ -170,6 +179,15 @@ class Emulator:
         queue: Any = sqs_backends[ACCOUNT_ID][REGION].get_queue(queue_name)
         ends_ms = message.sent_timestamp + queue.message_retention_period * 1000
         return bool(ends_ms > self._clock.now_ms())
+
+
+def _event_as_it_is(
+    input_template: str | None, input_paths_map: Mapping[str, str], event: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a rule hands its target; moto's way needs a parser for templates, which nobody uses."""
+    if input_template or input_paths_map:
+        raise NotImplementedError("rules with an input transformer are not played")
+    return {name: value for name, value in event.items() if name != "ingestion-time"}
 
 
 def _is_receive(request: Any) -> bool:

@@ -17,7 +17,8 @@ Work = Callable[[], None]
 class Caller(Protocol):
     """What makes an environment's callbacks; it belongs to that environment's thread."""
 
-    calls_in_flight: int
+    @property
+    def calls_in_flight(self) -> int: ...
 
 
 def no_caller() -> Caller | None:

@@ -1,33 +1,36 @@
 """Lets things go wrong by chance on the local stack, as they do in AWS.
 
 AWS calls of the functions are throttled, fail or time out, carried out or not; their processes
-die before or after a call; messages come twice, late and out of order; callbacks are dropped,
-hang, or their reply is lost. The seed decides what happens to which call; which call comes
-first is up to the threads. What must be replayed belongs in the soak.
+die before or after a call, or have too little time; the clock of each run is off; messages come
+twice, late and out of order; callbacks are dropped, hang, or their reply is lost. The seed
+decides what happens to which call; which call comes first is up to the threads. What must be
+replayed belongs in the soak.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from random import Random
 from threading import Lock
 from typing import Any
 from unittest.mock import patch
 
-from botocore.config import Config
-
+from duewheel.clock import Clock
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback
+from duewheel.rules.task import HttpCallback
 from duewheel.targets.http import HttpTarget
 from duewheel.wiring import notifier as notifier_wiring
 from local.aws_faults import Handle, Reply, answered_by, do, operation_of, possible_faults
-from local.functions import Died
+from local.clock import MovableClock
+from local.functions import Context, Function
+from local.runs import Run, SkewedClock, current, pools_keep_the_run
 
+SKEW_MS_MAX = 950  # either way; two clocks then differ by less than SKEW_SECONDS
 DEATHS_PER_FAULT = 0.05  # a death costs a whole page, and minutes until it is taken up again
 LATE_SECONDS_MAX = 10
-_MARK = "local-stack"
-OF_THE_STACK = Config(user_agent_extra=_MARK)  # for clients that nothing is done to
 _CALLBACK_TROUBLES = ("callback dropped", "callback hangs", "reply lost")
 
 Message = Mapping[str, Any]
@@ -43,14 +46,31 @@ class Faults:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
+        if not self.rate:
+            yield
+            return
+
         def faulty_target(**wired: Any) -> Any:
             return _FaultyTarget(HttpTarget(**wired), self)
 
         with (
             answered_by(self._answer),
             patch.object(notifier_wiring, "HttpTarget", faulty_target),
+            pools_keep_the_run(),
         ):
             yield
+
+    def clock_for_functions(self, clock: MovableClock) -> Clock:
+        return SkewedClock(clock) if self.rate else clock
+
+    def functions(self, functions: dict[str, Function], clock: MovableClock) -> dict[str, Function]:
+        """The same ones, each run on a clock of its own and with a time of its own."""
+        if not self.rate:
+            return functions
+        return {
+            arn: replace(function, handler=partial(self._run, function, clock))
+            for arn, function in functions.items()
+        }
 
     def batches(
         self, messages: list[Message], hide: Callable[[Message, int], None]
@@ -76,24 +96,62 @@ class Faults:
             self.injected[name] += does
             return does
 
+    def must_live(self, run: Run) -> None:
+        """Lambda ends a run whose time is up; here it ends at the next thing that it tries."""
+        run.must_live()
+        if not run.left_ms():
+            self._count("time ran out")
+            run.die("ran out of time")
+
+    def _run(self, function: Function, clock: MovableClock, event: Any, context: Context) -> Any:
+        run = self._begun(function, clock)
+
+        def remaining_ms() -> int:
+            return min(context.get_remaining_time_in_millis(), run.left_ms())
+
+        token = current.set(run)
+        try:
+            answer = function.handler(
+                event, replace(context, get_remaining_time_in_millis=remaining_ms)
+            )
+        finally:
+            current.reset(token)
+        run.must_live()  # or nobody hears its answer
+        return answer
+
+    def _begun(self, function: Function, clock: MovableClock) -> Run:
+        """A slow start uses up some of the time: a little is left more often than a lot."""
+        has_ms = function.timeout_ms
+        if self.strikes("short of time"):
+            with self._lock:
+                has_ms = int(has_ms * self._chance.random() ** 4)
+        self._count("clock off")
+        return Run(clock, self._below(2 * SKEW_MS_MAX + 1) - SKEW_MS_MAX, clock.now_ms() + has_ms)
+
+    def _count(self, name: str) -> None:
+        with self._lock:
+            self.injected[name] += 1
+
     def _below(self, limit: int) -> int:
         with self._lock:
             return self._chance.randrange(limit)
 
     def _answer(self, request: Any, handle: Handle) -> Reply | None:
-        if _MARK in str(request.headers.get("User-Agent", "")):
-            return handle(request)
-        self._may_die("died before a call")
+        run = current.get()
+        if run is None:
+            return handle(request)  # the stack's own
+        self.must_live(run)
+        self._may_die(run, "died before a call")
         possible = possible_faults(operation_of(request))
         fault = possible[self._below(len(possible))]
         struck = self.strikes(fault.value)
         reply = do(fault, request, handle, self._chance) if struck else handle(request)
-        self._may_die("died after a call")
+        self._may_die(run, "died after a call")
         return reply
 
-    def _may_die(self, name: str) -> None:
+    def _may_die(self, run: Run, name: str) -> None:
         if self.strikes(name, DEATHS_PER_FAULT):
-            raise Died(name)
+            run.die(name)
 
 
 class _FaultyTarget:
@@ -110,11 +168,13 @@ class _FaultyTarget:
 
     async def call(
         self,
-        callback: Callback,
+        callback: HttpCallback,
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_seconds: float,
     ) -> Outcome:
+        if (run := current.get()) is not None:
+            self._faults.must_live(run)
         trouble = self._faults.callback_trouble()
         if trouble == "callback dropped":
             return Outcome(Verdict.RETRY, trouble)

@@ -1,4 +1,4 @@
-"""A callback receiver that keeps what it gets and answers as it was told.
+"""A receiver of callbacks, by whatever means they come: keeps them, and answers as it was told.
 
 Invariant: requests are numbered off by arrival: what is kept and which answer each
 gets is decided in one step.
@@ -44,15 +44,28 @@ class Inbox:
         self._boxes: defaultdict[str, _Box] = defaultdict(_Box)
 
     def receive(self, name: str, request: Request) -> Answer:
+        body = request.body.decode(errors="replace")
+        return self.take(name, request.method, request.target, request.joined_headers(), body)
+
+    def take(
+        self,
+        name: str,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: str,
+        at_ms: int | None = None,
+    ) -> Answer:
+        """`at_ms` is when it arrived, if that was before now."""
         with self._lock:
             box = self._boxes[name]
             box.received.append(
                 {
-                    "method": request.method,
-                    "path": request.target,
-                    "headers": request.joined_headers(),
-                    "body": request.body.decode(errors="replace"),
-                    "received_at": rfc3339(self._now_ms()),
+                    "method": method,
+                    "path": path,
+                    "headers": headers,
+                    "body": body,
+                    "received_at": rfc3339(self._now_ms() if at_ms is None else at_ms),
                 }
             )
             if box.answers_left is None:

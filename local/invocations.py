@@ -39,6 +39,13 @@ class Invocation:
     due_ms: int = 0
     tries: int = 0
     request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    payload: bytes = b""  # the event as it was sent
+    is_awaited: bool = False  # whoever invokes waits for the function's answer
+
+    @property
+    def function_name(self) -> str:
+        """Of an ARN, or of a name with an alias or a version."""
+        return self.function.rpartition(":function:")[2].partition(":")[0]
 
 
 def invocation_of(
@@ -50,9 +57,9 @@ def invocation_of(
     if method != "POST" or path is None or not (parts.hostname or "").startswith("lambda."):
         return None
     kind = headers.get("X-Amz-Invocation-Type", b"")
-    if (kind.decode() if isinstance(kind, bytes) else kind) != "Event":
-        return None
-    return Invocation(path[1], json.loads(body or b"{}"))
+    is_event = (kind.decode() if isinstance(kind, bytes) else kind) == "Event"
+    payload = body or b"{}"
+    return Invocation(path[1], json.loads(payload), payload=payload, is_awaited=not is_event)
 
 
 ACCEPTED: Answer = (202, {"Content-Type": "application/json"}, b"")

@@ -32,6 +32,14 @@ class Wheelwright(Protocol):
         """How many tasks became delivered."""
 
 
+class Mailbox(Protocol):
+    """Where what was sent to a queue, a topic or a bus waits until somebody looks."""
+
+    def __contains__(self, name: str) -> bool: ...
+
+    def collect(self, name: str) -> None: ...
+
+
 class LocalRoutes:
     def __init__(
         self,
@@ -39,7 +47,9 @@ class LocalRoutes:
         clock: Wheelwright,
         faults: Faults,
         sleep: Callable[[float], None] = time.sleep,
+        mailbox: Mailbox | None = None,
     ) -> None:
+        self._mailbox = mailbox
         self._faults = faults
         self._inbox = inbox
         self._clock = clock
@@ -70,9 +80,13 @@ class LocalRoutes:
         return Reply(answer.status, b"", tuple(answer.headers.items()))
 
     def _received(self, name: str, request: Request) -> Reply:
+        if self._mailbox is not None:
+            self._mailbox.collect(name)
         match request.method:
             case "GET":
                 return json_reply(200, {"requests": self._inbox.received(name)})
+            case "PUT" if self._mailbox is not None and name in self._mailbox:
+                raise BadInput(f"{name} takes what it gets; it cannot be told how to answer.")
             case "PUT":
                 answer = answer_from(_json_object(request))
                 self._inbox.answer_with(name, answer)

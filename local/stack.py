@@ -19,11 +19,13 @@ from duewheel.stores.pointers import PointerStore
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.environments import Caller
-from local.faults import OF_THE_STACK, Faults
+from local.faults import Faults
 from local.functions import Function, environment_of_all, load_functions
 from local.http_api import Gateway, Reply, Request, routes_of
 from local.http_front import HttpFront
 from local.inbox import Inbox
+from local.inbox_functions import InboxFunctions
+from local.inbox_resources import ALLOWED, InboxResources
 from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
 from local.queue_poller import QueuePoller, mapped_queues
@@ -66,9 +68,10 @@ class LocalStack:
     ) -> None:
         self.clock = MovableClock(start_ms, frozen=frozen)
         self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
-        self.faults = faults or Faults(rate=0, seed=0)
+        self.faults = faults if faults and not self.endpoint else Faults(rate=0, seed=0)
         self._port = port
-        self._parameters = {**OVERRIDES, **(overrides or {})}
+        targets = {} if self.endpoint else ALLOWED  # of the other AWS nothing is known
+        self._parameters = {**OVERRIDES, **targets, **(overrides or {})}
         self._template = template
         self._undo = ExitStack()
         self._api_environment = Lock()
@@ -98,18 +101,17 @@ class LocalStack:
         os.environ.pop("AWS_PROFILE", None)  # restored by the line above
         emulator = None if self.endpoint else started.enter_context(Emulator(self.clock))
         template = load_template(self._template, self._parameters)
-        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+        dynamodb, sqs = boto3.client("dynamodb"), boto3.client("sqs")
+        resources = create_resources(template, dynamodb, sqs)
         make_keys(resources, boto3.client("kms"))
         started.enter_context(environment_of_all(resources))
         # Only now: the core's logger takes its name and level from the environment.
         from duewheel.wiring import process
 
-        process.start_anew(self.clock)
+        process.start_anew(self.faults.clock_for_functions(self.clock))
         # Built before there are threads: boto3's first client is not for two.
         process.dynamodb(), process.sqs()
-        dynamodb = boto3.client("dynamodb", config=OF_THE_STACK)
-        sqs = boto3.client("sqs", config=OF_THE_STACK)
-        functions = load_functions(resources)
+        functions = self.faults.functions(load_functions(resources), self.clock)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         pollers = [
@@ -118,8 +120,12 @@ class LocalStack:
         ]
         invocations = Invocations(functions, retries_of(resources), self.clock, _caller_here)
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
+        mailbox = None
         if emulator is not None:
-            emulator.accept_invocation = invocations.accept
+            mailbox = _mailbox(inbox, sqs)
+            played = InboxFunctions(inbox, others=invocations.accept)
+            emulator.accept_invocation = played.accept
+            emulator.answer_invocation = played.answer
             settings = settings_from(os.environ)
             store = PointerStore(dynamodb, settings.registry_table)
             pointers = WheelPointers(store, settings.buckets, self.clock.now_ms)
@@ -136,9 +142,8 @@ class LocalStack:
         self._gateway = Gateway(
             routes_of(resources, functions), self._invoke_api, self.clock.now_ms
         )
-        self._local_routes = LocalRoutes(inbox, wheelwright, self.faults)
-        if emulator is not None:
-            started.enter_context(self.faults.at_work())
+        self._local_routes = LocalRoutes(inbox, wheelwright, self.faults, mailbox=mailbox)
+        started.enter_context(self.faults.at_work())
         self._front = HttpFront(self._port, self._answer)
         self._run_all(started, schedules, [*pollers, invocations], wheelwright)
 
@@ -176,4 +181,9 @@ class LocalStack:
 def _caller_here() -> Caller:
     from duewheel.wiring.notifier import notifier
 
-    return notifier().deliver.call_page.http
+    return notifier().deliver.call_page.targets
+
+
+def _mailbox(inbox: Inbox, sqs: Any) -> InboxResources:
+    sns = boto3.client("sns")
+    return InboxResources(inbox, sqs, sns, boto3.client("events"))

@@ -27,7 +27,9 @@ LOOK_EVERY_SECONDS = 0.002
 # A page that waits for its next millisecond may be about to call, or be settling what it called.
 QUIET_SECONDS = 0.05
 FREEZE_SECONDS_MAX = 60.0
-TRIES_MAX = 20  # at one instant, of a scheduler that does not get ahead
+TRIES_MAX = (
+    200  # at one instant, of a scheduler that does not get ahead; with faults, most may fail
+)
 
 
 class TurnFailed(Exception):

@@ -230,6 +230,57 @@ def test_sqs_would_refuse_it(
         guard.check("sqs", operation, request_)
 
 
+FIFO = {"QueueUrl": "https://sqs.example/queue.fifo", "MessageBody": "m"}
+TOPIC = {"TopicArn": "arn:aws:sns:us-east-1:123456789012:topic"}
+EVENT = {"Source": "shop", "DetailType": "due", "Detail": "{}"}
+
+
+def attributes(**values: str) -> dict[str, Any]:
+    said = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
+    return {"MessageAttributes": said}
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "request_", "why"),
+    [
+        ("sqs", "SendMessage", {**FIFO, "MessageGroupId": "g"}, "MessageDeduplicationId"),
+        ("sqs", "SendMessage", {**QUEUE, "MessageBody": "m", "MessageGroupId": "g"}, "FIFO alone"),
+        ("sqs", "SendMessage", {**QUEUE, "MessageBody": "m", **attributes(a="")}, "is empty"),
+        (
+            "sqs",
+            "SendMessage",
+            {**QUEUE, "MessageBody": "m", **attributes(**{"Aws.a": "1"})},
+            "is named",
+        ),
+        (
+            "sqs",
+            "SendMessage",
+            {**QUEUE, "MessageBody": "m", **attributes(**{f"a{n}": "1" for n in range(11)})},
+            "over ten",
+        ),
+        ("sns", "Publish", {**TOPIC, "Message": ""}, "empty"),
+        ("sns", "Publish", {**TOPIC, "Message": "\x00"}, "characters"),
+        ("sns", "Publish", {**TOPIC, "Message": "m" * (MIB // 4 + 1)}, "over 256 KiB"),
+        ("sns", "Publish", {**TOPIC, "Message": "m", "MessageGroupId": "g"}, "FIFO alone"),
+        ("events", "PutEvents", {"Entries": [EVENT] * 11}, "11 entries"),
+        ("events", "PutEvents", {"Entries": [{**EVENT, "Detail": "[]"}]}, "no object"),
+        ("events", "PutEvents", {"Entries": [{**EVENT, "Source": "aws.s"}]}, "aws"),
+        ("events", "PutEvents", {"Entries": [{**EVENT, "DetailType": ""}]}, "no DetailType"),
+        (
+            "events",
+            "PutEvents",
+            {"Entries": [{**EVENT, "Detail": '{"a": "' + "m" * (MIB // 4) + '"}'}]},
+            "over 256 KiB",
+        ),
+    ],
+)
+def test_aws_would_refuse_such_a_message(
+    guard: AwsGuard, service: str, operation: str, request_: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(RefusedByAws, match=why):
+        guard.check(service, operation, request_)
+
+
 def test_lambda_would_refuse_an_event_over_a_mebibyte(guard: AwsGuard) -> None:
     event = {"FunctionName": "f", "InvocationType": "Event", "Payload": b"x" * (MIB + 1)}
     with pytest.raises(RefusedByAws, match="payload"):
@@ -273,6 +324,13 @@ def test_lambda_would_refuse_an_event_over_a_mebibyte(guard: AwsGuard) -> None:
         ("dynamodb", "GetItem", {"TableName": "another", "Key": {"id": {"S": "a"}}}),
         ("sqs", "SendMessageBatch", entries(*[{"DelaySeconds": 900}] * 10)),
         ("sqs", "SendMessage", {**QUEUE, "MessageBody": "m" * MIB}),
+        (
+            "sqs",
+            "SendMessage",
+            {**FIFO, "MessageGroupId": "g", "MessageDeduplicationId": "d", **attributes(a="é")},
+        ),
+        ("sns", "Publish", {**TOPIC, "Message": "m", **attributes(a="1")}),
+        ("events", "PutEvents", {"Entries": [EVENT] * 10}),
         (
             "sqs",
             "ChangeMessageVisibility",

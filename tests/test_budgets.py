@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from duewheel.rules.task import Callback, Status, Task
+from duewheel.rules.task import HttpCallback, Status, Task
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.units import Meter, size_of
@@ -93,9 +93,34 @@ def test_a_task_stays_within_its_budget(
     assert per_task.sqs_requests <= budget.sqs_requests
 
 
+def test_reading_the_settings_of_its_business_keeps_a_lone_task_within_its_read_units(
+    world: World,
+) -> None:
+    """Cold, and so in both functions: one reading of half a unit each, whatever it finds."""
+    meter, readings = metered(world), []
+
+    def note(call: Call) -> None:
+        meter(call)
+        asked = call.request.get("RequestItems", {}).get(world.settings.registry_table)
+        if asked is not None:
+            readings.append((call.operation, len(asked["Keys"]), asked["ConsistentRead"]))
+
+    world.recorder.after = note
+    task = world.created(payload=NEARLY_A_KILOBYTE)
+    second = task.due_ms // 1000
+    world.clock.set_ms(second * 1000)
+    dispatch_second(world, second)
+    world.drain()
+    world.recorder.after = None
+
+    assert world.read(task).status is Status.DELIVERED
+    assert readings == [("BatchGetItem", 1, False)] * 2
+    assert meter.read_units + 0.5 * len(readings) <= ALONE.read_units
+
+
 def test_a_delivered_task_with_half_a_kilobyte_of_its_own_stays_under_one(world: World) -> None:
     headers = (("authorization", "Bearer " + "x" * 40),)
-    callback = Callback(
+    callback = HttpCallback(
         "https://receiver.example/a/path/of/some/length?with=a&query=too", "POST", headers
     )
     task = world.created(in_ms=0, callback=callback, payload='{"order": "' + "x" * 300 + '"}')

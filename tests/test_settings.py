@@ -11,6 +11,7 @@ LEAST = {
     "SLICE_QUEUE_URL": "https://queue.example/slices",
     "SIGNING_KEY": "key",
     "NOTIFIER_FUNCTION": "notifier",
+    "STACK_ID": "arn:aws:cloudformation:eu-central-1:123456789012:stack/timers/1f6",
 }
 WHOLE = {
     **LEAST,
@@ -23,6 +24,10 @@ WHOLE = {
     "NOTIFIER_TIMEOUT_SECONDS": "90",
     "LIST_INDEX": "off",
     "ALLOWED_PRIVATE_CIDRS": "10.0.0.0/8, fd00::/8",
+    "TARGET_FUNCTION_ARNS": "arn:aws:lambda:eu-central-1:123456789012:function:orders-*",
+    "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:a,arn:aws:sqs:*:*:b",
+    "TARGET_TOPIC_ARNS": "arn:aws:sns:eu-central-1:123456789012:orders",
+    "TARGET_EVENT_BUS_ARNS": "arn:aws:events:eu-central-1:123456789012:event-bus/default",
 }
 NUMBERS = [name for name, text in WHOLE.items() if text.isdecimal()]
 
@@ -40,6 +45,7 @@ def test_every_variable_has_its_setting() -> None:
         slice_queue_url="https://queue.example/slices",
         notifier_function="notifier",
         signing_key="key",
+        stack_id="arn:aws:cloudformation:eu-central-1:123456789012:stack/timers/1f6",
         buckets=3_600,
         lead_ms=250,
         page_size=50,
@@ -49,7 +55,25 @@ def test_every_variable_has_its_setting() -> None:
         notifier_timeout_seconds=90,
         list_index=False,
         allowed_private_cidrs=("10.0.0.0/8", "fd00::/8"),
+        target_function_arns=("arn:aws:lambda:eu-central-1:123456789012:function:orders-*",),
+        target_queue_arns=("arn:aws:sqs:*:*:a", "arn:aws:sqs:*:*:b"),
+        target_topic_arns=("arn:aws:sns:eu-central-1:123456789012:orders",),
+        target_event_bus_arns=("arn:aws:events:eu-central-1:123456789012:event-bus/default",),
     )
+
+
+def test_the_id_of_the_stack_says_where_a_name_alone_is_looked_for() -> None:
+    scope = settings_from(WHOLE).allowed_targets.scope
+    assert (
+        scope.arn("lambda", "function:f") == "arn:aws:lambda:eu-central-1:123456789012:function:f"
+    )
+    assert "STACK_ID" in error_of({**WHOLE, "STACK_ID": "timers"})
+
+
+@pytest.mark.parametrize("name", [name for name in WHOLE if name.startswith("TARGET_")])
+@pytest.mark.parametrize("text", ["*", "orders", "arn:aws:s3:::bucket", "arn:aws:lambda"])
+def test_a_target_that_is_no_arn_of_its_service_is_named(name: str, text: str) -> None:
+    assert name in error_of({**WHOLE, name: f"{WHOLE[name]},{text}"})
 
 
 def test_what_the_design_gives_a_default_may_be_left_out() -> None:

@@ -37,6 +37,17 @@ def creating(teller: Teller) -> None:
     teller.example("batch", "POST", "/v1/tasks/batch", batch)
 
 
+def creating_for_aws(teller: Teller) -> None:
+    callback = {
+        "type": "sqs",
+        "queue_url": "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue.fifo",
+        "group_id": "order-17",
+        "attributes": {"team": "billing"},
+    }
+    order = {"biz_type": "orders", "delay_seconds": 1800, "payload": {"order": 17}}
+    teller.example("create-for-a-queue", "POST", "/v1/tasks", {**order, "callback": callback})
+
+
 def delivering(teller: Teller) -> None:
     teller.call("PUT", "/_local/received/orders", {"status": 503, "times": 1})
     task = created(
@@ -107,6 +118,32 @@ def listing(teller: Teller) -> None:
     teller.example("list-next", "GET", f"{path}&cursor={page['cursor']}")
 
 
+def configuring(teller: Teller) -> None:
+    path = "/v1/businesses/orders"
+    settings = {
+        "callback": {"url": f"{INBOX}/orders", "headers": {"x-team": "billing"}},
+        "retry": {"attempts": 2, "delays_seconds": [30], "max_age_seconds": 86400},
+        "allowed_hosts": ["127.0.0.1", "*.example.com"],
+        "on_dead": {"url": f"{INBOX}/dead"},
+    }
+    teller.example("business-put", "PUT", path, settings)
+    change = {"retention_days": 7, "retry": None}
+    teller.example("business-change", "PUT", path, change, {"If-Match": '"1"'})
+    teller.example("business-read", "GET", path)
+    teller.example("business-list", "GET", "/v1/businesses")
+    teller.call("PUT", "/_local/received/orders", {"status": 410, "times": 2})
+    for order in (17, 18):
+        created(teller, delay_seconds=60, payload={"order": order})
+        teller.advance(90)
+    teller.received("on-dead", "dead")
+    teller.example("dead-list", "GET", f"{path}/dead?status_code=410&limit=1")
+    wanted = {"since": "2030-01-31T08:01:00Z", "status_code": 410}
+    teller.example("dead-redrive", "POST", f"{path}/redrive", wanted)
+    teller.advance(10)
+    created(teller, delay_seconds=1800)
+    teller.example("business-delete", "DELETE", f"{path}?cancel_pending=true")
+
+
 def counting(teller: Teller) -> None:
     """One is delivered, one at its second attempt, one is dead, and one is still waiting."""
     path, callback = "/_local/received/orders", {"url": f"{INBOX}/orders"}
@@ -156,6 +193,7 @@ def path_of(task: Any) -> str:
 
 STORIES = (
     Story(creating),
+    Story(creating_for_aws),
     Story(delivering),
     Story(by_key),
     Story(by_key_prefix),
@@ -163,6 +201,7 @@ STORIES = (
     Story(redriving),
     Story(cancelling),
     Story(listing),
+    Story(configuring),
     Story(counting),
     Story(looking_after),
     Story(auditing),

@@ -26,6 +26,8 @@ def by_callers(teller: Teller) -> None:
     teller.example("problem-method-not-allowed", "PUT", "/v1/tasks")
     teller.example("problem-too-large", *post, {**NEW, "payload": "0123456789" * 6_554})
     teller.example("problem-invalid-field", *post, {**NEW, "delay_seconds": -1})
+    function = {"type": "lambda", "function": "close-order:prod"}
+    teller.example("problem-target-not-enabled", *post, {**NEW, "callback": function})
 
 
 def by_the_state_of_a_task(teller: Teller) -> None:
@@ -40,6 +42,16 @@ def by_the_state_of_a_task(teller: Teller) -> None:
     teller.example("problem-already-settled", "POST", f"{path_of(task)}/run")
     teller.advance(31 * 86_400)
     teller.example("problem-unknown-task", "GET", path_of(task))
+
+
+def by_the_state_of_a_business(teller: Teller) -> None:
+    path = "/v1/businesses/orders"
+    teller.example("problem-unknown-business", "GET", path)
+    teller.call("PUT", path, {"callback": HOOK})
+    old = {"If-Match": '"3"'}
+    teller.example("problem-version-mismatch", "PUT", path, {"retention_days": 7}, old)
+    created(teller, delay_seconds=1800)
+    teller.example("problem-tasks-pending", "DELETE", path)
 
 
 def by_idempotency_key(teller: Teller) -> None:
@@ -78,6 +90,7 @@ def _misconfigured(teller: Teller, **variables: str) -> Iterator[None]:
 STORIES = (
     Story(by_callers),
     Story(by_the_state_of_a_task),
+    Story(by_the_state_of_a_business),
     Story(by_idempotency_key),
     Story(by_the_deployment, {"ListIndex": "off"}),
     Story(by_the_service),

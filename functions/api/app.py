@@ -12,26 +12,22 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from duewheel import __version__
+from duewheel.api import business_calls
 from duewheel.interface import problems
-from duewheel.interface.answer import Answer, compact, json_answer
+from duewheel.interface.answer import Answer, json_answer
 from duewheel.interface.audit_view import audit_view
-from duewheel.interface.business_view import business_answer, business_view
 from duewheel.interface.calls import Calls
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
-from duewheel.interface.stats_view import stats_view
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.interface.wheel_view import wheel_view
 from duewheel.log import logger
 from duewheel.rules.audit_request import audit_request
-from duewheel.rules.business_queries import businesses_request, delete_request
-from duewheel.rules.business_request import business_change
 from duewheel.rules.change_request import change_request
 from duewheel.rules.idempotency import asked_once
 from duewheel.rules.key_request import prefix_request
 from duewheel.rules.list_request import list_request
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.stats_request import stats_request
 from duewheel.rules.task import Made
 from duewheel.rules.task_request import (
     BATCH_BYTES_MAX,
@@ -49,9 +45,9 @@ from duewheel.workflows.create_once import Parse
 
 
 def create_task(request: Request) -> Answer:
-    body = request.text(SINGLE_BYTES_MAX)
+    body, allowed = request.text(SINGLE_BYTES_MAX), wiring.allowed_targets()
     (result,) = _created(
-        request, body, lambda now_ms: [single_request(body, now_ms)], is_single=True
+        request, body, lambda now_ms: [single_request(body, now_ms, allowed)], is_single=True
     )
     if isinstance(result, Refusal):
         raise result
@@ -60,7 +56,8 @@ def create_task(request: Request) -> Answer:
 
 def create_tasks(request: Request) -> Answer:
     body = request.text(BATCH_BYTES_MAX)
-    return Answer(200, batch_text(_created(request, body, partial(batch_request, body))))
+    parse = partial(batch_request, body, allowed=wiring.allowed_targets())
+    return Answer(200, batch_text(_created(request, body, parse)))
 
 
 def _created(
@@ -87,7 +84,8 @@ def cancel_task(_: Request, task_id: str) -> Answer:
 
 
 def change_task(request: Request, task_id: str) -> Answer:
-    change = change_request(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
+    body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
+    change = change_request(body, now_ms, wiring.allowed_targets())
     return Answer(200, task_text(wiring.change_task()(task_id, change)))
 
 
@@ -101,7 +99,8 @@ def redrive_task(_: Request, task_id: str) -> Answer:
 
 def upsert_by_key(request: Request, biz_type: str, key: str) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
-    return _made(wiring.keyed_tasks().upsert(upsert_request(body, biz_type, key, now_ms)))
+    asked = upsert_request(body, biz_type, key, now_ms, wiring.allowed_targets())
+    return _made(wiring.keyed_tasks().upsert(asked))
 
 
 def read_by_key(_: Request, biz_type: str, key: str) -> Answer:
@@ -127,39 +126,9 @@ def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
     return json_answer(asdict(cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)))
 
 
-def list_businesses(request: Request) -> Answer:
-    page = wiring.look_up_businesses().page(businesses_request(request.query))
-    views = [business_view(business) for business in page.businesses]
-    return json_answer({"businesses": views, "cursor": page.cursor})
-
-
-def read_business(_: Request, biz_type: str) -> Answer:
-    return business_answer(wiring.look_up_businesses().one(checked_biz_type(biz_type)))
-
-
-def configure_business(request: Request, biz_type: str) -> Answer:
-    checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
-    change = business_change(body, process.settings().business_defaults)
-    business = wiring.configure_business()(checked, change, request.precondition)
-    return business_answer(business, 201 if business.is_new else 200)
-
-
-def delete_business(request: Request, biz_type: str) -> Answer:
-    asked = delete_request(request.query)
-    delete = wiring.delete_business()
-    deleted = delete(checked_biz_type(biz_type), asked, request.precondition)
-    return Answer(200 if deleted.done else 202, compact(asdict(deleted)))
-
-
 def _made(made: Made) -> Answer:
     location = {"location": f"/v1/tasks/{made.task.task_id}"}
     return Answer(201 if made.is_new else 200, task_text(made.task), headers=location)
-
-
-def read_statistics(request: Request, biz_type: str) -> Answer:
-    asked = stats_request(request.query, process.clock().now_ms())
-    checked = checked_biz_type(biz_type)
-    return json_answer(stats_view(checked, wiring.read_statistics()(checked, asked)))
 
 
 def read_wheel(_: Request) -> Answer:
@@ -183,19 +152,21 @@ CALLS = Calls(
         "/v1/tasks/{task_id}": {"GET": read_task, "PATCH": change_task, "DELETE": cancel_task},
         "/v1/tasks/{task_id}/run": {"POST": run_task},
         "/v1/tasks/{task_id}/redrive": {"POST": redrive_task},
-        "/v1/businesses": {"GET": list_businesses},
+        "/v1/businesses": {"GET": business_calls.list_businesses},
         "/v1/businesses/{biz_type}": {
-            "GET": read_business,
-            "PUT": configure_business,
-            "DELETE": delete_business,
+            "GET": business_calls.read_business,
+            "PUT": business_calls.configure_business,
+            "DELETE": business_calls.delete_business,
         },
+        "/v1/businesses/{biz_type}/dead": {"GET": business_calls.list_dead},
+        "/v1/businesses/{biz_type}/redrive": {"POST": business_calls.redrive_dead},
         "/v1/businesses/{biz_type}/tasks": {"GET": list_by_prefix, "DELETE": cancel_by_prefix},
         "/v1/businesses/{biz_type}/tasks/{key}": {
             "GET": read_by_key,
             "PUT": upsert_by_key,
             "DELETE": cancel_by_key,
         },
-        "/v1/businesses/{biz_type}/stats": {"GET": read_statistics},
+        "/v1/businesses/{biz_type}/stats": {"GET": business_calls.read_statistics},
         "/v1/wheel": {"GET": read_wheel},
         "/v1/audit": {"GET": read_audit},
         "/v1/health": {"GET": read_health},

@@ -15,21 +15,31 @@ from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules import (
     answers,
+    aws_answers,
+    aws_callbacks,
     backoff,
     books,
-    callback_request,
+    business,
+    business_queries,
+    business_request,
     callback_url,
+    dead,
+    host_patterns,
+    http_callback,
     idempotency,
     key_request,
     listing,
     settlement,
     stats_request,
+    status_lists,
     task_request,
     wheel,
 )
 from duewheel.rules.addresses import LIST_PARTITIONS
 from duewheel.rules.refusals import MalformedBody, Refusal
 from duewheel.rules.task import RetryPolicy
+from duewheel.settings import Settings
+from duewheel.stores import known_businesses
 from duewheel.targets import http, http_reply
 from duewheel.workflows import audit, call_page, key_prefix
 from tests.support.api_page import first_table
@@ -78,6 +88,9 @@ def lengths(pattern: re.Pattern[str]) -> Numbers:
 
 
 DEFAULT = RetryPolicy()
+SETTINGS = Settings("wheel", "registry", "queue", "notifier", "stack")
+LISTABLE = [status for status in range(1_000) if status_lists.is_entry(status)]
+STATUSES = LISTABLE[0], LISTABLE[-1]
 AHEAD_DAYS = task_request.AHEAD_DAYS_MAX
 PAYLOADS_OF_A_PAGE_MB = listing.PAYLOAD_BYTES_MAX / 1e6
 LEAD = parameter("LeadMilliseconds")
@@ -103,7 +116,9 @@ HELD: dict[str, Numbers] = {
     "`delay_seconds`": (*refused(delay_seconds=-1), AHEAD_DAYS),
     "`expires_after_seconds`": (*refused(expires_after_seconds=0), AHEAD_DAYS),
     "URL": (callback_url.URL_LENGTH_MAX, callback_url._HOST_LENGTH_MAX),
-    "headers": (callback_request.HEADERS_MAX, callback_request.HEADERS_BYTES_MAX),
+    "headers": (http_callback.HEADERS_MAX, http_callback.HEADERS_BYTES_MAX),
+    "message attributes": (aws_callbacks.ATTRIBUTES_MAX, aws_callbacks.ATTRIBUTES_BYTES_MAX),
+    "`group_id`": lengths(aws_callbacks._GROUP_ID),
     "`retry.attempts`": (*retry(attempts=0), DEFAULT.attempts_max),
     "`retry.delays_seconds`": (*retry(delays_seconds=[]), *retry(delays_seconds=[-1])),
     "`retry.first_delay_seconds`": (
@@ -115,6 +130,24 @@ HELD: dict[str, Numbers] = {
         retry(max_delay_seconds=0)[1],
         DEFAULT.delay_max_seconds,
     ),
+    "`retry.max_age_seconds`": retry(max_age_seconds=0),
+    "settings of a business": (known_businesses.KEPT_MS // 1000,),
+    "`retention_days`": (business.RETENTION_DAYS_MIN, business.RETENTION_DAYS_MAX),
+    "`timeout_seconds`": (
+        business_request.TIMEOUT_SECONDS_MIN,
+        SETTINGS.business_defaults.timeout_seconds_max,
+    ),
+    "`allowed_hosts`": (1, host_patterns.PATTERNS_MAX),
+    "`retry_statuses`, `stop_statuses`": (status_lists.ENTRIES_MAX, *STATUSES),
+    "businesses on a page of their list": (
+        1,
+        business_queries.LIMIT_MAX,
+        business_queries.LIMIT_DEFAULT,
+    ),
+    "dead tasks on a page": (1, dead.LIMIT_MAX, dead.LIMIT_DEFAULT, PAYLOADS_OF_A_PAGE_MB),
+    "dead tasks that a page or a redrive looks at": (dead.LOOKED_AT_MAX,),
+    "dead tasks that one call redrives": (dead.REDRIVEN_MAX,),
+    "pending tasks that a `DELETE` of a business cancels in one call": (listing.LIMIT_MAX,),
     "tasks on a page of a list": (
         1,
         listing.LIMIT_MAX,
@@ -142,6 +175,7 @@ HELD: dict[str, Numbers] = {
     "a redrive": (settlement.ABOUT_TO_GO_MS / 60_000,),
     "a callback": (*parameter("CallbackTimeoutSeconds"), http.CONNECT_SECONDS_MAX),
     "the reply of a callback": (http_reply.REPLY_BYTES_MAX,),
+    "the answer of a function": (aws_answers.ANSWER_BYTES_MAX,),
     "redirects of a callback": (),
     "`Retry-After`": (backoff.RETRY_AFTER_SECONDS_MAX,),
     "callbacks of one notifier at once": (call_page.CALLS_IN_FLIGHT_MAX,),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from duewheel.rules.addresses import address_at, address_of_task
+from duewheel.rules.allowed_targets import HTTP_ALONE
 from duewheel.rules.refusals import Refusal, TooLate, Unavailable, UnknownTask
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.wheel_state import WheelState
@@ -94,6 +95,7 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     made = Workflows()
     monkeypatch.setattr(process, "clock", StandingClock)
     monkeypatch.setattr(wiring, "look_up", lambda: made)
+    monkeypatch.setattr(wiring, "allowed_targets", lambda: HTTP_ALONE)
     monkeypatch.setattr(wiring, "create_batch", lambda: made.create)
     monkeypatch.setattr(wiring, "cancel_task", lambda: made.task)
     monkeypatch.setattr(process, "settings", made._fail)

@@ -6,13 +6,15 @@ from duewheel.rules.addresses import address_at
 from duewheel.rules.callback_request import callback_from
 from duewheel.rules.listing import LIMIT_MAX, PAYLOAD_BYTES_MAX
 from duewheel.rules.settlement import HISTORY_MAX, NOTE_CHARACTERS_MAX
-from duewheel.rules.task import Attempt, Callback, RetryPolicy, Task
+from duewheel.rules.task import Attempt, HttpCallback, RetryPolicy, Task
 from duewheel.rules.task_fields import Fields
 from duewheel.rules.task_request import PAYLOAD_BYTES_MAX as PAYLOAD_OF_ONE_BYTES_MAX
 
 LAMBDA_ANSWER_BYTES_MAX = 6 * 1024 * 1024
 HOME = address_at(1_900_000_000_000, b"12345678")
-PLAIN = Task(HOME, HOME, "orders", 1, 1, Callback("https://example.com/"), 1, 1, payload="1e400")
+PLAIN = Task(
+    HOME, HOME, "orders", 1, 1, HttpCallback("https://example.com/"), 1, 1, payload="1e400"
+)
 
 
 def test_a_page_holds_its_tasks_and_the_cursor() -> None:
@@ -24,7 +26,7 @@ def test_a_page_holds_its_tasks_and_the_cursor() -> None:
     assert answer["cursor"] == "abc"
 
 
-def largest_callback() -> Callback:
+def largest_callback() -> HttpCallback:
     """As large as a create takes it, of characters that grow most in an answer."""
     headers = {f"x-{number:02}": '"' * 200 for number in range(20)}
     url = "https://example.com/" + '"' * 2_000

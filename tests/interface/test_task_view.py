@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.rules.addresses import address_at
 from duewheel.rules.refusals import InvalidField, TooLate
-from duewheel.rules.task import Attempt, Callback, Made, RetryPolicy, Status, Task
+from duewheel.rules.task import Attempt, HttpCallback, Made, RetryPolicy, Status, Task
 
 DUE_MS = 1_896_076_800_250
 HOME = address_at(DUE_MS, b"8 bytes.")
@@ -17,7 +17,7 @@ TASK = Task(
     biz_type="orders",
     due_ms=DUE_MS,
     next_ms=DUE_MS,
-    callback=Callback("https://example.com/hook", headers=(("X-A", "1"),)),
+    callback=HttpCallback("https://example.com/hook", headers=(("X-A", "1"),)),
     created_ms=DUE_MS - 5_000,
     updated_ms=DUE_MS - 5_000,
 )

@@ -1,19 +1,35 @@
 """`FAULTS=0.1 make local`: everything goes wrong by chance, and nothing is lost."""
 
+import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
-from local.faults import LATE_SECONDS_MAX, Faults
+from duewheel.rules.task import HttpCallback
+from duewheel.wiring import notifier as notifier_wiring
+from local.clock import MovableClock
+from local.emulator import Emulator
+from local.faults import LATE_SECONDS_MAX, SKEW_MS_MAX, Faults
+from local.functions import Context, Died, Function
 from local.stack import LocalStack
 from tests.support.service import Service
 
 REPOSITORY = Path(__file__).parents[2]
 MESSAGES: list[Any] = [{"MessageId": "a"}, {"MessageId": "b"}]
+START_MS = 1_800_000_000_000
+TIMEOUT_MS = 60_000
+FUNCTION = Function("some", "some", "arn", TIMEOUT_MS, 128, lambda event, context: None)
+
+Handler = Callable[[Context], Any]
+Invoke = Callable[[Handler], Any]
 
 
 def test_tasks_are_delivered_though_calls_callbacks_and_processes_fail() -> None:
@@ -30,6 +46,7 @@ def test_tasks_are_delivered_though_calls_callbacks_and_processes_fail() -> None
             request["headers"]["webhook-id"] for request in service.received("orders")
         }
         _, faults = service.call("GET", "/_local/faults")
+    assert faults["injected"].pop("clock off") > 5
     assert sum(faults["injected"].values()) > 5
     assert (faults["rate"], faults["seed"]) == (0.1, 4)
 
@@ -39,7 +56,127 @@ def test_without_the_flag_nothing_goes_wrong() -> None:
     assert faults.batches(MESSAGES, lambda message, seconds: pytest.fail("hidden")) == [MESSAGES]
     assert faults.batches([], lambda message, seconds: pytest.fail("hidden")) == []
     assert faults.callback_trouble() is None
+    clock, functions, submit = MovableClock(), {"arn": FUNCTION}, ThreadPoolExecutor.submit
+    assert faults.clock_for_functions(clock) is clock
+    assert faults.functions(functions, clock) is functions
+    with faults.at_work():
+        assert ThreadPoolExecutor.submit is submit
     assert not any(faults.injected.values())
+
+
+# Each run: a clock and a time of its own
+
+
+class TimeFlies(MovableClock):
+    """Whoever waits for an instant has it at once."""
+
+    async def sleep_until_ms(self, instant_ms: int) -> None:
+        self.set_ms(instant_ms)
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return TimeFlies(START_MS, frozen=True)
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """Whatever may go wrong does; a death, one time in twenty."""
+    return Faults(1, seed=3)
+
+
+@pytest.fixture
+def invoke(clock: MovableClock, faults: Faults) -> Iterator[Invoke]:
+    """Runs a handler as one of the functions of a stack with these faults."""
+
+    def invoke(handler: Handler) -> Any:
+        own = replace(FUNCTION, handler=lambda event, context: handler(context))
+        return faults.functions({"arn": own}, clock)["arn"].invoke_with_timeout({}, clock)
+
+    with Emulator(clock), faults.at_work():
+        yield invoke
+
+
+def test_all_that_a_run_does_is_on_one_clock_and_each_run_on_another(
+    clock: MovableClock, faults: Faults, invoke: Invoke
+) -> None:
+    own = faults.clock_for_functions(clock)
+    pool = ThreadPoolExecutor(2)
+
+    async def in_coroutine_and_thread() -> list[int]:
+        return [own.now_ms(), await asyncio.to_thread(own.now_ms)]
+
+    def everywhere(_: Context) -> set[int]:
+        pooled = [pool.submit(own.now_ms).result(), *pool.map(lambda _: own.now_ms(), range(2))]
+        return {own.now_ms(), *pooled, *asyncio.run(in_coroutine_and_thread())}
+
+    read = [invoke(everywhere) for _ in range(30)]
+    assert all(len(instants) == 1 for instants in read)
+    off_ms = {instant - START_MS for instants in read for instant in instants}
+    assert len(off_ms) > 15
+    assert min(off_ms) < 0 < max(off_ms)
+    assert all(abs(ms) <= SKEW_MS_MAX for ms in off_ms)
+    assert faults.injected["clock off"] == 30
+    assert own.now_ms() == clock.now_ms() == START_MS
+
+
+def test_a_run_waits_for_an_instant_of_its_own_clock(
+    clock: MovableClock, faults: Faults, invoke: Invoke
+) -> None:
+    own = faults.clock_for_functions(clock)
+
+    def wait(_: Context) -> int:
+        asyncio.run(own.sleep_until_ms(START_MS + 5_000))
+        return own.now_ms()
+
+    assert invoke(wait) == START_MS + 5_000
+    assert 0 < abs(clock.now_ms() - START_MS - 5_000) <= SKEW_MS_MAX
+
+
+def test_a_run_may_have_less_time_than_its_function(
+    clock: MovableClock, faults: Faults, invoke: Invoke
+) -> None:
+    def use_some(context: Context) -> tuple[int, int]:
+        begins_ms, had_ms = clock.now_ms(), context.get_remaining_time_in_millis()
+        clock.set_ms(begins_ms + had_ms // 2)
+        return had_ms, had_ms // 2 + context.get_remaining_time_in_millis()
+
+    counted_down = [invoke(use_some) for _ in range(20)]
+    assert all(had_ms == later_ms < TIMEOUT_MS for had_ms, later_ms in counted_down)
+    assert len(set(counted_down)) > 10
+    assert faults.injected["short of time"] == 20
+
+
+def test_a_run_whose_time_is_up_dies_at_its_next_aws_call_and_does_nothing_more(
+    clock: MovableClock, faults: Faults, invoke: Invoke
+) -> None:
+    sqs = boto3.client("sqs")
+    target = notifier_wiring.HttpTarget(clock=clock, allowed_private_cidrs=())
+
+    def outlive_it(context: Context) -> str:
+        clock.set_ms(clock.now_ms() + context.get_remaining_time_in_millis())
+        for attempt in (sqs.list_queues, sqs.list_queues, call_back):
+            with pytest.raises(Died, match="ran out of time"):
+                attempt()
+        return "an answer that nobody hears"
+
+    def call_back() -> None:
+        callback = HttpCallback("https://receiver.example/")
+        asyncio.run(target.call(callback, {}, None, timeout_seconds=1))
+
+    with pytest.raises(RuntimeError, match="some ran out of time"):
+        invoke(outlive_it)
+    assert faults.injected["time ran out"] == 1
+    assert not faults.injected["callback dropped"]
+
+
+def test_nothing_is_done_to_the_calls_of_the_stack_itself(faults: Faults, invoke: Invoke) -> None:
+    for _ in range(20):
+        boto3.client("sqs").list_queues()
+    assert not faults.injected.total()
+
+
+# Messages
 
 
 def test_messages_come_late_twice_and_out_of_order() -> None:
@@ -54,6 +191,9 @@ def test_messages_come_late_twice_and_out_of_order() -> None:
         assert expected in seen
     assert len(hidden) == len(MESSAGES) * seen.count([])
     assert {seconds for _, seconds in hidden} <= set(range(1, LATE_SECONDS_MAX + 1))
+
+
+# The flag
 
 
 @pytest.mark.parametrize(

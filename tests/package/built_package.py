@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from local.resources import Resources
-from local.template import Template, load_template
+from local.template import ACCOUNT_ID, REGION, Template, load_template
+
+TARGET_QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:target"
+TARGET_QUEUE_URL = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT_ID}/target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class BuiltPackage:
     def __init__(self, folder: Path, architecture: str) -> None:
         self.folder = folder
         self.template: Template = load_template(
-            folder / "template.yaml", {"Architecture": architecture}
+            folder / "template.yaml",
+            {"Architecture": architecture, "TargetQueueArns": TARGET_QUEUE_ARN},
         )
 
     @property

@@ -13,6 +13,7 @@ from local.resources import Resources
 from local.template import Template
 from tests.package import events
 from tests.package.aws_server import AwsServer
+from tests.package.built_package import TARGET_QUEUE_URL
 from tests.package.conftest import Boot, said
 from tests.package.event_source import EventSource
 from tests.package.receiver import Receiver
@@ -192,6 +193,23 @@ def test_past_a_queue_that_refuses_the_notifier_is_invoked(
         assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
 
 
+def test_a_hundred_messages_to_a_queue_leave_one_notifier_at_once(
+    boot: Boot, slice_queue: EventSource, aws: Callable[[str], Any]
+) -> None:
+    """With a thread for each; what they take is part of the memory that is looked at below."""
+    queue = aws("sqs").create_queue(QueueName="target")["QueueUrl"]
+    callback = {"type": "sqs", "queue_url": TARGET_QUEUE_URL}
+    task = {"biz_type": "orders", "delay_seconds": 1, "payload": 1, "callback": callback}
+    assert call(boot, "POST", "/v1/tasks/batch", {"tasks": [task] * 100})[0] == 200
+
+    while messages := slice_queue.receive(wait_seconds=2):
+        slice_queue.hand_over(messages, boot("NotifierFunction").invoke)
+
+    attributes = ["ApproximateNumberOfMessages"]
+    answer = aws("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=attributes)
+    assert answer["Attributes"] == {"ApproximateNumberOfMessages": "100"}
+
+
 def test_api_audits_what_stands_in_the_wheel(boot: Boot) -> None:
     wheel = call(boot, "GET", "/v1/wheel")[1]
     status, audited = call(boot, "GET", f"/v1/audit?from={wheel['origin']}&to={wheel['now']}")
@@ -222,6 +240,7 @@ def test_a_function_may_do_what_it_did(
         **{resources.table_name(table): table for table in ("Wheel", "Registry")},
         resources.queue_url("SliceQueue"): "SliceQueue",
         resources.ref("NotifierFunction"): "NotifierFunction",
+        TARGET_QUEUE_URL: "TargetQueueArns",
         "NotifierFunction": "NotifierFunction",  # as the notifier calls itself here
     }
     done = {
@@ -250,9 +269,12 @@ def rights(template: Template, function: str) -> set[tuple[str, str]]:
 
 
 def _meant(resource: dict[str, Any]) -> str:
-    """`Wheel` of its ARN, `Wheel/index/by_business` of the ARN of its index."""
+    """`Wheel` of its ARN, `Wheel/index/by_business` of the ARN of its index; of a list that is
+    a parameter, its name."""
     if "Fn::Sub" in resource:
         return str(resource["Fn::Sub"]).replace("${", "").replace(".Arn}", "")
+    if "Fn::Split" in resource:
+        return str(resource["Fn::Split"][1]["Ref"])
     return str(resource["Fn::GetAtt"][0])
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from duewheel.rules.addresses import TOKEN_BYTES, address_at
 from duewheel.rules.callback_headers import callback_headers
-from duewheel.rules.task import Callback, Task
+from duewheel.rules.task import HttpCallback, Task
 
 DUE_MS = 1_896_134_400_250  # 2030-02-01T00:00:00.250Z
 HOME = address_at(DUE_MS, bytes(TOKEN_BYTES))
@@ -17,7 +17,7 @@ TASK = Task(
     biz_type="orders",
     due_ms=DUE_MS,
     next_ms=DUE_MS,
-    callback=Callback("https://example.com/"),
+    callback=HttpCallback("https://example.com/"),
     created_ms=0,
     updated_ms=0,
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.entry_decision import Decision, decide, is_expired
-from duewheel.rules.task import Callback, Status, Task
+from duewheel.rules.task import HttpCallback, Status, Task
 
 SECOND = 1_900_000_000
 DUE_MS = SECOND * 1000 + 250
@@ -21,7 +21,7 @@ TASK = Task(
     biz_type="orders",
     due_ms=DUE_MS,
     next_ms=DUE_MS,
-    callback=Callback("https://example.com/"),
+    callback=HttpCallback("https://example.com/"),
     created_ms=0,
     updated_ms=0,
 )

@@ -29,7 +29,7 @@ from duewheel.rules.refusals import (
     KeyTaken,
     Unavailable,
 )
-from duewheel.rules.task import Callback, Made, NewTask, Task
+from duewheel.rules.task import HttpCallback, Made, NewTask, Task
 
 NOW_MS = 1_900_000_000_123
 ASKED = Asked("name", "digest", is_single=False)
@@ -37,7 +37,7 @@ TAKEN = KeyTaken("The key names a live task made by another body.", "key")
 
 
 def new(in_ms: int = 600_000, **fields: Any) -> NewTask:
-    return NewTask("orders", NOW_MS + in_ms, Callback("https://example.com/"), **fields)
+    return NewTask("orders", NOW_MS + in_ms, HttpCallback("https://example.com/"), **fields)
 
 
 def claim(number: int = 0, in_ms: int = 0) -> Claim:

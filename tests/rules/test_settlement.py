@@ -11,7 +11,7 @@ from duewheel.rules import settlement
 from duewheel.rules.addresses import TOKEN_BYTES, address_at
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.settlement import HISTORY_MAX, NOTE_CHARACTERS_MAX
-from duewheel.rules.task import Attempt, Callback, RetryPolicy, Status, Task
+from duewheel.rules.task import Attempt, HttpCallback, RetryPolicy, Status, Task
 
 NOW_MS = 1_900_000_000_000
 RETENTION_SECONDS = 30 * 86_400
@@ -22,7 +22,7 @@ TASK = Task(
     biz_type="orders",
     due_ms=NOW_MS,
     next_ms=NOW_MS,
-    callback=Callback("https://example.com/"),
+    callback=HttpCallback("https://example.com/"),
     created_ms=NOW_MS - 60_000,
     updated_ms=NOW_MS - 60_000,
 )

@@ -83,10 +83,11 @@ def test_a_sweeper_with_any_allowed_delay_follows_the_pointer(lag_ms: int) -> No
 
 
 @given(st.lists(st.integers(0, 59_000), min_size=20, max_size=20), lags)
-def test_a_sweeper_that_runs_each_minute_follows_the_pointer_by_the_lag_and_two_runs(
+def test_a_sweeper_that_runs_each_minute_follows_the_pointer_by_little_more_than_the_lag(
     starts_ms: list[int], lag_ms: int
 ) -> None:
-    """Somewhere within each minute, so that up to two minutes lie between two looks."""
+    """Somewhere within each minute, so that up to two minutes lie between two looks; one that
+    comes too soon after the last is not noted."""
     notes: Notes = ()
     for minute, start_ms in enumerate(starts_ms):
         now_ms = START_MS + minute * 60_000 + start_ms
@@ -94,4 +95,4 @@ def test_a_sweeper_that_runs_each_minute_follows_the_pointer_by_the_lag_and_two_
         second = sweepable_second(notes, now_ms, lag_ms)
         if minute * 60_000 >= lag_ms + 120_000:
             assert second is not None
-            assert now_ms - second * 1000 <= lag_ms + 120_000
+            assert now_ms - second * 1000 <= lag_ms + lag_ms // 6 + 120_000

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TooLarge
-from duewheel.rules.task import Callback, NewTask, RetryPolicy
+from duewheel.rules.task import HttpCallback, NewTask, RetryPolicy
 from duewheel.rules.task_request import batch_request, single_request
 
 NOW_MS = 1_900_000_000_000
@@ -38,7 +38,7 @@ def test_a_small_request_gets_the_defaults() -> None:
     assert single_request(body(), NOW_MS) == NewTask(
         biz_type="orders",
         due_ms=NOW_MS + 5_000,
-        callback=Callback("https://example.com/hook", method="", headers=()),
+        callback=HttpCallback("https://example.com/hook", method="", headers=()),
     )
 
 
@@ -46,7 +46,7 @@ def test_a_callback_and_what_it_says_may_be_left_to_the_business() -> None:
     text = '{"biz_type": "orders", "delay_seconds": 5}'
     assert single_request(text, NOW_MS).callback is None
     for callback in ({}, {"type": "http"}):
-        assert single_request(body(callback=callback), NOW_MS).callback == Callback("", "", ())
+        assert single_request(body(callback=callback), NOW_MS).callback == HttpCallback("", "", ())
 
 
 def test_jitter_and_age_belong_to_a_retry() -> None:
@@ -75,7 +75,7 @@ def test_a_full_request_is_taken_whole() -> None:
     assert single_request(text, NOW_MS) == NewTask(
         biz_type="orders",
         due_ms=NOW_MS + 5_000,
-        callback=Callback(
+        callback=HttpCallback(
             "http://example.com:8080/a?b=c",
             "PUT",
             (("Content-Type", "text/plain"), ("X-Empty", ""), ("X-Tab", "a\tb c")),
@@ -209,7 +209,7 @@ def test_nan_is_refused_naming_its_member() -> None:
         (body(callback=None), "callback"),
         (body(callback="https://example.com"), "callback"),
         (with_callback(verb="GET"), "callback.verb"),
-        (with_callback(type="sqs"), "callback.type"),
+        (with_callback(type="smtp"), "callback.type"),
         (with_callback(url="ftp://example.com"), "callback.url"),
         (with_callback(url="https://user:secret@example.com"), "callback.url"),
         (with_callback(url="https://example.com/\ud800"), "callback.url"),

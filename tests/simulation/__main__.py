@@ -8,13 +8,12 @@ import argparse
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 
 from tests.simulation.faults import Faults
 from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked_on_core
 from tests.simulation.verdict import Report
+from tests.simulation.worlds import in_worlds
 
 
 def main() -> None:
@@ -36,8 +35,7 @@ def main() -> None:
     )
     soaks = [soak(options.seed + number) for number in range(options.worlds)]
     began = time.monotonic()
-    with ProcessPoolExecutor(options.worlds, get_context("spawn")) as worlds:
-        results = list(worlds.map(soaked_on_core, soaks, range(options.worlds)))
+    results = in_worlds(soaked_on_core, soaks, range(options.worlds))
     for one, (report, faults, seconds) in zip(soaks, results, strict=True):
         show(one, report, faults, seconds)
     print(f"all of it in {time.monotonic() - began:.0f} s")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback
+from duewheel.rules.task import HttpCallback
 from duewheel.wiring import process
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
@@ -48,7 +48,7 @@ class Receiver:
         return Target(self)
 
     async def called(
-        self, callback: Callback, headers: Mapping[str, str], notifier_ms: int, timeout: float
+        self, callback: HttpCallback, headers: Mapping[str, str], notifier_ms: int, timeout: float
     ) -> Outcome:
         began = asyncio.get_running_loop().time()
         by = current.get()
@@ -103,7 +103,7 @@ class Target:
 
     async def call(
         self,
-        callback: Callback,
+        callback: HttpCallback,
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_seconds: float,

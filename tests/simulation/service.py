@@ -1,34 +1,24 @@
-"""The deployed service: its functions, its tables and queues, its schedules and its poller.
+"""The deployed service: its functions, its tables and queues, and whoever calls its API.
 
-Handlers, wiring and template are the real ones. What is played here is what AWS does around
-them: it invokes them, ends them at their deadline, hands out messages at least once.
+Handlers, wiring and template are the real ones. What is played here is Lambda: it invokes them,
+each on a clock of its own, and ends them at their deadline.
 """
 
 import asyncio
 import json
 import logging
 import random
-import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
 from unittest.mock import patch
 
 import boto3
-import botocore.endpoint
-from botocore.useragent import UserAgentString
 
 from duewheel.log import logger
-from duewheel.rules.messages import texts_of_event
-from duewheel.stores.keys import KeyStore
-from duewheel.stores.tasks import TaskStore
-from duewheel.wiring import api as api_wiring
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
-from duewheel.wiring import scheduler as scheduler_wiring
-from duewheel.wiring import sweeper as sweeper_wiring
 from functions.api import app as api
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
@@ -36,13 +26,12 @@ from functions.sweeper import app as sweeper
 from local.aws_faults import answered_by
 from local.emulator import Emulator
 from local.functions import Context, Died
-from local.invocations import RETRY_AFTER_MS
-from local.invocations import Invocation as AsyncInvocation
 from local.resources import Resources, create_resources
 from local.template import Template
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Ended, Invocation, current
 from tests.simulation.receiver import Receiver
+from tests.simulation.seams import replaced
 from tests.simulation.virtual_time import Turns, VirtualLoop
 from tests.simulation.wire import Wire
 from tests.support.clock import NOON_MS
@@ -53,27 +42,6 @@ HANDLERS = {
     "scheduler": scheduler.handler,
     "sweeper": sweeper.handler,
 }
-NOTIFIERS_AT_ONCE = 40
-LOOK_EVERY_SECONDS = 0.1
-_POOLED = (api_wiring, notifier_wiring, scheduler_wiring, sweeper_wiring)
-
-
-class OneByOne:
-    """A pool without threads: the order of things must not depend on them."""
-
-    def __init__(self, *_: object) -> None:
-        pass
-
-    def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        return map(function, *arguments)
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*arguments))
-        except Exception as error:  # noqa: BLE001 - as a pool hands it on
-            future.set_exception(error)
-        return future
 
 
 class Service:
@@ -86,12 +54,11 @@ class Service:
         self.receiver = Receiver(faults)
         self.emulator = Emulator(self)
         self._template = template
-        self._random = random.Random(seed)
-        self._wire = Wire(faults, self.turns, self.seconds, self._random)
+        self.chance = random.Random(seed)
+        self.wire = Wire(faults, self.turns, self.seconds, self.chance)
         self._seed = seed
         self._numbers = count(1)
         self._timeouts: dict[str, int] = {}
-        self._busy_notifiers = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # The clock
@@ -127,32 +94,17 @@ class Service:
                 stack.callback(each.setLevel, each.level)
                 each.setLevel("CRITICAL")
             stack.enter_context(self.emulator)
-            self.resources = create_resources(
+            resources = create_resources(
                 self._template, boto3.client("dynamodb"), boto3.client("sqs")
             )
-            stack.enter_context(patch.dict("os.environ", self.resources.environment("api")))
-            for target, name, replacement in self._replacements():
-                stack.enter_context(patch.object(target, name, replacement))
-            stack.enter_context(answered_by(self._wire.answer))
-            self.emulator.accept_invocation = self._accept
-            self._timeouts = _timeouts_of(self.resources)
+            stack.enter_context(patch.dict("os.environ", resources.environment("api")))
+            stack.enter_context(replaced(self.turns, self.sleep, self.chance, self.receiver))
+            stack.enter_context(answered_by(self.wire.answer))
+            self._timeouts = _timeouts_of(resources)
             process.start_anew(self)
             self.settings = process.settings()
-            self.queue = boto3.client("sqs")
             yield self
             self._end()
-
-    def _replacements(self) -> Iterator[tuple[Any, str, Any]]:
-        yield asyncio, "to_thread", self.turns.run
-        yield botocore.endpoint, "time", _Sleeper(self)
-        yield UserAgentString, "to_string", lambda _: "simulation"  # a fifth of the SDK's work
-        yield notifier_wiring, "HttpTarget", self.receiver.target
-        yield notifier_wiring.Notifier, "run", lambda _, work: self.turns.wait_for(work)
-        yield notifier_wiring.random, "random", self._random.random
-        yield process.secrets, "token_bytes", self._random.randbytes
-        for module in _POOLED:
-            yield module, "ThreadPoolExecutor", OneByOne
-        yield process, "KeyStore", _key_store
 
     def _end(self) -> None:
         for task in self._tasks:
@@ -169,12 +121,6 @@ class Service:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    def turn(self) -> None:
-        """Let the schedules and the poller run from now on."""
-        for function in ("scheduler", "sweeper"):
-            self.spawn(self._each_minute(function))
-        self.spawn(self._poll())
 
     # Invocations
 
@@ -219,115 +165,6 @@ class Service:
         if not ended.is_answered:
             return None
         return ended.answer["statusCode"], json.loads(ended.answer["body"])
-
-    async def _each_minute(self, function: str) -> None:
-        while True:
-            await asyncio.sleep(self._random.uniform(0, 1))
-            minute_over = self.seconds() // 60 * 60 + 60
-            down = self.faults.is_down(function, self.seconds())
-            if not down and not self.faults.strikes(
-                "schedule missed", self.faults.rates.missed_schedule
-            ):
-                self.spawn(self.invoke(function, {}))
-            await asyncio.sleep(minute_over - self.seconds() + self._random.uniform(0, 50))
-
-    # The poller between queue and notifier
-
-    async def _poll(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_EVERY_SECONDS)
-            down = self.faults.is_down("notifier", self.seconds())
-            while not down and self._busy_notifiers < NOTIFIERS_AT_ONCE and self._has_message():
-                messages = self._receive()
-                if not messages:
-                    break
-                twice = self.faults.strikes("duplicate", self.faults.rates.duplicate)
-                for _ in range(2 if twice else 1):
-                    self._busy_notifiers += 1
-                    self.spawn(self._hand_over(messages, is_copy=twice))
-
-    def _has_message(self) -> bool:
-        now_ms = self.now_ms()
-        url = self.settings.slice_queue_url
-        return any(ms <= now_ms for ms in self.emulator.messages_visible_at_ms(url))
-
-    def _receive(self) -> list[dict[str, Any]]:
-        answer = self.queue.receive_message(
-            QueueUrl=self.settings.slice_queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0
-        )
-        messages = list(answer.get("Messages", []))
-        self._random.shuffle(messages)
-        return messages
-
-    async def _hand_over(self, messages: list[dict[str, Any]], *, is_copy: bool) -> None:
-        try:
-            if self.faults.strikes("delayed", self.faults.rates.delay):
-                await asyncio.sleep(self._random.uniform(0, 40))
-            records = [
-                {
-                    "messageId": m["MessageId"],
-                    "receiptHandle": m["ReceiptHandle"],
-                    "body": m["Body"],
-                }
-                for m in messages
-            ]
-            ended = await self.spawn(self.invoke("notifier", {"Records": records}))
-            if is_copy or not self._wire.sent_twice.isdisjoint(m["Body"] for m in messages):
-                ended.invocation.troubles.append("duplicate")
-            if ended.is_answered:
-                failed = {f["itemIdentifier"] for f in ended.answer["batchItemFailures"]}
-                self._delete(ended, [m for m in messages if m["MessageId"] not in failed])
-        finally:
-            self._busy_notifiers -= 1
-
-    def _delete(self, ended: Ended, messages: list[dict[str, Any]]) -> None:
-        if self.faults.is_down("sqs", self.seconds()):
-            ended.invocation.troubles.append("messages not deleted")
-            return
-        if messages:
-            self.queue.delete_message_batch(
-                QueueUrl=self.settings.slice_queue_url,
-                Entries=[
-                    {"Id": str(position), "ReceiptHandle": message["ReceiptHandle"]}
-                    for position, message in enumerate(messages)
-                ],
-            )
-
-    # The second link: asynchronous invocations of the notifier
-
-    def _accept(self, invocation: AsyncInvocation) -> None:
-        # From a worker's turn: the loop stands still meanwhile, so this is safe.
-        self.spawn(self._carry_out(invocation))
-
-    async def _carry_out(self, invocation: AsyncInvocation) -> None:
-        """Lambda tries again after one minute and after two, with the same request id."""
-        for wait_ms in (*RETRY_AFTER_MS, None):
-            while self.faults.is_down("notifier", self.seconds()):
-                await asyncio.sleep(1)
-            work = self.invoke("notifier", invocation.event, invocation.request_id)
-            ended = await self.spawn(work)
-            if not self._wire.sent_twice.isdisjoint(texts_of_event(invocation.event) or ()):
-                ended.invocation.troubles.append("duplicate")
-            if ended.is_answered or wait_ms is None:
-                return
-            await asyncio.sleep(wait_ms / 1000)
-
-
-class _Sleeper:
-    """Stands where the SDK looks for `time`: it waits between its tries."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def sleep(self, seconds: float) -> None:
-        self._service.sleep(seconds)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
-
-
-def _key_store(tasks: TaskStore) -> KeyStore:
-    return KeyStore(tasks, OneByOne())  # type: ignore[arg-type]
 
 
 def _timeouts_of(resources: Resources) -> dict[str, int]:

@@ -16,6 +16,7 @@ from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
 from local.template import Template, load_template
 from tests.simulation.clients import BUSINESSES, Clients
+from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
 from tests.simulation.service import Service
 from tests.simulation.verdict import Report, judged
@@ -68,7 +69,7 @@ def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
 
 
 async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
-    service.turn()
+    EventSources(service).begin()
     service.spawn(_leave_the_past_alone())
     await asyncio.sleep(soak.turns_before_seconds)
     await clients.live()

@@ -4,7 +4,7 @@ from typing import Any
 
 from duewheel.rules.addresses import address_at
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback, Status, Task
+from duewheel.rules.task import HttpCallback, Status, Task
 from duewheel.stores.task_items import task_item
 from tests.simulation.invocation import Invocation
 from tests.simulation.ledger import Asked, DueAsked, Ledger
@@ -20,7 +20,7 @@ ID = HOME.task_id
 
 def item(status: Status = Status.DELIVERED) -> dict[str, Any]:
     due_ms = NOON_MS + 10_000
-    callback = Callback("https://receiver.example/ok")
+    callback = HttpCallback("https://receiver.example/ok")
     task = Task(HOME, HOME, "orders", due_ms, due_ms, callback, 1, 1, status=status)
     return task_item(task, 1_000, listed=False)
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
@@ -19,11 +19,14 @@ class Wire:
     def __init__(
         self, faults: Faults, turns: Turns, seconds: Callable[[], float], chance: Random
     ) -> None:
-        self.sent_twice: set[str] = set()  # messages, by what they say
+        self._sent_twice: set[str] = set()  # messages, by what they say
         self._faults = faults
         self._turns = turns
         self._seconds = seconds
         self._chance = chance
+
+    def has_sent_twice(self, texts: Iterable[str]) -> bool:
+        return not self._sent_twice.isdisjoint(texts)
 
     def answer(self, request: Any, handle: Handle) -> Reply | None:
         run = current.get()
@@ -54,7 +57,7 @@ class Wire:
             return handle(request)
         run.troubles.append(fault.value)
         if fault in _AND_YET_DONE:
-            self.sent_twice.update(_messages_of(service, request))
+            self._sent_twice.update(_messages_of(service, request))
         return do(fault, request, handle, self._chance)
 
 

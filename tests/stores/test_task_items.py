@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
-from duewheel.rules.task import Attempt, Callback, RetryPolicy, Status, Task
+from duewheel.rules.task import Attempt, HttpCallback, RetryPolicy, Status, Task
 from duewheel.stores import task_items
 
 BUCKETS = 10_000_000
@@ -46,7 +46,7 @@ tasks = st.builds(
     due_ms=numbers,
     next_ms=numbers,
     callback=st.builds(
-        Callback,
+        HttpCallback,
         url=texts,
         method=st.sampled_from(["GET", "POST", "PUT"]),
         headers=st.lists(st.tuples(texts, texts), max_size=3).map(tuple),
@@ -75,7 +75,7 @@ tasks = st.builds(
     version=st.integers(1, 10_000),
 ) | st.builds(
     lambda home, due_ms: Task(
-        home, home, "orders", due_ms, due_ms, Callback("https://example.com/"), 0, 0
+        home, home, "orders", due_ms, due_ms, HttpCallback("https://example.com/"), 0, 0
     ),
     addresses,
     numbers,
@@ -207,5 +207,5 @@ def test_a_reentry_points_to_its_home_and_is_told_from_a_task(
 )
 def test_a_payload_is_kept_as_its_exact_source_text(payload: str) -> None:
     home = address_at(0, bytes(TOKEN_BYTES))
-    task = Task(home, home, "orders", 0, 0, Callback("https://example.com/"), 0, 0, payload)
+    task = Task(home, home, "orders", 0, 0, HttpCallback("https://example.com/"), 0, 0, payload)
     assert item_of(task)["payload"] == {"S": payload}

@@ -11,6 +11,7 @@ from typing import Any
 
 from botocore.client import BaseClient
 
+from tests.support.message_rules import check_events, check_publication
 from tests.support.queue_rules import check_invocation, check_queue_call
 from tests.support.refused import RefusedByAws
 from tests.support.table_rules import Tables
@@ -25,6 +26,8 @@ class AwsGuard:
             "dynamodb": Tables().check,
             "sqs": check_queue_call,
             "lambda": check_invocation,
+            "sns": check_publication,
+            "events": check_events,
         }
 
     def check(self, service: str, operation: str, request: Mapping[str, Any]) -> None:

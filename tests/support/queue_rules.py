@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from tests.support.message_rules import NOT_ALLOWED, check_fifo, size_of_attributes
 from tests.support.refused import refuse_if
 
 MESSAGE_BYTES_MAX = 1024 * 1024  # of one message, and of all in a batch
@@ -14,7 +15,6 @@ WAIT_SECONDS_MAX = 20
 EVENT_BYTES_MAX = 1024 * 1024
 REQUEST_BYTES_MAX = 6 * 1024 * 1024
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_NOT_ALLOWED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def check_queue_call(operation: str, request: Mapping[str, Any]) -> None:
@@ -28,7 +28,7 @@ def check_queue_call(operation: str, request: Mapping[str, Any]) -> None:
     _check_within(request, "MaxNumberOfMessages", 1, BATCH_MAX)
     _check_within(request, "WaitTimeSeconds", 0, WAIT_SECONDS_MAX)
     if operation in ("SendMessage", "SendMessageBatch"):
-        _check_messages(entries or [request])
+        _check_messages(entries or [request], request["QueueUrl"])
 
 
 def _check_entries(operation: str, entries: list[Mapping[str, Any]]) -> None:
@@ -40,13 +40,14 @@ def _check_entries(operation: str, entries: list[Mapping[str, Any]]) -> None:
         refuse_if(_ID.fullmatch(one) is None, f"{operation} has an Id like {one!r}")
 
 
-def _check_messages(messages: list[Mapping[str, Any]]) -> None:
+def _check_messages(messages: list[Mapping[str, Any]], queue_url: str) -> None:
     size = 0
     for message in messages:
         body = message["MessageBody"]
         refuse_if(not body, "a message is empty")
-        refuse_if(_NOT_ALLOWED.search(body) is not None, "a message has characters SQS refuses")
-        size += len(body.encode())
+        refuse_if(NOT_ALLOWED.search(body) is not None, "a message has characters SQS refuses")
+        size += len(body.encode()) + size_of_attributes(message)
+        check_fifo(queue_url, message)
     refuse_if(size > MESSAGE_BYTES_MAX, f"{size} bytes of messages are over 1 MiB")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback
+from duewheel.rules.task import HttpCallback
 from tests.support.clock import ManualClock
 
 OK = Outcome(Verdict.DELIVERED, "ok", 200)
@@ -29,7 +29,7 @@ class Receiver:
 
     async def call(
         self,
-        callback: Callback,
+        callback: HttpCallback,
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_seconds: float,

@@ -18,11 +18,11 @@ from duewheel.rules.messages import decode, texts_of_event
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import Callback, Made, NewTask, Task
+from duewheel.rules.task import HttpCallback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
 from duewheel.stores.audits import AuditStore
-from duewheel.stores.aws import AwsTime
+from duewheel.stores.aws import AwsTime, TargetClients
 from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
@@ -38,6 +38,12 @@ from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.turns import TurnStore
+from duewheel.targets.aws_calls import AwsCalls
+from duewheel.targets.by_type import Targets
+from duewheel.targets.eventbridge import EventBridgeTarget
+from duewheel.targets.lambda_function import LambdaTarget
+from duewheel.targets.sns import SnsTarget
+from duewheel.targets.sqs import SqsTarget
 from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
@@ -96,6 +102,7 @@ class World:
         self.invocations: list[Invocation] = []  # asynchronous ones, accepted and not begun
         emulator.accept_invocation = self._accept
         self._numbers = count(1)
+        self._target_clients = TargetClients(seconds_max=30, calls_at_once=10)
         self.random_unit = 0.999  # what decides whether a single entry is noted in the forecast
         self.loop = asyncio.new_event_loop()
         self.wire()
@@ -128,9 +135,7 @@ class World:
         self.businesses = BusinessStore(
             self.dynamodb, clock, config.registry_table, config.business_defaults
         )
-        self.known_businesses = KnownBusinesses(
-            self.businesses, clock, config.business_kept_seconds * 1000
-        )
+        self.known_businesses = KnownBusinesses(self.businesses, clock)
         self.configure_business = ConfigureBusiness(clock, self.businesses, self.known_businesses)
         self.turns = TurnStore(self.dynamodb, config.registry_table)
         self.admit = Admit(self.known_businesses, LimitCreates(clock, self.turns))
@@ -214,7 +219,13 @@ class World:
             self.clock,
             self.tasks,
             self.keys,
-            self.receiver,  # type: ignore[arg-type]
+            Targets(
+                http=self.receiver,  # type: ignore[arg-type]
+                lambda_function=LambdaTarget(self._calls_of("lambda")),
+                sqs=SqsTarget(self._calls_of("sqs")),
+                sns=SnsTarget(self._calls_of("sns")),
+                eventbridge=EventBridgeTarget(self._calls_of("events")),
+            ),
             retry_or_end,
             asyncio.Semaphore(lines),
             self.known_businesses,
@@ -233,13 +244,16 @@ class World:
             config.page_lease_ms,
         )
 
+    def _calls_of(self, service: str) -> AwsCalls:
+        return AwsCalls(lambda: self._target_clients.of(service), self.clock)
+
     # Steps of a story
 
     def new(self, in_ms: int = 60_000, **fields: Any) -> NewTask:
         values: dict[str, Any] = {
             "biz_type": "orders",
             "due_ms": self.clock.now_ms() + in_ms,
-            "callback": Callback("https://receiver.example/paid"),
+            "callback": HttpCallback("https://receiver.example/paid", method=""),
             "payload": '{"order": 17}',
             **fields,
         }

@@ -14,7 +14,7 @@ import pytest
 
 from duewheel.clock import SystemClock
 from duewheel.rules.outcome import Outcome
-from duewheel.rules.task import Callback
+from duewheel.rules.task import HttpCallback
 from duewheel.targets.http import HttpTarget
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -119,7 +119,7 @@ async def target(
 async def post(
     http: HttpTarget, url: str, body: bytes | None = b"{}", seconds: float = LONG_SECONDS
 ) -> Outcome:
-    return await http.call(Callback(url), {}, body, seconds)
+    return await http.call(HttpCallback(url), {}, body, seconds)
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

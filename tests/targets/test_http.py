@@ -7,7 +7,7 @@ import pytest
 
 from duewheel import __version__
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback
+from duewheel.rules.task import HttpCallback
 from duewheel.targets.http_reply import REPLY_BYTES_MAX
 from tests.targets.far_side import (
     CLOSE,
@@ -26,7 +26,7 @@ from tests.targets.far_side import (
 @in_loop
 async def test_a_call_sends_method_target_headers_and_body() -> None:
     async with far_side() as side, target() as http:
-        callback = Callback(side.url("/a?b=c"), "PUT", (("X-Team", "billing"),))
+        callback = HttpCallback(side.url("/a?b=c"), "PUT", (("X-Team", "billing"),))
         outcome = await http.call(callback, {"webhook-id": "t1"}, b'{"n":1.0}', LONG_SECONDS)
     assert outcome == Outcome(Verdict.DELIVERED, "ok", 200)
     (request,) = side.received
@@ -47,7 +47,7 @@ async def test_a_call_sends_method_target_headers_and_body() -> None:
 @in_loop
 async def test_the_services_headers_win_over_the_callbacks_in_any_case() -> None:
     async with far_side() as side, target() as http:
-        callback = Callback(
+        callback = HttpCallback(
             side.url(),
             headers=(
                 ("Webhook-Id", "forged"),
@@ -71,9 +71,9 @@ async def test_the_services_headers_win_over_the_callbacks_in_any_case() -> None
 @in_loop
 async def test_a_get_has_no_body_and_other_methods_have_one_of_known_length() -> None:
     async with far_side() as side, target() as http:
-        await http.call(Callback(side.url(), "GET"), {}, b"{}", LONG_SECONDS)
-        await http.call(Callback(side.url(), "DELETE"), {}, b"{}", LONG_SECONDS)
-        await http.call(Callback(side.url(), "POST"), {}, None, LONG_SECONDS)
+        await http.call(HttpCallback(side.url(), "GET"), {}, b"{}", LONG_SECONDS)
+        await http.call(HttpCallback(side.url(), "DELETE"), {}, b"{}", LONG_SECONDS)
+        await http.call(HttpCallback(side.url(), "POST"), {}, None, LONG_SECONDS)
     get, delete, post_ = side.received
     assert "content-length" not in get.headers
     assert "content-type" not in get.headers
@@ -98,10 +98,10 @@ async def test_a_get_has_no_body_and_other_methods_have_one_of_known_length() ->
 @in_loop
 async def test_no_header_can_be_smuggled_in(method: str, name: str, value: str) -> None:
     async with far_side() as side, target() as http:
-        theirs = Callback(side.url(), method, ((name, value),))
+        theirs = HttpCallback(side.url(), method, ((name, value),))
         assert (await http.call(theirs, {}, b"", LONG_SECONDS)).verdict is Verdict.STOP
         if method == "POST":
-            ours = await http.call(Callback(side.url()), {name: value}, b"", LONG_SECONDS)
+            ours = await http.call(HttpCallback(side.url()), {name: value}, b"", LONG_SECONDS)
             assert ours.verdict is Verdict.STOP
     assert side.connections == 0
 

@@ -1,5 +1,6 @@
 """What the protocols expect of queues, schedules, timeouts and settings."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
         "SLICE_QUEUE_URL",
         "SIGNING_KEY",
         "NOTIFIER_FUNCTION",
+        "STACK_ID",
     )
 
     assert settings_from(environment) == settings_from({name: environment[name] for name in needed})
@@ -190,3 +192,52 @@ def test_only_a_notifier_in_a_private_network_may_make_network_interfaces(
             "SubnetIds": ["subnet-01", "subnet-02"],
             "SecurityGroupIds": ["sg-01"],
         }
+
+
+TARGETS = {
+    # parameter: (policy, the one right it gives, service)
+    "TargetFunctionArns": ("TargetFunctions", "lambda:InvokeFunction", "lambda"),
+    "TargetQueueArns": ("TargetQueues", "sqs:SendMessage", "sqs"),
+    "TargetTopicArns": ("TargetTopics", "sns:Publish", "sns"),
+    "TargetEventBusArns": ("TargetEventBuses", "events:PutEvents", "events"),
+}
+
+
+def test_without_targets_the_notifier_may_reach_none(template: Template) -> None:
+    """A statement with no resource in it would not even be a policy."""
+    policies = {policy for policy, _, _ in TARGETS.values()}
+    assert not policies & {r.logical_id for r in template.of_type("AWS::IAM::Policy")}
+
+
+@pytest.mark.parametrize("parameter", TARGETS)
+def test_a_list_of_targets_gives_the_notifier_one_right_and_tells_the_functions(
+    emulator: Any, parameter: str
+) -> None:
+    policy, right, service = TARGETS[parameter]
+    arns = [f"arn:aws:{service}:us-east-1:123456789012:a-*", f"arn:aws:{service}:us-east-1:1:b"]
+    resources = resources_with(emulator, {parameter: ",".join(arns)})
+    made = {
+        resource.logical_id: resources.resolve(resource.properties)
+        for resource in resources.template.of_type("AWS::IAM::Policy")
+        if resource.logical_id != "NotifierInvokesItself"
+    }
+    assert set(made) == {policy}
+    assert made[policy]["Roles"] == ["duewheel-NotifierRole"]
+    (statement,) = made[policy]["PolicyDocument"]["Statement"]
+    assert statement == {"Effect": "Allow", "Action": right, "Resource": arns}
+    for function in ("api", "notifier"):
+        environment = {"AWS_LAMBDA_FUNCTION_NAME": "itself", **resources.environment(function)}
+        allowed = settings_from(environment).allowed_targets
+        lists = (allowed.function_arns, allowed.queue_arns, allowed.topic_arns)
+        assert [named for named in (*lists, allowed.event_bus_arns) if named] == [tuple(arns)]
+
+
+@pytest.mark.parametrize("parameter", TARGETS)
+def test_a_list_of_targets_takes_arns_of_its_service_and_nothing_else(parameter: str) -> None:
+    service = TARGETS[parameter][2]
+    pattern = re.compile(PARAMETERS[parameter]["AllowedPattern"])
+    one = f"arn:aws:{service}:us-east-1:123456789012:a:*"
+    for good in ("", one, f"{one},{one}", f"arn:aws-cn:{service}:*:*:*"):
+        assert pattern.fullmatch(good), good
+    for bad in ("*", "a", f"{one}, {one}", f"{one},", "arn:aws:s3:::bucket", f"arn:aws:{service}"):
+        assert not pattern.fullmatch(bad), bad

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from duewheel.rules import wheel
 from duewheel.rules.change import Change
 from duewheel.rules.refusals import AlreadySettled, NotRedrivable, TooLate, UnknownTask
-from duewheel.rules.task import Callback, RetryPolicy, Status, Task
+from duewheel.rules.task import HttpCallback, RetryPolicy, Status, Task
 from tests.support.receiver import BUSY, GONE, OK
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -103,7 +103,7 @@ def test_moved_back_and_forth_many_times_it_fires_once_at_the_last_instant(
 
 def test_payload_and_callback_change_and_what_is_absent_stays(world: World) -> None:
     task = world.created(in_ms=60_000)
-    elsewhere = Callback("https://elsewhere.example/", "PUT", (("x-a", "b"),))
+    elsewhere = HttpCallback("https://elsewhere.example/", "PUT", (("x-a", "b"),))
     world.change(task.task_id, Change(callback=elsewhere))
     changed = world.change(task.task_id, Change(sets_payload=True, payload="[1.0]"))
 

@@ -1,8 +1,10 @@
 """One frozen settings object from the environment, and one error that names what is wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.business import Defaults
 from duewheel.rules.egress import allowed_networks
 from duewheel.rules.wheel import DIRECT_LATE_MS
@@ -24,6 +26,7 @@ class Settings:
     slice_queue_url: str
     notifier_function: str
     signing_key: str
+    stack_id: str
     buckets: int = 10_000_000
     lead_ms: int = 500
     page_size: int = 100
@@ -33,11 +36,24 @@ class Settings:
     notifier_timeout_seconds: int = 60
     list_index: bool = True
     allowed_private_cidrs: tuple[str, ...] = ()
-    business_kept_seconds: int = 5  # how old a process lets what it knows of a business grow
+    target_function_arns: tuple[str, ...] = ()
+    target_queue_arns: tuple[str, ...] = ()
+    target_topic_arns: tuple[str, ...] = ()
+    target_event_bus_arns: tuple[str, ...] = ()
 
     @property
     def page_lease_ms(self) -> int:
         return (self.notifier_timeout_seconds + LEASE_MARGIN_SECONDS) * 1000
+
+    @property
+    def allowed_targets(self) -> AllowedTargets:
+        return AllowedTargets(
+            Scope.of_stack(self.stack_id),
+            self.target_function_arns,
+            self.target_queue_arns,
+            self.target_topic_arns,
+            self.target_event_bus_arns,
+        )
 
     @property
     def retention_seconds(self) -> int:
@@ -64,6 +80,16 @@ _NUMBERS = {
 }
 
 
+_LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
+    # environment variable, and its field in capitals: what raises ValueError for a wrong one
+    "ALLOWED_PRIVATE_CIDRS": allowed_networks,
+    "TARGET_FUNCTION_ARNS": partial(check_patterns, "lambda"),
+    "TARGET_QUEUE_ARNS": partial(check_patterns, "sqs"),
+    "TARGET_TOPIC_ARNS": partial(check_patterns, "sns"),
+    "TARGET_EVENT_BUS_ARNS": partial(check_patterns, "events"),
+}
+
+
 def settings_from(environment: Mapping[str, str]) -> Settings:
     problems: list[str] = []
     values: dict[str, object] = {}
@@ -72,6 +98,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         ("REGISTRY_TABLE", "registry_table"),
         ("SLICE_QUEUE_URL", "slice_queue_url"),
         ("SIGNING_KEY", "signing_key"),
+        ("STACK_ID", "stack_id"),
     ):
         values[field] = environment.get(variable, "")
         if not values[field]:
@@ -94,13 +121,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     if list_index not in ("on", "off"):
         problems.append(f"LIST_INDEX={list_index!r} is neither 'on' nor 'off'")
     values["list_index"] = list_index == "on"
-    cidrs = environment.get("ALLOWED_PRIVATE_CIDRS", "").replace(" ", "").split(",")
-    allowed = tuple(cidr for cidr in cidrs if cidr)
-    values["allowed_private_cidrs"] = allowed
-    try:
-        allowed_networks(allowed)
-    except ValueError as error:
-        problems.append(f"ALLOWED_PRIVATE_CIDRS: {error}")
+    _read_lists(environment, values, problems)
     if problems:
         raise SettingsError("; ".join(problems))
     settings = Settings(**values)  # type: ignore[arg-type]
@@ -108,9 +129,26 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     return settings
 
 
+def _read_lists(
+    environment: Mapping[str, str], values: dict[str, object], problems: list[str]
+) -> None:
+    for variable, check in _LISTS.items():
+        parts = environment.get(variable, "").replace(" ", "").split(",")
+        listed = tuple(part for part in parts if part)
+        values[variable.lower()] = listed
+        try:
+            check(listed)
+        except ValueError as error:
+            problems.append(f"{variable}: {error}")
+
+
 def _check_together(settings: Settings) -> None:
     """The inequalities that the protocols rest on."""
     problems = []
+    try:
+        Scope.of_stack(settings.stack_id)
+    except ValueError as error:
+        problems.append(f"STACK_ID={settings.stack_id!r} {error}")
     sweep_least = DIRECT_LATE_MS // 1000 + settings.notifier_timeout_seconds + SWEEP_MARGIN_SECONDS
     if settings.sweep_delay_seconds < sweep_least:
         problems.append(

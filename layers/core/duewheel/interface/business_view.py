@@ -3,7 +3,8 @@
 from dataclasses import fields
 
 from duewheel.interface.answer import Answer, compact
-from duewheel.interface.task_view import callback_view, number_view, retry_view
+from duewheel.interface.callback_view import callback_view
+from duewheel.interface.task_view import number_view, retry_view
 from duewheel.rules.business import Business, Own
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.task import Callback

@@ -7,10 +7,11 @@ is set between two halves, never in the place of something that other text could
 from collections.abc import Sequence
 
 from duewheel.interface.answer import compact
+from duewheel.interface.callback_view import callback_view
 from duewheel.interface.problems import problem_of
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import Attempt, Callback, Made, RetryPolicy, Status, Task
+from duewheel.rules.task import Attempt, Made, RetryPolicy, Status, Task
 
 
 def task_text(task: Task) -> str:
@@ -57,16 +58,6 @@ def _after_payload(task: Task) -> dict[str, object]:
         "lateness_ms": task.lateness_ms,
         "last_error": task.last_error,
         "history": [_attempt(attempt) for attempt in task.history],
-    }
-
-
-def callback_view(callback: Callback) -> dict[str, object]:
-    """What is null is left to the business."""
-    return {
-        "type": "http",
-        "url": callback.url or None,
-        "method": callback.method or None,
-        "headers": dict(callback.headers),
     }
 
 

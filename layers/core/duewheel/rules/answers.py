@@ -35,7 +35,7 @@ def outcome_of_answer(
         Verdict.RETRY,
         note_from(about + body_start),
         status_code,
-        _retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
+        retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
     )
     return judged(outcome, StatusLists())
 
@@ -71,7 +71,7 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def _retry_after_seconds(text: str, now_ms: int) -> float | None:
+def retry_after_seconds(text: str, now_ms: int) -> float | None:
     """Seconds or an HTTP date; None for what is neither."""
     if text.isascii() and text.isdecimal():
         digits = text.lstrip("0") or "0"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from duewheel.rules import host_patterns, status_lists
+from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.business import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
 from duewheel.rules.callback_request import callback_from
 from duewheel.rules.retry_request import retry_from
@@ -19,11 +20,13 @@ BURST_MAX = 1_000_000
 IN_FLIGHT_MAX = 100  # as many as a page has tasks
 
 
-def business_change(body: str, defaults: Defaults) -> dict[str, Any]:
+def business_change(
+    body: str, defaults: Defaults, allowed: AllowedTargets = HTTP_ALONE
+) -> dict[str, Any]:
     """Fields of `Own`, each with its value."""
     fields = Fields.of(body)
     read: dict[str, Callable[[str], Any]] = {
-        "callback": lambda name: callback_from(fields.nested(name)),
+        "callback": lambda name: callback_from(fields.nested(name), allowed),
         "retry": lambda name: retry_from(fields.nested(name)),
         "retention_days": lambda name: fields.whole_number(
             name, RETENTION_DAYS_MIN, RETENTION_DAYS_MAX
@@ -34,7 +37,7 @@ def business_change(body: str, defaults: Defaults) -> dict[str, Any]:
         "allowed_hosts": lambda name: _hosts(fields, name),
         "retry_statuses": lambda name: _statuses(fields, name),
         "stop_statuses": lambda name: _statuses(fields, name),
-        "on_dead": lambda name: _whole_callback(fields.nested(name)),
+        "on_dead": lambda name: _whole_callback(fields.nested(name), allowed),
         "calls_per_second": lambda name: fields.number(name, RATE_MIN, RATE_MAX),
         "calls_in_flight": lambda name: fields.whole_number(name, 1, IN_FLIGHT_MAX),
         "creates_per_second": lambda name: fields.number(name, RATE_MIN, RATE_MAX),
@@ -77,9 +80,9 @@ def _statuses(fields: Fields, name: str) -> tuple[StatusEntry, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def _whole_callback(fields: Fields) -> Callback:
+def _whole_callback(fields: Fields, allowed: AllowedTargets) -> Callback:
     """Nothing fills in what this one leaves out."""
-    callback = callback_from(fields)
+    callback = callback_from(fields, allowed)
     if isinstance(callback, HttpCallback) and not callback.url:
         raise fields.invalid("url", "is missing.")
     return callback

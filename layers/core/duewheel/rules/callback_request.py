@@ -1,88 +1,44 @@
-"""The `callback` of a create call: where and what to deliver, checked before it is stored.
+"""The `callback` of a request: where and what to deliver, checked before it is stored.
 
-A header that passes here can be sent as it is: it is one line, it is ASCII, and it is none
-that the delivery itself sets or that would change how the call is framed.
+A target that this deployment does not enable, and a resource that it may not reach, are
+refused here, with the name of the template parameter that would change it.
 """
 
-import re
-
-from duewheel.rules.callback_url import parse_callback_url
-from duewheel.rules.refusals import TooLarge
-from duewheel.rules.task import Callback
-from duewheel.rules.task_fields import Fields, invalid
-
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-HEADERS_MAX = 20
-HEADERS_BYTES_MAX = 4_096
-
-_TYPES = ("http",)
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"(?:[!-~](?:[!-~ \t]*[!-~])?)?")
-_FORBIDDEN_HEADERS = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
+from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
+from duewheel.rules.aws_callbacks import (
+    eventbridge_callback,
+    lambda_callback,
+    sns_callback,
+    sqs_callback,
 )
-_FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
+from duewheel.rules.http_callback import http_callback
+from duewheel.rules.task import Callback
+from duewheel.rules.task_fields import Fields
+
+TYPES = ("http", "lambda", "sqs", "sns", "eventbridge")
+BODIES = ("json", "raw")
 
 
-def callback_from(fields: Fields) -> Callback:
-    """What is left out is left to the business: it is empty."""
-    fields.refuse_unknown(("type", "url", "method", "headers"))
-    if "type" in fields and fields.text("type") not in _TYPES:
-        raise fields.invalid("type", f"must be one of {', '.join(_TYPES)}.")
-    method = fields.text("method") if "method" in fields else ""
-    if "method" in fields and method not in METHODS:
-        raise fields.invalid("method", f"must be one of {', '.join(METHODS)}.")
-    headers = _headers(fields.nested("headers")) if "headers" in fields else ()
-    return Callback(_url(fields) if "url" in fields else "", method, headers)
+def callback_from(fields: Fields, allowed: AllowedTargets = HTTP_ALONE) -> Callback:
+    target = _one_of(fields, "type", TYPES)
+    match target:
+        case "lambda":
+            return lambda_callback(fields, allowed)
+        case "eventbridge":
+            return eventbridge_callback(fields, allowed)
+    is_raw = _one_of(fields, "body", BODIES) == "raw"
+    match target:
+        case "sqs":
+            return sqs_callback(fields, allowed, is_raw=is_raw)
+        case "sns":
+            return sns_callback(fields, allowed, is_raw=is_raw)
+        case _:
+            return http_callback(fields, is_raw=is_raw)
 
 
-def _url(fields: Fields) -> str:
-    url = fields.text("url")
-    try:
-        parse_callback_url(url)
-    except ValueError as error:
-        raise fields.invalid("url", f"{error}.") from error
-    return url
-
-
-def _headers(fields: Fields) -> tuple[tuple[str, str], ...]:
-    if len(fields.members) > HEADERS_MAX:
-        raise invalid(fields.path, f"must have at most {HEADERS_MAX} headers.")
-    headers = []
-    seen: set[str] = set()
-    for name in fields.members:
-        _check_header_name(fields, name)
-        if name.lower() in seen:
-            raise fields.invalid(name, "is given more than once, in another spelling.")
-        seen.add(name.lower())
-        headers.append((name, _header_value(fields, name)))
-    if sum(len(name) + len(value) for name, value in headers) > HEADERS_BYTES_MAX:
-        raise TooLarge(f"The headers are larger than {HEADERS_BYTES_MAX:,} bytes.", fields.path)
-    return tuple(headers)
-
-
-def _check_header_name(fields: Fields, name: str) -> None:
-    if not _HEADER_NAME.fullmatch(name):
-        raise fields.invalid(name, "is no name that a header can have.")
-    if name.lower() in _FORBIDDEN_HEADERS or name.lower().startswith(_FORBIDDEN_PREFIXES):
-        raise fields.invalid(name, "is a header that the delivery itself decides on.")
-
-
-def _header_value(fields: Fields, name: str) -> str:
-    value = fields.text(name)
-    if not _HEADER_VALUE.fullmatch(value):
-        raise fields.invalid(
-            name, "must be visible ASCII with blanks and tabs only between other characters."
-        )
-    return value
+def _one_of(fields: Fields, name: str, choices: tuple[str, ...]) -> str:
+    """The first is what it is when nothing is said."""
+    choice = fields.text(name) if name in fields else choices[0]
+    if choice not in choices:
+        raise fields.invalid(name, f"must be one of {', '.join(choices)}.")
+    return choice

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+from duewheel.rules.message_text import unsuitable
 from duewheel.rules.task import Callback, Task
+from duewheel.rules.task_fields import invalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +20,17 @@ class Change:
 def changed(task: Task, change: Change, now_ms: int) -> Task:
     """The task as it will be; its named entry is another matter (`needs_earlier_entry`)."""
     due_ms = task.due_ms if change.due_ms is None else change.due_ms
+    callback = change.callback or task.callback
+    payload = change.payload if change.sets_payload else task.payload
+    reason = unsuitable(callback, payload)
+    if reason is not None and (change.callback is not None or change.sets_payload):
+        raise invalid("payload", reason)
     return replace(
         task,
         due_ms=due_ms,
         next_ms=task.next_ms if change.due_ms is None else due_ms,
-        callback=change.callback or task.callback,
-        payload=change.payload if change.sets_payload else task.payload,
+        callback=callback,
+        payload=payload,
         updated_ms=now_ms,
         version=task.version + 1,
     )

@@ -30,6 +30,14 @@ class InvalidField(Refusal):
     status = 422
 
 
+class TargetNotEnabled(Refusal):
+    """For the operator to allow: the detail names the template parameter."""
+
+    type = "target-not-enabled"
+    title = "This deployment may not deliver there"
+    status = 422
+
+
 class TooLarge(Refusal):
     type = "too-large"
     title = "The request is larger than allowed"

@@ -9,6 +9,9 @@ from duewheel.rules.task import Attempt, Promise, RetryPolicy, Status, Task
 
 HISTORY_MAX = 10
 REVIVALS_MAX = 10
+STOPPED = "stopped"
+EXHAUSTED = "attempts exhausted"
+TOO_OLD = "older than max_age_seconds"
 ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not brought back to life
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
 
@@ -77,8 +80,8 @@ def put_off(task: Task, promise: Promise, entry: Address, now_ms: int) -> Task:
 def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:
     """`next_ms` is there when another attempt would only come too late."""
     if outcome.verdict is Verdict.STOP:
-        return "stopped"
-    return "attempts exhausted" if next_ms is None else "older than max_age_seconds"
+        return STOPPED
+    return EXHAUSTED if next_ms is None else TOO_OLD
 
 
 def dead(task: Task, attempt: Attempt, reason: str, now_ms: int, retention_seconds: int) -> Task:

@@ -20,15 +20,54 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HttpCallback:
-    """`url` and `method` are empty where a task leaves them to its business."""
+    """`url` and `method` are empty where a task leaves them to its business. `is_raw`: the payload
+    is a string, and its text is the body."""
 
     url: str = ""
     method: str = "POST"
     headers: tuple[tuple[str, str], ...] = ()
+    is_raw: bool = False
 
 
-# Where and what to deliver: data, not a function.
-Callback = HttpCallback
+@dataclass(frozen=True, slots=True)
+class LambdaCallback:
+    """`function` is a name or an ARN, with or without an alias or a version."""
+
+    function: str
+    waits: bool = True  # for the function's answer; else Lambda keeps the event and tries it
+
+
+@dataclass(frozen=True, slots=True)
+class SqsCallback:
+    """`group_id` is there for a FIFO queue, and for no other."""
+
+    queue_url: str
+    group_id: str | None = None
+    attributes: tuple[tuple[str, str], ...] = ()
+    is_raw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SnsCallback:
+    """`group_id` is there for a FIFO topic, and for no other."""
+
+    topic_arn: str
+    group_id: str | None = None
+    attributes: tuple[tuple[str, str], ...] = ()
+    is_raw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventBridgeCallback:
+    """`event_bus` is a name or an ARN."""
+
+    event_bus: str
+    source: str
+    detail_type: str
+
+
+# Where and what to deliver: data, not a function. One type for each target.
+Callback = HttpCallback | LambdaCallback | SqsCallback | SnsCallback | EventBridgeCallback
 
 
 @dataclass(frozen=True, slots=True)

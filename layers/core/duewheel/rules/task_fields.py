@@ -5,7 +5,7 @@ a value like any other, so a field that is not wanted is left out.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Self
 
@@ -48,6 +48,9 @@ class Fields:
 
     def __contains__(self, name: str) -> bool:
         return name in self.members
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.members)
 
     def where(self, name: str) -> str:
         return _joined(self.path, name)

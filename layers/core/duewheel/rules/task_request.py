@@ -9,8 +9,10 @@ from dataclasses import replace
 from decimal import Decimal
 from hashlib import blake2b
 
+from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callback_request import callback_from
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339
+from duewheel.rules.message_text import unsuitable
 from duewheel.rules.refusals import Refusal, TooLarge
 from duewheel.rules.retry_request import retry_from
 from duewheel.rules.source_text import Source
@@ -40,11 +42,13 @@ _UPSERT_FIELDS = (*_TASK_FIELDS[1:-1], "max_due_at")
 _BESIDE_THE_DIGEST = ("biz_type", "key", "max_due_at")
 
 
-def single_request(body: str, now_ms: int) -> NewTask:
-    return _new_task(Fields.of(body), now_ms)
+def single_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> NewTask:
+    return _new_task(Fields.of(body), now_ms, allowed)
 
 
-def batch_request(body: str, now_ms: int) -> list[NewTask | Refusal]:
+def batch_request(
+    body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE
+) -> list[NewTask | Refusal]:
     """One result for each task of the batch, in order: what to create, or why not."""
     fields = Fields.of(body)
     fields.refuse_unknown(("tasks",))
@@ -54,46 +58,58 @@ def batch_request(body: str, now_ms: int) -> list[NewTask | Refusal]:
     if len(tasks) > BATCH_TASKS_MAX:
         raise TooLarge(f"A batch has at most {BATCH_TASKS_MAX} tasks.", "tasks")
     return [
-        _new_task_or_refusal(task, f"tasks[{index}]", now_ms) for index, task in enumerate(tasks)
+        _new_task_or_refusal(task, f"tasks[{index}]", now_ms, allowed)
+        for index, task in enumerate(tasks)
     ]
 
 
-def _new_task_or_refusal(task: Source, path: str, now_ms: int) -> NewTask | Refusal:
+def _new_task_or_refusal(
+    task: Source, path: str, now_ms: int, allowed: AllowedTargets
+) -> NewTask | Refusal:
     try:
         if not task.is_object:
             raise invalid(path, "must be an object.")
-        return _new_task(Fields.of(task.text, path), now_ms)
+        return _new_task(Fields.of(task.text, path), now_ms, allowed)
     except Refusal as refusal:
         return refusal
 
 
-def upsert_request(body: str, biz_type: str, key: str, now_ms: int) -> NewTask:
+def upsert_request(
+    body: str, biz_type: str, key: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE
+) -> NewTask:
     """The body of a PUT to a key, which stands in the path."""
     fields = Fields.of(body)
     fields.refuse_unknown(_UPSERT_FIELDS)
-    new = _task(fields, checked_biz_type(biz_type), checked_key(key), now_ms)
+    new = _task(fields, checked_biz_type(biz_type), checked_key(key), now_ms, allowed)
     if "max_due_at" not in fields:
         return new
     return replace(new, max_due_ms=_instant_ms(fields, "max_due_at", now_ms))
 
 
-def _new_task(fields: Fields, now_ms: int) -> NewTask:
+def _new_task(fields: Fields, now_ms: int, allowed: AllowedTargets) -> NewTask:
     fields.refuse_unknown(_TASK_FIELDS)
     key = checked_key(fields.text("key"), fields.where("key")) if "key" in fields else None
-    return _task(fields, _biz_type(fields), key, now_ms)
+    return _task(fields, _biz_type(fields), key, now_ms, allowed)
 
 
-def _task(fields: Fields, biz_type: str, key: str | None, now_ms: int) -> NewTask:
-    return NewTask(
+def _task(
+    fields: Fields, biz_type: str, key: str | None, now_ms: int, allowed: AllowedTargets
+) -> NewTask:
+    new = NewTask(
         biz_type=biz_type,
         key=key,
         digest=None if key is None else _digest(fields),
         due_ms=due_ms_from(fields, now_ms),
-        callback=callback_from(fields.nested("callback")) if "callback" in fields else None,
+        callback=callback_from(fields.nested("callback"), allowed)
+        if "callback" in fields
+        else None,
         payload=payload_from(fields),
         retry=retry_from(fields.nested("retry")) if "retry" in fields else None,
         expires_after_seconds=_expires_after_seconds(fields),
     )
+    if (reason := unsuitable(new.callback, new.payload)) is not None:
+        raise fields.invalid("payload", reason)
+    return new
 
 
 def checked_biz_type(biz_type: str, path: str = "biz_type") -> str:

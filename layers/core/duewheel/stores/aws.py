@@ -70,3 +70,26 @@ def lambda_client() -> Any:
     """Built late, when threads are at work, and boto3 builds one client at a time."""
     with _one_at_a_time:
         return boto3.client("lambda", config=_LINK_CONFIG)
+
+
+class TargetClients:
+    """Clients of the services that callbacks go to, each built when the first one goes there.
+
+    They never try twice: an attempt that failed is the task's, which has its own next one.
+    """
+
+    def __init__(self, seconds_max: int, calls_at_once: int) -> None:
+        self._config = Config(
+            connect_timeout=3,
+            read_timeout=seconds_max,
+            retries={"mode": "standard", "total_max_attempts": 1},
+            max_pool_connections=calls_at_once,
+            tcp_keepalive=True,
+        )
+        self._built: dict[str, Any] = {}
+
+    def of(self, service: str) -> Any:
+        with _one_at_a_time:
+            if service not in self._built:
+                self._built[service] = boto3.client(service, config=self._config)
+            return self._built[service]

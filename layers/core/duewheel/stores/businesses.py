@@ -17,8 +17,9 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.status_lists import StatusEntry, is_entry
 from duewheel.stores import registry_keys
 from duewheel.stores.attributes import decimal, whole, words
+from duewheel.stores.callback_rows import callback_of_row, callback_row
 from duewheel.stores.conditions import Item, Written, write_if
-from duewheel.stores.delivery_rows import callback_of_row, callback_row, retry_of_row, retry_row
+from duewheel.stores.retry_rows import retry_of_row, retry_row
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
 
 if TYPE_CHECKING:

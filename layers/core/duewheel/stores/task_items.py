@@ -6,8 +6,8 @@ is never written here is unreadable as a whole, so that nobody acts on a half of
 """
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from duewheel.rules import addresses
 from duewheel.rules.addresses import SECOND_MAX, Address
@@ -15,19 +15,11 @@ from duewheel.rules.outcome import Verdict
 from duewheel.rules.settlement import HISTORY_MAX
 from duewheel.rules.source_text import is_json
 from duewheel.rules.sweep_verdict import HomeState, Reentry
-from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Promise, Status, Task
+from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Callback, Promise, Status, Task
 from duewheel.stores import attributes
 from duewheel.stores.attributes import Nonsense, decimal, reads_an_item, whole, words
-from duewheel.stores.delivery_rows import (
-    COUNT_MAX,
-    DURATION_SECONDS_MAX,
-    callback_of_row,
-    callback_row,
-    retry_of_row,
-    retry_row,
-)
-
-T = TypeVar("T")
+from duewheel.stores.callback_rows import callback_of_row, callback_row
+from duewheel.stores.retry_rows import COUNT_MAX, DURATION_SECONDS_MAX, retry_of_row, retry_row
 
 ITEM_VERSION = "1"
 
@@ -112,9 +104,8 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         "v": {"N": ITEM_VERSION},
         "biz_type": {"S": task.biz_type},
         "status": {"S": task.status.value},
+        "callback": {"S": _compact(task.callback and callback_row(task.callback))},
     }
-    if task.callback is not None:
-        item["callback"] = {"S": _compact(callback_row(task.callback))}
     if listed:
         item["biz_part"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if not task.names_its_home:
@@ -154,8 +145,8 @@ def task_from(item: Mapping[str, Any]) -> Task:
         entry=entry_named_by(item),
         biz_type=_biz_type(item),
         status=status_of(item),
-        callback=_if_there(item, "callback", callback_of_row),
-        retry=_if_there(item, "retry", retry_of_row),
+        callback=attributes.parsed(item, "callback", _callback_from),
+        retry=attributes.parsed(item, "retry", retry_of_row) if "retry" in item else None,
         expires_after_seconds=_expires_after(item),
         redrives=attributes.number(item, "redrives", _VERSION_MAX) if "redrives" in item else 0,
         revivals=_revivals_of(item),
@@ -227,8 +218,8 @@ def _expires_after(item: Mapping[str, Any]) -> float | None:
     )
 
 
-def _if_there(item: Mapping[str, Any], name: str, build: Callable[[Any], T]) -> T | None:
-    return attributes.parsed(item, name, build) if name in item else None
+def _callback_from(row: dict[str, Any] | None) -> Callback | None:
+    return None if row is None else callback_of_row(row)
 
 
 def _attempt_row(attempt: Attempt) -> list[Any]:

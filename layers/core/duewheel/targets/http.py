@@ -17,7 +17,7 @@ from duewheel.rules.answers import note_from, outcome_of_answer
 from duewheel.rules.callback_url import CallbackUrl, parse_callback_url
 from duewheel.rules.egress import allowed_networks
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback
+from duewheel.rules.task import HttpCallback
 from duewheel.targets.http_connection import HttpConnection
 from duewheel.targets.http_reply import Reply, ReplyFailed
 from duewheel.targets.http_request import request_bytes
@@ -50,7 +50,7 @@ class HttpTarget:
 
     async def call(
         self,
-        callback: Callback,
+        callback: HttpCallback,
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_seconds: float,

@@ -9,21 +9,22 @@ from collections.abc import Mapping
 
 from duewheel import __version__
 from duewheel.rules.callback_url import CallbackUrl
-from duewheel.rules.task import Callback
+from duewheel.rules.task import HttpCallback
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TEXT = "text/plain; charset=utf-8"
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
 def request_bytes(
-    url: CallbackUrl, callback: Callback, service_headers: Mapping[str, str], body: bytes | None
+    url: CallbackUrl, callback: HttpCallback, service_headers: Mapping[str, str], body: bytes | None
 ) -> bytes:
     """Headers of the service win over the callback's; raises ValueError for what cannot be sent."""
     if callback.method == "GET":
         body = None
     headers = {"host": "", "user-agent": f"duewheel/{__version__}", "accept": "*/*"}
     if body is not None:
-        headers["content-type"] = "application/json"
+        headers["content-type"] = _TEXT if callback.is_raw else "application/json"
     headers |= {name.lower(): value for name, value in callback.headers}
     headers |= {name.lower(): value for name, value in service_headers.items()}
     headers["host"] = url.authority

@@ -3,9 +3,11 @@
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 
+from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.stores.audits import AuditStore
+from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
@@ -35,6 +37,7 @@ from duewheel.workflows.configure_business import ConfigureBusiness
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
 from duewheel.workflows.create_once import CreateOnce
+from duewheel.workflows.dead_tasks import DeadTasks
 from duewheel.workflows.delete_business import DeleteBusiness
 from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
@@ -67,6 +70,11 @@ def create_tasks() -> CreateTasks:
 @once
 def cancel_task() -> CancelTask:
     return CancelTask(steer(), known_businesses())
+
+
+@once
+def allowed_targets() -> AllowedTargets:
+    return settings().allowed_targets
 
 
 @once
@@ -114,6 +122,13 @@ def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
         businesses(), known_businesses(), list_tasks(), cancel_task(), cursor_secret()
     )
+
+
+@once
+def dead_tasks() -> DeadTasks:
+    config = settings()
+    index = DeadIndex(dynamodb(), config.wheel_table, config.buckets)
+    return DeadTasks(clock(), index, tasks(), redrive_task(), cursor_secret())
 
 
 @once

@@ -11,8 +11,16 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from duewheel.settings import Settings
+from duewheel.stores.aws import TargetClients
 from duewheel.stores.turns import TurnStore
+from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
+from duewheel.targets.by_type import Targets
+from duewheel.targets.eventbridge import EventBridgeTarget
 from duewheel.targets.http import HttpTarget
+from duewheel.targets.lambda_function import LambdaTarget
+from duewheel.targets.sns import SnsTarget
+from duewheel.targets.sqs import SqsTarget
 from duewheel.wiring.process import (
     clock,
     dynamodb,
@@ -20,6 +28,7 @@ from duewheel.wiring.process import (
     hand_over,
     keys,
     known_businesses,
+    once,
     pages,
     reenter,
     settings,
@@ -63,7 +72,7 @@ def _deliver() -> Deliver:
         clock(),
         tasks(),
         keys(),
-        HttpTarget(clock=clock(), allowed_private_cidrs=config.allowed_private_cidrs),
+        _targets(config),
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
         known_businesses(),
@@ -81,3 +90,22 @@ def _deliver() -> Deliver:
         config.page_size,
         config.page_lease_ms,
     )
+
+
+def _targets(config: Settings) -> Targets:
+    def calls_of(service: str) -> AwsCalls:
+        return AwsCalls(lambda: target_clients().of(service), clock())
+
+    return Targets(
+        http=HttpTarget(clock=clock(), allowed_private_cidrs=config.allowed_private_cidrs),
+        lambda_function=LambdaTarget(calls_of("lambda")),
+        sqs=SqsTarget(calls_of("sqs")),
+        sns=SnsTarget(calls_of("sns")),
+        eventbridge=EventBridgeTarget(calls_of("events")),
+    )
+
+
+@once
+def target_clients() -> TargetClients:
+    # No attempt may take longer, whatever its own timeout is (see `settings.py`).
+    return TargetClients(settings().notifier_timeout_seconds // 2, CALLS_AT_ONCE)

@@ -118,7 +118,7 @@ def businesses() -> BusinessStore:
 
 @once
 def known_businesses() -> KnownBusinesses:
-    return KnownBusinesses(businesses(), clock(), settings().business_kept_seconds * 1000)
+    return KnownBusinesses(businesses(), clock())
 
 
 @once

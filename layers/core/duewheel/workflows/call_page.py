@@ -12,14 +12,13 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.answers import judged
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import callback_to_make
-from duewheel.rules.callback_headers import callback_headers
 from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Promise, Task
+from duewheel.rules.task import HttpCallback, Promise, Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.tasks import TaskStore
-from duewheel.targets.http import HttpTarget
+from duewheel.targets.by_type import Targets
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
@@ -37,7 +36,7 @@ class CallPage:
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
-    http: HttpTarget
+    targets: Targets
     retry_or_end: RetryOrEnd
     lines: asyncio.Semaphore  # bounds the calls in flight of this process
     known: KnownBusinesses
@@ -131,13 +130,9 @@ class CallPage:
         callback = callback_to_make(task, business)
         if isinstance(callback, Outcome):
             return callback
-        outcome = await self.http.call(
-            callback,
-            callback_headers(task, started_ms),
-            None if task.payload is None else task.payload.encode(),
-            business.timeout_seconds,
-        )
-        return judged(outcome, business.statuses)
+        outcome = await self.targets.call(callback, task, started_ms, business.timeout_seconds)
+        is_http = isinstance(callback, HttpCallback)  # of other types a status says less
+        return judged(outcome, business.statuses) if is_http else outcome
 
 
 async def _all_of(work: Iterable[Coroutine[None, None, T]]) -> list[T]:

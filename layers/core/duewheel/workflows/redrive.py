@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from duewheel.clock import Clock
 from duewheel.rules import settlement
-from duewheel.rules.addresses import address_of_task
+from duewheel.rules.addresses import Address, address_of_task
 from duewheel.rules.refusals import NotRedrivable, UnknownTask
 from duewheel.rules.task import Status, Task
 from duewheel.stores.keys import KeyStore
@@ -20,7 +20,9 @@ class RedriveTask:
     reenter: Reenter
 
     def __call__(self, task_id: str) -> Task:
-        home = address_of_task(task_id)
+        return self.at(address_of_task(task_id))
+
+    def at(self, home: Address) -> Task:
         now_ms = self.clock.now_ms()
         task = self.tasks.get(home)
         if task is None or settlement.is_gone(task, now_ms):

@@ -1,31 +1,12 @@
-"""Callbacks and retry policies as they are kept in tasks and businesses: what JSON can hold."""
+"""Retry policies as they are kept in tasks and businesses: what JSON can hold."""
 
 from typing import Any
 
-from duewheel.rules.task import Callback, RetryPolicy
-from duewheel.stores.attributes import decimal, whole, words
+from duewheel.rules.task import RetryPolicy
+from duewheel.stores.attributes import decimal, whole
 
 COUNT_MAX = 10_000
 DURATION_SECONDS_MAX = 10**9
-
-
-def callback_row(callback: Callback) -> dict[str, Any]:
-    row: dict[str, Any] = {}
-    if callback.url:
-        row["url"] = callback.url
-    if callback.method:
-        row["method"] = callback.method
-    if callback.headers:
-        row["headers"] = callback.headers
-    return row
-
-
-def callback_of_row(row: dict[str, Any]) -> Callback:
-    return Callback(
-        words(row.get("url", "")),
-        words(row.get("method", "")),
-        tuple((words(name), words(value)) for name, value in row.get("headers", ())),
-    )
 
 
 def retry_row(retry: RetryPolicy) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Calls of the HTTP interface, by kind: parse, call one workflow, shape the answer."""

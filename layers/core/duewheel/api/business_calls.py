@@ -1,0 +1,60 @@
+"""The calls on businesses: their settings, their dead tasks, their statistics."""
+
+from dataclasses import asdict
+
+from duewheel.interface.answer import Answer, compact, json_answer
+from duewheel.interface.business_view import business_answer, business_view
+from duewheel.interface.dead_view import redriven_view
+from duewheel.interface.list_view import page_text
+from duewheel.interface.request import Request
+from duewheel.interface.stats_view import stats_view
+from duewheel.rules.business_queries import businesses_request, delete_request
+from duewheel.rules.business_request import business_change
+from duewheel.rules.dead_request import dead_request, redrive_request
+from duewheel.rules.stats_request import stats_request
+from duewheel.rules.task_request import SINGLE_BYTES_MAX, checked_biz_type
+from duewheel.wiring import api as wiring
+from duewheel.wiring import process
+
+
+def list_businesses(request: Request) -> Answer:
+    page = wiring.look_up_businesses().page(businesses_request(request.query))
+    views = [business_view(business) for business in page.businesses]
+    return json_answer({"businesses": views, "cursor": page.cursor})
+
+
+def read_business(_: Request, biz_type: str) -> Answer:
+    return business_answer(wiring.look_up_businesses().one(checked_biz_type(biz_type)))
+
+
+def configure_business(request: Request, biz_type: str) -> Answer:
+    checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
+    change = business_change(body, process.settings().business_defaults, wiring.allowed_targets())
+    business = wiring.configure_business()(checked, change, request.precondition)
+    return business_answer(business, 201 if business.is_new else 200)
+
+
+def delete_business(request: Request, biz_type: str) -> Answer:
+    asked = delete_request(request.query)
+    delete = wiring.delete_business()
+    deleted = delete(checked_biz_type(biz_type), asked, request.precondition)
+    return Answer(200 if deleted.done else 202, compact(asdict(deleted)))
+
+
+def list_dead(request: Request, biz_type: str) -> Answer:
+    asked = dead_request(request.query)
+    page = wiring.dead_tasks().page(checked_biz_type(biz_type), asked)
+    return Answer(200, page_text(page.tasks, page.cursor))
+
+
+def redrive_dead(request: Request, biz_type: str) -> Answer:
+    asked = redrive_request(request.text(SINGLE_BYTES_MAX))
+    return json_answer(
+        redriven_view(wiring.dead_tasks().redrive(checked_biz_type(biz_type), asked))
+    )
+
+
+def read_statistics(request: Request, biz_type: str) -> Answer:
+    asked = stats_request(request.query, process.clock().now_ms())
+    checked = checked_biz_type(biz_type)
+    return json_answer(stats_view(checked, wiring.read_statistics()(checked, asked)))

@@ -1,0 +1,72 @@
+"""Which resources callbacks may name: those that this deployment's role may reach.
+
+The lists are the very template parameters that the notifier's policy is made of, and are
+matched no more generously than IAM matches them, so what passes here is not refused there.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+_STACK_ID = re.compile(r"arn:([a-z-]+):cloudformation:([a-z0-9-]+):([0-9]{12}):stack/.+")
+_SEGMENTS = 6  # arn, partition, service, Region, account, resource
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where the deployment is: what a bare name is completed with."""
+
+    partition: str = ""
+    region: str = ""
+    account: str = ""
+
+    @classmethod
+    def of_stack(cls, stack_id: str) -> Self:
+        """Raises ValueError for what is no stack's id."""
+        found = _STACK_ID.fullmatch(stack_id)
+        if found is None:
+            raise ValueError("is no stack's id")
+        return cls(*found.groups())
+
+    def arn(self, service: str, resource: str) -> str:
+        return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedTargets:
+    """ARNs, in which `*` and `?` stand for others, as they do in IAM. None: not enabled."""
+
+    scope: Scope = Scope()
+    function_arns: tuple[str, ...] = ()
+    queue_arns: tuple[str, ...] = ()
+    topic_arns: tuple[str, ...] = ()
+    event_bus_arns: tuple[str, ...] = ()
+
+
+HTTP_ALONE = AllowedTargets()
+
+
+def is_covered(arn: str, patterns: tuple[str, ...]) -> bool:
+    return any(_expression(pattern).fullmatch(arn) for pattern in patterns)
+
+
+def check_patterns(service: str, patterns: tuple[str, ...]) -> None:
+    """Raises ValueError for what is no ARN of this service."""
+    for pattern in patterns:
+        segments = pattern.split(":", _SEGMENTS - 1)
+        if len(segments) < _SEGMENTS or segments[0] != "arn" or segments[2] != service:
+            raise ValueError(f"{pattern!r} is no ARN of {service}")
+
+
+@lru_cache(maxsize=64)
+def _expression(pattern: str) -> re.Pattern[str]:
+    """A wildcard stays within its segment; the last segment, the resource, may hold colons."""
+    *head, resource = pattern.split(":", _SEGMENTS - 1)
+    segments = [_translated(segment, "[^:]") for segment in head]
+    return re.compile(":".join([*segments, _translated(resource, ".")]))
+
+
+def _translated(segment: str, anything: str) -> str:
+    parts = {"*": f"{anything}*", "?": anything}
+    return "".join(parts.get(character) or re.escape(character) for character in segment)

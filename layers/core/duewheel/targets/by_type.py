@@ -1,0 +1,63 @@
+"""The one door to all targets: a callback goes to that of its type, and has one outcome."""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from duewheel.rules.callback_headers import callback_headers
+from duewheel.rules.message_text import text_of, unsuitable
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import (
+    Callback,
+    EventBridgeCallback,
+    HttpCallback,
+    LambdaCallback,
+    SnsCallback,
+    SqsCallback,
+    Task,
+)
+from duewheel.targets.eventbridge import EventBridgeTarget
+from duewheel.targets.http import HttpTarget
+from duewheel.targets.lambda_function import LambdaTarget
+from duewheel.targets.sns import SnsTarget
+from duewheel.targets.sqs import SqsTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    http: HttpTarget
+    lambda_function: LambdaTarget
+    sqs: SqsTarget
+    sns: SnsTarget
+    eventbridge: EventBridgeTarget
+
+    @property
+    def calls_in_flight(self) -> int:
+        others = (self.lambda_function, self.sqs, self.sns, self.eventbridge)
+        return self.http.calls_in_flight + sum(target.calls.calls_in_flight for target in others)
+
+    async def call(
+        self, callback: Callback, task: Task, now_ms: int, timeout_seconds: float
+    ) -> Outcome:
+        """`callback` is the task's, or what has been made of it."""
+        if (reason := unsuitable(callback, task.payload)) is not None:
+            return Outcome(Verdict.STOP, f"cannot be sent: the payload {reason}")
+        match callback:
+            case HttpCallback():
+                headers, body = callback_headers(task, now_ms), _body(callback, task)
+                return await self.http.call(callback, headers, body, timeout_seconds)
+            case LambdaCallback():
+                return await self.lambda_function.call(callback, task, timeout_seconds)
+            case SqsCallback():
+                return await self.sqs.call(callback, task, timeout_seconds)
+            case SnsCallback():
+                return await self.sns.call(callback, task, timeout_seconds)
+            case EventBridgeCallback():
+                return await self.eventbridge.call(callback, task, timeout_seconds)
+            case _:
+                assert_never(callback)
+
+
+def _body(callback: HttpCallback, task: Task) -> bytes | None:
+    if task.payload is None:
+        return None
+    return text_of(task.payload, is_raw=callback.is_raw).encode()

@@ -1,0 +1,36 @@
+"""Deliver by putting an event on an EventBridge bus."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from duewheel.rules.aws_answers import outcome_of_refusal
+from duewheel.rules.message_text import envelope
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import EventBridgeCallback, Task
+from duewheel.targets.aws_calls import AwsCalls
+
+
+@dataclass(frozen=True, slots=True)
+class EventBridgeTarget:
+    calls: AwsCalls
+
+    async def call(
+        self, callback: EventBridgeCallback, task: Task, timeout_seconds: float
+    ) -> Outcome:
+        event = {
+            "EventBusName": callback.event_bus,
+            "Source": callback.source,
+            "DetailType": callback.detail_type,
+            "Detail": envelope(task),
+        }
+
+        def put(client: Any) -> Outcome:
+            answer = client.put_events(Entries=[event])
+            status_code = answer["ResponseMetadata"]["HTTPStatusCode"]
+            (entry,) = answer["Entries"]
+            if "EventId" in entry:  # a refused entry is answered with 200 all the same
+                return Outcome(Verdict.DELIVERED, f"event {entry['EventId']}", status_code)
+            code, reason = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
+            return outcome_of_refusal(code, reason, status_code, "", now_ms=0)
+
+        return await self.calls(put, timeout_seconds)

@@ -1,0 +1,30 @@
+"""Deliver by invoking a Lambda function, and waiting for its answer or not."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from duewheel.rules.aws_answers import ANSWER_BYTES_MAX, outcome_of_function
+from duewheel.rules.message_text import envelope
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import LambdaCallback, Task
+from duewheel.targets.aws_calls import AwsCalls
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaTarget:
+    calls: AwsCalls
+
+    async def call(self, callback: LambdaCallback, task: Task, timeout_seconds: float) -> Outcome:
+        request = {"FunctionName": callback.function, "Payload": envelope(task).encode()}
+
+        def invoke(client: Any) -> Outcome:
+            if not callback.waits:
+                accepted = client.invoke(InvocationType="Event", **request)
+                return Outcome(Verdict.DELIVERED, "", accepted["StatusCode"])
+            answered = client.invoke(InvocationType="RequestResponse", **request)
+            with answered["Payload"] as payload:
+                answer = payload.read(ANSWER_BYTES_MAX)
+            has_failed = "FunctionError" in answered
+            return outcome_of_function(answer, answered["StatusCode"], has_failed=has_failed)
+
+        return await self.calls(invoke, timeout_seconds)

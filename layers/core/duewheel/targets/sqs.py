@@ -1,0 +1,26 @@
+"""Deliver by sending a message to an SQS queue, standard or FIFO."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from duewheel.rules.message_text import text_of
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import SqsCallback, Task
+from duewheel.targets.aws_calls import AwsCalls
+from duewheel.targets.message_members import message_members
+
+
+@dataclass(frozen=True, slots=True)
+class SqsTarget:
+    calls: AwsCalls
+
+    async def call(self, callback: SqsCallback, task: Task, timeout_seconds: float) -> Outcome:
+        text = text_of(task.payload, is_raw=callback.is_raw)
+        members = message_members(callback, task)
+
+        def send(client: Any) -> Outcome:
+            answer = client.send_message(QueueUrl=callback.queue_url, MessageBody=text, **members)
+            status_code = answer["ResponseMetadata"]["HTTPStatusCode"]
+            return Outcome(Verdict.DELIVERED, f"message {answer['MessageId']}", status_code)
+
+        return await self.calls(send, timeout_seconds)

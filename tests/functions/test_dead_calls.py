@@ -1,0 +1,146 @@
+"""Dead tasks of a business over HTTP: listed with their causes, redriven by a filter."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from duewheel.rules import settlement
+from duewheel.rules.addresses import address_of_task
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import Task
+from duewheel.wiring import process
+from tests.functions.conftest import call
+from tests.support.clock import ManualClock
+
+PATH = "/v1/businesses/orders"
+GONE, BUSY = Outcome(Verdict.STOP, "gone", 410), Outcome(Verdict.RETRY, "busy, really", 503)
+
+
+def died(clock: ManualClock, *outcomes: Outcome, biz_type: str = "orders") -> list[str]:
+    """Tasks that died of this, a second apart, by their ids."""
+    hook = {"url": "https://receiver.example/"}
+    body = {"biz_type": biz_type, "delay_seconds": 600, "callback": hook}
+    ids = []
+    for outcome in outcomes:
+        clock.advance_ms(1_000)
+        task_id = call("POST", "/v1/tasks", body)[1]["task_id"]
+        die(task_id, outcome, clock.now_ms())
+        ids.append(task_id)
+    return ids
+
+
+def die(task_id: str, outcome: Outcome, now_ms: int) -> None:
+    tasks = process.tasks()
+    task = tasks.get(address_of_task(task_id))
+    assert isinstance(task, Task)
+    attempt = settlement.attempt_made(task, outcome, now_ms, now_ms)
+    reason = settlement.reason_of_death(outcome, None)
+    assert tasks.change(task, settlement.dead(task, attempt, reason, now_ms, 30 * 86_400))
+
+
+def listed(query: str = "") -> list[str]:
+    status, page = call("GET", f"{PATH}/dead", query=query)
+    assert (status, page["cursor"]) == (200, None), page
+    return [task["task_id"] for task in page["tasks"]]
+
+
+def test_the_dead_are_listed_by_the_instant_and_the_cause_of_their_death(
+    wired: ManualClock,
+) -> None:
+    first, second, third = died(wired, GONE, BUSY, GONE)
+    died(wired, BUSY, biz_type="devices")
+    status, page = call("GET", f"{PATH}/dead")
+    assert status == 200
+    assert [task["task_id"] for task in page["tasks"]] == [first, second, third]
+    assert [task["reason"] for task in page["tasks"]] == [
+        "stopped",
+        "attempts exhausted",
+        "stopped",
+    ]
+    assert page["tasks"][1]["last_error"] == "busy, really"
+
+    since = page["tasks"][1]["settled_at"]
+    assert listed(f"since={since}") == [second, third]
+    assert listed(f"until={since}") == [first]
+    assert listed("status_code=503") == [second]
+    assert listed("last_error=really") == [second]
+    assert listed("reason=stopped") == [first, third]
+    assert listed("reason=stopped&status_code=503") == []
+
+
+def test_a_list_of_the_dead_goes_on_by_its_cursor_and_leaves_out_who_dies_meanwhile(
+    wired: ManualClock,
+) -> None:
+    ids = died(wired, GONE, GONE, GONE)
+    status, page = call("GET", f"{PATH}/dead", query="limit=2")
+    died(wired, GONE)
+    status, rest = call("GET", f"{PATH}/dead", query=f"limit=2&cursor={page['cursor']}")
+    assert status == 200
+    assert [task["task_id"] for task in page["tasks"] + rest["tasks"]] == ids
+    assert rest["cursor"] is None
+    query = f"limit=2&status_code=410&cursor={page['cursor']}"
+    assert call("GET", f"{PATH}/dead", query=query)[1]["field"] == "cursor"
+
+
+def test_a_redrive_takes_those_that_the_filter_takes_page_by_page(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duewheel.rules.dead.REDRIVEN_MAX", 2)
+    gone = died(wired, *[GONE] * 5)
+    (busy,) = died(wired, BUSY)
+    redriven, cursor = 0, None
+    for _ in range(3):
+        body = {"reason": "stopped"} | ({} if cursor is None else {"cursor": cursor})
+        status, answer = call("POST", f"{PATH}/redrive", body)
+        assert (status, answer["refused"]) == (200, [])
+        redriven += answer["redriven"]
+        for task_id in gone[:redriven]:  # they die again at once, and are not met once more
+            wired.advance_ms(1_000)
+            if call("GET", f"/v1/tasks/{task_id}")[1]["status"] == "pending":
+                die(task_id, GONE, wired.now_ms())
+        if (cursor := answer["cursor"]) is None:
+            break
+    assert (redriven, cursor) == (5, None)
+    assert call("GET", f"/v1/tasks/{busy}")[1]["status"] == "dead"
+    assert call("POST", f"{PATH}/redrive", {"since": rfc3339(wired.now_ms())})[1]["redriven"] == 1
+
+
+def test_what_cannot_be_redriven_is_named(wired: ManualClock) -> None:
+    first, second = died(wired, GONE, GONE)
+    tasks = process.tasks()
+    task = tasks.get(address_of_task(first))
+    assert task is not None
+    soon = wired.now_ms() // 1000 + 60
+    assert tasks.change(task, replace(task, expires_at=soon, version=task.version + 1))
+    status, answer = call("POST", f"{PATH}/redrive", {})
+    assert (status, answer["redriven"], answer["cursor"]) == (200, 1, None)
+    assert [(one["task_id"], one["problem"]["status"]) for one in answer["refused"]] == [
+        (first, 409)
+    ]
+    assert call("GET", f"/v1/tasks/{second}")[1]["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("since", "yesterday"),
+        ("until", "2026-01-01T00:00:00"),
+        ("status_code", 99),
+        ("reason", "tired"),
+        ("last_error", ""),
+        ("cursor", "abc"),
+        ("colour", "red"),
+    ],
+)
+def test_a_bad_filter_is_refused_by_its_field(wired: ManualClock, member: str, value: Any) -> None:
+    status, problem = call("POST", f"{PATH}/redrive", {member: value})
+    assert (status, problem["field"]) == (422, member)
+    status, problem = call("GET", f"{PATH}/dead", query=f"{member}={value}")
+    assert (status, problem["field"]) == (422, member)
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(wired: ManualClock) -> None:
+    both = {"since": "2027-01-02T00:00:00Z", "until": "2027-01-01T00:00:00Z"}
+    assert call("POST", f"{PATH}/redrive", both)[1]["field"] == "until"

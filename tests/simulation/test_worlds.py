@@ -1,0 +1,34 @@
+"""The processes of a soak, and the end of them."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from local.stack import ROOT
+
+AT_WORK = "print('at work', flush=True); import time; time.sleep(600)"
+BEGIN = f"from tests.simulation.worlds import in_worlds; in_worlds(exec, [{AT_WORK!r}] * 2)"
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_the_worlds_end_with_their_parent_however_it_ends(ending: signal.Signals) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", BEGIN],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert parent.stdout is not None
+    try:
+        assert [parent.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
+        parent.send_signal(ending)
+        rest, _ = parent.communicate(timeout=60)  # whoever lives holds the pipe open
+        assert (rest, parent.returncode) == (b"", -ending)
+    finally:
+        with suppress(ProcessLookupError):  # none is left, as it should be
+            os.killpg(parent.pid, signal.SIGKILL)

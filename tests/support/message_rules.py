@@ -1,0 +1,68 @@
+"""What SQS and SNS refuse of any message, what SNS of a publication and EventBridge of an event."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.refused import refuse_if
+
+MESSAGE_BYTES_MAX = 256 * 1024
+EVENTS_MAX = 10
+EVENTS_BYTES_MAX = 256 * 1024
+ATTRIBUTES_MAX = 10  # of a message that a queue is to get whole
+NOT_ALLOWED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NAME = re.compile(r"(?!(?i:aws|amazon)\.)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_ID = re.compile(r"[!-~]{1,128}")
+
+
+def size_of_attributes(message: Mapping[str, Any]) -> int:
+    attributes = message.get("MessageAttributes", {})
+    refuse_if(len(attributes) > ATTRIBUTES_MAX, f"{len(attributes)} attributes are over ten")
+    size = 0
+    for name, attribute in attributes.items():
+        value = attribute["StringValue"]
+        refuse_if(_NAME.fullmatch(name) is None or len(name) > 256, f"no attribute is named {name}")
+        refuse_if(not value, f"the attribute {name} is empty")
+        refuse_if(NOT_ALLOWED.search(value) is not None, "an attribute has refused characters")
+        size += len(name) + len(attribute["DataType"]) + len(value.encode())
+    return size
+
+
+def check_fifo(resource: str, message: Mapping[str, Any]) -> None:
+    names = ("MessageGroupId", "MessageDeduplicationId")
+    if not resource.endswith(".fifo"):
+        refuse_if(any(name in message for name in names), "these are for FIFO alone")
+        return
+    for name in names:
+        refuse_if(
+            _ID.fullmatch(message.get(name, "")) is None, f"FIFO without a {name} that is one"
+        )
+
+
+def check_publication(operation: str, request: Mapping[str, Any]) -> None:
+    if operation != "Publish":
+        return
+    text = request["Message"]
+    refuse_if(not text, "a message is empty")
+    refuse_if(NOT_ALLOWED.search(text) is not None, "a message has characters SNS refuses")
+    size = len(text.encode()) + size_of_attributes(request)
+    refuse_if(size > MESSAGE_BYTES_MAX, f"a message of {size} bytes is over 256 KiB")
+    check_fifo(request["TopicArn"], request)
+
+
+def check_events(operation: str, request: Mapping[str, Any]) -> None:
+    if operation != "PutEvents":
+        return
+    entries = request["Entries"]
+    refuse_if(not 1 <= len(entries) <= EVENTS_MAX, f"PutEvents has {len(entries)} entries")
+    size = 0
+    for entry in entries:
+        for name in ("Source", "DetailType", "Detail"):
+            refuse_if(not entry.get(name), f"an event has no {name}")
+            size += len(entry[name].encode())
+        refuse_if(entry["Source"].startswith("aws."), "a source begins with aws.")
+        refuse_if(len(entry["DetailType"]) > 128, "a detail type is over 128 characters")
+        detail = json.loads(entry["Detail"])
+        refuse_if(not isinstance(detail, dict), "a detail is no object")
+    refuse_if(size > EVENTS_BYTES_MAX, f"{size} bytes of events are over 256 KiB")
