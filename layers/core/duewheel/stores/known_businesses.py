@@ -4,7 +4,7 @@ That a business has no record is known as well. Nobody waits for another's read:
 same moment both read, which costs less than a wait that a dying reader could make endless.
 """
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
 
@@ -33,16 +33,17 @@ class KnownBusinesses:
     def one(self, biz_type: str) -> Business:
         return self.many([biz_type])[biz_type]
 
-    def many(self, biz_types: Collection[str]) -> dict[str, Business]:
+    def many(self, biz_types: Iterable[str]) -> dict[str, Business]:
         """No older than they are kept for; of version 0 where there is no record."""
+        asked = dict.fromkeys(biz_types)
         now_ms = self._clock.now_ms()
         with self._lock:
             found = {
                 biz_type: known.business
-                for biz_type in biz_types
+                for biz_type in asked
                 if (known := self._known.get(biz_type)) and 0 <= now_ms - known.read_ms < KEPT_MS
             }
-            missing = [biz_type for biz_type in dict.fromkeys(biz_types) if biz_type not in found]
+            missing = [biz_type for biz_type in asked if biz_type not in found]
             forgotten = self._forgotten
         if not missing:
             return found
