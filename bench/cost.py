@@ -47,6 +47,7 @@ class Bill:
     other_functions: float = 0
     http_api: float = 0
     logs: float = 0
+    signing_key: float = 0
 
     @property
     def total(self) -> float:
@@ -94,6 +95,7 @@ class Model:
             + self._api(tasks, requests, batched=batched),
             http_api=self._million("http_api_requests", requests * MONTH_SECONDS),
             logs=log_gb * float(self.prices["logs_gb"]),
+            signing_key=float(self.prices["kms_key_month"]),
         )
 
     def notifier_seconds(self, tasks: int) -> float:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 PLAYED_BY_OTHERS = {
+    "AWS::KMS::Key": "signing_key",
     "AWS::Lambda::Function": "functions",
     "AWS::Lambda::EventInvokeConfig": "invocations",
     "AWS::Lambda::EventSourceMapping": "queue_poller",
@@ -121,8 +122,10 @@ class Resources:
 
     def ref(self, logical_id: str) -> str:
         resource = self._declared(logical_id)
+        if resource.type == "AWS::KMS::Key":
+            return f"alias/{_physical_name(resource)}"
         if resource.type not in self._makers:
-            return f"{STACK_NAME}-{logical_id}"
+            return _physical_name(resource)
         if logical_id not in self._made:
             self._made[logical_id] = self._makers[resource.type](resource)
         return self._made[logical_id]

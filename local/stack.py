@@ -32,6 +32,7 @@ from local.queue_poller import QueuePoller, mapped_queues
 from local.real_time import RealTime
 from local.resources import create_resources
 from local.schedules import Schedules, schedules_of
+from local.signing_key import make_keys
 from local.template import REGION, load_template
 from local.time_travel import TimeTravel
 from local.wheel_pointers import WheelPointers
@@ -102,6 +103,7 @@ class LocalStack:
         template = load_template(self._template, self._parameters)
         dynamodb, sqs = boto3.client("dynamodb"), boto3.client("sqs")
         resources = create_resources(template, dynamodb, sqs)
+        make_keys(resources, boto3.client("kms"))
         started.enter_context(environment_of_all(resources))
         # Only now: the core's logger takes its name and level from the environment.
         from duewheel.wiring import process

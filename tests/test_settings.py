@@ -9,6 +9,7 @@ LEAST = {
     "WHEEL_TABLE": "wheel",
     "REGISTRY_TABLE": "registry",
     "SLICE_QUEUE_URL": "https://queue.example/slices",
+    "SIGNING_KEY": "key",
     "NOTIFIER_FUNCTION": "notifier",
     "STACK_ID": "arn:aws:cloudformation:eu-central-1:123456789012:stack/timers/1f6",
 }
@@ -43,6 +44,7 @@ def test_every_variable_has_its_setting() -> None:
         registry_table="registry",
         slice_queue_url="https://queue.example/slices",
         notifier_function="notifier",
+        signing_key="key",
         stack_id="arn:aws:cloudformation:eu-central-1:123456789012:stack/timers/1f6",
         buckets=3_600,
         lead_ms=250,

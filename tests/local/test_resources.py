@@ -10,6 +10,7 @@ from duewheel.settings import settings_from
 from local.emulator import Emulator
 from local.intrinsics import TemplateError
 from local.resources import Resources, create_resources
+from local.signing_key import make_keys
 from local.template import load_template
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
@@ -80,3 +81,16 @@ def test_a_table_property_that_is_not_understood_stops_the_start(
 def test_an_attribute_that_is_not_understood_is_named(resources: Resources) -> None:
     with pytest.raises(TemplateError, match=r"Wheel\.StreamArn"):
         resources.attribute("Wheel", "StreamArn")
+
+
+def test_the_signing_key_is_made_under_the_name_that_the_functions_get(
+    resources: Resources,
+) -> None:
+    kms = boto3.client("kms")
+    for _ in range(2):  # another KMS may have it already
+        make_keys(resources, kms)
+    name = resources.environment("notifier")["SIGNING_KEY"]
+    sealed = kms.encrypt(KeyId=name, Plaintext=b"secret")["CiphertextBlob"]
+    assert kms.decrypt(KeyId=name, CiphertextBlob=sealed)["Plaintext"] == b"secret"
+    aliases = [alias["AliasName"] for alias in kms.list_aliases()["Aliases"]]
+    assert aliases.count(name) == 1

@@ -27,7 +27,7 @@ from tests.simulation.virtual_time import Turns
 
 Sleep = Callable[[float], None]
 
-_POOLED = (api_wiring, scheduler_wiring, sweeper_wiring)
+_POOLED = (api_wiring, notifier_wiring, scheduler_wiring, sweeper_wiring)
 
 
 @contextmanager

@@ -12,9 +12,11 @@ from typing import Any
 import boto3
 
 from duewheel.rules.addresses import Address
+from duewheel.rules.business import Business
 from duewheel.rules.leadership import Pointer
 from duewheel.rules.messages import decode, texts_of_event
 from duewheel.rules.page_lease import Finished, Held
+from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.task import HttpCallback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
@@ -35,6 +37,7 @@ from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import AwsCalls
 from duewheel.targets.by_type import Targets
 from duewheel.targets.eventbridge import EventBridgeTarget
@@ -56,8 +59,11 @@ from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.keep_books import KeepBooks
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.lead import Lead
+from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
@@ -131,11 +137,13 @@ class World:
         )
         self.known_businesses = KnownBusinesses(self.businesses, clock)
         self.configure_business = ConfigureBusiness(clock, self.businesses, self.known_businesses)
-        self.create = CreateTasks(self.tasks, self.reenter, Admit(self.known_businesses))
+        self.turns = TurnStore(self.dynamodb, config.registry_table)
+        self.admit = Admit(self.known_businesses, LimitCreates(clock, self.turns))
+        self.create = CreateTasks(self.tasks, self.reenter, self.admit)
         self.keys = KeyStore(self.tasks)
         self.steer = Steer(clock, self.tasks, self.keys, self.reenter, config.lead_ms)
         self.cancel = CancelTask(self.steer, self.known_businesses)
-        self.change = ChangeTask(self.steer, Admit(self.known_businesses))
+        self.change = ChangeTask(self.steer, self.admit)
         self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
         self.create_batch = CreateBatch(self.create, self.keyed, ThreadPoolExecutor(4))
         self.create_once = CreateOnce(
@@ -221,6 +229,8 @@ class World:
             retry_or_end,
             asyncio.Semaphore(lines),
             self.known_businesses,
+            LimitCalls(self.clock, self.turns),
+            PutOff(self.clock, self.tasks, self.reenter, ThreadPoolExecutor(4)),
         )
         return Deliver(
             self.clock,
@@ -253,6 +263,9 @@ class World:
         task = self.create.placed(self.new(in_ms, **fields))
         self.create.one(task)
         return task
+
+    def configured(self, biz_type: str, **change: Any) -> Business:
+        return self.configure_business(biz_type, change, Precondition())
 
     def created_many(self, news: Iterable[NewTask]) -> list[Task | Refusal]:
         return self.create.many([self.create.placed(new) for new in news])

@@ -55,7 +55,14 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
     environment = resources.environment("api")
-    needed = ("WHEEL_TABLE", "REGISTRY_TABLE", "SLICE_QUEUE_URL", "NOTIFIER_FUNCTION", "STACK_ID")
+    needed = (
+        "WHEEL_TABLE",
+        "REGISTRY_TABLE",
+        "SLICE_QUEUE_URL",
+        "SIGNING_KEY",
+        "NOTIFIER_FUNCTION",
+        "STACK_ID",
+    )
 
     assert settings_from(environment) == settings_from({name: environment[name] for name in needed})
 

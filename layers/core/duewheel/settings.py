@@ -25,6 +25,7 @@ class Settings:
     registry_table: str
     slice_queue_url: str
     notifier_function: str
+    signing_key: str
     stack_id: str
     buckets: int = 10_000_000
     lead_ms: int = 500
@@ -96,6 +97,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         ("WHEEL_TABLE", "wheel_table"),
         ("REGISTRY_TABLE", "registry_table"),
         ("SLICE_QUEUE_URL", "slice_queue_url"),
+        ("SIGNING_KEY", "signing_key"),
         ("STACK_ID", "stack_id"),
     ):
         values[field] = environment.get(variable, "")

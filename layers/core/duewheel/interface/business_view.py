@@ -33,10 +33,18 @@ def business_view(business: Business) -> dict[str, object]:
         "retry_statuses": list(business.statuses.retry),
         "stop_statuses": list(business.statuses.stop),
         "on_dead": _callback(business.on_dead),
+        "calls_per_second": _number(business.own.calls_per_second),
+        "calls_in_flight": business.own.calls_in_flight,
+        "creates_per_second": _number(business.own.creates_per_second),
+        "creates_burst": business.creates_burst,
         "own": [name for name in _SETTINGS if getattr(business.own, name) is not None],
         "created_at": rfc3339(business.created_ms),
         "updated_at": rfc3339(business.updated_ms),
     }
+
+
+def _number(value: float | None) -> float | int | None:
+    return None if value is None else number_view(value)
 
 
 def _callback(callback: Callback | None) -> dict[str, object] | None:

@@ -11,6 +11,7 @@ from duewheel.rules.refusals import (
     MethodNotAllowed,
     Refusal,
     TooLate,
+    TooManyCreates,
     Unavailable,
 )
 
@@ -24,6 +25,8 @@ def refused(refusal: Refusal) -> Answer:
         headers["allow"] = refusal.allow
     if isinstance(refusal, Unavailable | IdempotencyKeyInUse):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
+    if isinstance(refusal, TooManyCreates):
+        headers["retry-after"] = str(refusal.retry_after_seconds)
     return Answer(refusal.status, compact(problem_of(refusal)), PROBLEM_JSON, headers)
 
 
@@ -44,6 +47,8 @@ def problem_of(refusal: Refusal) -> dict[str, object]:
         problem["field"] = refusal.field
     if isinstance(refusal, TooLate) and refusal.cut_off_ms is not None:
         problem["cut_off"] = rfc3339(refusal.cut_off_ms)
+    if isinstance(refusal, TooManyCreates):
+        problem["retry_after_seconds"] = refusal.retry_after_seconds  # a batch has no header for it
     return problem
 
 

@@ -14,6 +14,7 @@ from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.status_lists import StatusEntry, StatusLists, lists_of
 from duewheel.rules.task import Callback, HttpCallback, RetryPolicy
 from duewheel.rules.task_fields import invalid
+from duewheel.rules.turns import Rate
 
 RETENTION_DAYS_MIN = 1
 RETENTION_DAYS_MAX = 3_650
@@ -41,6 +42,10 @@ class Own:
     retry_statuses: tuple[StatusEntry, ...] | None = None
     stop_statuses: tuple[StatusEntry, ...] | None = None
     on_dead: Callback | None = None
+    calls_per_second: float | None = None  # None: no limit, here and below
+    calls_in_flight: int | None = None
+    creates_per_second: float | None = None
+    creates_burst: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,23 @@ class Business:
     def on_dead(self) -> Callback | None:
         return self.own.on_dead
 
+    @property
+    def call_rate(self) -> Rate | None:
+        per_second = self.own.calls_per_second
+        return None if per_second is None else Rate(per_second, self.version)
+
+    @property
+    def create_rate(self) -> Rate | None:
+        per_second = self.own.creates_per_second
+        return None if per_second is None else Rate(per_second, self.version)
+
+    @property
+    def creates_burst(self) -> int | None:
+        """How many at once, after a pause; as many as a second has, if it does not say."""
+        if self.own.creates_per_second is None:
+            return None
+        return self.own.creates_burst or max(1, round(self.own.creates_per_second))
+
     def allows(self, callback: Callback) -> bool:
         """Whether this callback, which has its URL, leads to a host that is allowed."""
         hosts = self.own.allowed_hosts
@@ -113,6 +135,8 @@ def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Busin
 def _check_together(business: Business) -> None:
     if both := business.statuses.in_both:
         raise invalid("stop_statuses", f"has {both[0]}, which is in retry_statuses as well.")
+    if business.own.creates_burst is not None and business.own.creates_per_second is None:
+        raise invalid("creates_burst", "needs creates_per_second beside it.")
     for name, callback in (("callback", business.callback), ("on_dead", business.on_dead)):
         if isinstance(callback, HttpCallback) and callback.url and not business.allows(callback):
             raise invalid(f"{name}.url", "leads to a host that is not among allowed_hosts.")

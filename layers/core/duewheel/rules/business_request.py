@@ -14,6 +14,10 @@ from duewheel.rules.task import Callback, HttpCallback
 from duewheel.rules.task_fields import Fields, invalid
 
 TIMEOUT_SECONDS_MIN = 0.1
+RATE_MIN = 0.001  # one in a thousand seconds
+RATE_MAX = 100_000
+BURST_MAX = 1_000_000
+IN_FLIGHT_MAX = 100  # as many as a page has tasks
 
 
 def business_change(
@@ -34,6 +38,10 @@ def business_change(
         "retry_statuses": lambda name: _statuses(fields, name),
         "stop_statuses": lambda name: _statuses(fields, name),
         "on_dead": lambda name: _whole_callback(fields.nested(name), allowed),
+        "calls_per_second": lambda name: fields.number(name, RATE_MIN, RATE_MAX),
+        "calls_in_flight": lambda name: fields.whole_number(name, 1, IN_FLIGHT_MAX),
+        "creates_per_second": lambda name: fields.number(name, RATE_MIN, RATE_MAX),
+        "creates_burst": lambda name: fields.whole_number(name, 1, BURST_MAX),
     }
     fields.refuse_unknown(read)
     return {name: None if fields.is_null(name) else read[name](name) for name in fields.members}

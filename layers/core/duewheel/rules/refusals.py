@@ -1,5 +1,6 @@
 """Refusals that a caller can cause; the API turns each into one problem document."""
 
+import math
 from collections.abc import Iterable
 
 
@@ -132,6 +133,18 @@ class ListIndexOff(Refusal):
     type = "list-index-off"
     title = "This deployment keeps no index to list tasks by"
     status = 409
+
+
+class TooManyCreates(Refusal):
+    """Beyond the business's own `creates_per_second`; nothing was written."""
+
+    type = "too-many-creates"
+    title = "The business creates more tasks than it may"
+    status = 429
+
+    def __init__(self, wait_ms: int) -> None:
+        super().__init__("The business's limit is reached: creates_per_second, creates_burst.")
+        self.retry_after_seconds = max(1, math.ceil(wait_ms / 1000))
 
 
 class MethodNotAllowed(Refusal):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from duewheel.rules.addresses import Address
 from duewheel.rules.backoff import delay_ms
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Attempt, RetryPolicy, Status, Task
+from duewheel.rules.task import Attempt, Promise, RetryPolicy, Status, Task
 
 HISTORY_MAX = 10
 REVIVALS_MAX = 10
@@ -59,6 +59,18 @@ def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, no
     return replace(
         _with_attempt(task, attempt),
         next_ms=next_ms,
+        entry=entry,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def put_off(task: Task, promise: Promise, entry: Address, now_ms: int) -> Task:
+    """Not called yet, for its business has had as many calls as it may have."""
+    return replace(
+        task,
+        next_ms=promise.at_ms,
+        promise=promise,
         entry=entry,
         updated_ms=now_ms,
         version=task.version + 1,
@@ -126,6 +138,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
         attempts=task.attempts + 1,
         history=(*task.history, attempt)[-HISTORY_MAX:],
         last_error=attempt.note or None,
+        promise=None,
     )
 
 
@@ -141,5 +154,6 @@ def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> T
         settled_ms=now_ms,
         updated_ms=now_ms,
         expires_at=now_ms // 1000 + retention_seconds,
+        promise=None,
         version=task.version + 1,
     )

@@ -113,6 +113,14 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """A call fits its business's limit at this instant, by settings of this version."""
+
+    at_ms: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
 
@@ -138,6 +146,7 @@ class Task:
     key: str | None = None
     digest: str | None = None
     max_due_ms: int | None = None
+    promise: Promise | None = None  # good only while `next_ms` is its instant
     notice_of: str | None = None  # the dead task whose death this one tells of
     redrives: int = 0
     # For each redrive the seconds of the entry that died and of the one that brought it back.

@@ -147,6 +147,10 @@ def _row(own: Own) -> dict[str, Any]:
         "retry_statuses": own.retry_statuses,
         "stop_statuses": own.stop_statuses,
         "on_dead": own.on_dead and callback_row(own.on_dead),
+        "calls_per_second": own.calls_per_second,
+        "calls_in_flight": own.calls_in_flight,
+        "creates_per_second": own.creates_per_second,
+        "creates_burst": own.creates_burst,
     }
     return {name: value for name, value in row.items() if value is not None}
 
@@ -161,8 +165,19 @@ def _own(row: dict[str, Any]) -> Own:
         "retry_statuses": _statuses,
         "stop_statuses": _statuses,
         "on_dead": callback_of_row,
+        "calls_per_second": _rate,
+        "calls_in_flight": lambda number: whole(number, smallest=1),
+        "creates_per_second": _rate,
+        "creates_burst": lambda number: whole(number, smallest=1),
     }
     return Own(**{name: read[name](value) for name, value in row.items()})
+
+
+def _rate(value: Any) -> float:
+    rate = decimal(value, _DURATION_SECONDS_MAX)
+    if rate <= 0:
+        raise ValueError("no rate")
+    return rate
 
 
 def _statuses(values: list[Any]) -> tuple[StatusEntry, ...]:

@@ -47,5 +47,9 @@ def secret(name: str) -> dict[str, Any]:
     return key("secret", name)
 
 
+def turns(limit: str, biz_type: str) -> dict[str, Any]:
+    return key(f"turns#{biz_type}", limit)
+
+
 def business(biz_type: str) -> dict[str, Any]:
     return key(BUSINESS_KIND, biz_type)

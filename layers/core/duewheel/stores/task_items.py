@@ -15,7 +15,7 @@ from duewheel.rules.outcome import Verdict
 from duewheel.rules.settlement import HISTORY_MAX
 from duewheel.rules.source_text import is_json
 from duewheel.rules.sweep_verdict import HomeState, Reentry
-from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Callback, Status, Task
+from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Callback, Promise, Status, Task
 from duewheel.stores import attributes
 from duewheel.stores.attributes import Nonsense, decimal, reads_an_item, whole, words
 from duewheel.stores.callback_rows import callback_of_row, callback_row
@@ -119,6 +119,8 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["retry"] = {"S": _compact(retry_row(task.retry))}
     if task.expires_after_seconds is not None:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
+    if task.promise is not None:
+        item["promise"] = {"S": _compact([task.promise.at_ms, task.promise.version])}
     if task.history:
         item["history"] = {"S": _compact([_attempt_row(attempt) for attempt in task.history])}
     return item | _plain_attributes(task)
@@ -149,6 +151,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         redrives=attributes.number(item, "redrives", _VERSION_MAX) if "redrives" in item else 0,
         revivals=_revivals_of(item),
         history=_history_of(item),
+        promise=attributes.parsed(item, "promise", _promise_from) if "promise" in item else None,
         **plain,
     )
 
@@ -262,6 +265,11 @@ def _revivals_of(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
         return pairs
 
     return attributes.parsed(item, "revivals", build) if "revivals" in item else ()
+
+
+def _promise_from(row: list[Any]) -> Promise:
+    at_ms, version = row
+    return Promise(whole(at_ms), whole(version, _VERSION_MAX))
 
 
 def _compact(value: Any) -> str:

@@ -131,6 +131,17 @@ class TaskStore:
             ConditionExpression="attribute_not_exists(place)",
         )
 
+    def put_entries(self, entries: Sequence[tuple[Address, Address]]) -> None:
+        """Of several homes. Nothing can stand there yet: the places are random."""
+        now_ms = self.clock.now_ms()
+        items = [
+            task_items.reentry_item(entry, home, self.buckets, now_ms) for entry, home in entries
+        ]
+        requests = [{"PutRequest": {"Item": item}} for item in items]
+        for chunk in chunks(requests, WRITES_PER_BATCH):
+            if left := write_batch(self.client, self.clock, self.table, chunk):
+                raise Throttled(f"{len(left)} entries could not be put")
+
     def delete_entries(self, entries: Sequence[Address]) -> None:
         """Delete re-entries of finished seconds. A place is never used twice, so this cannot
         meet anything else."""

@@ -11,6 +11,7 @@ from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
+from duewheel.stores.turns import TurnStore
 from duewheel.wiring.process import (
     businesses,
     clock,
@@ -40,6 +41,7 @@ from duewheel.workflows.dead_tasks import DeadTasks
 from duewheel.workflows.delete_business import DeleteBusiness
 from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
+from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_businesses import LookUpBusinesses
@@ -56,7 +58,8 @@ def steer() -> Steer:
 
 @once
 def admit() -> Admit:
-    return Admit(known_businesses())
+    turns = TurnStore(dynamodb(), settings().registry_table)
+    return Admit(known_businesses(), LimitCreates(clock(), turns))
 
 
 @once

@@ -8,10 +8,12 @@ import asyncio
 import random
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
+from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
 from duewheel.targets.eventbridge import EventBridgeTarget
@@ -21,6 +23,7 @@ from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
 from duewheel.wiring.process import (
     clock,
+    dynamodb,
     generation,
     hand_over,
     keys,
@@ -34,6 +37,8 @@ from duewheel.wiring.process import (
 )
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.deliver import Deliver
+from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
 
 T = TypeVar("T")
@@ -71,6 +76,8 @@ def _deliver() -> Deliver:
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
         known_businesses(),
+        LimitCalls(clock(), TurnStore(dynamodb(), config.registry_table)),
+        PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
     )
     return Deliver(
         clock(),

@@ -4,35 +4,62 @@ Not when the request is read: a repeat of it finds the tasks that were made, wha
 business says by then.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import check_callback
-from duewheel.rules.refusals import Refusal, Unavailable
+from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
 from duewheel.rules.task import Callback, NewTask, Task
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.workflows.limit_creates import Allowed, LimitCreates
+
+_TOO_MANY_AT_ONCE = "Too many requests at once. Try it again."
 
 
 @dataclass(frozen=True, slots=True)
 class Admit:
     known: KnownBusinesses
+    limit_creates: LimitCreates
 
-    def one(self, task: Task | NewTask) -> None:
-        """Raise the refusal that this task meets, if any."""
+    def changed(self, task: Task | NewTask) -> None:
+        """Raise the refusal that a changed task meets, if any."""
         check_callback(task.callback, self._businesses([task])[task.biz_type])
 
-    def many(self, tasks: Sequence[Task]) -> list[Refusal | None]:
-        """The refusals of these tasks, in order."""
+    def created(self, task: Task) -> None:
+        """Raise the refusal that a new task meets, if any."""
+        if (refusal := self.all_created([task])[0]) is not None:
+            raise refusal
+
+    def all_created(self, tasks: Sequence[Task]) -> list[Refusal | None]:
+        """The refusals of new tasks, in order. What a business may have, its first ones get."""
         businesses = self._businesses(tasks)
-        return [_refusal(task.callback, businesses[task.biz_type]) for task in tasks]
+        refusals = [_refusal(task.callback, businesses[task.biz_type]) for task in tasks]
+        wanted = Counter(
+            task.biz_type for task, refusal in zip(tasks, refusals, strict=True) if refusal is None
+        )
+        allowed = {name: self._allowed(businesses[name], n) for name, n in wanted.items()}
+        had: Counter[str] = Counter()
+        for position, task in enumerate(tasks):
+            if refusals[position] is None:
+                had[task.biz_type] += 1
+                if had[task.biz_type] > allowed[task.biz_type].count:
+                    refusals[position] = TooManyCreates(allowed[task.biz_type].wait_ms)
+        return refusals
+
+    def _allowed(self, business: Business, wanted: int) -> Allowed:
+        try:
+            return self.limit_creates(business, wanted)
+        except Throttled as throttled:
+            raise Unavailable(_TOO_MANY_AT_ONCE) from throttled
 
     def _businesses(self, tasks: Iterable[Task | NewTask]) -> dict[str, Business]:
         try:
             return self.known.many({task.biz_type for task in tasks})
         except Throttled as throttled:
-            raise Unavailable("Too many reads at once. Try it again.") from throttled
+            raise Unavailable(_TOO_MANY_AT_ONCE) from throttled
 
 
 def _refusal(callback: Callback | None, business: Business) -> Refusal | None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from duewheel.clock import Clock
 from duewheel.rules import settlement
@@ -13,17 +14,21 @@ from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import callback_to_make
 from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import HttpCallback, Task
+from duewheel.rules.task import HttpCallback, Promise, Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.tasks import TaskStore
 from duewheel.targets.by_type import Targets
+from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.settle import Settler
 
 # What an invocation needs after its last call returned: to settle and to pass on the rest.
 SETTLE_RESERVE_MS = 5_000
 CALLS_IN_FLIGHT_MAX = 100
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class CallPage:
     retry_or_end: RetryOrEnd
     lines: asyncio.Semaphore  # bounds the calls in flight of this process
     known: KnownBusinesses
+    limit_calls: LimitCalls
+    put_off: PutOff
 
     async def __call__(
         self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int
@@ -42,68 +49,82 @@ class CallPage:
         """Returns the entries for which no call could be begun in time."""
         settler = Settler(self.tasks, self.keys)
         settling = asyncio.create_task(settler.run())
-        work: list[asyncio.Task[None]] = []
-        left: list[Address] = []
         live = [(entry, task) for entry, task in owed if task is not None]
+        live.sort(key=lambda pair: pair[1].next_ms)
         # Before anything is due: between its instant and a call there is no request.
         businesses = await asyncio.to_thread(self.known.many, {task.biz_type for _, task in live})
-        for entry, task in sorted(live, key=lambda pair: pair[1].next_ms):
-            business = businesses[task.biz_type]
-            decision = decide(entry, task, self.clock.now_ms())
-            if decision is Decision.DROP:
-                continue
-            is_owed = decision is Decision.DELIVER
-            if is_owed and not await self._may_begin(task, business, deadline_ms):
-                left.append(entry)
-                continue
-            work.append(asyncio.create_task(self._carry_out(decision, task, business, settler)))
-        results = await asyncio.gather(*work, return_exceptions=True)
-        settler.close()
-        await settling
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-        return left
+        due: dict[str, list[Task]] = {}
+        work: list[Coroutine[None, None, list[Task] | None]] = []
+        now_ms = self.clock.now_ms()
+        for entry, task in live:
+            match decide(entry, task, now_ms):
+                case Decision.PLACE_LATER:
+                    work.append(asyncio.to_thread(self.retry_or_end.place_later, task))
+                case Decision.EXPIRE:
+                    business = businesses[task.biz_type]
+                    work.append(asyncio.to_thread(self.retry_or_end.expire, task, business))
+                case Decision.DELIVER:
+                    due.setdefault(task.biz_type, []).append(task)
+        for biz_type, tasks in due.items():
+            work.append(self._call_all(tasks, businesses[biz_type], deadline_ms, settler))
+        try:
+            results = await _all_of(work)
+        finally:
+            settler.close()
+            await settling
+        return [task.entry for left in results if left for task in left]
 
-    def _carry_out(
-        self, decision: Decision, task: Task, business: Business, settler: Settler
-    ) -> Coroutine[None, None, None]:
-        match decision:
-            case Decision.PLACE_LATER:
-                return asyncio.to_thread(self.retry_or_end.place_later, task)
-            case Decision.EXPIRE:
-                return asyncio.to_thread(self.retry_or_end.expire, task, business)
-            case _:
-                return self._call(task, business, settler)
+    async def _call_all(
+        self, tasks: list[Task], business: Business, deadline_ms: int, settler: Settler
+    ) -> list[Task]:
+        """Of one business, which alone waits for its limits. Returns those left uncalled."""
+        soon = [(task, task.next_ms) for task in tasks]
+        later: list[tuple[Task, Promise]] = []
+        if business.call_rate is not None:
+            soon, later = await asyncio.to_thread(self.limit_calls, tasks, business)
+        own_lines = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
+        work: list[Coroutine[None, None, Task | None]] = [
+            self._call_in_time(task, business, from_ms, own_lines, deadline_ms, settler)
+            for task, from_ms in soon
+        ]
+        if later:
+            work.append(asyncio.to_thread(self.put_off, later))
+        return [task for task in await _all_of(work) if task is not None]
 
-    async def _may_begin(self, task: Task, business: Business, deadline_ms: int) -> bool:
-        """Wait for the task's millisecond and for a free line; True holds that line."""
+    async def _call_in_time(
+        self,
+        task: Task,
+        business: Business,
+        from_ms: int,
+        own_lines: asyncio.Semaphore,
+        deadline_ms: int,
+        settler: Settler,
+    ) -> Task | None:
+        """Wait for its millisecond and for free lines, and call. Returns the task when it is too
+        late to begin."""
         timeout_ms = math.ceil(business.timeout_seconds * 1000)
         latest_ms = deadline_ms - timeout_ms - SETTLE_RESERVE_MS
-        if max(task.next_ms, self.clock.now_ms()) > latest_ms:
-            return False
-        await self.clock.sleep_until_ms(task.next_ms)
-        await self.lines.acquire()
-        if self.clock.now_ms() > latest_ms:
-            self.lines.release()
-            return False
-        return True
-
-    async def _call(self, task: Task, business: Business, settler: Settler) -> None:
-        started_ms = self.clock.now_ms()
-        try:
+        if max(from_ms, self.clock.now_ms()) > latest_ms:
+            return task
+        await self.clock.sleep_until_ms(from_ms)
+        async with own_lines, self.lines:
+            started_ms = self.clock.now_ms()
+            if started_ms > latest_ms:
+                return task
             if is_expired(task, started_ms):  # while it waited for a line
-                await asyncio.to_thread(self.retry_or_end.expire, task, business)
-                return
-            outcome = await self._outcome(task, business, started_ms)
-        finally:
-            self.lines.release()
+                outcome = None
+            else:
+                outcome = await self._outcome(task, business, started_ms)
+        if outcome is None:
+            await asyncio.to_thread(self.retry_or_end.expire, task, business)
+            return None
         ended_ms = self.clock.now_ms()
         attempt = settlement.attempt_made(task, outcome, started_ms, ended_ms)
         if outcome.verdict is Verdict.DELIVERED:
             settler.add(settlement.delivered(task, attempt, ended_ms, business.retention_seconds))
         else:
             await asyncio.to_thread(self.retry_or_end.failed, task, outcome, attempt, business)
+        return None
 
     async def _outcome(self, task: Task, business: Business, started_ms: int) -> Outcome:
         callback = callback_to_make(task, business)
@@ -112,3 +133,12 @@ class CallPage:
         outcome = await self.targets.call(callback, task, started_ms, business.timeout_seconds)
         is_http = isinstance(callback, HttpCallback)  # of other types a status says less
         return judged(outcome, business.statuses) if is_http else outcome
+
+
+async def _all_of(work: Iterable[Coroutine[None, None, T]]) -> list[T]:
+    """Whatever fails, everything else is carried through before the first failure is raised."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]

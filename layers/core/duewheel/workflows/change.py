@@ -20,7 +20,7 @@ class ChangeTask:
         def altered(task: Task, now_ms: int) -> Task:
             after = changed(task, change, now_ms)
             if change.callback is not None and not after.notice_of:
-                self.admit.one(after)
+                self.admit.changed(after)
             return after
 
         return self.steer(home, altered)

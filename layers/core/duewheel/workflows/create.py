@@ -24,7 +24,7 @@ class CreateTasks:
         return self.reenter.placing().task(new, self.reenter.random_bytes())
 
     def one(self, task: Task) -> None:
-        self.admit.one(task)
+        self.admit.created(task)
         try:
             self.tasks.create(task)
         except Throttled as throttled:
@@ -33,7 +33,7 @@ class CreateTasks:
 
     def many(self, tasks: Sequence[Task]) -> list[Task | Refusal]:
         """Answers per task, in order. What DynamoDB left unwritten was not created."""
-        refusals = self.admit.many(tasks)
+        refusals = self.admit.all_created(tasks)
         admitted = [task for task, refusal in zip(tasks, refusals, strict=True) if refusal is None]
         unwritten = self.tasks.create_many(admitted)
         self.reenter.announce(task.home for task in admitted if task.task_id not in unwritten)

@@ -52,7 +52,7 @@ class KeyedTasks:
                 if self._take(placed, named):
                     return Made(placed)
                 continue
-            self.create_tasks.admit.one(new)
+            self.create_tasks.admit.changed(new)
             try:
                 rescheduled = self.steer(
                     task.home, lambda task, now_ms: key_answer.rescheduled(task, new, now_ms)
@@ -82,7 +82,7 @@ class KeyedTasks:
             return named, None
 
     def _take(self, task: Task, replacing: Address | None) -> bool:
-        self.create_tasks.admit.one(task)
+        self.create_tasks.admit.created(task)
         try:
             taken = self.keys.create(task, replacing)
         except Throttled as throttled:

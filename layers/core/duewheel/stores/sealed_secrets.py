@@ -1,0 +1,40 @@
+"""Signing secrets, sealed by KMS: what lies in the Registry can be read by nobody who reads it.
+
+A sealed secret is bound to its business. Each process opens one once, and keeps it in memory only.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_boto3_kms.client import KMSClient
+
+OPENED_MAX = 1_000
+
+
+class SealedSecrets:
+    def __init__(self, client: "Callable[[], KMSClient]", key: str) -> None:
+        """The client is built when a secret is first met: most processes never meet one."""
+        self._client = client
+        self._key = key
+        self._opened = lru_cache(OPENED_MAX)(self._open)
+
+    def seal(self, biz_type: str, secret: bytes) -> bytes:
+        answer = self._client().encrypt(
+            KeyId=self._key, Plaintext=secret, EncryptionContext=_context(biz_type)
+        )
+        return answer["CiphertextBlob"]
+
+    def open(self, biz_type: str, sealed: bytes) -> bytes:
+        return self._opened(biz_type, sealed)
+
+    def _open(self, biz_type: str, sealed: bytes) -> bytes:
+        answer = self._client().decrypt(
+            KeyId=self._key, CiphertextBlob=sealed, EncryptionContext=_context(biz_type)
+        )
+        return answer["Plaintext"]
+
+
+def _context(biz_type: str) -> dict[str, str]:
+    return {"biz_type": biz_type}
