@@ -52,6 +52,9 @@ def by_the_state_of_a_business(teller: Teller) -> None:
     teller.example("problem-version-mismatch", "PUT", path, {"retention_days": 7}, old)
     created(teller, delay_seconds=1800)
     teller.example("problem-tasks-pending", "DELETE", path)
+    teller.call("PUT", path, {"creates_per_second": 0.1})
+    created(teller, delay_seconds=1800)
+    teller.example("problem-too-many-creates", "POST", "/v1/tasks", NEW)
 
 
 def by_idempotency_key(teller: Teller) -> None:

@@ -88,7 +88,7 @@ def lengths(pattern: re.Pattern[str]) -> Numbers:
 
 
 DEFAULT = RetryPolicy()
-SETTINGS = Settings("wheel", "registry", "queue", "notifier", "stack")
+SETTINGS = Settings("wheel", "registry", "queue", "notifier", "key", "stack")
 LISTABLE = [status for status in range(1_000) if status_lists.is_entry(status)]
 STATUSES = LISTABLE[0], LISTABLE[-1]
 AHEAD_DAYS = task_request.AHEAD_DAYS_MAX
@@ -139,6 +139,12 @@ HELD: dict[str, Numbers] = {
     ),
     "`allowed_hosts`": (1, host_patterns.PATTERNS_MAX),
     "`retry_statuses`, `stop_statuses`": (status_lists.ENTRIES_MAX, *STATUSES),
+    "`calls_per_second`, `creates_per_second`": (
+        business_request.RATE_MIN,
+        business_request.RATE_MAX,
+    ),
+    "`calls_in_flight`": (1, business_request.IN_FLIGHT_MAX),
+    "`creates_burst`": (1, business_request.BURST_MAX),
     "businesses on a page of their list": (
         1,
         business_queries.LIMIT_MAX,
