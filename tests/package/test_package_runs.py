@@ -262,9 +262,10 @@ def rights(template: Template, function: str) -> set[tuple[str, str]]:
     ]
     allowed = set()
     for statement in (s for policy in policies for s in policy["PolicyDocument"]["Statement"]):
-        actions = statement["Action"]
+        actions, resources = statement["Action"], statement["Resource"]
         for action in [actions] if isinstance(actions, str) else actions:
-            allowed.add((action, _meant(statement["Resource"])))
+            for resource in resources if isinstance(resources, list) else [resources]:
+                allowed.add((action, _meant(resource)))
     return allowed
 
 
