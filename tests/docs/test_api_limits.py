@@ -30,6 +30,7 @@ from duewheel.rules import (
     key_request,
     listing,
     settlement,
+    signature,
     stats_request,
     status_lists,
     task_request,
@@ -145,6 +146,12 @@ HELD: dict[str, Numbers] = {
     ),
     "`calls_in_flight`": (1, business_request.IN_FLIGHT_MAX),
     "`creates_burst`": (1, business_request.BURST_MAX),
+    "`signing_secrets`": (
+        1,
+        signature.SECRETS_MAX,
+        signature.SECRET_BYTES_MIN,
+        signature.SECRET_BYTES_MAX,
+    ),
     "businesses on a page of their list": (
         1,
         business_queries.LIMIT_MAX,

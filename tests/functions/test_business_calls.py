@@ -68,6 +68,7 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
         "calls_in_flight": None,
         "creates_per_second": None,
         "creates_burst": None,
+        "signing_secrets": None,
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",
         "updated_at": "2027-01-15T08:00:00.000Z",

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ConnectTimeoutError
 from moto import mock_aws
 
-from duewheel.stores.sealed_secrets import SealedSecrets
+from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from tests.support.recorder import Recorder
 
 SECRET = b"thirty-two bytes of no consequence"
@@ -37,7 +37,7 @@ def test_what_was_sealed_is_opened_again_and_cannot_be_read_in_between(
 
 def test_a_secret_moved_to_another_business_does_not_open(sealed_secrets: SealedSecrets) -> None:
     sealed = sealed_secrets.seal("orders", SECRET)
-    with pytest.raises(ClientError):
+    with pytest.raises(KeyUnavailable):
         sealed_secrets.open("mails", sealed)
 
 
@@ -54,10 +54,10 @@ def test_a_refusal_is_not_kept(sealed_secrets: SealedSecrets, recorder: Recorder
     sealed = sealed_secrets.seal("orders", SECRET)
 
     def fail(_: object) -> None:
-        raise ConnectionError
+        raise ConnectTimeoutError(endpoint_url="https://kms")
 
     recorder.before = fail
-    with pytest.raises(ConnectionError):
+    with pytest.raises(KeyUnavailable):
         sealed_secrets.open("orders", sealed)
     recorder.before = None
     assert sealed_secrets.open("orders", sealed) == SECRET

@@ -32,6 +32,7 @@ from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.request_records import RequestRecords
+from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
@@ -136,7 +137,10 @@ class World:
             self.dynamodb, clock, config.registry_table, config.business_defaults
         )
         self.known_businesses = KnownBusinesses(self.businesses, clock)
-        self.configure_business = ConfigureBusiness(clock, self.businesses, self.known_businesses)
+        self.sealed_secrets = SealedSecrets(lambda: boto3.client("kms"), config.signing_key)
+        self.configure_business = ConfigureBusiness(
+            clock, self.businesses, self.known_businesses, self.sealed_secrets
+        )
         self.turns = TurnStore(self.dynamodb, config.registry_table)
         self.admit = Admit(self.known_businesses, LimitCreates(clock, self.turns))
         self.create = CreateTasks(self.tasks, self.reenter, self.admit)
@@ -231,6 +235,7 @@ class World:
             self.known_businesses,
             LimitCalls(self.clock, self.turns),
             PutOff(self.clock, self.tasks, self.reenter, ThreadPoolExecutor(4)),
+            self.sealed_secrets,
         )
         return Deliver(
             self.clock,

@@ -5,7 +5,7 @@ from dataclasses import fields
 from duewheel.interface.answer import Answer, compact
 from duewheel.interface.callback_view import callback_view
 from duewheel.interface.task_view import number_view, retry_view
-from duewheel.rules.business import Business, Own
+from duewheel.rules.business import Business, Own, SigningSecret
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.task import Callback
 
@@ -37,10 +37,15 @@ def business_view(business: Business) -> dict[str, object]:
         "calls_in_flight": business.own.calls_in_flight,
         "creates_per_second": _number(business.own.creates_per_second),
         "creates_burst": business.creates_burst,
+        "signing_secrets": _hints(business.own.signing_secrets),
         "own": [name for name in _SETTINGS if getattr(business.own, name) is not None],
         "created_at": rfc3339(business.created_ms),
         "updated_at": rfc3339(business.updated_ms),
     }
+
+
+def _hints(secrets: tuple[SigningSecret, ...] | None) -> list[str] | None:
+    return None if secrets is None else [secret.hint for secret in secrets]
 
 
 def _number(value: float | None) -> float | int | None:

@@ -31,6 +31,14 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
+class SigningSecret:
+    """Sealed: only a notifier can open it. `hint` is what may be shown of it."""
+
+    hint: str
+    sealed: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Own:
     """What a business says itself. None: the default."""
 
@@ -46,6 +54,7 @@ class Own:
     calls_in_flight: int | None = None
     creates_per_second: float | None = None
     creates_burst: int | None = None
+    signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
 
 
 @dataclass(frozen=True, slots=True)

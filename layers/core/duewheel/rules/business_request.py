@@ -1,5 +1,5 @@
 """The body of a PUT to a business: what is named is set, `null` takes it back to its default,
-and what is absent stays."""
+and what is absent stays. Signing secrets are read as they are given: they are yet to be sealed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +9,7 @@ from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.business import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
 from duewheel.rules.callback_request import callback_from
 from duewheel.rules.retry_request import retry_from
+from duewheel.rules.signature import SECRETS_MAX, secret_from
 from duewheel.rules.status_lists import StatusEntry
 from duewheel.rules.task import Callback, HttpCallback
 from duewheel.rules.task_fields import Fields, invalid
@@ -42,6 +43,7 @@ def business_change(
         "calls_in_flight": lambda name: fields.whole_number(name, 1, IN_FLIGHT_MAX),
         "creates_per_second": lambda name: fields.number(name, RATE_MIN, RATE_MAX),
         "creates_burst": lambda name: fields.whole_number(name, 1, BURST_MAX),
+        "signing_secrets": lambda name: _secrets(fields, name),
     }
     fields.refuse_unknown(read)
     return {name: None if fields.is_null(name) else read[name](name) for name in fields.members}
@@ -61,6 +63,22 @@ def _hosts(fields: Fields, name: str) -> tuple[str, ...]:
         except ValueError as error:
             raise invalid(where, f"{error}.") from error
     return tuple(dict.fromkeys(patterns))
+
+
+def _secrets(fields: Fields, name: str) -> tuple[str, ...]:
+    """Nothing of what is refused is repeated."""
+    elements = fields.elements(name, SECRETS_MAX)
+    if not 1 <= len(elements) <= SECRETS_MAX:
+        raise fields.invalid(name, f"must have from 1 to {SECRETS_MAX} elements, the newest first.")
+    texts = []
+    for index, element in enumerate(elements):
+        text = element.scalar
+        try:
+            secret_from(text if isinstance(text, str) else "")
+        except ValueError as error:
+            raise invalid(f"{fields.where(name)}[{index}]", str(error)) from None
+        texts.append(str(text))
+    return tuple(texts)
 
 
 def _statuses(fields: Fields, name: str) -> tuple[StatusEntry, ...]:

@@ -10,6 +10,7 @@ from botocore.config import Config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_kms.client import KMSClient
     from mypy_boto3_sqs.client import SQSClient
 
 # A retry must not come seconds late: what it repeats may have been read in between.
@@ -64,6 +65,13 @@ def dynamodb_client() -> "DynamoDBClient":
 def sqs_client() -> "SQSClient":
     client: SQSClient = boto3.client("sqs", config=_LINK_CONFIG)
     return client
+
+
+def kms_client() -> "KMSClient":
+    """Built late, as the one below."""
+    with _one_at_a_time:
+        client: KMSClient = boto3.client("kms", config=_CONFIG)
+        return client
 
 
 def lambda_client() -> Any:

@@ -5,13 +5,14 @@ reads as a business without settings that says so: it is never called for as if 
 """
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
-from duewheel.rules.business import Business, Defaults, Own
+from duewheel.rules.business import Business, Defaults, Own, SigningSecret
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.status_lists import StatusEntry, is_entry
@@ -151,6 +152,7 @@ def _row(own: Own) -> dict[str, Any]:
         "calls_in_flight": own.calls_in_flight,
         "creates_per_second": own.creates_per_second,
         "creates_burst": own.creates_burst,
+        "signing_secrets": own.signing_secrets and list(map(_secret_row, own.signing_secrets)),
     }
     return {name: value for name, value in row.items() if value is not None}
 
@@ -169,8 +171,18 @@ def _own(row: dict[str, Any]) -> Own:
         "calls_in_flight": lambda number: whole(number, smallest=1),
         "creates_per_second": _rate,
         "creates_burst": lambda number: whole(number, smallest=1),
+        "signing_secrets": lambda rows: tuple(map(_secret_of_row, rows)),
     }
     return Own(**{name: read[name](value) for name, value in row.items()})
+
+
+def _secret_row(secret: SigningSecret) -> list[str]:
+    return [secret.hint, b64encode(secret.sealed).decode("ascii")]
+
+
+def _secret_of_row(row: list[Any]) -> SigningSecret:
+    hint, sealed = row
+    return SigningSecret(words(hint), b64decode(words(sealed), validate=True))
 
 
 def _rate(value: Any) -> float:

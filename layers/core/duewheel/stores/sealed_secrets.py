@@ -7,10 +7,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 if TYPE_CHECKING:
     from mypy_boto3_kms.client import KMSClient
 
 OPENED_MAX = 1_000
+
+
+class KeyUnavailable(Exception):
+    """KMS did not seal or open: it does not answer, or this function may not ask it."""
 
 
 class SealedSecrets:
@@ -21,18 +27,24 @@ class SealedSecrets:
         self._opened = lru_cache(OPENED_MAX)(self._open)
 
     def seal(self, biz_type: str, secret: bytes) -> bytes:
-        answer = self._client().encrypt(
-            KeyId=self._key, Plaintext=secret, EncryptionContext=_context(biz_type)
-        )
+        try:
+            answer = self._client().encrypt(
+                KeyId=self._key, Plaintext=secret, EncryptionContext=_context(biz_type)
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise KeyUnavailable(str(error)) from error
         return answer["CiphertextBlob"]
 
     def open(self, biz_type: str, sealed: bytes) -> bytes:
         return self._opened(biz_type, sealed)
 
     def _open(self, biz_type: str, sealed: bytes) -> bytes:
-        answer = self._client().decrypt(
-            KeyId=self._key, CiphertextBlob=sealed, EncryptionContext=_context(biz_type)
-        )
+        try:
+            answer = self._client().decrypt(
+                KeyId=self._key, CiphertextBlob=sealed, EncryptionContext=_context(biz_type)
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise KeyUnavailable(str(error)) from error
         return answer["Plaintext"]
 
 

@@ -36,14 +36,21 @@ class Targets:
         return self.http.calls_in_flight + sum(target.calls.calls_in_flight for target in others)
 
     async def call(
-        self, callback: Callback, task: Task, now_ms: int, timeout_seconds: float
+        self,
+        callback: Callback,
+        task: Task,
+        now_ms: int,
+        timeout_seconds: float,
+        secrets: tuple[bytes, ...] = (),
     ) -> Outcome:
-        """`callback` is the task's, or what has been made of it."""
+        """`callback` is the task's, or what has been made of it. AWS itself says who sends what
+        goes to its services; HTTP is signed with the secrets."""
         if (reason := unsuitable(callback, task.payload)) is not None:
             return Outcome(Verdict.STOP, f"cannot be sent: the payload {reason}")
         match callback:
             case HttpCallback():
-                headers, body = callback_headers(task, now_ms), _body(callback, task)
+                body = _body(callback, task)
+                headers = callback_headers(task, now_ms, secrets, body)
                 return await self.http.call(callback, headers, body, timeout_seconds)
             case LambdaCallback():
                 return await self.lambda_function.call(callback, task, timeout_seconds)
@@ -58,6 +65,6 @@ class Targets:
 
 
 def _body(callback: HttpCallback, task: Task) -> bytes | None:
-    if task.payload is None:
+    if task.payload is None or callback.method == "GET":
         return None
     return text_of(task.payload, is_raw=callback.is_raw).encode()

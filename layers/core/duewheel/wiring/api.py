@@ -24,6 +24,7 @@ from duewheel.wiring.process import (
     pointers,
     read_second,
     reenter,
+    sealed_secrets,
     settings,
     statistics,
     tasks,
@@ -109,7 +110,7 @@ def cursor_secret() -> bytes:
 
 @once
 def configure_business() -> ConfigureBusiness:
-    return ConfigureBusiness(clock(), businesses(), known_businesses())
+    return ConfigureBusiness(clock(), businesses(), known_businesses(), sealed_secrets())
 
 
 @once

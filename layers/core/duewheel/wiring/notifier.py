@@ -31,6 +31,7 @@ from duewheel.wiring.process import (
     once,
     pages,
     reenter,
+    sealed_secrets,
     settings,
     slices,
     tasks,
@@ -78,6 +79,7 @@ def _deliver() -> Deliver:
         known_businesses(),
         LimitCalls(clock(), TurnStore(dynamodb(), config.registry_table)),
         PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
+        sealed_secrets(),
     )
     return Deliver(
         clock(),

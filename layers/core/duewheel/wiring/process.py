@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from duewheel.clock import Clock, SystemClock
 from duewheel.rules.addresses import TOKEN_BYTES
 from duewheel.settings import Settings, settings_from
-from duewheel.stores.aws import AwsTime, dynamodb_client, lambda_client, sqs_client
+from duewheel.stores.aws import AwsTime, dynamodb_client, kms_client, lambda_client, sqs_client
 from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
@@ -18,6 +18,7 @@ from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
+from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
@@ -29,6 +30,7 @@ from duewheel.workflows.reenter import Reenter
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_kms.client import KMSClient
     from mypy_boto3_sqs.client import SQSClient
 
 T = TypeVar("T")
@@ -124,6 +126,16 @@ def known_businesses() -> KnownBusinesses:
 @once
 def slice_queue() -> SliceQueue:
     return SliceQueue(sqs(), settings().slice_queue_url)
+
+
+@once
+def kms() -> "KMSClient":
+    return kms_client()
+
+
+@once
+def sealed_secrets() -> SealedSecrets:
+    return SealedSecrets(kms, settings().signing_key)
 
 
 @once

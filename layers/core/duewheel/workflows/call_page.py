@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from duewheel.clock import Clock
+from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
 from duewheel.rules.answers import judged
@@ -17,6 +18,7 @@ from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import HttpCallback, Promise, Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from duewheel.stores.tasks import TaskStore
 from duewheel.targets.by_type import Targets
 from duewheel.workflows.limit_calls import LimitCalls
@@ -29,6 +31,7 @@ SETTLE_RESERVE_MS = 5_000
 CALLS_IN_FLIGHT_MAX = 100
 
 T = TypeVar("T")
+Secrets = tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class CallPage:
     known: KnownBusinesses
     limit_calls: LimitCalls
     put_off: PutOff
+    sealed_secrets: SealedSecrets
 
     async def __call__(
         self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int
@@ -82,9 +86,12 @@ class CallPage:
         later: list[tuple[Task, Promise]] = []
         if business.call_rate is not None:
             soon, later = await asyncio.to_thread(self.limit_calls, tasks, business)
+        secrets: Secrets | None = ()
+        if business.own.signing_secrets:
+            secrets = await asyncio.to_thread(self._secrets_of, business)
         own_lines = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
         work: list[Coroutine[None, None, Task | None]] = [
-            self._call_in_time(task, business, from_ms, own_lines, deadline_ms, settler)
+            self._call_in_time(task, business, secrets, from_ms, own_lines, deadline_ms, settler)
             for task, from_ms in soon
         ]
         if later:
@@ -95,6 +102,7 @@ class CallPage:
         self,
         task: Task,
         business: Business,
+        secrets: Secrets | None,
         from_ms: int,
         own_lines: asyncio.Semaphore,
         deadline_ms: int,
@@ -114,7 +122,7 @@ class CallPage:
             if is_expired(task, started_ms):  # while it waited for a line
                 outcome = None
             else:
-                outcome = await self._outcome(task, business, started_ms)
+                outcome = await self._outcome(task, business, secrets, started_ms)
         if outcome is None:
             await asyncio.to_thread(self.retry_or_end.expire, task, business)
             return None
@@ -126,13 +134,30 @@ class CallPage:
             await asyncio.to_thread(self.retry_or_end.failed, task, outcome, attempt, business)
         return None
 
-    async def _outcome(self, task: Task, business: Business, started_ms: int) -> Outcome:
+    async def _outcome(
+        self, task: Task, business: Business, secrets: Secrets | None, started_ms: int
+    ) -> Outcome:
         callback = callback_to_make(task, business)
         if isinstance(callback, Outcome):
             return callback
-        outcome = await self.targets.call(callback, task, started_ms, business.timeout_seconds)
+        if secrets is None:
+            return Outcome(Verdict.RETRY, "cannot be signed: the secrets do not open")
+        outcome = await self.targets.call(
+            callback, task, started_ms, business.timeout_seconds, secrets
+        )
         is_http = isinstance(callback, HttpCallback)  # of other types a status says less
         return judged(outcome, business.statuses) if is_http else outcome
+
+    def _secrets_of(self, business: Business) -> Secrets | None:
+        """None when they cannot be had: without its signature a call is not made."""
+        try:
+            return tuple(
+                self.sealed_secrets.open(business.biz_type, secret.sealed)
+                for secret in business.own.signing_secrets or ()
+            )
+        except KeyUnavailable as error:
+            logger.error("secrets not opened", action="not-opened", error=str(error))
+            return None
 
 
 async def _all_of(work: Iterable[Coroutine[None, None, T]]) -> list[T]:

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from duewheel.clock import Clock
-from duewheel.rules.business import Business, changed
+from duewheel.log import logger
+from duewheel.rules.business import Business, SigningSecret, changed
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Unavailable
+from duewheel.rules.signature import hint_of, secret_from
 from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 
 # Each lost race shows that another was first; more than a few in a row is a business fought over.
 _TRIES = 5
@@ -20,11 +23,13 @@ class ConfigureBusiness:
     clock: Clock
     store: BusinessStore
     known: KnownBusinesses
+    sealed_secrets: SealedSecrets
 
     def __call__(
         self, biz_type: str, change: Mapping[str, Any], precondition: Precondition
     ) -> Business:
         """Of version 1 when it was made by this."""
+        change = self._with_sealed_secrets(biz_type, change)
         for _ in range(_TRIES):
             before = self.store.read_whole(biz_type)
             precondition.check(before)
@@ -33,3 +38,16 @@ class ConfigureBusiness:
                 self.known.forget(biz_type)
                 return after
         raise Unavailable("Too many requests change this business at once.")
+
+    def _with_sealed_secrets(self, biz_type: str, change: Mapping[str, Any]) -> Mapping[str, Any]:
+        if (texts := change.get("signing_secrets")) is None:
+            return change
+        try:
+            secrets = tuple(
+                SigningSecret(hint_of(text), self.sealed_secrets.seal(biz_type, secret_from(text)))
+                for text in texts
+            )
+        except KeyUnavailable as error:
+            logger.error("secrets not sealed", action="not-sealed", error=str(error))
+            raise Unavailable("The key that seals secrets cannot be used. Try it again.") from error
+        return {**change, "signing_secrets": secrets}
