@@ -112,6 +112,17 @@ def test_a_limit_that_is_changed_or_taken_away_holds_within_seconds(world: World
     assert granted(world, 1_500) == 1_500
 
 
+def test_a_business_that_was_deleted_and_configured_again_has_its_new_limit(world: World) -> None:
+    for _ in range(3):
+        limited(world, creates_per_second=0.01)
+    assert granted(world, 5) == 1
+    assert world.businesses.delete(world.businesses.read_whole("orders"))
+    world.known_businesses.forget("orders")
+    world.clock.advance_ms(1_000)
+    limited(world, creates_per_second=10.0)
+    assert granted(world, 15) == 10
+
+
 def test_changes_beats_and_repeats_of_a_key_take_nothing(world: World) -> None:
     limited(world, creates_per_second=0.001)
     task = world.created_by_key(world.new(key="order-17")).task

@@ -106,12 +106,12 @@ class Business:
     @property
     def call_rate(self) -> Rate | None:
         per_second = self.own.calls_per_second
-        return None if per_second is None else Rate(per_second, self.version)
+        return None if per_second is None else Rate(per_second, self.updated_ms)
 
     @property
     def create_rate(self) -> Rate | None:
         per_second = self.own.creates_per_second
-        return None if per_second is None else Rate(per_second, self.version)
+        return None if per_second is None else Rate(per_second, self.updated_ms)
 
     @property
     def creates_burst(self) -> int | None:
@@ -129,13 +129,16 @@ class Business:
 
 
 def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Business:
-    """The business with these settings and all others as they were, checked as a whole."""
+    """The business with these settings and all others as they were, checked as a whole.
+
+    Its instant never repeats: limits tell by it which of two settings is the newer.
+    """
     after = replace(
         business,
         own=replace(business.own, **change),
         version=business.version + 1,
         created_ms=business.created_ms or now_ms,
-        updated_ms=now_ms,
+        updated_ms=max(now_ms, business.updated_ms + 1),
     )
     _check_together(after)
     return after

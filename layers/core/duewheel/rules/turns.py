@@ -13,7 +13,10 @@ NO_LIMIT_AHEAD_US = 10**15  # some thirty years
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`version` is that of the settings it comes from: a newer one begins its turns anew."""
+    """`version`: the instant its settings were written; a newer one begins its turns anew.
+
+    Not the settings' own number, which starts again when a business is deleted.
+    """
 
     per_second: float
     version: int

@@ -45,14 +45,14 @@ class LimitCreates:
         if rate is None or burst is None:
             return Allowed(wanted)
         with self._lock:
-            at_hand = self._from_block(business, wanted)
+            at_hand = self._from_block(business.biz_type, rate.version, wanted)
             if at_hand == wanted:
                 return Allowed(wanted)
             return self._taken(business.biz_type, rate, burst, wanted, at_hand)
 
-    def _from_block(self, business: Business, wanted: int) -> int:
-        block = self._blocks.get(business.biz_type)
-        if block is None or block.version != business.version:
+    def _from_block(self, biz_type: str, version: int, wanted: int) -> int:
+        block = self._blocks.get(biz_type)
+        if block is None or block.version != version:
             return 0
         if not 0 <= self._clock.now_ms() - block.taken_ms < BLOCK_GOOD_MS:
             return 0
