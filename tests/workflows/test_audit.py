@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.addresses import is_key_slot, second_of
+from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding, Wrong
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.task import RetryPolicy, Status, Task
@@ -23,9 +23,7 @@ LADDER = RetryPolicy(attempts_max=3, delays_seconds=(30.0, 90.0))
 def audited(world: World) -> list[Finding]:
     """All that is found in the seconds in which anything stands."""
     seconds = {
-        second_of(item["place"]["S"])
-        for item in world.items()
-        if not is_key_slot(item["slot"]["S"])
+        second_of(item["place"]["S"]) for item in world.items() if holds_seconds(item["slot"]["S"])
     }
     return [
         finding
