@@ -71,9 +71,7 @@ class Sequence:
                 return partial(story.pass_time, seconds)
             case ("sweep", seconds):
                 return partial(self._sweep, seconds)
-            case ("idle", seconds):
-                return partial(story.idle, seconds)
-            case ("duplicate" | "echo" as name, number):
+            case ("idle" | "duplicate" | "echo" as name, number):
                 return partial(getattr(story, name), number)
             case ("answer", name):
                 return partial(setattr, story, "answer", ANSWERS[name])
