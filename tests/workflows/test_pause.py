@@ -6,13 +6,15 @@ import pytest
 
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.business import Business
+from duewheel.rules.business_queries import DeleteRequest
 from duewheel.rules.change import Change
 from duewheel.rules.entry_decision import Decision, decide
 from duewheel.rules.precondition import Precondition
-from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.refusals import TasksPending, UnreadableItem
 from duewheel.rules.task import RetryPolicy, Status, Task
 from duewheel.stores import parked_items, pointers
 from duewheel.stores.known_businesses import KEPT_MS
+from duewheel.workflows.delete_business import DeleteBusiness
 from tests.support.damage import edit, key_of
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
@@ -494,6 +496,34 @@ def test_a_pause_keeps_the_other_settings(world: World) -> None:
 def test_the_end_of_a_pause_by_put_releases_as_well(world: World) -> None:
     held = parked(world)
     world.configured("orders", paused=False)
+    world.drain()
+    let_pass(world, 10)
+    assert world.read(held).status is Status.DELIVERED
+
+
+def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: World) -> None:
+    held = parked(world)
+    delete_business = DeleteBusiness(
+        world.businesses,
+        world.known_businesses,
+        world.list_tasks,
+        world.cancel,
+        b"cursors are sealed with this",
+        world.pausing,
+    )
+    with pytest.raises(TasksPending):
+        delete_business("orders", DeleteRequest(False, None), Precondition())
+    assert delete_business("orders", DeleteRequest(True, None), Precondition()).done
+    let_pass(world, 15)
+    assert world.read(held).status is Status.CANCELLED
+    assert (parked_items_of(world), world.receiver.received) == ([], [])
+
+
+def test_what_is_parked_of_a_business_without_settings_is_released(world: World) -> None:
+    held = parked(world)
+    key = {"kind": {"S": "business"}, "record": {"S": "orders"}}
+    world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    world.send_releases()
     world.drain()
     let_pass(world, 10)
     assert world.read(held).status is Status.DELIVERED
