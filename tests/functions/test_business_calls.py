@@ -69,6 +69,7 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
         "creates_per_second": None,
         "creates_burst": None,
         "signing_secrets": None,
+        "paused": False,
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",
         "updated_at": "2027-01-15T08:00:00.000Z",
@@ -299,3 +300,43 @@ def test_a_batch_under_an_idempotency_key_keeps_what_was_made_beside_what_was_re
     _, third, _ = sent("POST", "/v1/tasks/batch", {"tasks": tasks}, **key)
     assert third["results"][0] == first["results"][0]
     assert third["results"][1]["status"] == 201
+
+
+def test_a_business_is_paused_and_resumed_and_keeps_its_settings(wired: ManualClock) -> None:
+    put({"calls_per_second": 5})
+    status, business, headers = sent("POST", f"{PATH}/pause")
+    assert (status, business["paused"], headers["etag"]) == (200, True, '"2"')
+    assert business["own"] == ["calls_per_second", "paused"]
+    assert sent("POST", f"{PATH}/pause")[2]["etag"] == '"2"'
+
+    status, business, headers = sent("POST", f"{PATH}/resume")
+    assert (status, business["paused"], headers["etag"]) == (200, False, '"3"')
+    assert business["own"] == ["calls_per_second"]
+    assert sent("POST", f"{PATH}/resume")[2]["etag"] == '"3"'
+
+
+@pytest.mark.parametrize("call_name", ["pause", "resume"])
+def test_a_business_without_settings_gets_a_record_by_a_pause_or_its_end(
+    wired: ManualClock, call_name: str
+) -> None:
+    status, business, _ = sent("POST", f"{PATH}/{call_name}")
+    assert (status, business["version"], business["paused"]) == (200, 1, call_name == "pause")
+
+
+def test_a_pause_is_set_and_taken_away_by_put_like_any_setting(wired: ManualClock) -> None:
+    assert put({"paused": True})[1]["paused"] is True
+    assert put({"retention_days": 3})[1]["paused"] is True
+    assert put({"paused": None})[1]["own"] == ["retention_days"]
+    status, problem, _ = put({"paused": "yes"})
+    assert (status, problem["field"]) == (422, "paused")
+
+
+@pytest.mark.parametrize("call_name", ["pause", "resume"])
+def test_a_pause_is_refused_where_the_business_is_not_as_expected(
+    wired: ManualClock, call_name: str
+) -> None:
+    put({})
+    status, problem, _ = sent("POST", f"{PATH}/{call_name}", if_match='"7"')
+    assert (status, problem["field"]) == (412, "if-match")
+    assert sent("POST", f"{PATH}/{call_name}", if_match='"1"')[0] == 200
+    assert sent("POST", "/v1/businesses/Orders/pause")[0] == 422

@@ -89,6 +89,7 @@ def test_a_change_of_another_process_holds_within_the_seconds_that_a_business_is
         world.businesses,
         type(world.known_businesses)(world.businesses, world.clock),
         world.sealed_secrets,
+        world.pausing,
     )
     elsewhere("orders", {"timeout_seconds": 3.0}, Precondition(version=other.version))
     world.created(in_ms=0)

@@ -34,6 +34,19 @@ def configure_business(request: Request, biz_type: str) -> Answer:
     return business_answer(business, 201 if business.is_new else 200)
 
 
+def pause_business(request: Request, biz_type: str) -> Answer:
+    return _paused(request, biz_type, paused=True)
+
+
+def resume_business(request: Request, biz_type: str) -> Answer:
+    return _paused(request, biz_type, paused=False)
+
+
+def _paused(request: Request, biz_type: str, *, paused: bool) -> Answer:
+    pause = wiring.configure_business().pause
+    return business_answer(pause(checked_biz_type(biz_type), request.precondition, paused=paused))
+
+
 def delete_business(request: Request, biz_type: str) -> Answer:
     asked = delete_request(request.query)
     delete = wiring.delete_business()

@@ -38,6 +38,7 @@ def business_view(business: Business) -> dict[str, object]:
         "creates_per_second": _number(business.own.creates_per_second),
         "creates_burst": business.creates_burst,
         "signing_secrets": _hints(business.own.signing_secrets),
+        "paused": business.paused,
         "own": [name for name in _SETTINGS if getattr(business.own, name) is not None],
         "created_at": rfc3339(business.created_ms),
         "updated_at": rfc3339(business.updated_ms),

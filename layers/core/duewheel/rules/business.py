@@ -55,6 +55,7 @@ class Own:
     creates_per_second: float | None = None
     creates_burst: int | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
+    paused: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,11 @@ class Business:
         if self.own.creates_per_second is None:
             return None
         return self.own.creates_burst or max(1, round(self.own.creates_per_second))
+
+    @property
+    def paused(self) -> bool:
+        """Whether its tasks are parked when they come up."""
+        return bool(self.own.paused)
 
     def allows(self, callback: Callback) -> bool:
         """Whether this callback, which has its URL, leads to a host that is allowed."""

@@ -12,6 +12,7 @@ from duewheel.rules.addresses import (
     first_page,
     is_page,
 )
+from duewheel.rules.task import BIZ_TYPE
 
 MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
 _EVENT_MEMBER = "messages"
@@ -36,7 +37,14 @@ class DirectMessage:
     entries: tuple[str, ...]
 
 
-Message = PageMessage | DirectMessage
+@dataclass(frozen=True, slots=True)
+class ReleaseMessage:
+    """Release what is parked of this business."""
+
+    biz_type: str
+
+
+Message = PageMessage | DirectMessage | ReleaseMessage
 
 
 # What reading JSON of any shape as if it were ours can raise.
@@ -69,6 +77,8 @@ def encode(message: Message) -> str:
                 body["places"] = message.places
         case DirectMessage():
             body = {"v": 1, "second": message.second, "entries": message.entries}
+        case ReleaseMessage():
+            body = {"v": 1, "release": message.biz_type}
     return json.dumps(body, separators=(",", ":"))
 
 
@@ -78,6 +88,8 @@ def decode(text: str) -> Message:
         body = json.loads(text)
         if body["v"] != 1:
             raise MalformedMessage(f"message version {body['v']!r} is unknown")
+        if "release" in body:
+            return _checked_release(ReleaseMessage(body["release"]))
         if "entries" in body:
             return _checked_direct(DirectMessage(body["second"], tuple(body["entries"])))
         return _checked_page(
@@ -102,6 +114,12 @@ def texts_of_event(event: Mapping[str, object]) -> list[str] | None:
     """The messages, encoded, of an invocation past the queue; None for any other event."""
     texts = event.get(_EVENT_MEMBER)
     return list(map(str, texts)) if isinstance(texts, list) else None
+
+
+def _checked_release(message: ReleaseMessage) -> ReleaseMessage:
+    if BIZ_TYPE.fullmatch(message.biz_type) is None:
+        raise ValueError("no such business")
+    return message
 
 
 def _checked_direct(message: DirectMessage) -> DirectMessage:

@@ -18,6 +18,7 @@ def key(kind: str, record: str) -> dict[str, Any]:
 
 SHAPE = key("wheel", "shape")
 BUSINESS_KIND = "business"  # one partition, so that they are listed in order
+PARKING_KIND = "parking"  # one partition: the sweeper reads it each minute
 
 
 def pointer(name: str) -> dict[str, Any]:
@@ -53,3 +54,7 @@ def turns(limit: str, biz_type: str) -> dict[str, Any]:
 
 def business(biz_type: str) -> dict[str, Any]:
     return key(BUSINESS_KIND, biz_type)
+
+
+def parking(biz_type: str) -> dict[str, Any]:
+    return key(PARKING_KIND, biz_type)

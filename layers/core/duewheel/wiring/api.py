@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
+from duewheel.rules.parking import PAUSE_MARK_BYTES
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
@@ -16,11 +17,13 @@ from duewheel.wiring.process import (
     businesses,
     clock,
     dynamodb,
+    hand_over,
     keys,
     known_businesses,
     loads,
     once,
     origin,
+    parking_records,
     pointers,
     read_second,
     reenter,
@@ -46,6 +49,7 @@ from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_businesses import LookUpBusinesses
+from duewheel.workflows.pausing import Pausing
 from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
@@ -110,7 +114,12 @@ def cursor_secret() -> bytes:
 
 @once
 def configure_business() -> ConfigureBusiness:
-    return ConfigureBusiness(clock(), businesses(), known_businesses(), sealed_secrets())
+    return ConfigureBusiness(clock(), businesses(), known_businesses(), sealed_secrets(), pausing())
+
+
+@once
+def pausing() -> Pausing:
+    return Pausing(parking_records(), hand_over(), lambda: secrets.token_urlsafe(PAUSE_MARK_BYTES))
 
 
 @once
@@ -121,7 +130,7 @@ def look_up_businesses() -> LookUpBusinesses:
 @once
 def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
-        businesses(), known_businesses(), list_tasks(), cancel_task(), cursor_secret()
+        businesses(), known_businesses(), list_tasks(), cancel_task(), cursor_secret(), pausing()
     )
 
 
@@ -170,7 +179,7 @@ def audit() -> Audit:
         clock(),
         pointers(),
         origin(),
-        AuditStore(tasks()),
+        AuditStore(tasks(), parking_records()),
         ThreadPoolExecutor(AUDIT_READERS),
         cursor_secret(),
     )

@@ -11,8 +11,10 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from duewheel.rules.addresses import PARKED_SLOTS
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
+from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
@@ -22,6 +24,7 @@ from duewheel.targets.lambda_function import LambdaTarget
 from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
 from duewheel.wiring.process import (
+    businesses,
     clock,
     dynamodb,
     generation,
@@ -30,6 +33,7 @@ from duewheel.wiring.process import (
     known_businesses,
     once,
     pages,
+    parking_records,
     reenter,
     sealed_secrets,
     settings,
@@ -39,7 +43,10 @@ from duewheel.wiring.process import (
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.park import WRITERS as PARKERS
+from duewheel.workflows.park import Park
 from duewheel.workflows.put_off import WRITERS, PutOff
+from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
 
 T = TypeVar("T")
@@ -69,6 +76,9 @@ def notifier() -> Notifier:
 def _deliver() -> Deliver:
     config = settings()
     retry_or_end = RetryOrEnd(clock(), tasks(), keys(), reenter(), random.random)
+    turns = TurnStore(dynamodb(), config.registry_table)
+    put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS))
+    parked = ParkedStore(tasks(), ThreadPoolExecutor(PARKED_SLOTS))
     call_page = CallPage(
         clock(),
         tasks(),
@@ -77,9 +87,20 @@ def _deliver() -> Deliver:
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
         known_businesses(),
-        LimitCalls(clock(), TurnStore(dynamodb(), config.registry_table)),
-        PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
+        LimitCalls(clock(), turns),
+        put_off,
         sealed_secrets(),
+        Park(clock(), tasks(), parked, ThreadPoolExecutor(PARKERS)),
+    )
+    release = Release(
+        clock(),
+        parking_records(),
+        businesses(),
+        parked,
+        put_off,
+        turns,
+        hand_over(),
+        config.page_lease_ms,
     )
     return Deliver(
         clock(),
@@ -88,6 +109,7 @@ def _deliver() -> Deliver:
         pages(),
         hand_over(),
         call_page,
+        release,
         config.lead_ms,
         config.page_size,
         config.page_lease_ms,

@@ -17,6 +17,7 @@ from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
+from duewheel.stores.parking_records import ParkingRecords
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.stores.second_link import SecondLink
@@ -146,6 +147,11 @@ def invoker() -> Any:
 @once
 def hand_over() -> HandOver:
     return HandOver(slice_queue(), SecondLink(invoker, settings().notifier_function))
+
+
+@once
+def parking_records() -> ParkingRecords:
+    return ParkingRecords(dynamodb(), clock(), settings().registry_table)
 
 
 @once

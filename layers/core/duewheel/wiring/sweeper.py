@@ -3,11 +3,13 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.wiring.process import (
+    businesses,
     clock,
     hand_over,
     once,
     origin,
     pages,
+    parking_records,
     pointers,
     read_second,
     reenter,
@@ -16,6 +18,7 @@ from duewheel.wiring.process import (
     tasks,
 )
 from duewheel.workflows.keep_books import WRITERS, KeepBooks
+from duewheel.workflows.send_releases import SendReleases
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
 
@@ -34,3 +37,8 @@ def sweep() -> Sweep:
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
     lag_ms = config.sweep_delay_seconds * 1000
     return Sweep(clock(), pointers(), read_second(), sweep_second, keep_books, origin(), lag_ms)
+
+
+@once
+def send_releases() -> SendReleases:
+    return SendReleases(parking_records(), businesses(), hand_over())

@@ -22,6 +22,7 @@ from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from duewheel.stores.tasks import TaskStore
 from duewheel.targets.by_type import Targets
 from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.park import Park
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.settle import Settler
@@ -46,6 +47,7 @@ class CallPage:
     limit_calls: LimitCalls
     put_off: PutOff
     sealed_secrets: SealedSecrets
+    park: Park
 
     async def __call__(
         self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int
@@ -70,6 +72,9 @@ class CallPage:
                 case Decision.DELIVER:
                     due.setdefault(task.biz_type, []).append(task)
         for biz_type, tasks in due.items():
+            if businesses[biz_type].paused:
+                work.append(asyncio.to_thread(self.park, tasks))
+                continue
             work.append(self._call_all(tasks, businesses[biz_type], deadline_ms, settler))
         try:
             results = await _all_of(work)

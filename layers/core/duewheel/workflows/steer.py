@@ -46,6 +46,8 @@ class Steer:
         return task
 
     def _try(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+        if task.parked:
+            return self._while_parked(task, alter)
         cut_off_ms = wheel.cut_off_ms(task.next_ms, self.lead_ms)
         now_ms = self.clock.now_ms()
         if now_ms >= cut_off_ms:
@@ -67,4 +69,17 @@ class Steer:
                 "The change was written, but only after the cut-off: the call may be under way.",
                 cut_off_ms=cut_off_ms,
             )
+        return altered
+
+    def _while_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+        """Nothing of it is on its way, so nothing is too late. Its release will find it as it is
+        left here; one that ends is booked by the sweep, at an entry that is yet to be swept."""
+        now_ms = self.clock.now_ms()
+        altered = alter(task, now_ms)
+        if not altered.is_live:
+            altered = replace(altered, entry=self.reenter.put(task.home, now_ms))
+        if not self.tasks.change(task, altered):
+            return None
+        if not altered.is_live:
+            self.keys.release([altered])
         return altered
