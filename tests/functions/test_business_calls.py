@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.standing import Breaker, Standing
+from duewheel.stores.standings import StandingStore
 from duewheel.wiring import process
 from functions.api import app as api
 from tests.functions.conftest import Context, call, event_from
-from tests.support.clock import ManualClock
+from tests.support.clock import NOON_MS, ManualClock
 
 PATH = "/v1/businesses/orders"
 HOOK = {"url": "https://receiver.example/hook", "headers": {"authorization": "Bearer one"}}
@@ -81,7 +83,7 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
     assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]
     for name in ("retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses"):
         assert business[name] == EVERYTHING[name]
-    assert sent("GET", PATH)[1] == business
+    assert sent("GET", PATH)[1] == {**business, "breakers": []}
     assert sent("GET", PATH)[2]["etag"] == '"2"'
 
 
@@ -299,3 +301,21 @@ def test_a_batch_under_an_idempotency_key_keeps_what_was_made_beside_what_was_re
     _, third, _ = sent("POST", "/v1/tasks/batch", {"tasks": tasks}, **key)
     assert third["results"][0] == first["results"][0]
     assert third["results"][1]["status"] == 201
+
+
+def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> None:
+    put({})
+    standings = StandingStore(process.dynamodb(), process.settings().registry_table)
+    breaker = Breaker("pay.example:8443", NOON_MS, NOON_MS + 11_500, "a notifier")
+    standings.open("orders", breaker, Standing(), NOON_MS)
+    _, shown, headers = sent("GET", PATH)
+    assert headers["etag"] == '"1"'
+    assert shown["breakers"] == [
+        {
+            "host": "pay.example:8443",
+            "since": "2027-01-15T08:00:00.000Z",
+            "until": "2027-01-15T08:00:11.500Z",
+        }
+    ]
+    standings.close("orders", breaker)
+    assert sent("GET", PATH)[1]["breakers"] == []

@@ -71,6 +71,7 @@ from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.reenter import Reenter
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
@@ -106,6 +107,7 @@ class World:
         self._numbers = count(1)
         self._target_clients = TargetClients(seconds_max=30, calls_at_once=10)
         self.random_unit = 0.999  # what decides whether a single entry is noted in the forecast
+        self.chance = 0.5  # of all else that is left to it
         self.loop = asyncio.new_event_loop()
         self.wire()
 
@@ -219,8 +221,12 @@ class World:
         )
         self.deliver = self.notifier()
 
-    def notifier(self, lines: int = CALLS_IN_FLIGHT_MAX) -> Deliver:
+    def notifier(
+        self, lines: int = CALLS_IN_FLIGHT_MAX, known: KnownBusinesses | None = None
+    ) -> Deliver:
+        """`known`: what a process of its own knows."""
         config = self.settings
+        put_off = PutOff(self.clock, self.tasks, self.reenter, ThreadPoolExecutor(4))
         retry_or_end = RetryOrEnd(self.clock, self.tasks, self.keys, self.reenter, lambda: 1.0)
         call_page = CallPage(
             self.clock,
@@ -235,10 +241,18 @@ class World:
             ),
             retry_or_end,
             asyncio.Semaphore(lines),
-            self.in_standing,
+            known or self.in_standing,
             LimitCalls(self.clock, self.turns),
-            PutOff(self.clock, self.tasks, self.reenter, ThreadPoolExecutor(4)),
+            put_off,
             self.sealed_secrets,
+            SpareHosts(
+                self.clock,
+                known or self.in_standing,
+                self.standings,
+                put_off,
+                lambda: self.chance,
+                self._random_bytes,
+            ),
         )
         return Deliver(
             self.clock,

@@ -11,6 +11,7 @@ from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
+from duewheel.stores.standings import StandingStore
 from duewheel.stores.turns import TurnStore
 from duewheel.wiring.process import (
     businesses,
@@ -115,7 +116,8 @@ def configure_business() -> ConfigureBusiness:
 
 @once
 def look_up_businesses() -> LookUpBusinesses:
-    return LookUpBusinesses(businesses(), cursor_secret())
+    standings = StandingStore(dynamodb(), settings().registry_table)
+    return LookUpBusinesses(businesses(), standings, cursor_secret())
 
 
 @once

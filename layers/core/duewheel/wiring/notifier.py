@@ -6,6 +6,7 @@ process has one thread, on one machine a thread plays the environment.
 
 import asyncio
 import random
+import secrets
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
 from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.stores.standings import StandingStore
 from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
@@ -43,6 +45,7 @@ from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.spare_hosts import MARK_BYTES, SpareHosts
 
 T = TypeVar("T")
 
@@ -70,6 +73,7 @@ def notifier() -> Notifier:
 
 def _deliver() -> Deliver:
     config = settings()
+    put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS))
     retry_or_end = RetryOrEnd(clock(), tasks(), keys(), reenter(), random.random)
     call_page = CallPage(
         clock(),
@@ -80,8 +84,9 @@ def _deliver() -> Deliver:
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
         businesses_in_standing(),
         LimitCalls(clock(), TurnStore(dynamodb(), config.registry_table)),
-        PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
+        put_off,
         sealed_secrets(),
+        _spare_hosts(config, put_off),
     )
     return Deliver(
         clock(),
@@ -93,6 +98,17 @@ def _deliver() -> Deliver:
         config.lead_ms,
         config.page_size,
         config.page_lease_ms,
+    )
+
+
+def _spare_hosts(config: Settings, put_off: PutOff) -> SpareHosts:
+    return SpareHosts(
+        clock(),
+        businesses_in_standing(),
+        StandingStore(dynamodb(), config.registry_table),
+        put_off,
+        random_unit=random.random,
+        random_bytes=lambda: secrets.token_bytes(MARK_BYTES),
     )
 
 
