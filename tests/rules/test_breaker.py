@@ -16,7 +16,7 @@ UNITS = st.floats(0, 1, exclude_max=True)
 BREAKERS = st.builds(
     Breaker,
     st.just("dead.example"),
-    st.just(NOON_MS),
+    st.integers(0, NOON_MS),
     st.integers(NOON_MS - 10**9, NOON_MS + 10**9),
     st.just("me"),
     st.integers(0, 10_000),
@@ -120,10 +120,22 @@ def test_who_is_put_off_comes_up_in_order_after_the_wait_and_never_before_its_in
     assert instants == sorted(instants)
     assert all(at >= task.next_ms for at, task in zip(instants, tasks, strict=True))
     until_ms = NOON_MS if rules.is_waited_out(breaker, NOON_MS) else breaker.until_ms
-    latest_ms = max(tasks[-1].next_ms, until_ms + rules.WAIT_MS_MAX)
+    latest_ms = max(tasks[-1].next_ms, until_ms + rules.SPREAD_MS_MAX)
     assert until_ms <= instants[0]
     assert instants[-1] <= latest_ms
-    assert latest_ms - NOON_MS <= rules.AHEAD_MS_MAX + rules.WAIT_MS_MAX
+    assert latest_ms - NOON_MS <= rules.AHEAD_MS_MAX + rules.SPREAD_MS_MAX
+
+
+@pytest.mark.parametrize(
+    ("open_for_seconds", "spread_seconds"), [(60, 20), (3_600, 360), (86_400, 3_600)]
+)
+def test_they_come_up_over_as_long_as_it_waits_or_a_tenth_of_how_long_it_has_been_open(
+    open_for_seconds: int, spread_seconds: int
+) -> None:
+    breaker = Breaker("dead.example", NOON_MS - open_for_seconds * 1000, NOON_MS, "me", 1)
+    instants = rules.put_off_instants_ms(breaker, [task_at(0)] * 100, NOON_MS, 0.0)
+    assert instants[0] == NOON_MS
+    assert instants[-1] - instants[0] == spread_seconds * 990
 
 
 def test_of_a_breaker_that_has_closed_meanwhile_nobody_waits() -> None:

@@ -1,7 +1,7 @@
 """When a host is spared, for how long, and when those that wait for it come up again.
 
 Invariant: a breaker opens only when most of many recent calls say that the host is not well, and
-nobody waits for one beyond `AHEAD_MS_MAX`, whatever a record says. Why these numbers:
+no wait or spread is longer than its bound here, whatever a record says. Why these numbers:
 docs/decisions/0024-breaker.md.
 """
 
@@ -23,6 +23,7 @@ WAIT_MS_MAX = 300_000
 JITTER = 0.2
 SETTLE_MS = 5_000  # what a probe takes beside its call
 AHEAD_MS_MAX = 600_000
+SPREAD_MS_MAX = 3_600_000
 UNWELL_STATUSES = (408, 429)  # beside 5xx
 
 
@@ -98,12 +99,12 @@ def is_waited_out(breaker: Breaker, instant_ms: int) -> bool:
 def put_off_instants_ms(
     breaker: Breaker | None, tasks: Sequence[Task], now_ms: int, random_unit: float
 ) -> list[int]:
-    """When these tasks, in their order, come up again: spread over as long as the breaker waits,
-    so that its end is no stampede, and at once if it has closed."""
+    """When these tasks, in their order, come up again: spread, so that the end of the wait is no
+    stampede, and at once if the breaker has closed."""
     begins_ms, spread_ms = now_ms, 0
     if breaker is not None:
         begins_ms = now_ms if is_waited_out(breaker, now_ms) else breaker.until_ms
-        spread_ms = _wait_ms(breaker)
+        spread_ms = _spread_ms(breaker, begins_ms)
     steps = [(number + random_unit) / len(tasks) for number in range(len(tasks))]
     return [
         max(task.next_ms, begins_ms + int(spread_ms * step))
@@ -114,6 +115,13 @@ def put_off_instants_ms(
 def _wait_ms(breaker: Breaker) -> int:
     doublings = min(breaker.probes_failed, WAIT_MS_MAX.bit_length())
     return min(WAIT_FIRST_MS << doublings, WAIT_MS_MAX)
+
+
+def _spread_ms(breaker: Breaker, begins_ms: int) -> int:
+    """As long as it waits, or a tenth of how long it has been open: else those that wait for a day
+    would be put off hundreds of times."""
+    age_ms = max(0, begins_ms - breaker.since_ms)
+    return max(_wait_ms(breaker), min(age_ms // 10, SPREAD_MS_MAX))
 
 
 def _with_jitter(wait_ms: int, random_unit: float) -> int:
