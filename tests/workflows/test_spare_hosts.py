@@ -99,7 +99,7 @@ def test_a_crowd_waits_for_a_dead_host_and_is_called_when_it_is_well(
     world: World, hosts: Hosts
 ) -> None:
     open_breaker(world)
-    crowd = created(world, 1_000 if PROVE else 120, in_ms=1_000)
+    crowd = created(world, 1_000 if PROVE else 60, in_ms=1_000)
     run_for(world, 70, stride=2)
     calls = len(world.receiver.received)
     assert 2 <= calls <= 4  # after 10, 20 and 40 seconds or so
