@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.standing import Breaker, Standing
+from duewheel.stores.standings import StandingStore
 from duewheel.wiring import process
 from functions.api import app as api
 from tests.functions.conftest import Context, call, event_from
-from tests.support.clock import ManualClock
+from tests.support.clock import NOON_MS, ManualClock
 
 PATH = "/v1/businesses/orders"
 HOOK = {"url": "https://receiver.example/hook", "headers": {"authorization": "Bearer one"}}
@@ -82,7 +84,7 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
     assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]
     for name in ("retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses"):
         assert business[name] == EVERYTHING[name]
-    assert sent("GET", PATH)[1] == business
+    assert sent("GET", PATH)[1] == {**business, "breakers": []}
     assert sent("GET", PATH)[2]["etag"] == '"2"'
 
 
@@ -340,3 +342,21 @@ def test_a_pause_is_refused_where_the_business_is_not_as_expected(
     assert (status, problem["field"]) == (412, "if-match")
     assert sent("POST", f"{PATH}/{call_name}", if_match='"1"')[0] == 200
     assert sent("POST", "/v1/businesses/Orders/pause")[0] == 422
+
+
+def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> None:
+    put({})
+    standings = StandingStore(process.dynamodb(), process.settings().registry_table)
+    breaker = Breaker("pay.example:8443", NOON_MS, NOON_MS + 11_500, "a notifier")
+    standings.open("orders", breaker, Standing(), NOON_MS)
+    _, shown, headers = sent("GET", PATH)
+    assert headers["etag"] == '"1"'
+    assert shown["breakers"] == [
+        {
+            "host": "pay.example:8443",
+            "since": "2027-01-15T08:00:00.000Z",
+            "until": "2027-01-15T08:00:11.500Z",
+        }
+    ]
+    standings.close("orders", breaker)
+    assert sent("GET", PATH)[1]["breakers"] == []

@@ -38,6 +38,7 @@ from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
+from duewheel.stores.standings import StandingStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.turns import TurnStore
@@ -76,6 +77,7 @@ from duewheel.workflows.reenter import Reenter
 from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.send_releases import SendReleases
+from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
@@ -111,6 +113,7 @@ class World:
         self._numbers = count(1)
         self._target_clients = TargetClients(seconds_max=30, calls_at_once=10)
         self.random_unit = 0.999  # what decides whether a single entry is noted in the forecast
+        self.chance = 0.5  # of all else that is left to it
         self.loop = asyncio.new_event_loop()
         self._pool = ThreadPoolExecutor(4)
         self.wire()
@@ -144,6 +147,8 @@ class World:
             self.dynamodb, clock, config.registry_table, config.business_defaults
         )
         self.known_businesses = KnownBusinesses(self.businesses, clock)
+        self.in_standing = KnownBusinesses(replace(self.businesses, reads_standing=True), clock)
+        self.standings = StandingStore(self.dynamodb, config.registry_table)
         self.sealed_secrets = SealedSecrets(lambda: boto3.client("kms"), config.signing_key)
         self.parking_records = ParkingRecords(self.dynamodb, clock, config.registry_table)
         self.pausing = Pausing(
@@ -228,7 +233,10 @@ class World:
         )
         self.deliver = self.notifier()
 
-    def notifier(self, lines: int = CALLS_IN_FLIGHT_MAX) -> Deliver:
+    def notifier(
+        self, lines: int = CALLS_IN_FLIGHT_MAX, known: KnownBusinesses | None = None
+    ) -> Deliver:
+        """`known`: what a process of its own knows."""
         config = self.settings
         retry_or_end = RetryOrEnd(self.clock, self.tasks, self.keys, self.reenter, lambda: 1.0)
         put_off = PutOff(self.clock, self.tasks, self.reenter, self._pool)
@@ -246,11 +254,19 @@ class World:
             ),
             retry_or_end,
             asyncio.Semaphore(lines),
-            self.known_businesses,
+            known or self.in_standing,
             LimitCalls(self.clock, self.turns),
             put_off,
             self.sealed_secrets,
             Park(self.clock, self.tasks, parked, self._pool),
+            SpareHosts(
+                self.clock,
+                known or self.in_standing,
+                self.standings,
+                put_off,
+                lambda: self.chance,
+                self._random_bytes,
+            ),
         )
         self.release = Release(
             self.clock,

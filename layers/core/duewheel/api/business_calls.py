@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from duewheel.interface.answer import Answer, compact, json_answer
-from duewheel.interface.business_view import business_answer, business_view
+from duewheel.interface.business_view import business_answer, business_view, standing_answer
 from duewheel.interface.dead_view import redriven_view
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
@@ -24,7 +24,7 @@ def list_businesses(request: Request) -> Answer:
 
 
 def read_business(_: Request, biz_type: str) -> Answer:
-    return business_answer(wiring.look_up_businesses().one(checked_biz_type(biz_type)))
+    return standing_answer(wiring.look_up_businesses().one(checked_biz_type(biz_type)))
 
 
 def configure_business(request: Request, biz_type: str) -> Answer:

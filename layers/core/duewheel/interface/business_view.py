@@ -7,6 +7,7 @@ from duewheel.interface.callback_view import callback_view
 from duewheel.interface.task_view import number_view, retry_view
 from duewheel.rules.business import Business, Own, SigningSecret
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.standing import Standing
 from duewheel.rules.task import Callback
 
 _SETTINGS = tuple(setting.name for setting in fields(Own))
@@ -14,6 +15,12 @@ _SETTINGS = tuple(setting.name for setting in fields(Own))
 
 def business_answer(business: Business, status: int = 200) -> Answer:
     return Answer(status, compact(business_view(business)), headers={"etag": etag(business)})
+
+
+def standing_answer(business: Business) -> Answer:
+    """Also how it stands with its calls."""
+    view = {**business_view(business), "breakers": breakers_view(business.standing)}
+    return Answer(200, compact(view), headers={"etag": etag(business)})
 
 
 def etag(business: Business) -> str:
@@ -43,6 +50,17 @@ def business_view(business: Business) -> dict[str, object]:
         "created_at": rfc3339(business.created_ms),
         "updated_at": rfc3339(business.updated_ms),
     }
+
+
+def breakers_view(standing: Standing) -> list[dict[str, object]]:
+    return [
+        {
+            "host": breaker.host,
+            "since": rfc3339(breaker.since_ms),
+            "until": rfc3339(breaker.until_ms),
+        }
+        for breaker in standing.breakers
+    ]
 
 
 def _hints(secrets: tuple[SigningSecret, ...] | None) -> list[str] | None:

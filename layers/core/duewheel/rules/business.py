@@ -11,6 +11,7 @@ from typing import Any
 from duewheel.rules import host_patterns
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.callback_url import parse_callback_url
+from duewheel.rules.standing import NO_STANDING, Standing
 from duewheel.rules.status_lists import StatusEntry, StatusLists, lists_of
 from duewheel.rules.task import Callback, HttpCallback, RetryPolicy
 from duewheel.rules.task_fields import invalid
@@ -69,6 +70,7 @@ class Business:
     created_ms: int = 0
     updated_ms: int = 0
     damaged: str | None = None
+    standing: Standing = NO_STANDING  # only those who call know it
 
     @property
     def is_new(self) -> bool:

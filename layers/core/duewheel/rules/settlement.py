@@ -88,6 +88,12 @@ def released(task: Task, next_ms: int, now_ms: int) -> Task:
     return replace(task, parked=False, next_ms=next_ms, updated_ms=now_ms, version=task.version + 1)
 
 
+def held_off(task: Task, next_ms: int, now_ms: int) -> Task:
+    """Not called yet, for its host is spared. What it was promised was another instant. It is yet
+    to get its entry."""
+    return replace(task, next_ms=next_ms, promise=None, updated_ms=now_ms, version=task.version + 1)
+
+
 def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:
     """`next_ms` is there when another attempt would only come too late."""
     if outcome.verdict is Verdict.STOP:

@@ -12,6 +12,7 @@ from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
+from duewheel.stores.standings import StandingStore
 from duewheel.stores.turns import TurnStore
 from duewheel.wiring.process import (
     businesses,
@@ -124,7 +125,8 @@ def pausing() -> Pausing:
 
 @once
 def look_up_businesses() -> LookUpBusinesses:
-    return LookUpBusinesses(businesses(), cursor_secret())
+    standings = StandingStore(dynamodb(), settings().registry_table)
+    return LookUpBusinesses(businesses(), standings, cursor_secret())
 
 
 @once

@@ -6,15 +6,19 @@ process has one thread, on one machine a thread plays the environment.
 
 import asyncio
 import random
+import secrets
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from duewheel.rules.addresses import PARKED_SLOTS
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
+from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.parked_items import ParkedStore
+from duewheel.stores.standings import StandingStore
 from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
@@ -30,7 +34,6 @@ from duewheel.wiring.process import (
     generation,
     hand_over,
     keys,
-    known_businesses,
     once,
     pages,
     parking_records,
@@ -48,6 +51,7 @@ from duewheel.workflows.park import Park
 from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.spare_hosts import MARK_BYTES, SpareHosts
 
 T = TypeVar("T")
 
@@ -86,11 +90,12 @@ def _deliver() -> Deliver:
         _targets(config),
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
-        known_businesses(),
+        businesses_in_standing(),
         LimitCalls(clock(), turns),
         put_off,
         sealed_secrets(),
         Park(clock(), tasks(), parked, ThreadPoolExecutor(PARKERS)),
+        _spare_hosts(config, put_off),
     )
     release = Release(
         clock(),
@@ -116,6 +121,17 @@ def _deliver() -> Deliver:
     )
 
 
+def _spare_hosts(config: Settings, put_off: PutOff) -> SpareHosts:
+    return SpareHosts(
+        clock(),
+        businesses_in_standing(),
+        StandingStore(dynamodb(), config.registry_table),
+        put_off,
+        random_unit=random.random,
+        random_bytes=lambda: secrets.token_bytes(MARK_BYTES),
+    )
+
+
 def _targets(config: Settings) -> Targets:
     def calls_of(service: str) -> AwsCalls:
         return AwsCalls(lambda: target_clients().of(service), clock())
@@ -127,6 +143,12 @@ def _targets(config: Settings) -> Targets:
         sns=SnsTarget(calls_of("sns")),
         eventbridge=EventBridgeTarget(calls_of("events")),
     )
+
+
+@once
+def businesses_in_standing() -> KnownBusinesses:
+    """Those who call know, beside its settings, how a business stands."""
+    return KnownBusinesses(replace(businesses(), reads_standing=True), clock())
 
 
 @once

@@ -1,12 +1,13 @@
 """Read businesses: one by its name, or all of them in pages."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from duewheel.rules import cursors
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import BusinessesRequest
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.stores.businesses import BusinessStore
+from duewheel.stores.standings import StandingStore
 
 NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
 
@@ -22,13 +23,15 @@ class BusinessPage:
 @dataclass(frozen=True, slots=True)
 class LookUpBusinesses:
     store: BusinessStore
+    standings: StandingStore
     secret: bytes
 
     def one(self, biz_type: str) -> Business:
+        """As it stands at this moment, also with its calls."""
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
-        return business
+        return replace(business, standing=self.standings.read(biz_type))
 
     def page(self, asked: BusinessesRequest) -> BusinessPage:
         """In the order of their names. What somebody has damaged is reported, and left out."""
