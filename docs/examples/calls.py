@@ -150,7 +150,7 @@ def pausing(teller: Teller) -> None:
     teller.example("pause", "POST", f"{path}/pause")
     teller.advance(90)
     teller.example("parked", "GET", path_of(task))
-    teller.call("POST", f"{path}/resume")
+    teller.example("resume", "POST", f"{path}/resume")
     teller.advance(30)
 
 
