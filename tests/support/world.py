@@ -162,7 +162,9 @@ class World:
         self.admit = Admit(self.known_businesses, LimitCreates(clock, self.turns))
         self.create = CreateTasks(self.tasks, self.reenter, self.admit)
         self.keys = KeyStore(self.tasks)
-        self.steer = Steer(clock, self.tasks, self.keys, self.reenter, config.lead_ms)
+        self.steer = Steer(
+            clock, self.tasks, self.keys, self.reenter, config.lead_ms, config.page_lease_ms
+        )
         self.cancel = CancelTask(self.steer, self.known_businesses)
         self.change = ChangeTask(self.steer, self.admit)
         self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)

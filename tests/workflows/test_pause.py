@@ -10,7 +10,7 @@ from duewheel.rules.business_queries import DeleteRequest
 from duewheel.rules.change import Change
 from duewheel.rules.entry_decision import Decision, decide
 from duewheel.rules.precondition import Precondition
-from duewheel.rules.refusals import TasksPending, UnreadableItem
+from duewheel.rules.refusals import TasksPending, TooLate, UnreadableItem
 from duewheel.rules.task import RetryPolicy, Status, Task
 from duewheel.stores import parked_items, pointers
 from duewheel.stores.known_businesses import KEPT_MS
@@ -100,7 +100,7 @@ def test_other_businesses_are_called_beside_a_paused_one(world: World) -> None:
 
 
 def test_a_pause_takes_effect_within_seconds(world: World) -> None:
-    world.known_businesses.one("orders")  # this process has just read it
+    world.in_standing.one("orders")  # this process has just read it
     pause(world)
     held = world.created(in_ms=0)
     world.drain()
@@ -196,7 +196,7 @@ def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause
     pause(world)
     late = world.created(in_ms=20_000)
     world.clock.set_ms(late.due_ms - 500)
-    world.known_businesses.one("orders")  # read just before the end of the pause
+    world.in_standing.one("orders")  # read just before the end of the pause
     resume_elsewhere(world)
     come_up(world, late)
     assert world.read(late).parked
@@ -206,10 +206,26 @@ def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause
 
 def resume_elsewhere(world: World) -> None:
     """By a process that shares nothing with the notifiers."""
-    known = world.known_businesses.one("orders")
+    known = world.in_standing.one("orders")
     world.configure_business.pause("orders", Precondition(), paused=False)
-    world.known_businesses._keep({"orders": known}, world.clock.now_ms())
+    world.in_standing._keep({"orders": known}, world.clock.now_ms())
     world.drain()
+
+
+def test_a_near_task_is_not_steered_while_a_copy_of_its_message_may_be_at_work(
+    world: World,
+) -> None:
+    pause(world)
+    near, far = world.created(in_ms=1_000), world.created(in_ms=60_000)
+    world.drain()
+    assert (world.read(near).entry.direct, world.read(near).parked) == (True, True)
+    with pytest.raises(TooLate):
+        world.cancel(near.task_id)
+    assert world.read(near).is_live
+    come_up(world, far)
+    assert world.cancel(far.task_id).status is Status.CANCELLED
+    world.clock.advance_ms(60_000)
+    assert world.cancel(near.task_id).status is Status.CANCELLED
 
 
 def test_a_pause_during_a_release_parks_again_what_has_not_been_called(world: World) -> None:
@@ -468,7 +484,7 @@ def test_a_damaged_parked_item_is_reported_and_holds_up_nobody(
     edit(world, parked_items.key_of(world.read(tasks[0])), task={"S": "nowhere"})
     edit(world, key_of(world, tasks[1]), next_ms={"S": "then"})
     resume(world)
-    let_pass(world, 10)
+    let_pass(world, 20)
     assert world.receiver.task_ids == [task.task_id for task in tasks[2:]]
     assert world.read(tasks[0]).parked
     with pytest.raises(UnreadableItem):

@@ -48,6 +48,11 @@ def is_direct_too_late(second: int, now_ms: int) -> bool:
     return now_ms - second * 1000 > DIRECT_LATE_MS
 
 
+def direct_over_ms(second: int, notifier_lives_ms: int) -> int:
+    """From here on no notifier works on a direct message of this second, however often it came."""
+    return second * 1000 + DIRECT_LATE_MS + notifier_lives_ms + SKEW_MS
+
+
 def dispatchable_second(now_ms: int, lead_ms: int, aws_ms: int) -> int:
     """The last second that may be dispatched now.
 

@@ -59,7 +59,8 @@ from duewheel.workflows.steer import Steer
 
 @once
 def steer() -> Steer:
-    return Steer(clock(), tasks(), keys(), reenter(), settings().lead_ms)
+    config = settings()
+    return Steer(clock(), tasks(), keys(), reenter(), config.lead_ms, config.page_lease_ms)
 
 
 @once
