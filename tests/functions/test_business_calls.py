@@ -69,6 +69,8 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
         "creates_per_second": None,
         "creates_burst": None,
         "signing_secrets": None,
+        "lane": "main",
+        "lane_by": "default",
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",
         "updated_at": "2027-01-15T08:00:00.000Z",
@@ -105,6 +107,8 @@ def test_the_default_of_one_list_gives_way_to_the_other(wired: ManualClock) -> N
     ("body", "field"),
     [
         ({"colour": "red"}, "colour"),
+        ({"lane": "fast"}, "lane"),
+        ({"lane": 1}, "lane"),
         ({"callback": {"colour": "red"}}, "callback.colour"),
         ({"callback": {"url": "ftp://x"}}, "callback.url"),
         ({"callback": {"headers": {"host": "x"}}}, "callback.headers.host"),

@@ -259,8 +259,8 @@ def test_the_pages_of_a_slice_are_all_different(count: int) -> None:
     rests_of_rests = [addresses.rest_page(rest) for rest in rests]
     everything = chain + rests + rests_of_rests
     assert len(set(everything)) == len(everything)
-    assert not any(addresses.is_rest_page(page) for page in chain)
-    assert all(addresses.is_rest_page(page) for page in rests + rests_of_rests)
+    assert not any(addresses.is_passed_on(page) for page in chain)
+    assert all(addresses.is_passed_on(page) for page in rests + rests_of_rests)
 
 
 # The list index

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from duewheel.rules.addresses import Address, is_rest_page, next_page
+from duewheel.rules.addresses import Address, is_passed_on, next_page
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.sweep_verdict import RESEND_EVERY_MS, EntryState, Verdict
 from tests.support.known_slices import (
@@ -73,7 +73,7 @@ def test_a_page_is_sent_again_as_it_was_cut_and_covers_something_owed(made: Slic
     owed = {address.place for address in made.of_state(EntryState.OWED)}
     for found, message in made.verdict().resend:
         assert (message.second, message.shard, message.page) == (SECOND, SHARD, found.page)
-        if is_rest_page(message.page):
+        if is_passed_on(message.page):
             assert message.places == made.leases[message.page[:-1]].rest
             assert owed & set(message.places)
         else:
@@ -113,7 +113,7 @@ def test_the_sweep_alone_brings_any_slice_to_its_end(made: Slice) -> None:
 
 
 def next_page_or_none(found: PageLease) -> str | None:
-    return None if is_rest_page(found.page) else next_page(found.page)
+    return None if is_passed_on(found.page) else next_page(found.page)
 
 
 def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:

@@ -19,19 +19,21 @@ from duewheel.wiring import process
 
 def list_businesses(request: Request) -> Answer:
     page = wiring.look_up_businesses().page(businesses_request(request.query))
-    views = [business_view(business) for business in page.businesses]
+    now_ms = process.clock().now_ms()
+    views = [business_view(business, now_ms) for business in page.businesses]
     return json_answer({"businesses": views, "cursor": page.cursor})
 
 
 def read_business(_: Request, biz_type: str) -> Answer:
-    return business_answer(wiring.look_up_businesses().one(checked_biz_type(biz_type)))
+    business = wiring.look_up_businesses().one(checked_biz_type(biz_type))
+    return business_answer(business, process.clock().now_ms())
 
 
 def configure_business(request: Request, biz_type: str) -> Answer:
     checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
     change = business_change(body, process.settings().business_defaults, wiring.allowed_targets())
     business = wiring.configure_business()(checked, change, request.precondition)
-    return business_answer(business, 201 if business.is_new else 200)
+    return business_answer(business, process.clock().now_ms(), 201 if business.is_new else 200)
 
 
 def delete_business(request: Request, biz_type: str) -> Answer:

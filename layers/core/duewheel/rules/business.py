@@ -11,6 +11,7 @@ from typing import Any
 from duewheel.rules import host_patterns
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.callback_url import parse_callback_url
+from duewheel.rules.lanes import Lane, LaneChoice, lane_choice
 from duewheel.rules.status_lists import StatusEntry, StatusLists, lists_of
 from duewheel.rules.task import Callback, HttpCallback, RetryPolicy
 from duewheel.rules.task_fields import invalid
@@ -55,6 +56,7 @@ class Own:
     creates_per_second: float | None = None
     creates_burst: int | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
+    lane: Lane | None = None  # None: by what is observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,9 @@ class Business:
         if self.own.creates_per_second is None:
             return None
         return self.own.creates_burst or max(1, round(self.own.creates_per_second))
+
+    def lane_at(self, now_ms: int) -> LaneChoice:
+        return lane_choice(self.own.lane, 0, now_ms)
 
     def allows(self, callback: Callback) -> bool:
         """Whether this callback, which has its URL, leads to a host that is allowed."""

@@ -41,6 +41,7 @@ from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.slow_lane import SlowLane
 
 T = TypeVar("T")
 
@@ -88,6 +89,7 @@ def _deliver() -> Deliver:
         pages(),
         hand_over(),
         call_page,
+        SlowLane(clock(), known_businesses(), pages(), hand_over(), config.page_lease_ms),
         config.lead_ms,
         config.page_size,
         config.page_lease_ms,

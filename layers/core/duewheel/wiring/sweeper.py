@@ -15,6 +15,7 @@ from duewheel.wiring.process import (
     statistics,
     tasks,
 )
+from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.keep_books import WRITERS, KeepBooks
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
@@ -29,6 +30,7 @@ def sweep() -> Sweep:
         pages(),
         hand_over(),
         reenter(),
+        ComeUpAgain(clock(), tasks(), pages(), reenter()),
         config.page_size,
     )
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))

@@ -11,6 +11,7 @@ from duewheel.rules.page_lease import PageLease, is_absurd
 from duewheel.rules.sweep_verdict import SeenEntry, Verdict, judge_slice
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.read_second import WholeSecond
 from duewheel.workflows.reenter import Reenter
@@ -23,6 +24,7 @@ class SweepSecond:
     pages: PageStore
     hand_over: HandOver
     reenter: Reenter
+    come_up_again: ComeUpAgain
     page_size: int
 
     def __call__(self, whole: WholeSecond) -> bool:
@@ -33,6 +35,9 @@ class SweepSecond:
         for verdict in verdicts:
             # Whoever was faster may have left the old entry named: look again next time.
             finished = self._rescue(whole.second, verdict.owed) and finished
+            for lease, owed in verdict.put_off:
+                homes = [seen.home.home for seen in owed if seen.home is not None]
+                finished = self.come_up_again(lease, homes) and finished
             for lease, owed in verdict.take_apart:
                 self._take_apart(whole.second, lease, owed)
             for lease, message in verdict.resend:
