@@ -37,6 +37,7 @@ from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
+from duewheel.stores.standings import StandingStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.turns import TurnStore
@@ -142,6 +143,8 @@ class World:
             self.dynamodb, clock, config.registry_table, config.business_defaults
         )
         self.known_businesses = KnownBusinesses(self.businesses, clock)
+        self.in_standing = KnownBusinesses(replace(self.businesses, reads_standing=True), clock)
+        self.standings = StandingStore(self.dynamodb, config.registry_table)
         self.sealed_secrets = SealedSecrets(lambda: boto3.client("kms"), config.signing_key)
         self.configure_business = ConfigureBusiness(
             clock, self.businesses, self.known_businesses, self.sealed_secrets
@@ -238,7 +241,7 @@ class World:
             ),
             retry_or_end,
             asyncio.Semaphore(lines),
-            self.known_businesses,
+            self.in_standing,
             LimitCalls(self.clock, self.turns),
             PutOff(self.clock, self.tasks, self.reenter, ThreadPoolExecutor(4)),
             self.sealed_secrets,

@@ -12,6 +12,7 @@ from duewheel.rules import host_patterns
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.lanes import Lane, LaneChoice, lane_choice
+from duewheel.rules.standing import NO_STANDING, Standing
 from duewheel.rules.status_lists import StatusEntry, StatusLists, lists_of
 from duewheel.rules.task import Callback, HttpCallback, RetryPolicy
 from duewheel.rules.task_fields import invalid
@@ -70,6 +71,7 @@ class Business:
     created_ms: int = 0
     updated_ms: int = 0
     damaged: str | None = None
+    standing: Standing = NO_STANDING  # only those who call know it
 
     @property
     def is_new(self) -> bool:
@@ -123,7 +125,7 @@ class Business:
         return self.own.creates_burst or max(1, round(self.own.creates_per_second))
 
     def lane_at(self, now_ms: int) -> LaneChoice:
-        return lane_choice(self.own.lane, 0, now_ms)
+        return lane_choice(self.own.lane, self.standing.slow_until_ms, now_ms)
 
     def allows(self, callback: Callback) -> bool:
         """Whether this callback, which has its URL, leads to a host that is allowed."""

@@ -7,7 +7,7 @@ reads as a business without settings that says so: it is never called for as if 
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
@@ -16,12 +16,14 @@ from duewheel.rules.business import Business, Defaults, Own, SigningSecret
 from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.standing import Standing
 from duewheel.rules.status_lists import StatusEntry, is_entry
 from duewheel.stores import registry_keys
 from duewheel.stores.attributes import decimal, whole, words
 from duewheel.stores.callback_rows import callback_of_row, callback_row
 from duewheel.stores.conditions import Item, Written, write_if
 from duewheel.stores.retry_rows import retry_of_row, retry_row
+from duewheel.stores.standings import standing_from
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class BusinessStore:
     clock: Clock
     table: str
     defaults: Defaults
+    reads_standing: bool = False  # along with the settings, for those who call
 
     def read_whole(self, biz_type: str) -> Business:
         """As it stands, of version 0 when there is no record; raises UnreadableItem when
@@ -51,11 +54,21 @@ class BusinessStore:
 
     def read_many(self, biz_types: Iterable[str]) -> dict[str, Business]:
         """As they stood a moment ago, at half the price."""
-        keys = [registry_keys.business(biz_type) for biz_type in biz_types]
-        found = {key["record"]["S"]: self._unconfigured(key["record"]["S"]) for key in keys}
+        names = list(biz_types)
+        keys = [registry_keys.business(biz_type) for biz_type in names]
+        if self.reads_standing:
+            keys += map(registry_keys.standing, names)
+        found = {biz_type: self._unconfigured(biz_type) for biz_type in names}
+        standings: dict[str, Standing] = {}
         for chunk in chunks(keys, READS_PER_BATCH):
             for item in get_batch(self.client, self.clock, self.table, chunk, strongly=False):
-                found[item["record"]["S"]] = self._from(item)
+                biz_type = registry_keys.biz_type_of(item)
+                if registry_keys.is_standing(item):
+                    standings[biz_type] = standing_from(item)
+                else:
+                    found[biz_type] = self._from(item)
+        for biz_type, standing in standings.items():
+            found[biz_type] = replace(found[biz_type], standing=standing)
         return found
 
     def write(self, before: Business, after: Business) -> bool:

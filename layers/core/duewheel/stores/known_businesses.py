@@ -5,11 +5,12 @@ same moment both read, which costs less than a wait that a dying reader could ma
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from duewheel.clock import Clock
 from duewheel.rules.business import Business
+from duewheel.rules.standing import Standing
 from duewheel.stores.businesses import BusinessStore
 
 KEPT_MS = 5_000
@@ -58,6 +59,20 @@ class KnownBusinesses:
         with self._lock:
             self._forgotten += 1
             self._known.pop(biz_type, None)
+
+    def now_stands(self, biz_type: str, standing: Standing) -> None:
+        """It has just been written or met so; what is being read may be older."""
+        with self._lock:
+            self._forgotten += 1
+            if known := self._known.get(biz_type):
+                business = replace(known.business, standing=standing)
+                self._known[biz_type] = replace(known, business=business)
+
+    def standing_of(self, biz_type: str) -> Standing:
+        """As it was last heard of, however long ago: nothing is read."""
+        with self._lock:
+            known = self._known.get(biz_type)
+        return known.business.standing if known else Standing()
 
     def _keep(self, read: dict[str, Business], now_ms: int) -> None:
         for biz_type, business in read.items():

@@ -4,6 +4,7 @@ A kind is a partition: what is read in order stands under one kind, what is writ
 spread over many.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 IF_ABSENT: Any = {
@@ -18,6 +19,7 @@ def key(kind: str, record: str) -> dict[str, Any]:
 
 SHAPE = key("wheel", "shape")
 BUSINESS_KIND = "business"  # one partition, so that they are listed in order
+_STANDING = "standing#"
 
 
 def pointer(name: str) -> dict[str, Any]:
@@ -53,3 +55,18 @@ def turns(limit: str, biz_type: str) -> dict[str, Any]:
 
 def business(biz_type: str) -> dict[str, Any]:
     return key(BUSINESS_KIND, biz_type)
+
+
+def standing(biz_type: str) -> dict[str, Any]:
+    return key(f"{_STANDING}{biz_type}", "standing")
+
+
+def is_standing(item: Mapping[str, Any]) -> bool:
+    return str(item["kind"]["S"]).startswith(_STANDING)
+
+
+def biz_type_of(item: Mapping[str, Any]) -> str:
+    """Whose settings or standing this is."""
+    if is_standing(item):
+        return str(item["kind"]["S"]).removeprefix(_STANDING)
+    return str(item["record"]["S"])

@@ -9,10 +9,12 @@ import random
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
+from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
@@ -22,12 +24,12 @@ from duewheel.targets.lambda_function import LambdaTarget
 from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
 from duewheel.wiring.process import (
+    businesses,
     clock,
     dynamodb,
     generation,
     hand_over,
     keys,
-    known_businesses,
     once,
     pages,
     reenter,
@@ -77,7 +79,7 @@ def _deliver() -> Deliver:
         _targets(config),
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
-        known_businesses(),
+        businesses_in_standing(),
         LimitCalls(clock(), TurnStore(dynamodb(), config.registry_table)),
         PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
         sealed_secrets(),
@@ -89,7 +91,7 @@ def _deliver() -> Deliver:
         pages(),
         hand_over(),
         call_page,
-        SlowLane(clock(), known_businesses(), pages(), hand_over(), config.page_lease_ms),
+        SlowLane(clock(), businesses_in_standing(), pages(), hand_over(), config.page_lease_ms),
         config.lead_ms,
         config.page_size,
         config.page_lease_ms,
@@ -107,6 +109,12 @@ def _targets(config: Settings) -> Targets:
         sns=SnsTarget(calls_of("sns")),
         eventbridge=EventBridgeTarget(calls_of("events")),
     )
+
+
+@once
+def businesses_in_standing() -> KnownBusinesses:
+    """Those who call know, beside its settings, how a business stands."""
+    return KnownBusinesses(replace(businesses(), reads_standing=True), clock())
 
 
 @once
