@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from duewheel.stores.standings import StandingStore
 from duewheel.wiring import process
 from functions.api import app as api
 from tests.functions.conftest import Context, call, event_from
@@ -303,3 +304,23 @@ def test_a_batch_under_an_idempotency_key_keeps_what_was_made_beside_what_was_re
     _, third, _ = sent("POST", "/v1/tasks/batch", {"tasks": tasks}, **key)
     assert third["results"][0] == first["results"][0]
     assert third["results"][1]["status"] == 201
+
+
+def test_the_lane_that_holds_is_shown_with_why(wired: ManualClock) -> None:
+    put({})
+    registry = process.settings().registry_table
+    told = StandingStore(process.dynamodb(), registry)
+    told.note_slow("orders", wired.now_ms() + 60_000)
+    _, shown, _ = sent("GET", PATH)
+    (listed,) = sent("GET", "/v1/businesses")[1]["businesses"]
+    for business in (shown, listed, put({"retention_days": 5})[1]):
+        assert (business["lane"], business["lane_by"]) == ("slow", "observed")
+        assert "lane" not in business["own"]
+
+    _, business, _ = put({"lane": "main"})
+    assert (business["lane"], business["lane_by"]) == ("main", "setting")
+    assert "lane" in business["own"]
+    put({"lane": None})
+    wired.advance_ms(60_000)
+    _, business, _ = sent("GET", PATH)
+    assert (business["lane"], business["lane_by"]) == ("main", "default")

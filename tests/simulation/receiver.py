@@ -1,7 +1,8 @@
 """Those who are called back, and the network on the way to them.
 
 How a receiver answers stands in the callback's URL, so that it is known from the task alone:
-`/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (503 for ever).
+`/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (503 for ever), `/slow/9` (200, after so
+many seconds).
 """
 
 import asyncio
@@ -26,6 +27,7 @@ class Call:
     """A callback as it arrived. `heard` is what the notifier got for an answer."""
 
     task_id: str
+    biz_type: str
     attempt: int
     due_at: str
     began_seconds: float
@@ -62,6 +64,7 @@ class Receiver:
         heard = outcome if trouble is None else _NOTHING_HEARD
         call = Call(
             headers["webhook-id"],
+            headers["duewheel-biz-type"],
             int(headers["duewheel-attempt"]),
             headers["duewheel-due-at"],
             began,
@@ -70,7 +73,8 @@ class Receiver:
             heard,
         )
         self.calls.append(call)
-        await asyncio.sleep(timeout if trouble == "hangs" else self._faults.latency_seconds() * 5)
+        takes = _seconds_taken(callback.url) + self._faults.latency_seconds() * 5
+        await asyncio.sleep(timeout if trouble == "hangs" else takes)
         by.must_live(asyncio.get_running_loop().time())
         return heard
 
@@ -83,7 +87,7 @@ class Receiver:
         _, _, _, kind, *times = url.split("/")
         self._answered[task_id] += 1
         match kind:
-            case "ok":
+            case "ok" | "slow":
                 return _OK
             case "busy":
                 return _BUSY if self._answered[task_id] <= int(times[0]) else _OK
@@ -93,6 +97,11 @@ class Receiver:
                 return _BUSY
             case _:
                 raise AssertionError(f"{url} does not say how to answer")
+
+
+def _seconds_taken(url: str) -> float:
+    _, slow, seconds = url.partition("/slow/")
+    return float(seconds) if slow else 0.0
 
 
 class Target:

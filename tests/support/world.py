@@ -77,6 +77,7 @@ from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.steer import Steer
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
+from duewheel.workflows.watch_pace import WatchPace
 from local.emulator import Emulator
 from local.invocations import RETRY_AFTER_MS, Invocation
 from local.resources import Resources
@@ -245,6 +246,7 @@ class World:
             LimitCalls(self.clock, self.turns),
             PutOff(self.clock, self.tasks, self.reenter, ThreadPoolExecutor(4)),
             self.sealed_secrets,
+            WatchPace(self.clock, self.in_standing, self.standings),
         )
         return Deliver(
             self.clock,
@@ -255,7 +257,7 @@ class World:
             call_page,
             SlowLane(
                 self.clock,
-                self.known_businesses,
+                self.in_standing,
                 self.pages,
                 self.hand_over,
                 config.page_lease_ms,

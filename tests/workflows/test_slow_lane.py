@@ -304,6 +304,34 @@ def test_a_page_that_the_slow_lane_begins_first_is_waited_for(world: World) -> N
     assert world.entries_elsewhere() == []
 
 
+def test_while_the_sweep_waits_for_the_slow_lane_it_puts_off_what_waits_there_behind_it(
+    world: World,
+) -> None:
+    """Else the lane would be at work where the sweep stands for as long as it has too much."""
+    world.configured("slow", lane=Lane.SLOW)
+    tasks = [world.created(in_ms=60_000 + n * 1_000, biz_type="slow") for n in range(4)]
+    world.dispatch_until(tasks[-1].due_ms // 1000)
+    world.drain(Lane.MAIN)
+    world.sweep_once()
+    world.clock.advance_ms(119_000)
+    held, *_ = world.receive(Lane.SLOW)
+    world.receiver.answer = lambda received: looks_on(world, received)
+
+    def looks_on(world: World, _: Received) -> Any:
+        world.lead_once()
+        world.clock.advance_ms(8_000)
+        world.sweep_once()
+        return OK
+
+    world.handle(held)
+    assert world.pointer(pointers.SWEEP).position == tasks[0].home.second - 1
+    assert [world.read(task).entry == task.home for task in tasks] == [True, False, False, False]
+
+    world.sweep_once()
+    assert world.pointer(pointers.SWEEP).position >= tasks[-1].home.second
+    assert audited(world, tasks[-1]) == []
+
+
 def test_a_slow_page_passed_on_a_moment_ago_is_given_time(world: World) -> None:
     """As after an outage, when the page itself was begun minutes late."""
     slow, _ = slow_and_quick(world, number=1)

@@ -33,7 +33,8 @@ def configure_business(request: Request, biz_type: str) -> Answer:
     checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
     change = business_change(body, process.settings().business_defaults, wiring.allowed_targets())
     business = wiring.configure_business()(checked, change, request.precondition)
-    return business_answer(business, process.clock().now_ms(), 201 if business.is_new else 200)
+    (shown,) = wiring.look_up_businesses().in_standing([business])
+    return business_answer(shown, process.clock().now_ms(), 201 if business.is_new else 200)
 
 
 def delete_business(request: Request, biz_type: str) -> Answer:

@@ -2,6 +2,7 @@
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
@@ -115,7 +116,7 @@ def configure_business() -> ConfigureBusiness:
 
 @once
 def look_up_businesses() -> LookUpBusinesses:
-    return LookUpBusinesses(businesses(), cursor_secret())
+    return LookUpBusinesses(replace(businesses(), reads_standing=True), cursor_secret())
 
 
 @once

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
 from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.stores.standings import StandingStore
 from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
@@ -44,6 +45,7 @@ from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.slow_lane import SlowLane
+from duewheel.workflows.watch_pace import WatchPace
 
 T = TypeVar("T")
 
@@ -83,6 +85,9 @@ def _deliver() -> Deliver:
         LimitCalls(clock(), TurnStore(dynamodb(), config.registry_table)),
         PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
         sealed_secrets(),
+        WatchPace(
+            clock(), businesses_in_standing(), StandingStore(dynamodb(), config.registry_table)
+        ),
     )
     return Deliver(
         clock(),

@@ -25,6 +25,7 @@ from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.settle import Settler
+from duewheel.workflows.watch_pace import WatchPace
 
 # What an invocation needs after its last call returned: to settle and to pass on the rest.
 SETTLE_RESERVE_MS = 5_000
@@ -46,6 +47,7 @@ class CallPage:
     limit_calls: LimitCalls
     put_off: PutOff
     sealed_secrets: SealedSecrets
+    watch_pace: WatchPace
 
     async def __call__(
         self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int
@@ -132,6 +134,7 @@ class CallPage:
             settler.add(settlement.delivered(task, attempt, ended_ms, business.retention_seconds))
         else:
             await asyncio.to_thread(self.retry_or_end.failed, task, outcome, attempt, business)
+        await self.watch_pace(business, attempt, deadline_ms)
         return None
 
     async def _outcome(

@@ -1,6 +1,7 @@
-"""Read businesses: one by its name, or all of them in pages."""
+"""Read businesses: one by its name, or all of them in pages, and how they stand."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from duewheel.rules import cursors
 from duewheel.rules.business import Business
@@ -21,6 +22,8 @@ class BusinessPage:
 
 @dataclass(frozen=True, slots=True)
 class LookUpBusinesses:
+    """`store` reads the standing as well."""
+
     store: BusinessStore
     secret: bytes
 
@@ -28,7 +31,13 @@ class LookUpBusinesses:
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
-        return business
+        return self.in_standing([business])[0]
+
+    def in_standing(self, businesses: Sequence[Business]) -> list[Business]:
+        read = self.store.read_many(business.biz_type for business in businesses)
+        return [
+            replace(business, standing=read[business.biz_type].standing) for business in businesses
+        ]
 
     def page(self, asked: BusinessesRequest) -> BusinessPage:
         """In the order of their names. What somebody has damaged is reported, and left out."""
@@ -37,4 +46,5 @@ class LookUpBusinesses:
             after = cursors.opened(asked.cursor, _QUESTION, self.secret)
         found, goes_on = self.store.page(after, asked.limit)
         cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
-        return BusinessPage([one for one in found if one.damaged is None], cursor)
+        readable = [business for business in found if business.damaged is None]
+        return BusinessPage(self.in_standing(readable), cursor)
