@@ -92,6 +92,32 @@ def test_a_business_that_says_main_or_nothing_has_no_second_hop(world: World) ->
     assert world.receive(Lane.SLOW) == []
 
 
+def test_the_second_hop_takes_three_requests_and_a_message_up_to_the_call(world: World) -> None:
+    """Which is what a slow business is later by at the most, while the lane has a notifier free;
+    it has the lead for it."""
+    found: dict[Lane, Counter[str]] = {}
+    for lane in Lane:
+        world.configured("orders", lane=lane)
+        world.clock.advance_ms(60_000)
+        task = world.created(in_ms=60_400)
+        message = dispatched(world, [task])
+        world.recorder.clear()
+        before: list[list[str]] = []
+        world.receiver.answer = lambda _, to=before: to.append(world.recorder.operations()) or OK
+        world.handle(message)
+        if lane is Lane.SLOW:
+            world.handle(world.receive(Lane.SLOW)[0])
+        (operations,) = before
+        found[lane] = Counter(operations)
+        assert world.receiver.received[-1].at_ms == task.due_ms
+    of_the_poller_and_the_first_run = Counter(ReceiveMessage=1, DeleteMessage=1, UpdateItem=1)
+    assert found[Lane.SLOW] - found[Lane.MAIN] - of_the_poller_and_the_first_run == Counter(
+        UpdateItem=2,  # recorded, and the page taken
+        BatchGetItem=1,
+        SendMessageBatch=1,
+    )
+
+
 def test_what_arrives_in_the_slow_lane_is_called_there_whatever_is_set_by_then(
     world: World,
 ) -> None:
