@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test second-opinion check format examples cost soak prove bench-local bench-catch-up \
+.PHONY: help local test second-opinion check format examples cost soak prove bench-local bench-catch-up bench-slow-lane \
   audit dead-letters redrive-dead-letters pins clean
 
 help: ## list what can be made
@@ -58,6 +58,9 @@ prove: $(VENV)/ready ## prove it at length: generated stories, long soaks, 100,0
 bench-local: $(VENV)/ready ## print how fast the local stack is
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.local_second
 
+bench-slow-lane: $(VENV)/ready ## print how late a quick business is beside a slow one, with and without the slow lane
+	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane
+
 bench-catch-up: $(VENV)/ready ## print the load of catching up with an hour's outage
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.catching_up
 
@@ -68,9 +71,10 @@ audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=...,
 dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
 
-redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) to the slice queue (SLICE_QUEUE_URL=...)
+redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) back to the queues of their lanes (SLICE_QUEUE_URL=..., SLOW_QUEUE_URL=...)
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))" \
-	  --redrive-to "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))"
+	  --redrive-to "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))" \
+	  "$(or $(SLOW_QUEUE_URL),$(error SLOW_QUEUE_URL=... is missing))"
 
 pins: $(VENV)/ready ## choose versions anew for the requirements files
 	$(IN_VENV)/python -m pip install --quiet uv

@@ -32,7 +32,7 @@ class Assumptions:
     access_log_bytes: int = 450
     scheduler_log_bytes: int = 1_500  # a minute, leader and standby
     businesses: int = 1  # that have tasks in a minute
-    pollers: int = 5  # what Lambda keeps at the queue, each with a long poll of 20 s
+    pollers: int = 5  # what Lambda keeps at each queue, each with a long poll of 20 s
 
 
 @dataclass
@@ -63,6 +63,7 @@ class Model:
         self.unlisted = {tasks: count_second(tasks, list_index=False) for tasks in DENSITIES}
         with new_world() as (world, resources):
             self.settings = world.settings
+            self.queues = len(resources.template.of_type("AWS::Lambda::EventSourceMapping"))
             self.memory_gb = {
                 resources.template.code_folders[function.logical_id].name: int(
                     resources.resolve(function.properties)["MemorySize"]
@@ -78,7 +79,7 @@ class Model:
         requests = tasks / (self.assumed.tasks_per_batch if batched else 1)
         minutes = MONTH_SECONDS / 60
         sweeper_seconds = 60 * self.assumed.sweeper_ms_per_second / 1000
-        polls = MONTH_SECONDS / 20 * self.assumed.pollers
+        polls = MONTH_SECONDS / 20 * self.assumed.pollers * self.queues
         log_gb = (
             requests * MONTH_SECONDS * self.assumed.access_log_bytes
             + minutes * self.assumed.scheduler_log_bytes
@@ -220,7 +221,8 @@ def print_assumed(model: Model) -> None:
         ("the scheduler runs", "twice at any time, leader and standby", "by design"),
         ("a second takes the sweeper", f"{assumed.sweeper_ms_per_second} ms", "assumed"),
         ("businesses with tasks in a minute", str(assumed.businesses), "assumed"),
-        ("polls of the idle queue", f"{assumed.pollers} long polls of 20 s", "assumed"),
+        ("polls of each idle queue", f"{assumed.pollers} long polls of 20 s", "assumed"),
+        ("queues, one for each lane", str(model.queues), "template"),
         ("access log", f"{assumed.access_log_bytes} bytes a request", "assumed"),
         ("scheduler log", f"{assumed.scheduler_log_bytes} bytes a minute", "assumed"),
     )

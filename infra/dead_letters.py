@@ -1,5 +1,5 @@
 """`make dead-letters` and `make redrive-dead-letters`: read the dead-letter queue, or empty it
-into the slice queue.
+into the queues of the two lanes, which its messages tell by themselves.
 
 Messages are moved one by one, sent before they are deleted. SQS has a task of its own for this
 (StartMessageMoveTask), but that takes garbage along, which would come back after ten more tries,
@@ -10,13 +10,15 @@ queues, which does no harm: its page has a lease, and the sweep has seen to its 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import boto3
 
 from duewheel.clock import Clock, SystemClock
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import (
     DirectMessage,
     MalformedMessage,
@@ -40,18 +42,19 @@ def listed(sqs: Any, dead_url: str, clock: Clock) -> list[str]:
     return [_line(message, clock.now_ms()) for message in messages]
 
 
-def redriven(sqs: Any, dead_url: str, slice_url: str) -> tuple[int, int]:
+def redriven(sqs: Any, dead_url: str, urls: Mapping[Lane, str]) -> tuple[Counter[Lane], int]:
     """How many were moved, and how many are no messages of this service and were left."""
-    moved = left = 0
+    moved: Counter[Lane] = Counter()
+    left = 0
     for message in _all(sqs, dead_url):
         try:
-            decode(message["Body"])
+            lane = decode(message["Body"]).lane
         except MalformedMessage:
             left += 1
             continue
-        sqs.send_message(QueueUrl=slice_url, MessageBody=message["Body"])
+        sqs.send_message(QueueUrl=urls[lane], MessageBody=message["Body"])
         sqs.delete_message(QueueUrl=dead_url, ReceiptHandle=message["ReceiptHandle"])
-        moved += 1
+        moved[lane] += 1
     return moved, left
 
 
@@ -88,7 +91,8 @@ def _what(body: str) -> str:
         case PageMessage():
             at = rfc3339(message.second * 1000)
             places = f", {len(message.places)} entries" if message.places else ""
-            return f"{at}  shard {message.shard}, page {message.page}{places}"
+            lane = ", slow lane" if message.lane is Lane.SLOW else ""
+            return f"{at}  shard {message.shard}, page {message.page}{places}{lane}"
         case DirectMessage():
             at = rfc3339(message.second * 1000)
             return f"{at}  {len(message.entries)} direct entries"
@@ -99,12 +103,22 @@ def _what(body: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="dead_letters", description=__doc__)
     parser.add_argument("queue_url", help="the stack's output DeadLetterQueueUrl")
-    parser.add_argument("--redrive-to", help="the stack's output SliceQueueUrl")
+    parser.add_argument(
+        "--redrive-to",
+        nargs=2,
+        metavar=("SLICE_QUEUE_URL", "SLOW_QUEUE_URL"),
+        help="the stack's outputs SliceQueueUrl and SlowQueueUrl",
+    )
     asked = parser.parse_args(arguments)
     sqs = boto3.client("sqs")
     if asked.redrive_to is not None:
-        moved, left = redriven(sqs, asked.queue_url, asked.redrive_to)
-        print(f"{moved} moved to the slice queue, {left} left: no messages of this service")
+        slice_url, slow_url = asked.redrive_to
+        urls = {Lane.MAIN: slice_url, Lane.SLOW: slow_url}
+        moved, left = redriven(sqs, asked.queue_url, urls)
+        print(
+            f"{moved[Lane.MAIN]} moved to the slice queue, {moved[Lane.SLOW]} to the slow queue, "
+            f"{left} left: no messages of this service"
+        )
         return 0
     lines = listed(sqs, asked.queue_url, SystemClock())
     print("\n".join([*lines, f"{len(lines)} messages"]))

@@ -2,8 +2,8 @@
 
 Invariant: what the function answered for is deleted, what it reported or failed on
 stays in the queue until its visibility ends; the queue's own redrive policy moves it
-to the dead-letter queue. At most `ENVIRONMENTS_AWAKE` invocations work at once; those
-that only wait for the clock do not count.
+to the dead-letter queue. At most `ENVIRONMENTS_AWAKE` invocations of a mapping work at once,
+fewer if it says so; those that only wait for the clock do not count.
 """
 
 import logging
@@ -49,6 +49,7 @@ class Mapped:
     queue_arn: str
     batch_size: int
     reports_item_failures: bool
+    concurrency_max: int = ENVIRONMENTS_AWAKE
 
 
 def mapped_queues(resources: Resources, functions: Mapping[str, Function]) -> list[Mapped]:
@@ -79,6 +80,10 @@ def _mapped(
         batch_size=batch_size,
         reports_item_failures=(
             "ReportBatchItemFailures" in properties.get("FunctionResponseTypes", [])
+        ),
+        concurrency_max=min(
+            int(properties.get("ScalingConfig", {}).get("MaximumConcurrency", ENVIRONMENTS_AWAKE)),
+            ENVIRONMENTS_AWAKE,
         ),
     )
 
@@ -137,7 +142,7 @@ class QueuePoller:
             with self._changed:
                 if self._stopped:
                     return
-                if self._environments.awake() >= ENVIRONMENTS_AWAKE:
+                if self._environments.awake() >= self.mapped.concurrency_max:
                     self._changed.wait(LOOK_EVERY_SECONDS)
                     continue
                 self._is_receiving = True

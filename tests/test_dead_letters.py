@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from duewheel.rules.addresses import address_of_task
+from duewheel.rules.lanes import Lane
 from duewheel.wiring import process
 from functions.notifier import app as notifier
 from infra import audit, dead_letters
@@ -18,6 +19,7 @@ from tests.support.world import World
 
 GARBAGE = "{rubbish"
 GOOD = '{"v":1,"second":1800000000,"shard":0,"page":"3"}'
+SLOW = '{"v":1,"second":1800000000,"shard":0,"page":"3s","places":["01800000000.500#abcdefghijk"]}'
 DIRECT = '{"v":1,"second":1800000000,"entries":["0:01800000000/500#abcdefghijk"]}'
 
 
@@ -29,6 +31,10 @@ def dead_url(world: World) -> str:
     arn = json.loads(attributes["RedrivePolicy"])["deadLetterTargetArn"]
     url: str = world.sqs.get_queue_url(QueueName=arn.rpartition(":")[2])["QueueUrl"]
     return url
+
+
+def urls(world: World) -> dict[Lane, str]:
+    return {lane: queue.url for lane, queue in world.queues.items()}
 
 
 def waiting(world: World, url: str) -> int:
@@ -59,27 +65,30 @@ def test_a_message_that_is_garbage_ends_in_the_dead_letter_queue(
 
 
 def test_a_list_leaves_the_queue_as_it_was(world: World, dead_url: str) -> None:
-    for body in (GOOD, DIRECT, GARBAGE):
+    for body in (GOOD, SLOW, DIRECT, GARBAGE):
         world.sqs.send_message(QueueUrl=dead_url, MessageBody=body)
     for _ in range(2):
         lines = sorted(dead_letters.listed(world.sqs, dead_url, world.clock))
         assert [line.partition("  received")[0] for line in lines] == [
             "2027-01-15T08:00:00.000Z  1 direct entries",
             "2027-01-15T08:00:00.000Z  shard 0, page 3",
+            "2027-01-15T08:00:00.000Z  shard 0, page 3s, 1 entries, slow lane",
             'no message of this service: "{rubbish"',
         ]
-    assert waiting(world, dead_url) == 3
+    assert waiting(world, dead_url) == 4
 
 
 def test_a_redrive_moves_what_can_be_carried_out_and_leaves_garbage(
     world: World, dead_url: str
 ) -> None:
-    for body in (GOOD, GARBAGE):
+    for body in (GOOD, SLOW, GARBAGE):
         world.sqs.send_message(QueueUrl=dead_url, MessageBody=body)
-    assert dead_letters.redriven(world.sqs, dead_url, world.settings.slice_queue_url) == (1, 1)
-    (message,) = world.receive()
-    assert message["Body"] == GOOD
-    world.handle(message)
+    moved, left = dead_letters.redriven(world.sqs, dead_url, urls(world))
+    assert (moved, left) == ({Lane.MAIN: 1, Lane.SLOW: 1}, 1)
+    for lane, body in ((Lane.MAIN, GOOD), (Lane.SLOW, SLOW)):
+        (message,) = world.receive(lane)
+        assert message["Body"] == body
+        world.handle(message)
     assert world.receiver.received == []
 
 
@@ -93,7 +102,7 @@ def test_a_message_sent_and_not_deleted_is_in_both_queues(world: World, dead_url
 
     world.recorder.before = die
     with pytest.raises(ConnectionError):
-        dead_letters.redriven(world.sqs, dead_url, world.settings.slice_queue_url)
+        dead_letters.redriven(world.sqs, dead_url, urls(world))
     world.recorder.before = None
     assert len(world.receive()) == 1
     world.clock.advance_ms(61_000)

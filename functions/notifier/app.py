@@ -42,7 +42,8 @@ def _from_the_queue(records: list[Any], context: Any) -> dict[str, Any]:
             failed.append({"itemIdentifier": record["messageId"]})
         if isinstance(result, Held):
             wait_seconds = (result.until_ms - process.clock().now_ms()) // 1000 + 1
-            process.slice_queue().hide(record["receiptHandle"], wait_seconds)
+            queue = process.queues()[decode(record["body"]).lane]
+            queue.hide(record["receiptHandle"], wait_seconds)
     return {"batchItemFailures": failed}
 
 

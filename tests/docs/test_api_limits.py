@@ -89,7 +89,7 @@ def lengths(pattern: re.Pattern[str]) -> Numbers:
 
 
 DEFAULT = RetryPolicy()
-SETTINGS = Settings("wheel", "registry", "queue", "notifier", "key", "stack")
+SETTINGS = Settings("wheel", "registry", "queue", "slow queue", "notifier", "key", "stack")
 LISTABLE = [status for status in range(1_000) if status_lists.is_entry(status)]
 STATUSES = LISTABLE[0], LISTABLE[-1]
 AHEAD_DAYS = task_request.AHEAD_DAYS_MAX

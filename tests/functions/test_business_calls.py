@@ -72,6 +72,9 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
         "creates_burst": None,
         "signing_secrets": None,
         "paused": False,
+        "lane": "main",
+        "lane_by": "default",
+        "breakers": [],
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",
         "updated_at": "2027-01-15T08:00:00.000Z",
@@ -108,6 +111,8 @@ def test_the_default_of_one_list_gives_way_to_the_other(wired: ManualClock) -> N
     ("body", "field"),
     [
         ({"colour": "red"}, "colour"),
+        ({"lane": "fast"}, "lane"),
+        ({"lane": 1}, "lane"),
         ({"callback": {"colour": "red"}}, "callback.colour"),
         ({"callback": {"url": "ftp://x"}}, "callback.url"),
         ({"callback": {"headers": {"host": "x"}}}, "callback.headers.host"),
@@ -360,3 +365,23 @@ def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> N
     ]
     standings.close("orders", breaker)
     assert sent("GET", PATH)[1]["breakers"] == []
+
+
+def test_the_lane_that_holds_is_shown_with_why(wired: ManualClock) -> None:
+    put({})
+    registry = process.settings().registry_table
+    told = StandingStore(process.dynamodb(), registry)
+    told.note_slow("orders", wired.now_ms() + 60_000)
+    _, shown, _ = sent("GET", PATH)
+    (listed,) = sent("GET", "/v1/businesses")[1]["businesses"]
+    for business in (shown, listed, put({"retention_days": 5})[1]):
+        assert (business["lane"], business["lane_by"]) == ("slow", "observed")
+        assert "lane" not in business["own"]
+
+    _, business, _ = put({"lane": "main"})
+    assert (business["lane"], business["lane_by"]) == ("main", "setting")
+    assert "lane" in business["own"]
+    put({"lane": None})
+    wired.advance_ms(60_000)
+    _, business, _ = sent("GET", PATH)
+    assert (business["lane"], business["lane_by"]) == ("main", "default")

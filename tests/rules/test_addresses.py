@@ -259,8 +259,38 @@ def test_the_pages_of_a_slice_are_all_different(count: int) -> None:
     rests_of_rests = [addresses.rest_page(rest) for rest in rests]
     everything = chain + rests + rests_of_rests
     assert len(set(everything)) == len(everything)
-    assert not any(addresses.is_rest_page(page) for page in chain)
-    assert all(addresses.is_rest_page(page) for page in rests + rests_of_rests)
+    assert not any(addresses.is_passed_on(page) for page in chain)
+    assert all(addresses.is_passed_on(page) for page in rests + rests_of_rests)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 5), st.integers(0, 5))
+def test_a_page_says_its_lane_and_whatever_it_passes_on_stays_there(
+    number: int, rests: int, slow_rests: int
+) -> None:
+    for first in (str(number), addresses.direct_page([f"0:{number}"])):
+        page = first
+        for _ in range(0 if addresses.is_direct_page(first) else rests):
+            page = addresses.rest_page(page)
+            assert not addresses.is_slow_page(page)
+        page = addresses.slow_page(page)
+        for _ in range(slow_rests + 1):
+            assert addresses.is_page(page)
+            assert addresses.is_passed_on(page)
+            assert addresses.is_slow_page(page)
+            page = addresses.rest_page(page)
+
+
+def test_a_direct_page_is_the_same_for_the_same_entries_and_no_message_brings_it() -> None:
+    page = addresses.direct_page(["0:b", "0:a"])
+    assert page == addresses.direct_page(["0:a", "0:b"])
+    assert page != addresses.direct_page(["0:a"])
+    assert addresses.is_direct_page(page)
+    assert not addresses.is_page(page)
+
+
+@pytest.mark.parametrize("page", ["0ss", "0srs", "s", "dr", "d0123456789abcdefr", "0d", "ds", ""])
+def test_a_page_that_nobody_would_make_is_none(page: str) -> None:
+    assert not addresses.is_page(page)
 
 
 # The list index

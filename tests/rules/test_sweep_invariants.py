@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from duewheel.rules.addresses import Address, is_rest_page, next_page
+from duewheel.rules.addresses import (
+    Address,
+    is_passed_on,
+    is_slow_page,
+    next_page,
+    slow_page,
+)
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.sweep_verdict import RESEND_EVERY_MS, EntryState, Verdict
 from tests.support.known_slices import (
@@ -18,6 +24,7 @@ from tests.support.known_slices import (
     SHARD,
     Slice,
     addresses_of,
+    put_off,
     slices,
     taken_apart,
 )
@@ -31,27 +38,39 @@ def test_nothing_owed_is_ever_passed_over(made: Slice) -> None:
     """A verdict that lets the pointer go on gives every owed task a new entry."""
     verdict = made.verdict()
     if not verdict.keeps_waiting:
-        assert set(addresses_of(verdict.owed)) == made.of_state(EntryState.OWED)
+        entered = {*addresses_of(verdict.owed), *put_off(verdict)}
+        assert entered == made.of_state(EntryState.OWED)
 
 
 @given(slices())
 def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
     verdict = made.verdict()
-    entered = addresses_of(verdict.owed) + taken_apart(verdict)
+    entered = addresses_of(verdict.owed) + taken_apart(verdict) + put_off(verdict)
     assert len(set(entered)) == len(entered)
     assert set(entered) <= made.of_state(EntryState.OWED)
 
 
 @given(slices())
-def test_direct_entries_wait_for_no_page(made: Slice) -> None:
-    direct = {address for address in made.of_state(EntryState.OWED) if address.direct}
+def test_direct_entries_wait_for_no_page_but_one_of_the_slow_lane(made: Slice) -> None:
+    slow = {place for lease in made.leases.values() for place in lease.slow}
+    owed = made.of_state(EntryState.OWED)
+    direct = {address for address in owed if address.direct and address.place not in slow}
     assert direct <= set(addresses_of(made.verdict().owed))
 
 
 @given(slices())
-def test_at_most_one_page_of_a_slice_is_worked_on_at_a_time(made: Slice) -> None:
+def test_at_most_one_page_of_the_main_lane_is_worked_on_at_a_time(made: Slice) -> None:
     verdict = made.verdict()
-    assert len(verdict.resend) + len(verdict.waits_for) + len(verdict.take_apart) <= 1
+    worked_on = [found.page for found, _ in [*verdict.resend, *verdict.take_apart]]
+    assert sum(not is_slow_page(page) for page in worked_on + verdict.waits_for) <= 1
+
+
+@given(slices())
+def test_only_what_nobody_has_begun_in_the_slow_lane_is_put_off(made: Slice) -> None:
+    for found, _ in made.verdict().put_off:
+        assert is_slow_page(found.page)
+        assert not found.done
+        assert not found.tries
 
 
 @given(slices())
@@ -64,7 +83,9 @@ def test_a_page_that_is_done_or_held_is_left_in_peace(made: Slice) -> None:
         assert not (found.resends and found.resent_ms + RESEND_EVERY_MS > NOW_MS)
         assert max(found.tries, found.resends) < TRIES_MAX
     for page in verdict.waits_for:
-        assert page in made.leases
+        if is_slow_page(page) and page not in made.leases:  # passed on a moment ago
+            assert any(page == slow_page(one.page) for one in made.leases.values())
+            continue
         assert not made.leases[page].done
 
 
@@ -73,8 +94,9 @@ def test_a_page_is_sent_again_as_it_was_cut_and_covers_something_owed(made: Slic
     owed = {address.place for address in made.of_state(EntryState.OWED)}
     for found, message in made.verdict().resend:
         assert (message.second, message.shard, message.page) == (SECOND, SHARD, found.page)
-        if is_rest_page(message.page):
-            assert message.places == made.leases[message.page[:-1]].rest
+        if is_passed_on(message.page):
+            parent = made.leases[message.page[:-1]]
+            assert message.places == (parent.slow if message.page[-1] == "s" else parent.rest)
             assert owed & set(message.places)
         else:
             before = [
@@ -103,7 +125,7 @@ def test_the_sweep_alone_brings_any_slice_to_its_end(made: Slice) -> None:
     for minute in range(200):
         now_ms = NOW_MS + minute * RESEND_EVERY_MS
         verdict = made.verdict(now_ms)
-        assert len(verdict.resend) <= 1
+        assert len({found.page for found, _ in verdict.resend}) == len(verdict.resend)
         entered += carry_out(made, verdict, now_ms)
         if not verdict.keeps_waiting:
             break
@@ -113,12 +135,12 @@ def test_the_sweep_alone_brings_any_slice_to_its_end(made: Slice) -> None:
 
 
 def next_page_or_none(found: PageLease) -> str | None:
-    return None if is_rest_page(found.page) else next_page(found.page)
+    return next_page(found.page) if found.page.isdecimal() else None
 
 
 def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
     """What the sweeper does with a verdict; returns the homes that got a new entry."""
-    apart = [seen for _, owed in verdict.take_apart for seen in owed]
+    apart = [seen for _, owed in [*verdict.take_apart, *verdict.put_off] for seen in owed]
     entered = []
     for seen in [*verdict.owed, *apart]:
         assert seen.home is not None
@@ -132,4 +154,6 @@ def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
     for found, owed in verdict.take_apart:
         end = found.end or owed[-1].address.place
         made.leases[found.page] = replace(found, done=True, end=end)
+    for found, _ in verdict.put_off:
+        made.leases[found.page] = replace(found, done=True)
     return entered

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.addresses import Address, first_page, rest_page
+from duewheel.rules.addresses import Address, direct_page, first_page, rest_page, slow_page
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.sweep_verdict import EntryState, Verdict
 from duewheel.rules.task import Status
@@ -209,3 +209,66 @@ def test_what_a_rest_page_passed_on_in_turn_is_looked_at_as_well() -> None:
     assert addresses_of(verdict.owed) == [here(0), here(1)]
     ((_, message),) = verdict.resend
     assert (message.page, message.places) == ("0rr", second)
+
+
+# The slow lane
+
+
+SLOW = (here(0).place, here(1).place)
+
+
+@pytest.mark.parametrize(
+    ("found", "action"),
+    [
+        (None, "put off"),  # never begun
+        (lease("0s"), "put off"),
+        (lease("0s", owner="alive", until_ms=NOW_MS + 1, tries=1), "wait"),
+        (lease("0s", owner="dead", until_ms=NOW_MS, tries=1), "resend"),
+        (lease("0s", owner="dead", until_ms=NOW_MS, tries=TRIES_MAX), "take apart"),
+        (lease("0s", done=True), "rescue"),
+    ],
+)
+def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, action: str) -> None:
+    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS)
+    verdict = with_leases(owed_homes(2), parent, *(() if found is None else (found,))).verdict()
+    assert {
+        "put off": [one.page for one, _ in verdict.put_off],
+        "wait": verdict.waits_for,
+        "resend": [message.page for _, message in verdict.resend if message.places == SLOW],
+        "take apart": [one.page for one, _ in verdict.take_apart],
+        "rescue": ["0s"] if verdict.owed else [],
+    } == {
+        name: ["0s"] if name == action else []
+        for name in ("put off", "wait", "resend", "take apart", "rescue")
+    }
+    assert verdict.keeps_waiting == (action not in ("put off", "rescue"))
+
+
+def test_what_was_passed_to_the_slow_lane_a_moment_ago_is_waited_for() -> None:
+    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS + 1)
+    assert with_leases(owed_homes(2), parent).verdict() == Verdict(waits_for=["0s"])
+
+
+def test_nobody_waits_behind_a_page_of_the_slow_lane() -> None:
+    made = with_leases(
+        owed_homes(4),
+        lease("0", done=True, end=here(1).place, slow=SLOW),
+        lease("0s", owner="alive", until_ms=NOW_MS + 1, tries=1),
+        lease("1", after=here(1).place),
+    )
+    verdict = made.verdict()
+    assert verdict.waits_for == ["0s"]
+    assert [message.page for _, message in verdict.resend] == ["1"]
+
+
+def test_direct_entries_that_were_passed_to_the_slow_lane_are_judged_with_their_page() -> None:
+    made = Slice()
+    for number in range(3):
+        address = here(number, direct=True)
+        made.add_home(address, address, EntryState.OWED)
+    passed = tuple(here(number, direct=True).place for number in (0, 2))
+    page = direct_page(passed)
+    verdict = with_leases(made, lease(page, slow=passed)).verdict()
+    assert addresses_of(verdict.owed) == [here(1, direct=True)]
+    ((found, owed),) = verdict.put_off
+    assert (found.page, len(owed)) == (slow_page(page), 2)

@@ -11,6 +11,7 @@ from tests.simulation.service import Service
 from tests.support.clock import NOON_MS
 
 BUSINESSES = ("orders", "invoices")
+IN_SLOW_LANE = "invoices"
 RECEIVERS = ("ok",) * 8 + ("busy/1", "busy/3", "gone", "never")
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40

@@ -1,10 +1,11 @@
-"""What invokes the functions besides callers: the schedules, the queue's poller, the second link.
+"""What invokes the functions besides callers: schedules, the queues' pollers, the second link.
 
 As in AWS a schedule may be missed, and messages are handed out at least once, in any order, some
 of them late. What an invocation did not answer for comes again.
 """
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import boto3
@@ -16,17 +17,36 @@ from tests.simulation.invocation import Ended
 from tests.simulation.service import Service
 
 NOTIFIERS_AT_ONCE = 40
+SLOW_NOTIFIERS_AT_ONCE = 40
 LOOK_EVERY_SECONDS = 0.1
 
 
+@dataclass
+class Mapping:
+    """Between one queue and the notifier."""
+
+    queue_url: str
+    batch_size: int
+    notifiers_max: int
+    busy: int = 0
+
+
 class EventSources:
-    def __init__(self, service: Service) -> None:
+    def __init__(
+        self,
+        service: Service,
+        *,
+        notifiers: int = NOTIFIERS_AT_ONCE,
+        slow_notifiers: int = SLOW_NOTIFIERS_AT_ONCE,
+    ) -> None:
         self._service = service
         self._faults = service.faults
         self._chance = service.chance
-        self._queue_url = service.settings.slice_queue_url
+        self._mappings = (
+            Mapping(service.settings.slice_queue_url, 10, notifiers),
+            Mapping(service.settings.slow_queue_url, 1, slow_notifiers),
+        )
         self._sqs = boto3.client("sqs")
-        self._busy_notifiers = 0
 
     def begin(self) -> None:
         self._service.emulator.accept_invocation = self._accept
@@ -46,35 +66,41 @@ class EventSources:
             wait = minute_over - self._service.seconds() + self._chance.uniform(0, 50)
             await asyncio.sleep(wait)
 
-    # The poller between queue and notifier
+    # The pollers between queues and notifier
 
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
-            down = self._faults.is_down("notifier", self._service.seconds())
-            while not down and self._busy_notifiers < NOTIFIERS_AT_ONCE and self._has_message():
-                messages = self._receive()
-                if not messages:
-                    break
-                twice = self._faults.strikes("duplicate", self._faults.rates.duplicate)
-                for _ in range(2 if twice else 1):
-                    self._busy_notifiers += 1
-                    self._service.spawn(self._hand_over(messages, is_copy=twice))
+            if not self._faults.is_down("notifier", self._service.seconds()):
+                for mapping in self._mappings:
+                    self._look(mapping)
 
-    def _has_message(self) -> bool:
+    def _look(self, mapping: Mapping) -> None:
+        while mapping.busy < mapping.notifiers_max and self._has_message(mapping):
+            messages = self._receive(mapping)
+            if not messages:
+                break
+            twice = self._faults.strikes("duplicate", self._faults.rates.duplicate)
+            for _ in range(2 if twice else 1):
+                mapping.busy += 1
+                self._service.spawn(self._hand_over(mapping, messages, is_copy=twice))
+
+    def _has_message(self, mapping: Mapping) -> bool:
         now_ms = self._service.now_ms()
-        visible_at_ms = self._service.emulator.messages_visible_at_ms(self._queue_url)
+        visible_at_ms = self._service.emulator.messages_visible_at_ms(mapping.queue_url)
         return any(ms <= now_ms for ms in visible_at_ms)
 
-    def _receive(self) -> list[dict[str, Any]]:
+    def _receive(self, mapping: Mapping) -> list[dict[str, Any]]:
         answer = self._sqs.receive_message(
-            QueueUrl=self._queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0
+            QueueUrl=mapping.queue_url, MaxNumberOfMessages=mapping.batch_size, WaitTimeSeconds=0
         )
         messages = list(answer.get("Messages", []))
         self._chance.shuffle(messages)
         return messages
 
-    async def _hand_over(self, messages: list[dict[str, Any]], *, is_copy: bool) -> None:
+    async def _hand_over(
+        self, mapping: Mapping, messages: list[dict[str, Any]], *, is_copy: bool
+    ) -> None:
         try:
             if self._faults.strikes("delayed", self._faults.rates.delay):
                 await asyncio.sleep(self._chance.uniform(0, 40))
@@ -92,17 +118,18 @@ class EventSources:
                 ended.invocation.troubles.append("duplicate")
             if ended.is_answered:
                 failed = {f["itemIdentifier"] for f in ended.answer["batchItemFailures"]}
-                self._delete(ended, [m for m in messages if m["MessageId"] not in failed])
+                done = [m for m in messages if m["MessageId"] not in failed]
+                self._delete(mapping, ended, done)
         finally:
-            self._busy_notifiers -= 1
+            mapping.busy -= 1
 
-    def _delete(self, ended: Ended, messages: list[dict[str, Any]]) -> None:
+    def _delete(self, mapping: Mapping, ended: Ended, messages: list[dict[str, Any]]) -> None:
         if self._faults.is_down("sqs", self._service.seconds()):
             ended.invocation.troubles.append("messages not deleted")
             return
         if messages:
             self._sqs.delete_message_batch(
-                QueueUrl=self._queue_url,
+                QueueUrl=mapping.queue_url,
                 Entries=[
                     {"Id": str(position), "ReceiptHandle": message["ReceiptHandle"]}
                     for position, message in enumerate(messages)

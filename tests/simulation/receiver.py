@@ -2,7 +2,8 @@
 
 How a receiver answers stands in the callback's URL, so that it is known from the task alone:
 `/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: of a host that failed for
-ever its tasks would wait for ever). While the receiver is down nobody is answered.
+ever its tasks would wait for ever), `/slow/9` (200, after so many seconds). While the receiver is
+down nobody is answered.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ class Call:
     """A callback as it arrived. `heard` is what the notifier got for an answer."""
 
     task_id: str
+    biz_type: str
     attempt: int
     due_at: str
     began_seconds: float
@@ -65,6 +67,7 @@ class Receiver:
         heard = outcome if trouble is None else _NOTHING_HEARD
         call = Call(
             headers["webhook-id"],
+            headers["duewheel-biz-type"],
             int(headers["duewheel-attempt"]),
             headers["duewheel-due-at"],
             began,
@@ -73,7 +76,8 @@ class Receiver:
             heard,
         )
         self.calls.append(call)
-        await asyncio.sleep(timeout if trouble == "hangs" else self._faults.latency_seconds() * 5)
+        takes = _seconds_taken(callback.url) + self._faults.latency_seconds() * 5
+        await asyncio.sleep(timeout if trouble == "hangs" else takes)
         by.must_live(asyncio.get_running_loop().time())
         return heard
 
@@ -86,7 +90,7 @@ class Receiver:
         _, _, _, kind, *times = url.split("/")
         self._answered[task_id] += 1
         match kind:
-            case "ok":
+            case "ok" | "slow":
                 return _OK
             case "busy":
                 return _BUSY if self._answered[task_id] <= int(times[0]) else _OK
@@ -96,6 +100,11 @@ class Receiver:
                 return _NOT_FOUND
             case _:
                 raise AssertionError(f"{url} does not say how to answer")
+
+
+def _seconds_taken(url: str) -> float:
+    _, slow, seconds = url.partition("/slow/")
+    return float(seconds) if slow else 0.0
 
 
 class Target:

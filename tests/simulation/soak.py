@@ -15,7 +15,7 @@ from duewheel.stores import pointers
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
 from local.template import Template, load_template
-from tests.simulation.clients import BUSINESSES, Clients
+from tests.simulation.clients import BUSINESSES, IN_SLOW_LANE, Clients
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
 from tests.simulation.service import Service
@@ -71,6 +71,7 @@ def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
 async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
     EventSources(service).begin()
     service.spawn(_leave_the_past_alone())
+    await _configure(service)
     await asyncio.sleep(soak.turns_before_seconds)
     await clients.live()
     if soak.rates != CALM:
@@ -79,6 +80,15 @@ async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
     deadline = service.seconds() + soak.settling_seconds_max
     while service.seconds() < deadline and not _is_settled(service):
         await asyncio.sleep(60)
+
+
+async def _configure(service: Service) -> None:
+    """Both lanes have their share of it."""
+    faults, service.faults.rates = service.faults.rates, CALM
+    answer = await service.request("PUT", f"/v1/businesses/{IN_SLOW_LANE}", {"lane": "slow"})
+    assert answer is not None
+    assert answer[0] == 201, answer
+    service.faults.rates = faults
 
 
 async def _leave_the_past_alone() -> None:

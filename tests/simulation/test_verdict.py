@@ -27,7 +27,7 @@ def item(status: Status = Status.DELIVERED) -> dict[str, Any]:
 
 def call(at: float, heard: Outcome = OK, *troubles: str) -> Call:
     by = Invocation("notifier", 1, 1_000.0, 0, troubles=list(troubles))
-    return Call(ID, 1, "", at, NOON_MS + round(at * 1000), by, heard)
+    return Call(ID, "orders", 1, "", at, NOON_MS + round(at * 1000), by, heard)
 
 
 def ledger(*dues: DueAsked, cancels: tuple[Asked, ...] = ()) -> Ledger:

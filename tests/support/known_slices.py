@@ -9,9 +9,12 @@ from duewheel.rules.addresses import (
     TOKEN_BYTES,
     Address,
     address_at,
+    direct_page,
     first_page,
+    is_slow_page,
     next_page,
     rest_page,
+    slow_page,
 )
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.sweep_verdict import (
@@ -108,6 +111,10 @@ def taken_apart(verdict: Verdict) -> list[Address]:
     return [address for _, owed in verdict.take_apart for address in addresses_of(owed)]
 
 
+def put_off(verdict: Verdict) -> list[Address]:
+    return [address for _, owed in verdict.put_off for address in addresses_of(owed)]
+
+
 # What an entry can be, by the rule of named entries alone; `far` homes stand in another second.
 KINDS: dict[str, Callable[[Slice, Address, Status], None]] = {
     "home, owed": lambda made, own, _: made.add_home(own, own, EntryState.OWED),
@@ -149,7 +156,10 @@ def _some_of(places: list[str]) -> st.SearchStrategy[tuple[str, ...]]:
 @st.composite
 def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
     resends = draw(st.integers(0, TRIES_MAX + 1))
+    slow = () if is_slow_page(page) else draw(_some_of(inside))
     owner = draw(st.sampled_from([None, "somebody"]))
+    tries = draw(st.integers(1, TRIES_MAX)) if owner else 0
+    kept = inside if is_slow_page(page) and not tries else slow  # unbegun it passes nothing on
     return PageLease(
         SECOND,
         SHARD,
@@ -157,8 +167,9 @@ def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
         owner=owner,
         until_ms=draw(_around_now) if owner else 0,
         done=draw(st.booleans()),
-        rest=draw(_some_of(inside)),
-        tries=draw(st.integers(0, TRIES_MAX)) if owner else 0,
+        rest=draw(_some_of([place for place in inside if place not in kept])),
+        slow=slow,
+        tries=tries,
         resends=resends,
         resent_ms=min(draw(_around_now), NOW_MS) if resends else 0,
     )
@@ -182,8 +193,29 @@ def slices(draw: st.DrawFn) -> Slice:
         if draw(st.integers(0, 3)):
             found = replace(draw(_page_leases(page, inside)), after=after, end=end)
             made.leases[page] = found
-            while found.rest != () and draw(st.booleans()):
-                found = draw(_page_leases(rest_page(found.page), list(found.rest)))
-                made.leases[found.page] = found
+            draw(_passed_on(made, found))
         page, after = next_page(page), end
+    _pass_direct_on(draw, made)
     return made
+
+
+@st.composite
+def _passed_on(draw: st.DrawFn, made: Slice, found: PageLease) -> None:
+    """Leases of what this page passed on, some of which nobody has begun yet."""
+    for page, places in (
+        (rest_page(found.page), found.rest),
+        (slow_page(found.page), found.slow),
+    ):
+        if places and draw(st.booleans()):
+            made.leases[page] = draw(_page_leases(page, list(places)))
+            draw(_passed_on(made, made.leases[page]))
+
+
+def _pass_direct_on(draw: st.DrawFn, made: Slice) -> None:
+    """Some direct entries were in a message that passed some of them to the slow lane."""
+    direct = sorted(address.place for address in made.entries if address.direct)
+    slow = draw(_some_of(direct))
+    if slow:
+        parent = PageLease(SECOND, SHARD, direct_page(slow), until_ms=draw(_around_now), slow=slow)
+        made.leases[parent.page] = parent
+        draw(_passed_on(made, parent))

@@ -13,6 +13,7 @@ import boto3
 
 from duewheel.rules.addresses import Address
 from duewheel.rules.business import Business
+from duewheel.rules.lanes import Lane
 from duewheel.rules.leadership import Pointer
 from duewheel.rules.messages import decode, texts_of_event
 from duewheel.rules.page_lease import Finished, Held
@@ -53,6 +54,7 @@ from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
+from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.configure_business import ConfigureBusiness
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import CreateBatch
@@ -77,10 +79,12 @@ from duewheel.workflows.reenter import Reenter
 from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.send_releases import SendReleases
+from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
+from duewheel.workflows.watch_pace import WatchPace
 from local.emulator import Emulator
 from local.invocations import RETRY_AFTER_MS, Invocation
 from local.resources import Resources
@@ -131,7 +135,9 @@ class World:
         self.pages = PageStore(self.dynamodb, clock, config.wheel_table, config.buckets)
         self.queue = SliceQueue(self.sqs, config.slice_queue_url)
         second_link = SecondLink(lambda: self.invoker, config.notifier_function)
-        self.hand_over = HandOver(self.queue, second_link)
+        self.slow_queue = SliceQueue(self.sqs, config.slow_queue_url)
+        self.queues = {Lane.MAIN: self.queue, Lane.SLOW: self.slow_queue}
+        self.hand_over = HandOver(self.queues, second_link)
         self.loads = LoadStore(self.dynamodb, config.registry_table)
         self.reenter = Reenter(
             clock,
@@ -212,6 +218,7 @@ class World:
             self.pages,
             self.hand_over,
             self.reenter,
+            ComeUpAgain(clock, self.tasks, self.pages, self.reenter),
             config.page_size,
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
@@ -269,6 +276,7 @@ class World:
                 lambda: self.chance,
                 self._random_bytes,
             ),
+            WatchPace(self.clock, self.in_standing, self.standings),
         )
         self.release = Release(
             self.clock,
@@ -288,6 +296,13 @@ class World:
             self.hand_over,
             call_page,
             self.release,
+            SlowLane(
+                self.clock,
+                self.in_standing,
+                self.pages,
+                self.hand_over,
+                config.page_lease_ms,
+            ),
             config.lead_ms,
             config.page_size,
             config.page_lease_ms,
@@ -343,10 +358,10 @@ class World:
     def pointer(self, name: str = pointers.TIME) -> Pointer:
         return self.pointers.read(name, self.origin)
 
-    def receive(self) -> list[dict[str, Any]]:
+    def receive(self, lane: Lane = Lane.MAIN) -> list[dict[str, Any]]:
         """Messages that are visible now, hidden from others as a poller would."""
         answer = self.sqs.receive_message(
-            QueueUrl=self.settings.slice_queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0
+            QueueUrl=self.queues[lane].url, MaxNumberOfMessages=10, WaitTimeSeconds=0
         )
         return list(answer.get("Messages", []))
 
@@ -354,28 +369,34 @@ class World:
         self, message: dict[str, Any], deliver: Deliver | None = None, lambda_ms: int = LAMBDA_MS
     ) -> Held | Finished:
         """What one notifier does with one message; deleted only if it says it is done."""
+        decoded = decode(message["Body"])
+        queue = self.queues[decoded.lane]
         run = (deliver or self.deliver)(
-            decode(message["Body"]),
+            decoded,
             f"notifier-{next(self._numbers)}",
             self.clock.now_ms() + lambda_ms,
         )
         result = self.loop.run_until_complete(run)
         if isinstance(result, Finished):
-            self.sqs.delete_message(
-                QueueUrl=self.settings.slice_queue_url, ReceiptHandle=message["ReceiptHandle"]
-            )
+            self.sqs.delete_message(QueueUrl=queue.url, ReceiptHandle=message["ReceiptHandle"])
         else:
             seconds = (result.until_ms - self.clock.now_ms()) // 1000 + 1
-            self.queue.hide(message["ReceiptHandle"], seconds)
+            queue.hide(message["ReceiptHandle"], seconds)
         return result
 
-    def drain(self) -> None:
+    def drain(self, *lanes: Lane) -> None:
         """Let notifiers work off all messages that are visible now, and what came past SQS."""
-        while messages := self.receive():
+        while messages := [m for lane in self._occupied(lanes) for m in self.receive(lane)]:
             for message in messages:
                 self.handle(message)
             self.drain_invocations()
         self.drain_invocations()
+
+    def _occupied(self, lanes: tuple[Lane, ...]) -> list[Lane]:
+        """The slow one is only looked at when something is in it."""
+        is_slow_one_empty = not self.emulator.messages_visible_at_ms(self.slow_queue.url)
+        lanes = lanes or tuple(Lane)
+        return [lane for lane in lanes if lane is Lane.MAIN or not is_slow_one_empty]
 
     def drain_invocations(self) -> None:
         while due := [one for one in self.invocations if one.due_ms <= self.clock.now_ms()]:

@@ -59,6 +59,7 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
         "WHEEL_TABLE",
         "REGISTRY_TABLE",
         "SLICE_QUEUE_URL",
+        "SLOW_QUEUE_URL",
         "SIGNING_KEY",
         "NOTIFIER_FUNCTION",
         "STACK_ID",
@@ -88,11 +89,12 @@ def test_visibility_outlives_the_page_lease_and_that_the_notifier(
     template: Template, resources: Resources
 ) -> None:
     timeout = properties_of(template, "NotifierFunction")["Timeout"]
-    visibility = properties_of(template, "SliceQueue")["VisibilityTimeout"]
     settings = settings_from(resources.environment("api"))
 
     assert settings.notifier_timeout_seconds == timeout
-    assert timeout < settings.page_lease_ms / 1000 < visibility
+    for queue in ("SliceQueue", "SlowQueue"):
+        visibility = properties_of(template, queue)["VisibilityTimeout"]
+        assert timeout < settings.page_lease_ms / 1000 < visibility
 
 
 def test_a_claimed_request_outlives_the_api_function_by_more_than_clocks_differ(
@@ -104,18 +106,34 @@ def test_a_claimed_request_outlives_the_api_function_by_more_than_clocks_differ(
 
 
 def test_a_message_that_fails_ten_times_ends_in_the_dead_letter_queue(template: Template) -> None:
-    assert properties_of(template, "SliceQueue")["RedrivePolicy"] == {
-        "deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]},
-        "maxReceiveCount": 10,
+    for queue in ("SliceQueue", "SlowQueue"):
+        assert properties_of(template, queue)["RedrivePolicy"] == {
+            "deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]},
+            "maxReceiveCount": 10,
+        }
+
+
+def test_notifier_gets_messages_of_both_lanes_at_once_and_answers_for_each(
+    emulator: Any,
+) -> None:
+    bounds = {"NotifierConcurrency": "30", "SlowNotifierConcurrency": "3"}
+    resources = resources_with(emulator, bounds)
+    mappings = {
+        mapping.properties["EventSourceArn"]["Fn::GetAtt"][0]: resources.resolve(mapping.properties)
+        for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
     }
 
-
-def test_notifier_gets_batches_at_once_and_answers_for_each_message(template: Template) -> None:
-    [mapping] = template.of_type("AWS::Lambda::EventSourceMapping")
-
-    assert mapping.properties["BatchSize"] == 10
-    assert "MaximumBatchingWindowInSeconds" not in mapping.properties
-    assert mapping.properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert {queue: mapping["BatchSize"] for queue, mapping in mappings.items()} == {
+        "SliceQueue": 10,
+        "SlowQueue": 1,
+    }
+    assert {
+        queue: int(mapping["ScalingConfig"]["MaximumConcurrency"])
+        for queue, mapping in mappings.items()
+    } == {"SliceQueue": 30, "SlowQueue": 3}
+    for mapping in mappings.values():
+        assert "MaximumBatchingWindowInSeconds" not in mapping
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 def test_chain_of_pages_is_not_cut_as_a_loop(template: Template) -> None:

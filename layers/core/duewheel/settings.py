@@ -24,6 +24,7 @@ class Settings:
     wheel_table: str
     registry_table: str
     slice_queue_url: str
+    slow_queue_url: str
     notifier_function: str
     signing_key: str
     stack_id: str
@@ -97,6 +98,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         ("WHEEL_TABLE", "wheel_table"),
         ("REGISTRY_TABLE", "registry_table"),
         ("SLICE_QUEUE_URL", "slice_queue_url"),
+        ("SLOW_QUEUE_URL", "slow_queue_url"),
         ("SIGNING_KEY", "signing_key"),
         ("STACK_ID", "stack_id"),
     ):

@@ -3,11 +3,12 @@
 from dataclasses import asdict
 
 from duewheel.interface.answer import Answer, compact, json_answer
-from duewheel.interface.business_view import business_answer, business_view, standing_answer
+from duewheel.interface.business_view import business_answer, business_view
 from duewheel.interface.dead_view import redriven_view
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
 from duewheel.interface.stats_view import stats_view
+from duewheel.rules.business import Business
 from duewheel.rules.business_queries import businesses_request, delete_request
 from duewheel.rules.business_request import business_change
 from duewheel.rules.dead_request import dead_request, redrive_request
@@ -19,19 +20,21 @@ from duewheel.wiring import process
 
 def list_businesses(request: Request) -> Answer:
     page = wiring.look_up_businesses().page(businesses_request(request.query))
-    views = [business_view(business) for business in page.businesses]
+    now_ms = process.clock().now_ms()
+    views = [business_view(business, now_ms) for business in page.businesses]
     return json_answer({"businesses": views, "cursor": page.cursor})
 
 
 def read_business(_: Request, biz_type: str) -> Answer:
-    return standing_answer(wiring.look_up_businesses().one(checked_biz_type(biz_type)))
+    business = wiring.look_up_businesses().one(checked_biz_type(biz_type))
+    return business_answer(business, process.clock().now_ms())
 
 
 def configure_business(request: Request, biz_type: str) -> Answer:
     checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
     change = business_change(body, process.settings().business_defaults, wiring.allowed_targets())
     business = wiring.configure_business()(checked, change, request.precondition)
-    return business_answer(business, 201 if business.is_new else 200)
+    return _in_standing(business, 201 if business.is_new else 200)
 
 
 def pause_business(request: Request, biz_type: str) -> Answer:
@@ -44,7 +47,12 @@ def resume_business(request: Request, biz_type: str) -> Answer:
 
 def _paused(request: Request, biz_type: str, *, paused: bool) -> Answer:
     pause = wiring.configure_business().pause
-    return business_answer(pause(checked_biz_type(biz_type), request.precondition, paused=paused))
+    return _in_standing(pause(checked_biz_type(biz_type), request.precondition, paused=paused))
+
+
+def _in_standing(business: Business, status: int = 200) -> Answer:
+    (shown,) = wiring.look_up_businesses().in_standing([business])
+    return business_answer(shown, process.clock().now_ms(), status)
 
 
 def delete_business(request: Request, biz_type: str) -> Answer:

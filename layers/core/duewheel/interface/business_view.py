@@ -13,22 +13,19 @@ from duewheel.rules.task import Callback
 _SETTINGS = tuple(setting.name for setting in fields(Own))
 
 
-def business_answer(business: Business, status: int = 200) -> Answer:
-    return Answer(status, compact(business_view(business)), headers={"etag": etag(business)})
-
-
-def standing_answer(business: Business) -> Answer:
-    """Also how it stands with its calls."""
-    view = {**business_view(business), "breakers": breakers_view(business.standing)}
-    return Answer(200, compact(view), headers={"etag": etag(business)})
+def business_answer(business: Business, now_ms: int, status: int = 200) -> Answer:
+    view = compact(business_view(business, now_ms))
+    return Answer(status, view, headers={"etag": etag(business)})
 
 
 def etag(business: Business) -> str:
     return f'"{business.version}"'
 
 
-def business_view(business: Business) -> dict[str, object]:
+def business_view(business: Business, now_ms: int) -> dict[str, object]:
+    """`now_ms`: what was observed of its calls holds for a while only."""
     hosts = business.own.allowed_hosts
+    choice = business.lane_at(now_ms)
     return {
         "biz_type": business.biz_type,
         "version": business.version,
@@ -46,13 +43,16 @@ def business_view(business: Business) -> dict[str, object]:
         "creates_burst": business.creates_burst,
         "signing_secrets": _hints(business.own.signing_secrets),
         "paused": business.paused,
+        "lane": choice.lane,
+        "lane_by": choice.by,
+        "breakers": _breakers(business.standing),
         "own": [name for name in _SETTINGS if getattr(business.own, name) is not None],
         "created_at": rfc3339(business.created_ms),
         "updated_at": rfc3339(business.updated_ms),
     }
 
 
-def breakers_view(standing: Standing) -> list[dict[str, object]]:
+def _breakers(standing: Standing) -> list[dict[str, object]]:
     return [
         {
             "host": breaker.host,

@@ -9,6 +9,7 @@ slice read nothing.
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2s
 
@@ -32,7 +33,8 @@ _ID_BYTES = 1 + 6 + 2 + TOKEN_BYTES + _CHECK_BYTES
 
 _PLACE = re.compile(r"([0-9]{11})([./])([0-9]{3})#([A-Za-z0-9_-]{11})")
 _NAME = re.compile(r"(0|[1-9][0-9]{0,4}):(.*)")
-_PAGE = re.compile(r"(0|[1-9][0-9]{0,8})r{0,99}")
+_DIRECT_PAGE = "d[0-9a-f]{16}"
+_PAGE = re.compile(rf"(0|[1-9][0-9]{{0,8}})r{{0,99}}(sr{{0,99}})?|{_DIRECT_PAGE}sr{{0,99}}")
 _SLOT = re.compile(r"[0-9]+\.(0|[1-9][0-9]{0,4})")
 
 
@@ -238,6 +240,7 @@ def next_page(page: str) -> str:
 
 
 def is_page(page: str) -> bool:
+    """Of a page that a message may bring."""
     return _PAGE.fullmatch(page) is not None
 
 
@@ -246,8 +249,29 @@ def rest_page(page: str) -> str:
     return f"{page}r"
 
 
-def is_rest_page(page: str) -> bool:
-    return page.endswith("r")
+def slow_page(page: str) -> str:
+    """The page that holds what `page` passed to the slow lane; what it passes on stays there."""
+    return f"{page}s"
+
+
+def is_slow_page(page: str) -> bool:
+    return "s" in page
+
+
+def is_passed_on(page: str) -> bool:
+    """Whether the page was made by passing entries on, by id."""
+    return page[-1] in "rs"
+
+
+def direct_page(names: Iterable[str]) -> str:
+    """Under which what the direct message with these entries passes on is recorded: the same
+    whenever that message comes. No message brings this page itself."""
+    digest = blake2s(" ".join(sorted(names)).encode(), digest_size=8)
+    return f"d{digest.hexdigest()}"
+
+
+def is_direct_page(page: str) -> bool:
+    return re.fullmatch(_DIRECT_PAGE, page) is not None
 
 
 def _text(raw: bytes) -> str:

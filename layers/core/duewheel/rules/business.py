@@ -11,6 +11,7 @@ from typing import Any
 from duewheel.rules import host_patterns
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.callback_url import parse_callback_url
+from duewheel.rules.lanes import Lane, LaneChoice, lane_choice
 from duewheel.rules.standing import NO_STANDING, Standing
 from duewheel.rules.status_lists import StatusEntry, StatusLists, lists_of
 from duewheel.rules.task import Callback, HttpCallback, RetryPolicy
@@ -57,6 +58,7 @@ class Own:
     creates_burst: int | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
     paused: bool | None = None
+    lane: Lane | None = None  # None: by what is observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,9 @@ class Business:
     def paused(self) -> bool:
         """Whether its tasks are parked when they come up."""
         return bool(self.own.paused)
+
+    def lane_at(self, now_ms: int) -> LaneChoice:
+        return lane_choice(self.own.lane, self.standing.slow_until_ms, now_ms)
 
     def allows(self, callback: Callback) -> bool:
         """Whether this callback, which has its URL, leads to a host that is allowed."""

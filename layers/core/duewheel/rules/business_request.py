@@ -8,6 +8,7 @@ from duewheel.rules import host_patterns, status_lists
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.business import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
 from duewheel.rules.callback_request import callback_from
+from duewheel.rules.lanes import Lane
 from duewheel.rules.retry_request import retry_from
 from duewheel.rules.signature import SECRETS_MAX, secret_from
 from duewheel.rules.status_lists import StatusEntry
@@ -45,6 +46,7 @@ def business_change(
         "creates_burst": lambda name: fields.whole_number(name, 1, BURST_MAX),
         "signing_secrets": lambda name: _secrets(fields, name),
         "paused": fields.truth,
+        "lane": lambda name: _lane(fields, name),
     }
     fields.refuse_unknown(read)
     return {name: None if fields.is_null(name) else read[name](name) for name in fields.members}
@@ -64,6 +66,13 @@ def _hosts(fields: Fields, name: str) -> tuple[str, ...]:
         except ValueError as error:
             raise invalid(where, f"{error}.") from error
     return tuple(dict.fromkeys(patterns))
+
+
+def _lane(fields: Fields, name: str) -> Lane:
+    try:
+        return Lane(fields.text(name))
+    except ValueError:
+        raise fields.invalid(name, f"must be one of {', '.join(Lane)}.") from None
 
 
 def _secrets(fields: Fields, name: str) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ from duewheel.rules.addresses import (
     address_named,
     first_page,
     is_page,
+    is_slow_page,
 )
+from duewheel.rules.lanes import Lane
 from duewheel.rules.task import BIZ_TYPE
 
 MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
@@ -20,13 +22,17 @@ _EVENT_MEMBER = "messages"
 
 @dataclass(frozen=True, slots=True)
 class PageMessage:
-    """Deliver one page of a slice: what follows `after`, or just `places` for a rest page."""
+    """Deliver one page of a slice: what follows `after`, or just `places` of what was passed on."""
 
     second: int
     shard: int
     page: str = first_page()
     after: str | None = None
     places: tuple[str, ...] = ()
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.SLOW if is_slow_page(self.page) else Lane.MAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +42,21 @@ class DirectMessage:
     second: int
     entries: tuple[str, ...]
 
+    @property
+    def lane(self) -> Lane:
+        """What of it belongs to the slow lane becomes a page there."""
+        return Lane.MAIN
+
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMessage:
     """Release what is parked of this business."""
 
     biz_type: str
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.MAIN
 
 
 Message = PageMessage | DirectMessage | ReleaseMessage

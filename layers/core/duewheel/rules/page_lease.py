@@ -1,4 +1,7 @@
-"""A page's lease: who works on it until when, where it ends, what it passed on."""
+"""A page's lease: who works on it until when, where it ends, what it passed on.
+
+What it passed on is recorded before it is sent, so whoever comes by later leaves it alone.
+"""
 
 from dataclasses import dataclass
 
@@ -19,9 +22,20 @@ class PageLease:
     done: bool = False
     end: str | None = None  # the last place of the page, when the slice goes on behind it
     rest: tuple[str, ...] = ()  # places passed on to the rest page
+    slow: tuple[str, ...] = ()  # places passed on to the slow lane; once there are some, these
     tries: int = 0  # how often it was begun
     resends: int = 0
     resent_ms: int = 0
+
+
+class LeaseLost(Exception):
+    """Another invocation took the page over; what is left of it is theirs."""
+
+
+def still_ours(lease: PageLease | None) -> PageLease:
+    if lease is None:
+        raise LeaseLost
+    return lease
 
 
 def is_absurd(lease: PageLease, now_ms: int) -> bool:

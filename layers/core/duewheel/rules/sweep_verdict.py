@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from duewheel.rules.addresses import Address, first_page, next_page, rest_page
+from duewheel.rules.addresses import (
+    Address,
+    is_direct_page,
+    is_slow_page,
+    next_page,
+    rest_page,
+    slow_page,
+)
 from duewheel.rules.business import RETENTION_SECONDS_MIN
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
@@ -72,6 +79,7 @@ class Verdict:
     resend: list[tuple[PageLease, PageMessage]] = field(default_factory=list)
     waits_for: list[str] = field(default_factory=list)  # pages
     take_apart: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)
+    put_off: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)  # unbegun
 
     @property
     def keeps_waiting(self) -> bool:
@@ -107,19 +115,21 @@ def judge_slice(
     now_ms: int,
     page_size: int,
 ) -> Verdict:
-    verdict = Verdict()
-    owed_in_pages: list[SeenEntry] = []
+    judging = _Judging(Verdict(), leases, now_ms, page_size)
+    in_pages: list[SeenEntry] = []
+    direct: list[SeenEntry] = []
     for seen in entries:
         match entry_state(seen, present, second):
-            case EntryState.OWED if seen.address.direct or _names_another(seen):
-                verdict.owed.append(seen)
+            case EntryState.OWED if _names_another(seen):
+                judging.verdict.owed.append(seen)
             case EntryState.OWED:
-                owed_in_pages.append(seen)
+                (direct if seen.address.direct else in_pages).append(seen)
             case EntryState.FINISHED:
                 pass
-    owed_in_pages.sort(key=lambda seen: seen.address.place)
-    _judge_pages(verdict, second, shard, owed_in_pages, leases, now_ms, page_size)
-    return verdict
+    in_pages.sort(key=lambda seen: seen.address.place)
+    judging.pages(PageLease(second, shard), in_pages)
+    judging.direct(direct)
+    return judging.verdict
 
 
 def _names_another(seen: SeenEntry) -> bool:
@@ -127,77 +137,90 @@ def _names_another(seen: SeenEntry) -> bool:
     return seen.home is not None and seen.home.entry != seen.address
 
 
-def _judge_pages(
-    verdict: Verdict,
-    second: int,
-    shard: int,
-    owed: Sequence[SeenEntry],
-    leases: Mapping[str, PageLease],
-    now_ms: int,
-    page_size: int,
-) -> None:
-    """Walk the chain of pages up to the first that is not finished."""
-    page, after = first_page(), None
-    remaining = list(owed)
-    while remaining:
-        lease = leases.get(page) or PageLease(second, shard, page, after)
-        end = lease.end
-        inside = [s for s in remaining if end is None or s.address.place <= end]
-        remaining = remaining[len(inside) :]
-        rest = set(lease.rest)
-        own = [s for s in inside if s.address.place not in rest]
-        passed_on = [s for s in inside if s.address.place in rest]
+@dataclass(frozen=True, slots=True)
+class _PassedOn:
+    """What a page was given, and until when whoever gave it may have worked."""
+
+    places: tuple[str, ...]
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    verdict: Verdict
+    leases: Mapping[str, PageLease]
+    now_ms: int
+    page_size: int
+
+    def pages(self, first: PageLease, owed: Sequence[SeenEntry]) -> None:
+        """Walk the chain of pages up to the first that is not finished. What was passed to the
+        slow lane does not count for that: nobody waits behind it."""
+        page, remaining = first, list(owed)
+        while remaining:
+            lease = self.leases.get(page.page) or page
+            end = lease.end
+            inside = [s for s in remaining if end is None or s.address.place <= end]
+            remaining = remaining[len(inside) :]
+            if not self._page(lease, inside) or end is None:
+                return
+            page = PageLease(lease.second, lease.shard, next_page(lease.page), end)
+
+    def direct(self, owed: list[SeenEntry]) -> None:
+        """Direct entries are in no page but those that their messages passed to the slow lane."""
+        for lease in self.leases.values():
+            if is_direct_page(lease.page):
+                passed, owed = _split(owed, lease.slow)
+                self._passed_on(lease, slow_page(lease.page), lease.slow, passed)
+        self.verdict.owed.extend(owed)
+
+    def _page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None = None) -> bool:
+        """A page with all that it passed on; True when nothing of its own lane keeps waiting."""
+        slow, owed = _split(owed, lease.slow)
+        self._passed_on(lease, slow_page(lease.page), lease.slow, slow)
+        rest, own = _split(owed, lease.rest)
         if lease.done:
-            verdict.owed.extend(own)
+            self.verdict.owed.extend(own)
         elif own:
-            _judge_open_page(verdict, lease, own, now_ms, page_size)
-            return
-        if passed_on and not _judge_rest(verdict, lease, passed_on, leases, now_ms, page_size):
-            return
-        if end is None:
-            return
-        page, after = next_page(page), end
+            self._open_page(lease, own, by)
+            return False
+        return self._passed_on(lease, rest_page(lease.page), lease.rest, rest)
+
+    def _passed_on(
+        self, parent: PageLease, page: str, places: tuple[str, ...], owed: list[SeenEntry]
+    ) -> bool:
+        """The same for what a page passed on by id."""
+        if not owed:
+            return True
+        lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page)
+        return self._page(lease, owed, _PassedOn(places, parent.until_ms))
+
+    def _open_page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None) -> None:
+        """A page that still owes calls: wait for it, send it again, or take it apart.
+
+        In the slow lane one that nobody has begun in all this time waits behind others: its
+        entries are to come up again, so that the sweep does not wait for that lane.
+        """
+        is_held = lease.owner is not None and self.now_ms < lease.until_ms
+        was_just_resent = lease.resends > 0 and self.now_ms < lease.resent_ms + RESEND_EVERY_MS
+        if by is not None and is_slow_page(lease.page) and not lease.tries:
+            if self.now_ms < by.until_ms:  # it was passed on a moment ago
+                self.verdict.waits_for.append(lease.page)
+            else:
+                self.verdict.put_off.append((lease, owed))
+        elif is_held or (was_just_resent and lease.tries < TRIES_MAX):
+            self.verdict.waits_for.append(lease.page)
+        elif max(lease.tries, lease.resends) >= TRIES_MAX:
+            self.verdict.take_apart.append((lease, owed[: self.page_size]))
+        else:
+            places = by.places if by is not None else ()
+            message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)
+            self.verdict.resend.append((lease, message))
 
 
-def _judge_rest(
-    verdict: Verdict,
-    parent: PageLease,
-    owed: list[SeenEntry],
-    leases: Mapping[str, PageLease],
-    now_ms: int,
-    page_size: int,
-) -> bool:
-    """The same for what a page passed on by id; True when nothing keeps waiting."""
-    page = rest_page(parent.page)
-    lease = leases.get(page) or PageLease(parent.second, parent.shard, page)
-    further = set(lease.rest)
-    own = [s for s in owed if s.address.place not in further]
-    passed_on = [s for s in owed if s.address.place in further]
-    if lease.done:
-        verdict.owed.extend(own)
-    elif own:
-        _judge_open_page(verdict, lease, own, now_ms, page_size, places=parent.rest)
-        return False
-    if passed_on:
-        return _judge_rest(verdict, lease, passed_on, leases, now_ms, page_size)
-    return True
-
-
-def _judge_open_page(
-    verdict: Verdict,
-    lease: PageLease,
-    owed: list[SeenEntry],
-    now_ms: int,
-    page_size: int,
-    places: tuple[str, ...] = (),
-) -> None:
-    """A page that still owes calls: wait for it, send it again, or take it apart."""
-    is_held = lease.owner is not None and now_ms < lease.until_ms
-    was_just_resent = lease.resends > 0 and now_ms < lease.resent_ms + RESEND_EVERY_MS
-    if is_held or (was_just_resent and lease.tries < TRIES_MAX):
-        verdict.waits_for.append(lease.page)
-    elif max(lease.tries, lease.resends) >= TRIES_MAX:
-        verdict.take_apart.append((lease, owed[:page_size]))
-    else:
-        message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)
-        verdict.resend.append((lease, message))
+def _split(
+    owed: list[SeenEntry], places: tuple[str, ...]
+) -> tuple[list[SeenEntry], list[SeenEntry]]:
+    """Those that stand at these places, and the others."""
+    there = set(places)
+    inside = [seen for seen in owed if seen.address.place in there]
+    return inside, [seen for seen in owed if seen.address.place not in there]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
 from duewheel.rules.business import Business, Defaults, Own, SigningSecret
+from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.standing import Standing
@@ -167,6 +168,7 @@ def _row(own: Own) -> dict[str, Any]:
         "creates_burst": own.creates_burst,
         "signing_secrets": own.signing_secrets and list(map(_secret_row, own.signing_secrets)),
         "paused": own.paused,
+        "lane": own.lane,
     }
     return {name: value for name, value in row.items() if value is not None}
 
@@ -187,6 +189,7 @@ def _own(row: dict[str, Any]) -> Own:
         "creates_burst": lambda number: whole(number, smallest=1),
         "signing_secrets": lambda rows: tuple(map(_secret_of_row, rows)),
         "paused": flag,
+        "lane": Lane,
     }
     return Own(**{name: read[name](value) for name, value in row.items()})
 

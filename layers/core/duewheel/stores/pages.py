@@ -33,6 +33,7 @@ _NAMES = {
         "after",
         "end",
         "rest",
+        "slow",
         "tries",
         "resends",
         "resent_ms",
@@ -117,8 +118,32 @@ class PageStore:
         return self._note(lease, replace(lease, end=end), "#end = :value", {"S": end})
 
     def record_rest(self, lease: PageLease, rest: tuple[str, ...]) -> PageLease | None:
-        places = {"L": [{"S": place} for place in rest]}
-        return self._note(lease, replace(lease, rest=rest), "#rest = :value", places)
+        return self._note(lease, replace(lease, rest=rest), "#rest = :value", _listed(rest))
+
+    def record_slow(self, lease: PageLease, slow: tuple[str, ...]) -> PageLease | None:
+        return self._note(lease, replace(lease, slow=slow), "#slow = :value", _listed(slow))
+
+    def record_direct(
+        self, page: PageLease, slow: tuple[str, ...], now_ms: int, lease_ms: int
+    ) -> PageLease:
+        """What a direct message passes to the slow lane, which has no lease of its own; what was
+        recorded for it first stands."""
+        answer = self.client.update_item(
+            TableName=self.table,
+            Key=self._key(page),
+            UpdateExpression="SET #slow = if_not_exists(#slow, :slow), #until_ms = :until_ms, "
+            "#expires_at = :expires_at",
+            ExpressionAttributeNames={
+                name: _NAMES[name] for name in ("#slow", "#until_ms", "#expires_at")
+            },
+            ExpressionAttributeValues={
+                ":slow": _listed(slow),
+                ":until_ms": {"N": str(now_ms + lease_ms)},
+                ":expires_at": _expiry(now_ms),
+            },
+            ReturnValues="ALL_NEW",
+        )
+        return lease_from(answer["Attributes"])
 
     def mark_done(self, lease: PageLease) -> None:
         """If another has taken the page meanwhile, its mark is the one that counts."""
@@ -159,6 +184,19 @@ class PageStore:
             update += ", #end = :end"
             values[":end"] = {"S": end}
         self._update(seen, update, "attribute_not_exists(#done)", values)
+
+    def close_unbegun(self, seen: PageLease, now_ms: int) -> bool:
+        """Mark a page done that nobody has begun, so that nobody will; False when one has."""
+        result = self._update(
+            seen,
+            "SET #done = :done, #expires_at = :expires_at",
+            "attribute_not_exists(#done) AND attribute_not_exists(#owner)",
+            {":done": {"BOOL": True}, ":expires_at": _expiry(now_ms)},
+        )
+        if isinstance(result, Written):
+            return True
+        # Done and never begun: an earlier try of this very write.
+        return result.item is not None and "done" in result.item and "owner" not in result.item
 
     def _note(
         self, lease: PageLease, after: PageLease, assignment: str, value: Any
@@ -210,7 +248,7 @@ def lease_from(item: Item) -> PageLease:
     place = item["place"]["S"]
     second = addresses.second_of(place)
     page = addresses.lease_page(place)
-    if not addresses.is_page(page):
+    if not (addresses.is_page(page) or addresses.is_direct_page(page)):
         raise Nonsense("place")
     return PageLease(
         second=second,
@@ -221,7 +259,8 @@ def lease_from(item: Item) -> PageLease:
         until_ms=_number(item, "until_ms"),
         done="done" in item,
         end=_bound(item, "end", second),
-        rest=attributes.made(item, "rest", lambda: _rest(item, second)),
+        rest=attributes.made(item, "rest", lambda: _places(item, "rest", second)),
+        slow=attributes.made(item, "slow", lambda: _places(item, "slow", second)),
         tries=_number(item, "tries"),
         resends=_number(item, "resends"),
         resent_ms=_number(item, "resent_ms"),
@@ -241,11 +280,15 @@ def _bound(item: Item, name: str, second: int) -> str | None:
     return place
 
 
-def _rest(item: Item, second: int) -> tuple[str, ...]:
-    places = tuple(place["S"] for place in item["rest"]["L"]) if "rest" in item else ()
+def _places(item: Item, name: str, second: int) -> tuple[str, ...]:
+    places = tuple(place["S"] for place in item[name]["L"]) if name in item else ()
     if any(addresses.address_from(0, place).second != second for place in places):
-        raise Nonsense("rest")
+        raise Nonsense(name)
     return places
+
+
+def _listed(places: tuple[str, ...]) -> dict[str, Any]:
+    return {"L": [{"S": place} for place in places]}
 
 
 def _expiry(now_ms: int) -> dict[str, str]:

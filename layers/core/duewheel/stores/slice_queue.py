@@ -1,4 +1,4 @@
-"""The slice queue: what the scheduler, the API and the notifier hand to notifiers."""
+"""A queue to the notifiers, one for each lane: what all others hand to them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

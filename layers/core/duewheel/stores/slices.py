@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SWEPT = (
     *("slot", "place", "shards", "status", "entry", "next_ms", "version", "home", "written_ms"),
     *("biz_type", "lateness_ms", "history", "revivals", "parked"),
-    *("owner", "until_ms", "done", "after", "end", "rest", "tries", "resends", "resent_ms"),
+    *("owner", "until_ms", "done", "after", "end", "rest", "slow", "tries", "resends", "resent_ms"),
 )
 _BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"
 

@@ -2,6 +2,7 @@
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
@@ -12,7 +13,6 @@ from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
-from duewheel.stores.standings import StandingStore
 from duewheel.stores.turns import TurnStore
 from duewheel.wiring.process import (
     businesses,
@@ -126,8 +126,7 @@ def pausing() -> Pausing:
 
 @once
 def look_up_businesses() -> LookUpBusinesses:
-    standings = StandingStore(dynamodb(), settings().registry_table)
-    return LookUpBusinesses(businesses(), standings, cursor_secret())
+    return LookUpBusinesses(replace(businesses(), reads_standing=True), cursor_secret())
 
 
 @once

@@ -51,7 +51,9 @@ from duewheel.workflows.park import Park
 from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import MARK_BYTES, SpareHosts
+from duewheel.workflows.watch_pace import WatchPace
 
 T = TypeVar("T")
 
@@ -96,6 +98,9 @@ def _deliver() -> Deliver:
         sealed_secrets(),
         Park(clock(), tasks(), parked, ThreadPoolExecutor(PARKERS)),
         _spare_hosts(config, put_off),
+        WatchPace(
+            clock(), businesses_in_standing(), StandingStore(dynamodb(), config.registry_table)
+        ),
     )
     release = Release(
         clock(),
@@ -115,6 +120,7 @@ def _deliver() -> Deliver:
         hand_over(),
         call_page,
         release,
+        SlowLane(clock(), businesses_in_standing(), pages(), hand_over(), config.page_lease_ms),
         config.lead_ms,
         config.page_size,
         config.page_lease_ms,

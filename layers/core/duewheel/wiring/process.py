@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from duewheel.clock import Clock, SystemClock
 from duewheel.rules.addresses import TOKEN_BYTES
+from duewheel.rules.lanes import Lane
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws import AwsTime, dynamodb_client, kms_client, lambda_client, sqs_client
 from duewheel.stores.businesses import BusinessStore
@@ -125,8 +126,10 @@ def known_businesses() -> KnownBusinesses:
 
 
 @once
-def slice_queue() -> SliceQueue:
-    return SliceQueue(sqs(), settings().slice_queue_url)
+def queues() -> dict[Lane, SliceQueue]:
+    config = settings()
+    urls = {Lane.MAIN: config.slice_queue_url, Lane.SLOW: config.slow_queue_url}
+    return {lane: SliceQueue(sqs(), url) for lane, url in urls.items()}
 
 
 @once
@@ -146,7 +149,7 @@ def invoker() -> Any:
 
 @once
 def hand_over() -> HandOver:
-    return HandOver(slice_queue(), SecondLink(invoker, settings().notifier_function))
+    return HandOver(queues(), SecondLink(invoker, settings().notifier_function))
 
 
 @once

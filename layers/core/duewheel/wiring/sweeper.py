@@ -17,6 +17,7 @@ from duewheel.wiring.process import (
     statistics,
     tasks,
 )
+from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.keep_books import WRITERS, KeepBooks
 from duewheel.workflows.send_releases import SendReleases
 from duewheel.workflows.sweep import Sweep
@@ -32,6 +33,7 @@ def sweep() -> Sweep:
         pages(),
         hand_over(),
         reenter(),
+        ComeUpAgain(clock(), tasks(), pages(), reenter()),
         config.page_size,
     )
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))

@@ -27,6 +27,7 @@ from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.settle import Settler
 from duewheel.workflows.spare_hosts import Probe, SpareHosts
+from duewheel.workflows.watch_pace import WatchPace
 
 # What an invocation needs after its last call returned: to settle and to pass on the rest.
 SETTLE_RESERVE_MS = 5_000
@@ -50,6 +51,7 @@ class CallPage:
     sealed_secrets: SealedSecrets
     park: Park
     spare_hosts: SpareHosts
+    watch_pace: WatchPace
 
     async def __call__(
         self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int
@@ -161,6 +163,7 @@ class CallPage:
             run.settler.add(settlement.delivered(task, attempt, ended_ms, kept_seconds))
         else:
             await asyncio.to_thread(self.retry_or_end.failed, task, outcome, attempt, business)
+        await self.watch_pace(business, attempt, run.deadline_ms)
         return None
 
     async def _outcome(

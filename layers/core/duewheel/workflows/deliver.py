@@ -1,12 +1,12 @@
 """Deliver: from a queue message to callbacks made and settled.
 
 A message is done only when every entry it covers was called and settled, was dropped
-because its home does not name it, was placed later, or was passed on in a message of
-its own. Anything else raises, and the message comes back.
+because its home does not name it, was placed later, or was passed on, to the slow lane or to
+another notifier, in a message of its own. Anything else raises, and the message comes back.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from duewheel.clock import Clock
@@ -16,13 +16,13 @@ from duewheel.rules.addresses import (
     Address,
     address_from,
     address_named,
-    is_rest_page,
+    is_passed_on,
     next_page,
     rest_page,
 )
 from duewheel.rules.entry_decision import FoundEntry
 from duewheel.rules.messages import DirectMessage, Message, PageMessage, ReleaseMessage
-from duewheel.rules.page_lease import Finished, Held, PageLease
+from duewheel.rules.page_lease import Finished, Held, PageLease, still_ours
 from duewheel.rules.task import Task
 from duewheel.stores.pages import PageStore
 from duewheel.stores.slices import SliceStore
@@ -30,13 +30,10 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.call_page import CallPage
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.release import Release
+from duewheel.workflows.slow_lane import SlowLane
 
 # A slice that opens later than this was announced by a clock far ahead: not worth waiting for.
 _WAIT_MS_MAX = 5_000
-
-
-class LeaseLost(Exception):
-    """Another invocation took the page over; what is left of it is theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +45,7 @@ class Deliver:
     hand_over: HandOver
     call_page: CallPage
     release: Release
+    slow_lane: SlowLane
     lead_ms: int
     page_size: int
     page_lease_ms: int
@@ -75,13 +73,15 @@ class Deliver:
         if not isinstance(lease, PageLease):
             return lease
         await self.clock.sleep_until_ms(opens_ms)
-        if is_rest_page(message.page):
+        if is_passed_on(message.page):
             addresses = [address_from(message.shard, place) for place in message.places]
             entries = await asyncio.to_thread(self.tasks.find, addresses)
         else:
             entries, lease = await self._read_page(lease)
-        own = [entry for entry in entries if entry.address.place not in set(lease.rest)]
-        passed_on = await self._call(own, deadline_ms)
+        owed = await self._owed(entry for entry in entries if entry.address.place not in lease.rest)
+        lease = await asyncio.to_thread(self.slow_lane.of_page, lease, owed)
+        own = [pair for pair in owed if pair[0].place not in lease.slow]
+        passed_on = await self.call_page(own, deadline_ms)
         await self._pass_on(lease, passed_on)
         await asyncio.to_thread(self.pages.mark_done, lease)
         return Finished()
@@ -99,7 +99,7 @@ class Deliver:
         if end is None:
             return entries, lease
         if lease.end is None:
-            lease = _still_ours(await asyncio.to_thread(self.pages.record_end, lease, end))
+            lease = still_ours(await asyncio.to_thread(self.pages.record_end, lease, end))
         following = PageMessage(lease.second, lease.shard, next_page(lease.page), after=end)
         await asyncio.to_thread(self.hand_over.send_surely, following)
         return entries, lease
@@ -109,7 +109,7 @@ class Deliver:
         leaves it alone."""
         if entries:
             places = (*lease.rest, *(entry.place for entry in entries))
-            lease = _still_ours(await asyncio.to_thread(self.pages.record_rest, lease, places))
+            lease = still_ours(await asyncio.to_thread(self.pages.record_rest, lease, places))
             logger.info("page passed on", action="pass-on", page=lease.page, count=len(entries))
         if lease.rest:
             rest = PageMessage(lease.second, lease.shard, rest_page(lease.page), places=lease.rest)
@@ -127,23 +127,18 @@ class Deliver:
             return Finished()
         await self.clock.sleep_until_ms(opens_ms)
         entries = await asyncio.to_thread(self.tasks.find, map(address_named, message.entries))
-        passed_on = await self._call(entries, deadline_ms)
+        owed = await self._owed(entries)
+        slow = await asyncio.to_thread(self.slow_lane.of_direct, message, owed)
+        own = [pair for pair in owed if pair[0] not in slow]
+        passed_on = await self.call_page(own, deadline_ms)
         if passed_on:
             rest = DirectMessage(message.second, tuple(entry.name for entry in passed_on))
             await asyncio.to_thread(self.hand_over.send_surely, rest)
         return Finished()
 
-    async def _call(self, entries: Sequence[FoundEntry], deadline_ms: int) -> list[Address]:
-        """Deliver these entries; returns those for which no time was left."""
+    async def _owed(self, found: Iterable[FoundEntry]) -> list[tuple[Address, Task | None]]:
+        """The entries with their tasks, wherever those have their homes."""
+        entries = list(found)
         elsewhere = [entry.home for entry in entries if entry.task is None]
         homes = await asyncio.to_thread(self.tasks.get_many, elsewhere) if elsewhere else {}
-        owed: list[tuple[Address, Task | None]] = [
-            (entry.address, entry.task or homes.get(entry.home)) for entry in entries
-        ]
-        return await self.call_page(owed, deadline_ms)
-
-
-def _still_ours(lease: PageLease | None) -> PageLease:
-    if lease is None:
-        raise LeaseLost
-    return lease
+        return [(entry.address, entry.task or homes.get(entry.home)) for entry in entries]

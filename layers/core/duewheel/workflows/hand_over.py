@@ -1,14 +1,16 @@
-"""Hand messages to the notifiers: by the slice queue, and past it while it refuses.
+"""Hand messages to the notifiers: by the queue of their lane, and past it while it refuses.
 
 Both links at once do no harm: what comes twice is delivered once, by the pages' leases
-and the named entries. A message is handed over when either link has accepted it.
+and the named entries. A message is handed over when either link has accepted it. Past the
+queues there is one lane: Lambda bounds nothing of what it is handed there.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from duewheel.log import logger
+from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import Message, encode
 from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue
@@ -22,26 +24,36 @@ class HandOverRefused(Exception):
 
 @dataclass(slots=True)
 class HandOver:
-    queue: SliceQueue
+    queues: Mapping[Lane, SliceQueue]
     second_link: SecondLink
-    queue_refuses: bool = False  # how the last attempt ended
+    refusing: set[Lane] = field(default_factory=set)  # how the last attempts ended
 
     def send(self, messages: Iterable[M], delay_seconds: int = 0) -> list[M]:
-        """Send all; returns those that neither link took.
+        """Send all; returns those that neither link took."""
+        by_lane: dict[Lane, list[M]] = {}
+        for message in messages:
+            by_lane.setdefault(message.lane, []).append(message)
+        return [
+            refused
+            for lane, waiting in by_lane.items()
+            for refused in self._send(lane, waiting, delay_seconds)
+        ]
 
-        SQS is asked first, every time, so that it has the messages again as soon as it takes
+    def send_surely(self, message: Message) -> None:
+        if self.send([message]):
+            raise HandOverRefused(f"neither link took {encode(message)[:200]}")
+
+    def _send(self, lane: Lane, refused: list[M], delay_seconds: int) -> list[M]:
+        """SQS is asked first, every time, so that it has the messages again as soon as it takes
         them. One refusal is tried again at once; SQS keeps refusing when that fails, too, and
         from then on it is asked once, so that one that hangs costs each tick a second.
         """
-        refused = list(messages)
-        if not refused:
-            return refused
-        for _ in range(1 if self.queue_refuses else 2):
-            refused = self.queue.send(refused, delay_seconds)
+        for _ in range(1 if lane in self.refusing else 2):
+            refused = self.queues[lane].send(refused, delay_seconds)
             if not refused:
-                self.queue_refuses = False
+                self.refusing.discard(lane)
                 return refused
-        self.queue_refuses = True
+        self.refusing.add(lane)
         left = self.second_link.send(refused)
         logger.warning(
             "handed over by the second link",
@@ -50,7 +62,3 @@ class HandOver:
             refused=len(left),
         )
         return left
-
-    def send_surely(self, message: Message) -> None:
-        if self.send([message]):
-            raise HandOverRefused(f"neither link took {encode(message)[:200]}")

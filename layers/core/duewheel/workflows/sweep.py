@@ -57,7 +57,10 @@ class Sweep:
             whole = self.read_second(position + 1)
             if not self.sweep_second(whole):
                 logger.info("sweep waits", action="sweep-waits", second=position + 1)
-                self._look_ahead(range(position + 2, bound + 1), 2 * made_good, remaining_ms)
+                ahead = range(position + 2, bound + 1)[:LOOK_AHEAD_SECONDS_MAX]
+                self._look_ahead(ahead, 2 * made_good, remaining_ms)
+                if self.sweep_second.is_held_by_slow_lane(whole):
+                    self._clear_slow_lane(ahead, remaining_ms)
                 break
             position += 1
             made_good += whole.was_made_good
@@ -79,13 +82,22 @@ class Sweep:
         """The pointer waits; what is lost behind that second is sent again meanwhile. The more
         of it is worked off the further ahead, twice as far with each run; while nothing is
         worked off, not at all, so that a backlog is not multiplied."""
-        for second in seconds[:LOOK_AHEAD_SECONDS_MAX]:
+        for second in seconds:
             if occupied_max <= 0 or remaining_ms() <= RESERVE_MS:
                 return
             whole = self.read_second(second)
             if whole.size:
                 occupied_max -= 1
                 self.sweep_second(whole)
+
+    def _clear_slow_lane(self, seconds: range, remaining_ms: Callable[[], int]) -> None:
+        """The pointer waits for a page that is called in the slow lane. What waits there behind
+        it is put off, or the lane would work at the very second where the sweep stands, and keep
+        it for as long as it has more than it can take."""
+        for second in seconds:
+            if remaining_ms() <= RESERVE_MS:
+                return
+            self.sweep_second.put_off_slow_pages(self.read_second(second))
 
     def _is_write_due(self, written_ms: int, passed: Sequence[WholeSecond]) -> bool:
         if self.clock.now_ms() - written_ms >= leadership.POINTER_WRITE_EVERY_MS:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from duewheel.clock import Clock
 from duewheel.log import logger, report_unreadable
-from duewheel.rules.addresses import Address
+from duewheel.rules.addresses import Address, is_slow_page
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import PageLease, is_absurd
 from duewheel.rules.sweep_verdict import SeenEntry, Verdict, judge_slice
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.read_second import WholeSecond
 from duewheel.workflows.reenter import Reenter
@@ -23,6 +24,7 @@ class SweepSecond:
     pages: PageStore
     hand_over: HandOver
     reenter: Reenter
+    come_up_again: ComeUpAgain
     page_size: int
 
     def __call__(self, whole: WholeSecond) -> bool:
@@ -33,11 +35,20 @@ class SweepSecond:
         for verdict in verdicts:
             # Whoever was faster may have left the old entry named: look again next time.
             finished = self._rescue(whole.second, verdict.owed) and finished
+            finished = self._put_off(verdict) and finished
             for lease, owed in verdict.take_apart:
                 self._take_apart(whole.second, lease, owed)
             for lease, message in verdict.resend:
                 self._resend(lease, message)
         return finished
+
+    def is_held_by_slow_lane(self, whole: WholeSecond) -> bool:
+        return any(is_slow_page(page) for one in self.judge(whole) for page in one.waits_for)
+
+    def put_off_slow_pages(self, whole: WholeSecond) -> None:
+        """Nothing but that, of a second whose turn has not come yet."""
+        for verdict in self.judge(whole):
+            self._put_off(verdict)
 
     def judge(self, whole: WholeSecond) -> list[Verdict]:
         seen = [whole.seen_in(shard) for shard in range(len(whole.slices))]
@@ -93,6 +104,14 @@ class SweepSecond:
         if entries:
             logger.warning("tasks rescued", action="rescued", second=second, count=len(entries))
         return len(entries) == len(homes)
+
+    def _put_off(self, verdict: Verdict) -> bool:
+        """False when somebody was faster: look again next time."""
+        done = True
+        for lease, owed in verdict.put_off:
+            homes = [seen.home.home for seen in owed if seen.home is not None]
+            done = self.come_up_again(lease, homes) and done
+        return done
 
     def _resend(self, lease: PageLease, message: PageMessage) -> None:
         if self.pages.note_resend(lease, self.clock.now_ms()):

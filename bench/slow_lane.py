@@ -1,0 +1,49 @@
+"""How late a quick business is beside one whose callbacks take ten seconds: with the slow lane, by
+setting and by observation, and without it.
+
+On virtual time with the real handlers, so it tells who waits for whom, not how fast anything is.
+
+    make bench-slow-lane
+"""
+
+import logging
+
+from tests.simulation.neighbours import (
+    CALLBACK_SECONDS,
+    CAN_TAKE,
+    LINES,
+    NOTIFIERS,
+    SLOW_NOTIFIERS,
+    TIMES,
+    neighbours,
+)
+
+SECONDS = 60
+LANES = {
+    "none: `lane` is `main`": "main",
+    "by observation: `lane` is not set": None,
+    "by setting: `lane` is `slow`": "slow",
+}
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)
+    print(
+        f"A quick business has a task a second for {SECONDS} s, a slow one {TIMES * CAN_TAKE:.0f} "
+        f"a second whose callbacks take {CALLBACK_SECONDS} s. {NOTIFIERS} notifiers in the main "
+        f"lane and {SLOW_NOTIFIERS} in the slow one have {LINES} calls in flight each: together "
+        f"the former can take {CAN_TAKE:.0f} of the slow calls a second.\n"
+    )
+    print("| slow lane | quick calls late | median lateness | the latest by |")
+    print("|---|---|---|---|")
+    for name, lane in LANES.items():
+        late_ms = sorted(neighbours(lane, SECONDS).late_ms["quick"])
+        if len(late_ms) != SECONDS:
+            raise AssertionError("not everything was called")
+        late = sum(ms > 0 for ms in late_ms)
+        middle, most = late_ms[len(late_ms) // 2] / 1000, late_ms[-1] / 1000
+        print(f"| {name} | {late} of {SECONDS} | {middle:.1f} s | {most:.1f} s |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

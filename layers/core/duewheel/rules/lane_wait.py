@@ -1,0 +1,29 @@
+"""What becomes of a task that the slow lane has not got to: it waits on the wheel.
+
+Invariant: it waits about as long again as it is late already, so however long the lane has more
+than it can take, a task comes up a few times only.
+"""
+
+from dataclasses import replace
+
+from duewheel.rules.addresses import Address
+from duewheel.rules.task import Task
+
+WAIT_MS_MIN = 60_000
+WAIT_MS_MAX = 900_000
+
+
+def comes_up_again_ms(task: Task, now_ms: int) -> int:
+    return now_ms + min(max(now_ms - task.due_ms, WAIT_MS_MIN), WAIT_MS_MAX)
+
+
+def come_up_again(task: Task, instant_ms: int, entry: Address, now_ms: int) -> Task:
+    """No attempt was made, and none is used up."""
+    return replace(
+        task,
+        next_ms=instant_ms,
+        promise=None,
+        entry=entry,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )

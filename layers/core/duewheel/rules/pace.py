@@ -1,0 +1,37 @@
+"""How long a business's calls have taken lately, as one notifier has seen them, and whether that
+holds pages up.
+
+A page with slow calls keeps its notifier busy for as long as they take, whoever else waits for it.
+"""
+
+from dataclasses import dataclass
+
+WINDOW_MS = 60_000
+CALLS_MIN = 5  # of fewer nothing is concluded
+MEAN_MS_MAX = 2_000
+SLOW_FOR_MS = 300_000  # after the latest time it was found slow
+TOLD_EVERY_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Of calls that ended within a window that began with the first of them."""
+
+    since_ms: int
+    calls: int = 0
+    total_ms: int = 0
+
+    @property
+    def holds_up(self) -> bool:
+        return self.calls >= CALLS_MIN and self.total_ms > self.calls * MEAN_MS_MAX
+
+
+def with_call(pace: Pace | None, duration_ms: int, ended_ms: int) -> Pace:
+    if pace is None or not 0 <= ended_ms - pace.since_ms < WINDOW_MS:
+        pace = Pace(ended_ms)
+    return Pace(pace.since_ms, pace.calls + 1, pace.total_ms + max(0, duration_ms))
+
+
+def is_to_be_told(slow_until_ms: int, now_ms: int) -> bool:
+    """Of one that is slow: whether nobody has said so within the last minute."""
+    return slow_until_ms < now_ms + SLOW_FOR_MS - TOLD_EVERY_MS

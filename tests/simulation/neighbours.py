@@ -1,0 +1,113 @@
+"""Two businesses side by side: one whose callbacks take ten seconds, due at several times the rate
+at which they can be made, and a quick one with a task a second.
+
+On virtual time and with the real handlers. How many notifiers there are and how many calls each has
+in flight is cut down by the same measure as the load, so that the relation is as in a large stack.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from duewheel.rules.instants import ms_from_rfc3339, rfc3339
+from duewheel.wiring import notifier as notifier_wiring
+from local.template import load_template
+from tests.simulation.event_sources import EventSources
+from tests.simulation.faults import CALM, Faults, Rates
+from tests.simulation.receiver import Call
+from tests.simulation.service import Service
+from tests.simulation.soak import TEMPLATE
+from tests.support.clock import NOON_MS
+
+CALLBACK_SECONDS = 10
+PAGE_SIZE = LINES = 10  # calls in flight of one notifier
+NOTIFIERS = 4
+SLOW_NOTIFIERS = 2
+CAN_TAKE = NOTIFIERS * LINES / CALLBACK_SECONDS  # of the slow ones a second, in the main lane
+TIMES = 5
+IN_SECONDS = 20  # the first are due then
+SETTLED_AFTER_SECONDS = 600
+
+
+@dataclass
+class Neighbours:
+    """What came of them."""
+
+    late_ms: dict[str, list[int]]  # of first calls, by business, in the order of due instants
+    repeated: int
+    undelivered: int
+
+
+def neighbours(
+    lane: str | None,
+    seconds: int,
+    rates: Rates = CALM,
+    *,
+    slow_notifiers: int = SLOW_NOTIFIERS,
+    settled_after: int = SETTLED_AFTER_SECONDS,
+) -> Neighbours:
+    """`lane` of the slow one; None: as it is observed."""
+    template = load_template(TEMPLATE, {"PageSize": str(PAGE_SIZE)})
+    service = Service(template, Faults(1, rates), seed=2)
+    lines = patch.object(notifier_wiring, "CALLS_IN_FLIGHT_MAX", LINES)
+    with lines, service.running():
+        sources = EventSources(service, notifiers=NOTIFIERS, slow_notifiers=slow_notifiers)
+        service.run(_lived(service, sources, lane, seconds, settled_after))
+        items = service.emulator.items(service.settings.wheel_table, ("status", "biz_type"))
+        pending = [item for item in items if item.get("status", {}).get("S") == "pending"]
+        first = _first_calls(service.receiver.calls)
+        return Neighbours(
+            {biz: _late_ms(first, biz) for biz in ("quick", "slow")},
+            len(service.receiver.calls) - len(first),
+            len(pending),
+        )
+
+
+def _first_calls(calls: list[Call]) -> dict[str, Call]:
+    first: dict[str, Call] = {}
+    for call in calls:
+        first.setdefault(call.task_id, call)
+    return first
+
+
+def _late_ms(first: dict[str, Call], biz_type: str) -> list[int]:
+    called = sorted((c for c in first.values() if c.biz_type == biz_type), key=lambda c: c.due_at)
+    return [
+        round(NOON_MS + call.began_seconds * 1000 - ms_from_rfc3339(call.due_at)) for call in called
+    ]
+
+
+async def _lived(
+    service: Service, sources: EventSources, lane: str | None, seconds: int, settled_after: int
+) -> None:
+    sources.begin()
+    rates, service.faults.rates = service.faults.rates, CALM
+    settings = {"lane": lane, "timeout_seconds": CALLBACK_SECONDS + 2}
+    await _asked(service, "PUT", "/v1/businesses/slow", settings)
+    each_second = round(TIMES * CAN_TAKE)
+    slow = [s * 1000 + n * 1000 // each_second for s in range(seconds) for n in range(each_second)]
+    await _create(service, "slow", f"slow/{CALLBACK_SECONDS}", slow)
+    await _create(service, "quick", "ok", [s * 1000 + 500 for s in range(seconds)])
+    service.faults.rates = rates
+    await asyncio.sleep(IN_SECONDS + seconds + settled_after)
+
+
+async def _create(service: Service, biz_type: str, path: str, after_ms: list[int]) -> None:
+    first_ms = NOON_MS + IN_SECONDS * 1000
+    tasks = [
+        {
+            "biz_type": biz_type,
+            "due_at": rfc3339(first_ms + ms),
+            "callback": {"url": f"https://far.example/{path}"},
+        }
+        for ms in after_ms
+    ]
+    for start in range(0, len(tasks), 500):
+        await _asked(service, "POST", "/v1/tasks/batch", {"tasks": tasks[start : start + 500]})
+
+
+async def _asked(service: Service, method: str, path: str, body: Any) -> None:
+    answer = await service.request(method, path, body)
+    assert answer is not None
+    assert answer[0] in (200, 201), answer

@@ -1,0 +1,48 @@
+"""A business whose callbacks take ten seconds, at five times what it can take, delays nobody."""
+
+import pytest
+
+from tests.simulation.faults import Rates
+from tests.simulation.neighbours import (
+    CALLBACK_SECONDS,
+    CAN_TAKE,
+    TIMES,
+    Neighbours,
+    neighbours,
+)
+
+SECONDS = 8
+DEADLY = Rates(death=0.004, latency_ms=40.0)
+
+
+@pytest.fixture(scope="module")
+def with_lane() -> Neighbours:
+    return neighbours("slow", SECONDS, settled_after=180)
+
+
+def test_with_the_lane_the_other_business_is_called_at_its_instants(with_lane: Neighbours) -> None:
+    assert with_lane.late_ms["quick"] == [0] * SECONDS
+
+
+def test_without_the_lane_the_other_business_waits_for_the_slow_calls() -> None:
+    without = neighbours("main", SECONDS, settled_after=90)
+    late_ms = sorted(without.late_ms["quick"])
+    assert late_ms[len(late_ms) // 2] > CALLBACK_SECONDS * 1_000
+
+
+def test_observed_it_waits_until_the_first_slow_calls_have_ended() -> None:
+    observed = neighbours(None, SECONDS + 6, settled_after=10)
+    late_ms = observed.late_ms["quick"]
+    assert max(late_ms) <= CALLBACK_SECONDS * 1_000
+    assert not any(late_ms[CALLBACK_SECONDS + 1 :])
+
+
+def test_the_slow_ones_are_all_called_once(with_lane: Neighbours) -> None:
+    assert (with_lane.undelivered, with_lane.repeated) == (0, 0)
+    assert len(with_lane.late_ms["slow"]) == SECONDS * TIMES * CAN_TAKE
+
+
+def test_whoever_dies_on_the_way_through_a_lane_that_has_too_much_loses_nothing() -> None:
+    lived = neighbours("slow", 7, DEADLY, slow_notifiers=1, settled_after=600)
+    assert lived.undelivered == 0
+    assert len(lived.late_ms["slow"]) == 7 * TIMES * CAN_TAKE
