@@ -119,6 +119,16 @@ def test_a_crowd_waits_for_a_dead_host_and_is_called_when_it_is_well(
     assert world.standings.read("orders").breakers == ()
 
 
+def test_a_task_that_has_been_owed_for_a_day_comes_to_an_end(world: World, hosts: Hosts) -> None:
+    twice = RetryPolicy(attempts_max=2, delays_seconds=(60.0,))
+    day_ms = 86_400_000
+    old, young = created(world, 1, in_ms=-day_ms, retry=twice), created(world, 1, retry=twice)
+    spared(world, wait_ms=300_000)
+    run_for(world, 120)
+    assert statuses(world, old) == {(Status.DEAD, 2)}
+    assert statuses(world, young) == {(Status.PENDING, 0)}
+
+
 def test_those_that_waited_come_up_spread_over_the_wait(world: World, hosts: Hosts) -> None:
     crowd = created(world, 100, in_ms=60_000)
     world.dispatch_until(crowd[0].due_ms // 1000)

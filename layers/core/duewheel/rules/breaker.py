@@ -11,6 +11,7 @@ from enum import Enum
 
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.settlement import owed_since_ms
 from duewheel.rules.standing import Breaker
 from duewheel.rules.task import Callback, HttpCallback, Task
 
@@ -24,6 +25,7 @@ JITTER = 0.2
 SETTLE_MS = 5_000  # what a probe takes beside its call
 AHEAD_MS_MAX = 600_000
 SPREAD_MS_MAX = 3_600_000
+WAITS_MS_MAX = 86_400_000
 UNWELL_STATUSES = (408, 429)  # beside 5xx
 
 
@@ -94,6 +96,12 @@ def reopened(breaker: Breaker, now_ms: int, random_unit: float, by: str) -> Brea
 
 def is_waited_out(breaker: Breaker, instant_ms: int) -> bool:
     return not instant_ms < breaker.until_ms <= instant_ms + AHEAD_MS_MAX
+
+
+def may_wait(task: Task, now_ms: int) -> bool:
+    """For a host that is spared. One that has been owed for a day is called nevertheless: with its
+    attempts it comes to an end, though its host never comes back."""
+    return now_ms - owed_since_ms(task) <= WAITS_MS_MAX
 
 
 def put_off_instants_ms(

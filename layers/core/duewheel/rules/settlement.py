@@ -51,8 +51,12 @@ def is_too_old(task: Task, usual: RetryPolicy, instant_ms: int) -> bool:
     max_age_seconds = (task.retry or usual).max_age_seconds
     if max_age_seconds is None:
         return False
+    return instant_ms > owed_since_ms(task) + max_age_seconds * 1000
+
+
+def owed_since_ms(task: Task) -> int:
     redriven_ms = task.revivals[-1][1] * 1000 if task.revivals else 0
-    return instant_ms > max(task.due_ms, redriven_ms) + max_age_seconds * 1000
+    return max(task.due_ms, redriven_ms)
 
 
 def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, now_ms: int) -> Task:

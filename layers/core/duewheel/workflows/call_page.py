@@ -148,7 +148,7 @@ class CallPage:
             callback = callback_to_make(task, business)
             if is_expired(task, started_ms):  # while it waited for a line
                 outcome = None
-            elif probe is None and self.spare_hosts.spared_host(business, callback):
+            elif probe is None and self.spare_hosts.spared_host(task, business, callback):
                 run.overtaken.append(task)
                 return None
             else:

@@ -74,7 +74,7 @@ class SpareHosts:
         waiting: dict[str, list[Task]] = {}
         free: list[Task] = []
         for task in tasks:
-            host = self.spared_host(business, callback_to_make(task, business))
+            host = self.spared_host(task, business, callback_to_make(task, business))
             (free if host is None else waiting.setdefault(host, [])).append(task)
         sorted_out = SortedOut(free, [], [])
         for host, of_host in waiting.items():
@@ -82,10 +82,12 @@ class SpareHosts:
         free.sort(key=lambda task: task.next_ms)
         return sorted_out
 
-    def spared_host(self, business: Business, callback: Callback | Outcome) -> str | None:
-        """The host of this call, if its breaker is open as far as is known here."""
+    def spared_host(
+        self, task: Task, business: Business, callback: Callback | Outcome
+    ) -> str | None:
+        """The host that this call has to wait for: its breaker is open as far as is known here."""
         standing = self._known.standing_of(business.biz_type)
-        if not standing.breakers:
+        if not standing.breakers or not rules.may_wait(task, self._clock.now_ms()):
             return None
         host = host_of(callback)
         return host if host is not None and standing.breaker_of(host) else None
