@@ -1,9 +1,8 @@
 """Those who are called back, and the network on the way to them.
 
 How a receiver answers stands in the callback's URL, so that it is known from the task alone:
-`/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: of a host that failed for
-ever its tasks would wait for ever), `/slow/9` (200, after so many seconds). While the receiver is
-down nobody is answered.
+`/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: a host at work, which is
+not spared), `/slow/9` (200, after so many seconds). While the receiver is down nobody is answered.
 """
 
 import asyncio
