@@ -53,7 +53,7 @@ soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and ho
 prove: $(VENV)/ready ## prove it at length: generated stories, long soaks, 100,000 tasks
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto -m hypothesis
 	$(SOAK) --tasks 8000 --seed $(SEED) --per-second 2 --worlds 4
-	$(SOAK) --tasks 100000 --seed $(SEED) --per-second 100 --worlds 2
+	$(SOAK) --tasks 100000 --seed $(SEED) --per-second 200 --worlds 2
 
 bench-local: $(VENV)/ready ## print how fast the local stack is
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.local_second

@@ -19,7 +19,13 @@ import boto3
 from duewheel.clock import Clock, SystemClock
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.lanes import Lane
-from duewheel.rules.messages import DirectMessage, MalformedMessage, PageMessage, decode
+from duewheel.rules.messages import (
+    DirectMessage,
+    MalformedMessage,
+    PageMessage,
+    ReleaseMessage,
+    decode,
+)
 
 BATCH = 10
 HIDDEN_SECONDS = 60  # while they are looked at, and again visible afterwards
@@ -81,14 +87,17 @@ def _what(body: str) -> str:
         message = decode(body)
     except MalformedMessage:
         return f"no message of this service: {json.dumps(body[:60])}"
-    at = rfc3339(message.second * 1000)
     match message:
         case PageMessage():
+            at = rfc3339(message.second * 1000)
             places = f", {len(message.places)} entries" if message.places else ""
             lane = ", slow lane" if message.lane is Lane.SLOW else ""
             return f"{at}  shard {message.shard}, page {message.page}{places}{lane}"
         case DirectMessage():
+            at = rfc3339(message.second * 1000)
             return f"{at}  {len(message.entries)} direct entries"
+        case ReleaseMessage():
+            return f"release of what is parked of {message.biz_type}"
 
 
 def main(arguments: list[str] | None = None) -> int:

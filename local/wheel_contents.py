@@ -35,7 +35,7 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
     delivered = 0
     for item in items:
         place = item["place"]["S"]
-        if addresses.is_key_slot(item["slot"]["S"]):
+        if not addresses.holds_seconds(item["slot"]["S"]):
             continue
         if addresses.is_header(place) or addresses.is_lease(place):
             continue

@@ -268,3 +268,36 @@ def test_a_beat_costs_one_write_unit_and_three_with_the_index(
     # The index deletes the entry at the old due instant and puts one at the new.
     moved_in_index = list_index and before[0]["due_ms"] != after[0]["due_ms"]
     assert meter.write_units + 2 * moved_in_index == (3 if list_index else 1)
+
+
+def test_parking_a_page_costs_batches_and_an_update_each_and_its_release_four_units(
+    world: World,
+) -> None:
+    world.wire(list_index=False)
+    number = 50
+    tasks = tasks_in_one_second(world, number)
+    world.configured("orders", paused=True)
+    second = tasks[0].due_ms // 1000
+    world.clock.set_ms(second * 1000)
+    dispatch_second(world, second)
+    meter = metered(world)
+    world.drain()
+    assert all(world.read(task).parked for task in tasks)
+    assert meter.requests["BatchWriteItem"] == number // 25
+    assert meter.requests["UpdateItem"] <= number + 3  # the page's lease, and its done mark
+    assert meter.write_units <= 2 * number + 3
+
+    world.clock.advance_ms(1_000)
+    world.configured("orders", paused=None)
+    meter = metered(world)
+    world.drain()
+    entries = world.entries_elsewhere()
+    assert meter.requests["BatchWriteItem"] == 2 * (number // 25)
+    world.recorder.after = None
+    world.dispatch_until(entries[0].second + 1)
+    world.drain()
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    world.recorder.after = meter
+    for entry_second in {entry.second for entry in entries}:
+        assert world.sweep_second_once(entry_second) is True
+    assert meter.write_units / number <= 4

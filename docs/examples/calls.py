@@ -144,6 +144,16 @@ def configuring(teller: Teller) -> None:
     teller.example("business-delete", "DELETE", f"{path}?cancel_pending=true")
 
 
+def pausing(teller: Teller) -> None:
+    path = "/v1/businesses/orders"
+    task = created(teller, delay_seconds=60, callback={"url": f"{INBOX}/orders"})
+    teller.example("pause", "POST", f"{path}/pause")
+    teller.advance(90)
+    teller.example("parked", "GET", path_of(task))
+    teller.example("resume", "POST", f"{path}/resume")
+    teller.advance(30)
+
+
 def counting(teller: Teller) -> None:
     """One is delivered, one at its second attempt, one is dead, and one is still waiting."""
     path, callback = "/_local/received/orders", {"url": f"{INBOX}/orders"}
@@ -202,6 +212,7 @@ STORIES = (
     Story(cancelling),
     Story(listing),
     Story(configuring),
+    Story(pausing),
     Story(counting),
     Story(looking_after),
     Story(auditing),

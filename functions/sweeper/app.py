@@ -1,4 +1,4 @@
-"""Each minute: sweep behind the time pointer, as far as its lag allows."""
+"""Each minute: sweep behind the time pointer, as far as its lag allows; release what is parked."""
 
 from typing import Any
 
@@ -8,4 +8,7 @@ from duewheel.wiring import sweeper as wiring
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: Any) -> None:
-    wiring.sweep().run(context.aws_request_id, context.get_remaining_time_in_millis)
+    try:
+        wiring.sweep().run(context.aws_request_id, context.get_remaining_time_in_millis)
+    finally:  # neither stands in the other's way
+        wiring.send_releases()()

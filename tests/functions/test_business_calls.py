@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.standing import Breaker, Standing
 from duewheel.stores.standings import StandingStore
 from duewheel.wiring import process
 from functions.api import app as api
 from tests.functions.conftest import Context, call, event_from
-from tests.support.clock import ManualClock
+from tests.support.clock import NOON_MS, ManualClock
 
 PATH = "/v1/businesses/orders"
 HOOK = {"url": "https://receiver.example/hook", "headers": {"authorization": "Bearer one"}}
@@ -70,8 +71,8 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
         "creates_per_second": None,
         "creates_burst": None,
         "signing_secrets": None,
-        "lane": "main",
-        "lane_by": "default",
+        "lane": None,
+        "paused": False,
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",
         "updated_at": "2027-01-15T08:00:00.000Z",
@@ -84,7 +85,8 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
     assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]
     for name in ("retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses"):
         assert business[name] == EVERYTHING[name]
-    assert sent("GET", PATH)[1] == business
+    stands = {"lane_now": "main", "lane_by": "default", "breakers": []}
+    assert sent("GET", PATH)[1] == {**business, **stands}
     assert sent("GET", PATH)[2]["etag"] == '"2"'
 
 
@@ -306,21 +308,79 @@ def test_a_batch_under_an_idempotency_key_keeps_what_was_made_beside_what_was_re
     assert third["results"][1]["status"] == 201
 
 
+def test_a_business_is_paused_and_resumed_and_keeps_its_settings(wired: ManualClock) -> None:
+    put({"calls_per_second": 5})
+    status, business, headers = sent("POST", f"{PATH}/pause")
+    assert (status, business["paused"], headers["etag"]) == (200, True, '"2"')
+    assert business["own"] == ["calls_per_second", "paused"]
+    assert sent("POST", f"{PATH}/pause")[2]["etag"] == '"2"'
+
+    status, business, headers = sent("POST", f"{PATH}/resume")
+    assert (status, business["paused"], headers["etag"]) == (200, False, '"3"')
+    assert business["own"] == ["calls_per_second"]
+    assert sent("POST", f"{PATH}/resume")[2]["etag"] == '"3"'
+
+
+@pytest.mark.parametrize("call_name", ["pause", "resume"])
+def test_a_business_without_settings_gets_a_record_by_a_pause_or_its_end(
+    wired: ManualClock, call_name: str
+) -> None:
+    status, business, _ = sent("POST", f"{PATH}/{call_name}")
+    assert (status, business["version"], business["paused"]) == (200, 1, call_name == "pause")
+
+
+def test_a_pause_is_set_and_taken_away_by_put_like_any_setting(wired: ManualClock) -> None:
+    assert put({"paused": True})[1]["paused"] is True
+    assert put({"retention_days": 3})[1]["paused"] is True
+    assert put({"paused": None})[1]["own"] == ["retention_days"]
+    status, problem, _ = put({"paused": "yes"})
+    assert (status, problem["field"]) == (422, "paused")
+
+
+@pytest.mark.parametrize("call_name", ["pause", "resume"])
+def test_a_pause_is_refused_where_the_business_is_not_as_expected(
+    wired: ManualClock, call_name: str
+) -> None:
+    put({})
+    status, problem, _ = sent("POST", f"{PATH}/{call_name}", if_match='"7"')
+    assert (status, problem["field"]) == (412, "if-match")
+    assert sent("POST", f"{PATH}/{call_name}", if_match='"1"')[0] == 200
+    assert sent("POST", "/v1/businesses/Orders/pause")[0] == 422
+
+
+def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> None:
+    put({})
+    standings = StandingStore(process.dynamodb(), process.settings().registry_table)
+    breaker = Breaker("pay.example:8443", NOON_MS, NOON_MS + 11_500, "a notifier")
+    standings.open("orders", breaker, Standing(), NOON_MS)
+    _, shown, headers = sent("GET", PATH)
+    assert headers["etag"] == '"1"'
+    assert shown["breakers"] == [
+        {
+            "host": "pay.example:8443",
+            "since": "2027-01-15T08:00:00.000Z",
+            "until": "2027-01-15T08:00:11.500Z",
+        }
+    ]
+    standings.close("orders", breaker)
+    assert sent("GET", PATH)[1]["breakers"] == []
+
+
 def test_the_lane_that_holds_is_shown_with_why(wired: ManualClock) -> None:
     put({})
     registry = process.settings().registry_table
     told = StandingStore(process.dynamodb(), registry)
     told.note_slow("orders", wired.now_ms() + 60_000)
-    _, shown, _ = sent("GET", PATH)
-    (listed,) = sent("GET", "/v1/businesses")[1]["businesses"]
-    for business in (shown, listed, put({"retention_days": 5})[1]):
-        assert (business["lane"], business["lane_by"]) == ("slow", "observed")
-        assert "lane" not in business["own"]
+    assert lane_shown() == (None, "slow", "observed")
 
     _, business, _ = put({"lane": "main"})
-    assert (business["lane"], business["lane_by"]) == ("main", "setting")
-    assert "lane" in business["own"]
+    assert (business["lane"], business["own"]) == ("main", ["lane"])
+    assert lane_shown() == ("main", "main", "setting")
     put({"lane": None})
     wired.advance_ms(60_000)
+    assert lane_shown() == (None, "main", "default")
+
+
+def lane_shown() -> tuple[Any, ...]:
     _, business, _ = sent("GET", PATH)
-    assert (business["lane"], business["lane_by"]) == ("main", "default")
+    return business["lane"], business["lane_now"], business["lane_by"]

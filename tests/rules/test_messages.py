@@ -12,11 +12,13 @@ from duewheel.rules.messages import (
     MalformedMessage,
     Message,
     PageMessage,
+    ReleaseMessage,
     decode,
     encode,
     encode_event,
     texts_of_event,
 )
+from duewheel.rules.task import BIZ_TYPE
 
 SQS_BYTES_MAX = 1_048_576
 PAGE_SIZE_MAX = 100
@@ -29,17 +31,21 @@ entries = st.builds(
     st.integers(0, 0xFFFF),
     st.booleans(),
 )
-messages: st.SearchStrategy[Message] = st.builds(
-    PageMessage,
-    second=st.integers(0, 99_999_999_999),
-    shard=st.integers(0, 0xFFFF),
-    page=st.integers(0, 10_000).map(str) | st.sampled_from(["0r", "7r", "7rr"]),
-    after=st.none() | entries.map(lambda entry: entry.place),
-    places=st.lists(entries.map(lambda entry: entry.place), max_size=5).map(tuple),
-) | st.builds(
-    DirectMessage,
-    second=st.integers(0, 99_999_999_999),
-    entries=st.lists(entries.map(lambda entry: entry.name), max_size=5).map(tuple),
+messages: st.SearchStrategy[Message] = (
+    st.builds(
+        PageMessage,
+        second=st.integers(0, 99_999_999_999),
+        shard=st.integers(0, 0xFFFF),
+        page=st.integers(0, 10_000).map(str) | st.sampled_from(["0r", "7r", "7rr"]),
+        after=st.none() | entries.map(lambda entry: entry.place),
+        places=st.lists(entries.map(lambda entry: entry.place), max_size=5).map(tuple),
+    )
+    | st.builds(
+        DirectMessage,
+        second=st.integers(0, 99_999_999_999),
+        entries=st.lists(entries.map(lambda entry: entry.name), max_size=5).map(tuple),
+    )
+    | st.builds(ReleaseMessage, biz_type=st.from_regex(BIZ_TYPE, fullmatch=True))
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_infinity=False) | st.text(),
@@ -48,7 +54,9 @@ json_values = st.recursive(
 )
 finite_fields = st.fixed_dictionaries(
     {"v": json_values | st.just(1)},
-    optional=dict.fromkeys(("second", "shard", "page", "after", "places", "entries"), json_values),
+    optional=dict.fromkeys(
+        ("second", "shard", "page", "after", "places", "entries", "release"), json_values
+    ),
 )
 
 
@@ -103,7 +111,7 @@ def test_whatever_is_on_the_queue_is_a_message_or_is_refused_as_malformed(text: 
         message = decode(text)
     except MalformedMessage:
         return
-    assert isinstance(message, PageMessage | DirectMessage)
+    assert isinstance(message, PageMessage | DirectMessage | ReleaseMessage)
 
 
 @given(st.lists(messages, max_size=10))

@@ -39,7 +39,8 @@ OUTAGE_SECONDS_MAX = 120
 
 @dataclass(frozen=True)
 class Outage:
-    """From when until when something is down: `dynamodb`, `sqs`, or a function's folder."""
+    """From when until when something is down: `dynamodb`, `sqs`, a function's folder, or the
+    `receiver`."""
 
     what: str
     begins_seconds: float
@@ -51,7 +52,7 @@ def outages_of(seed: int, seconds: float) -> tuple[Outage, ...]:
     chance = Random(seed)
     longest = min(OUTAGE_SECONDS_MAX, seconds / 5)
     outages = []
-    for what in ("dynamodb", "sqs", "notifier", "scheduler", "sweeper"):
+    for what in ("dynamodb", "sqs", "notifier", "scheduler", "sweeper", "receiver"):
         begins = chance.uniform(0, seconds)
         outages.append(Outage(what, begins, begins + chance.uniform(longest / 10, longest)))
     return tuple(outages)

@@ -1,8 +1,9 @@
 """Those who are called back, and the network on the way to them.
 
 How a receiver answers stands in the callback's URL, so that it is known from the task alone:
-`/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (503 for ever), `/slow/9` (200, after so
-many seconds).
+`/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: of a host that failed for
+ever its tasks would wait for ever), `/slow/9` (200, after so many seconds). While the receiver is
+down nobody is answered.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from tests.simulation.invocation import Invocation, current
 
 _OK = Outcome(Verdict.DELIVERED, "ok", 200)
 _BUSY = Outcome(Verdict.RETRY, "busy", 503)
+_NOT_FOUND = Outcome(Verdict.RETRY, "not found", 404)
 _GONE = Outcome(Verdict.STOP, "gone", 410)
 _NOTHING_HEARD = Outcome(Verdict.RETRY, "no whole reply in time")
 
@@ -56,7 +58,8 @@ class Receiver:
         by = current.get()
         assert by is not None
         by.must_live(began)
-        trouble = self._trouble()
+        is_down = self._faults.is_down("receiver", began)
+        trouble = "dropped on the way" if is_down else self._trouble()
         if trouble == "dropped on the way":
             await asyncio.sleep(0.05)
             return _NOTHING_HEARD
@@ -94,7 +97,7 @@ class Receiver:
             case "gone":
                 return _GONE
             case "never":
-                return _BUSY
+                return _NOT_FOUND
             case _:
                 raise AssertionError(f"{url} does not say how to answer")
 

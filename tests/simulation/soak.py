@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from duewheel.rules.addresses import is_key_slot, second_of
+from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.instants import rfc3339
@@ -116,7 +116,7 @@ def _items(service: Service, attributes: Collection[str] | None = None) -> list[
 
 def _dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
     """What the audit finds in all the seconds that were used."""
-    placed = [item["place"]["S"] for item in items if not is_key_slot(item["slot"]["S"])]
+    placed = [item["place"]["S"] for item in items if holds_seconds(item["slot"]["S"])]
     last_second = max(service.now_ms() // 1000, *map(second_of, placed))
     asked = AuditRequest(process.origin(), last_second)
     findings: dict[Finding, None] = {}

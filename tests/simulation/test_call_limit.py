@@ -44,7 +44,12 @@ class Crowd:
         )
 
 
-def crowd_of(tasks: int, rates: Rates = CALM, per_second: float | None = PER_SECOND) -> Crowd:
+def crowd_of(
+    tasks: int,
+    rates: Rates = CALM,
+    per_second: float | None = PER_SECOND,
+    apart_ms: int = 0,
+) -> Crowd:
     faults = Faults(1, rates)
     service = Service(the_template(), faults, seed=2)
     turn_writes = 0
@@ -56,7 +61,7 @@ def crowd_of(tasks: int, rates: Rates = CALM, per_second: float | None = PER_SEC
         return handle(request)
 
     with service.running(), answered_by(counted):
-        created = service.run(_lived(service, tasks, per_second))
+        created = service.run(_lived(service, tasks, per_second, apart_ms))
         calls: dict[str, list[Call]] = {biz_type: [] for biz_type in created}
         for call in service.receiver.calls:
             (of,) = (biz_type for biz_type, ids in created.items() if call.task_id in ids)
@@ -66,7 +71,9 @@ def crowd_of(tasks: int, rates: Rates = CALM, per_second: float | None = PER_SEC
         return Crowd(calls, created, turn_writes, statuses)
 
 
-async def _lived(service: Service, tasks: int, per_second: float | None) -> dict[str, set[str]]:
+async def _lived(
+    service: Service, tasks: int, per_second: float | None, apart_ms: int
+) -> dict[str, set[str]]:
     EventSources(service).begin()
     faults, service.faults.rates = service.faults.rates, CALM
     settings = {"calls_per_second": per_second}
@@ -74,7 +81,7 @@ async def _lived(service: Service, tasks: int, per_second: float | None) -> dict
     assert answer is not None
     assert answer[0] == 201, answer
     created = {
-        "limited": await _create(service, "limited", [0] * tasks),
+        "limited": await _create(service, "limited", [n * apart_ms for n in range(tasks)]),
         "other": await _create(service, "other", [0] * 40 + [n * 500 for n in range(80)]),
     }
     service.faults.rates = faults
@@ -114,6 +121,14 @@ def test_the_crowd_is_worked_off_at_the_limit_and_everybody_is_called_once(crowd
     assert len(called) == len(set(called)) == len(crowd.created["limited"])
     assert max(crowd.seconds("limited")) <= len(called) / PER_SECOND
     assert set(crowd.statuses) == {"delivered"}
+
+
+def test_what_was_due_first_is_called_first() -> None:
+    crowd = crowd_of(400, apart_ms=5)
+    in_order = sorted(crowd.calls["limited"], key=lambda call: call.began_seconds)
+    assert len(in_order) == 400
+    due = [call.due_at for call in in_order]
+    assert due == sorted(due)
 
 
 def test_another_business_is_called_no_later_than_without_the_limit() -> None:

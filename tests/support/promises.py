@@ -15,12 +15,15 @@ from botocore.exceptions import ClientError
 
 from duewheel.rules.change import Change
 from duewheel.rules.outcome import Outcome
+from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.task import RetryPolicy, Status, Task
+from duewheel.stores.known_businesses import KEPT_MS
 from local.wheel_contents import ATTRIBUTES
 from tests.support.receiver import GONE, OK, Received
 from tests.support.world import World
 
+KNOWN_MS = KEPT_MS + 5_000  # then whoever did not know of a pause has ended
 RETRY = RetryPolicy(attempts_max=50, delays_seconds=(4.0,))
 
 
@@ -52,6 +55,8 @@ class Promises:
         self.broken: list[str] = []
         self.answer = OK
         self.unfinished = 0
+        self.paused_ms: int | None = None  # since when the business is surely paused
+        self.may_be_paused = False
 
     # What callers ask for
 
@@ -81,6 +86,23 @@ class Promises:
     def redrive(self, told: Told) -> None:
         with self._asked(told, self.world.clock.now_ms()) as answered:
             answered(self.world.redrive(told.task.task_id))
+
+    def pause(self) -> None:
+        self.may_be_paused, self.paused_ms = True, None
+        self._set_paused(paused=True)
+        self.paused_ms = self.world.clock.now_ms()
+
+    def resume(self) -> None:
+        self.paused_ms = None
+        self._set_paused(paused=False)
+        self.may_be_paused = False
+
+    def _set_paused(self, *, paused: bool) -> None:
+        pause = self.world.configure_business.pause
+        try:
+            pause("orders", Precondition(), paused=paused)
+        except Refusal as refusal:
+            self.results.append(refusal)
 
     def cancel(self, told: Told) -> None:
         self._cancel(told, lambda: self.world.cancel(told.task.task_id))
@@ -142,6 +164,8 @@ class Promises:
         return self.answer
 
     def _judge(self, told: Told, at_ms: int) -> None:
+        if self.paused_ms is not None and at_ms > self.paused_ms + KNOWN_MS:
+            self.broken.append(f"{told.task.task_id} was called during a pause")
         if told.is_cancelled:
             self.broken.append(f"{told.task.task_id} was called after it had been cancelled")
         if at_ms < min(told.due_ms):

@@ -153,10 +153,13 @@ class Story(Promises):
     def settle_all(self) -> None:
         """Let time pass until the sweep has been everywhere and nothing is owed."""
         self.answer = OK
+        if self.may_be_paused:
+            self.resume()
         for _ in range(SWEEPS_MAX):
             last = max(self._occupied(), default=0)
             is_swept = last <= self.world.pointer(pointers.SWEEP).position
-            if is_swept and not self.world.messages_waiting():
+            is_parked = any(is_pending(item) for item in self.standing())
+            if is_swept and not is_parked and not self.world.messages_waiting():
                 return
             self.pass_time(max(1, last + 1 - self.world.clock.now_ms() // 1000))
             self.sweep()  # which only notes how far has been dispatched
@@ -195,7 +198,8 @@ class Story(Promises):
 
 
 def second_of(message: dict[str, Any]) -> int:
-    return int(json.loads(message["Body"])["second"])
+    """A release waits for none."""
+    return int(json.loads(message["Body"]).get("second", 0))
 
 
 def dead(_: Call) -> None:

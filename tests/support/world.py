@@ -31,6 +31,8 @@ from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
+from duewheel.stores.parked_items import ParkedStore
+from duewheel.stores.parking_records import ParkingRecords
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.sealed_secrets import SealedSecrets
@@ -67,13 +69,18 @@ from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.park import Park
+from duewheel.workflows.pausing import Pausing
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.reenter import Reenter
+from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.send_releases import SendReleases
 from duewheel.workflows.slow_lane import SlowLane
+from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
@@ -110,7 +117,9 @@ class World:
         self._numbers = count(1)
         self._target_clients = TargetClients(seconds_max=30, calls_at_once=10)
         self.random_unit = 0.999  # what decides whether a single entry is noted in the forecast
+        self.chance = 0.5  # of all else that is left to it
         self.loop = asyncio.new_event_loop()
+        self._pool = ThreadPoolExecutor(4)
         self.wire()
 
     def wire(self, **changed: Any) -> None:
@@ -147,14 +156,21 @@ class World:
         self.in_standing = KnownBusinesses(replace(self.businesses, reads_standing=True), clock)
         self.standings = StandingStore(self.dynamodb, config.registry_table)
         self.sealed_secrets = SealedSecrets(lambda: boto3.client("kms"), config.signing_key)
-        self.configure_business = ConfigureBusiness(
-            clock, self.businesses, self.known_businesses, self.sealed_secrets
+        self.parking_records = ParkingRecords(self.dynamodb, clock, config.registry_table)
+        self.pausing = Pausing(
+            self.parking_records, self.hand_over, lambda: f"pause-{next(self._numbers)}"
         )
+        self.configure_business = ConfigureBusiness(
+            clock, self.businesses, self.known_businesses, self.sealed_secrets, self.pausing
+        )
+        self.send_releases = SendReleases(self.parking_records, self.businesses, self.hand_over)
         self.turns = TurnStore(self.dynamodb, config.registry_table)
         self.admit = Admit(self.known_businesses, LimitCreates(clock, self.turns))
         self.create = CreateTasks(self.tasks, self.reenter, self.admit)
         self.keys = KeyStore(self.tasks)
-        self.steer = Steer(clock, self.tasks, self.keys, self.reenter, config.lead_ms)
+        self.steer = Steer(
+            clock, self.tasks, self.keys, self.reenter, config.lead_ms, config.page_lease_ms
+        )
         self.cancel = CancelTask(self.steer, self.known_businesses)
         self.change = ChangeTask(self.steer, self.admit)
         self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
@@ -179,7 +195,7 @@ class World:
             clock,
             self.pointers,
             self.origin,
-            AuditStore(self.tasks),
+            AuditStore(self.tasks, self.parking_records),
             ThreadPoolExecutor(4),
             b"cursors are sealed with this",
         )
@@ -202,7 +218,12 @@ class World:
             self.pages,
             self.hand_over,
             self.reenter,
-            ComeUpAgain(clock, self.tasks, self.pages, self.reenter),
+            ComeUpAgain(
+                clock,
+                self.tasks,
+                self.pages,
+                PutOff(clock, self.tasks, self.reenter, self._pool),
+            ),
             config.page_size,
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
@@ -226,9 +247,14 @@ class World:
         )
         self.deliver = self.notifier()
 
-    def notifier(self, lines: int = CALLS_IN_FLIGHT_MAX) -> Deliver:
+    def notifier(
+        self, lines: int = CALLS_IN_FLIGHT_MAX, known: KnownBusinesses | None = None
+    ) -> Deliver:
+        """`known`: what a process of its own knows."""
         config = self.settings
         retry_or_end = RetryOrEnd(self.clock, self.tasks, self.keys, self.reenter, lambda: 1.0)
+        put_off = PutOff(self.clock, self.tasks, self.reenter, self._pool)
+        parked = ParkedStore(self.tasks, self._pool)
         call_page = CallPage(
             self.clock,
             self.tasks,
@@ -242,11 +268,30 @@ class World:
             ),
             retry_or_end,
             asyncio.Semaphore(lines),
-            self.in_standing,
+            known or self.in_standing,
             LimitCalls(self.clock, self.turns),
-            PutOff(self.clock, self.tasks, self.reenter, ThreadPoolExecutor(4)),
+            put_off,
             self.sealed_secrets,
-            WatchPace(self.clock, self.in_standing, self.standings),
+            Park(self.clock, self.tasks, parked, self._pool),
+            SpareHosts(
+                self.clock,
+                known or self.in_standing,
+                self.standings,
+                put_off,
+                lambda: self.chance,
+                self._random_bytes,
+            ),
+            WatchPace(self.clock, known or self.in_standing, self.standings),
+        )
+        self.release = Release(
+            self.clock,
+            self.parking_records,
+            self.businesses,
+            parked,
+            put_off,
+            self.turns,
+            self.hand_over,
+            config.page_lease_ms,
         )
         return Deliver(
             self.clock,
@@ -255,6 +300,7 @@ class World:
             self.pages,
             self.hand_over,
             call_page,
+            self.release,
             SlowLane(
                 self.clock,
                 self.in_standing,
@@ -387,6 +433,7 @@ class World:
 
     def sweep_once(self) -> None:
         self.sweep.run(f"sweeper-{next(self._numbers)}", lambda: 1_000_000)
+        self.send_releases()
 
     def sweep_second_once(self, second: int) -> bool:
         """Look at this one second, and book it if it is finished."""

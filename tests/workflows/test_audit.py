@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.addresses import is_key_slot, second_of
+from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding, Wrong
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.task import RetryPolicy, Status, Task
-from duewheel.stores import keys, pointers
+from duewheel.stores import keys, parked_items, pointers
 from duewheel.workflows import audit as workflow
 from tests.support.damage import delete, edit, entry_key, key_of, move_pointer
 from tests.support.receiver import BUSY, GONE
@@ -23,9 +23,7 @@ LADDER = RetryPolicy(attempts_max=3, delays_seconds=(30.0, 90.0))
 def audited(world: World) -> list[Finding]:
     """All that is found in the seconds in which anything stands."""
     seconds = {
-        second_of(item["place"]["S"])
-        for item in world.items()
-        if not is_key_slot(item["slot"]["S"])
+        second_of(item["place"]["S"]) for item in world.items() if holds_seconds(item["slot"]["S"])
     }
     return [
         finding
@@ -47,6 +45,21 @@ def retried(world: World) -> Task:
     task = world.read(task)
     assert not task.names_its_home
     return task
+
+
+def parked(world: World) -> Task:
+    task = retried(world)
+    world.configured("orders", paused=True)
+    world.dispatch_until(task.entry.second)
+    world.drain()
+    task = world.read(task)
+    assert task.parked
+    return task
+
+
+def forget_parking(world: World, _: Task) -> None:
+    key = {"kind": {"S": "parking"}, "record": {"S": "orders"}}
+    world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
 
 
 def drop_entry(world: World, task: Task) -> None:
@@ -139,6 +152,39 @@ DAMAGE: dict[str, tuple[Callable[[World, Task], object], set[str]]] = {
 }
 
 
+DAMAGE_WHILE_PARKED: dict[str, tuple[Callable[[World, Task], object], set[str]]] = {
+    "parked item deleted": (
+        lambda w, t: delete(w, parked_items.key_of(t)),
+        {"parked-missing"},
+    ),
+    "parked item unreadable": (
+        lambda w, t: edit(w, parked_items.key_of(t), task={"N": "17"}),
+        {"parked-missing"},
+    ),
+    "parked item of another": (
+        lambda w, t: edit(w, parked_items.key_of(t), task=other_home(w)),
+        {"parked-foreign"},
+    ),
+    "parked item expires": (
+        lambda w, t: edit(w, parked_items.key_of(t), expires_at={"N": "1900000000"}),
+        {"parked-expires"},
+    ),
+    "record of parking deleted": (forget_parking, {"release-missing"}),
+    "entry of a parked task deleted": (drop_entry, set()),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE_WHILE_PARKED)
+def test_each_kind_of_damage_to_a_parked_task_is_found_and_nothing_else(
+    world: World, kind: str
+) -> None:
+    task = parked(world)
+    assert audited(world) == []
+    damage, expected = DAMAGE_WHILE_PARKED[kind]
+    damage(world, task)
+    assert words(audited(world)) == expected
+
+
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_each_kind_of_damage_is_found_and_nothing_else(world: World, kind: str) -> None:
     task = retried(world)
@@ -153,7 +199,8 @@ def test_each_kind_of_damage_is_found_and_nothing_else(world: World, kind: str) 
 
 
 def test_every_word_is_found_by_some_damage() -> None:
-    assert set().union(*(expected for _, expected in DAMAGE.values())) == set(Wrong)
+    every = (DAMAGE | DAMAGE_WHILE_PARKED).values()
+    assert set().union(*(expected for _, expected in every)) == set(Wrong)
 
 
 def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_honest(world: World) -> None:
@@ -197,6 +244,32 @@ def test_nothing_is_found_between_any_two_requests_of_a_healthy_life(world: Worl
     world.cancel(other.task_id)
     world.sweep_past(other.home.second)
     assert looks > 30
+
+
+def test_nothing_is_found_between_any_two_requests_of_a_pause(world: World) -> None:
+    task = world.created_by_key(world.new(20_000, retry=LADDER, key="order-17")).task
+    looks = 0
+
+    def look(call: Call) -> None:
+        nonlocal looks
+        if call.operation in ("Query", "GetItem", "BatchGetItem", "ReceiveMessage"):
+            return
+        hook, world.recorder.after = world.recorder.after, None
+        assert audited(world) == [], call.operation
+        world.recorder.after = hook
+        looks += 1
+
+    world.recorder.after = look
+    world.configured("orders", paused=True)
+    world.dispatch_until(task.home.second)
+    world.drain()
+    assert world.read(task).parked
+    world.clock.advance_ms(1_000)
+    world.configured("orders", paused=None)
+    world.drain()
+    assert not world.read(task).parked
+    world.recorder.after = None
+    assert looks > 10
 
 
 def test_a_task_that_changes_while_it_is_looked_at_is_looked_at_anew(world: World) -> None:

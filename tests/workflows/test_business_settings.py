@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.change import Change
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import InvalidField, UnreadableItem
-from duewheel.rules.task import HttpCallback, RetryPolicy, Status, Task
+from duewheel.rules.task import HttpCallback, RetryPolicy, SqsCallback, Status, Task
 from duewheel.stores.known_businesses import KEPT_MS
 from tests.support.receiver import BUSY, GONE, OK
 from tests.support.recorder import Call
@@ -65,6 +66,17 @@ def test_a_callback_is_filled_in_when_it_is_called(world: World, called: Calls) 
     assert world.read(nothing).callback is None
 
 
+def test_a_payload_that_the_default_callback_cannot_bring_is_refused(world: World) -> None:
+    configure(world, callback=SqsCallback("https://sqs.us-east-1.example/1/orders", is_raw=True))
+    task = world.created(callback=None, payload='"text"')
+    with pytest.raises(InvalidField, match="must be a string") as refused:
+        world.created(callback=None, payload="{}")
+    assert refused.value.field == "payload"
+    with pytest.raises(InvalidField, match="must be a string"):
+        world.change(task.task_id, Change(sets_payload=True, payload="17"))
+    assert world.read(task).payload == '"text"'
+
+
 def test_a_change_of_another_process_holds_within_the_seconds_that_a_business_is_known_for(
     world: World, called: Calls
 ) -> None:
@@ -77,6 +89,7 @@ def test_a_change_of_another_process_holds_within_the_seconds_that_a_business_is
         world.businesses,
         type(world.known_businesses)(world.businesses, world.clock),
         world.sealed_secrets,
+        world.pausing,
     )
     elsewhere("orders", {"timeout_seconds": 3.0}, Precondition(version=other.version))
     world.created(in_ms=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.addresses import Address, is_key_slot
+from duewheel.rules.addresses import Address, holds_seconds
 from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.list_request import ListRequest
@@ -47,7 +47,7 @@ NONSENSE: tuple[dict[str, Any], ...] = (
 @pytest.fixture(autouse=True)
 def _no_second_of_more_than_eleven_digits_is_ever_written(world: World) -> Iterator[None]:
     yield
-    places = [item["place"]["S"] for item in world.items() if not is_key_slot(item["slot"]["S"])]
+    places = [item["place"]["S"] for item in world.items() if holds_seconds(item["slot"]["S"])]
     assert all(re.match(r"[0-9]{11}[^0-9]", place) for place in places)
 
 

@@ -23,7 +23,8 @@ create = st.tuples(st.just("create"), in_ms)
 upsert = st.tuples(st.just("upsert"), in_ms, key)
 move = st.tuples(st.just("move"), some, in_ms)
 other = st.tuples(st.sampled_from(("run", "cancel", "redrive")), some)
-asked = st.one_of(create, move, move, move, upsert, other)
+paused = st.tuples(st.sampled_from(("pause", "resume")))
+asked = st.one_of(create, move, move, move, upsert, other, paused)
 tick = st.tuples(st.just("tick"), st.sampled_from((5, 3, 8, 1)))
 sweep = st.tuples(st.just("sweep"), st.sampled_from((130, 60)))
 works = st.one_of(tick, tick, tick, sweep)
@@ -64,13 +65,13 @@ class Sequence:
                 return self._of_some(number, lambda told: story.move(told, ms))
             case ("run" | "cancel" | "redrive" as name, number):
                 return self._of_some(number, getattr(story, name))
+            case ("pause" | "resume" as name,):
+                return getattr(story, name)  # type: ignore[no-any-return]
             case ("tick", seconds):
                 return partial(story.pass_time, seconds)
             case ("sweep", seconds):
                 return partial(self._sweep, seconds)
-            case ("idle", seconds):
-                return partial(story.idle, seconds)
-            case ("duplicate" | "echo" as name, number):
+            case ("idle" | "duplicate" | "echo" as name, number):
                 return partial(getattr(story, name), number)
             case ("answer", name):
                 return partial(setattr, story, "answer", ANSWERS[name])

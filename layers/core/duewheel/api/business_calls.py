@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from duewheel.interface.answer import Answer, compact, json_answer
-from duewheel.interface.business_view import business_answer, business_view
+from duewheel.interface.business_view import business_answer, business_view, standing_answer
 from duewheel.interface.dead_view import redriven_view
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
@@ -19,22 +19,33 @@ from duewheel.wiring import process
 
 def list_businesses(request: Request) -> Answer:
     page = wiring.look_up_businesses().page(businesses_request(request.query))
-    now_ms = process.clock().now_ms()
-    views = [business_view(business, now_ms) for business in page.businesses]
+    views = [business_view(business) for business in page.businesses]
     return json_answer({"businesses": views, "cursor": page.cursor})
 
 
 def read_business(_: Request, biz_type: str) -> Answer:
     business = wiring.look_up_businesses().one(checked_biz_type(biz_type))
-    return business_answer(business, process.clock().now_ms())
+    return standing_answer(business, process.clock().now_ms())
 
 
 def configure_business(request: Request, biz_type: str) -> Answer:
     checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
     change = business_change(body, process.settings().business_defaults, wiring.allowed_targets())
     business = wiring.configure_business()(checked, change, request.precondition)
-    (shown,) = wiring.look_up_businesses().in_standing([business])
-    return business_answer(shown, process.clock().now_ms(), 201 if business.is_new else 200)
+    return business_answer(business, 201 if business.is_new else 200)
+
+
+def pause_business(request: Request, biz_type: str) -> Answer:
+    return _paused(request, biz_type, paused=True)
+
+
+def resume_business(request: Request, biz_type: str) -> Answer:
+    return _paused(request, biz_type, paused=False)
+
+
+def _paused(request: Request, biz_type: str, *, paused: bool) -> Answer:
+    pause = wiring.configure_business().pause
+    return business_answer(pause(checked_biz_type(biz_type), request.precondition, paused=paused))
 
 
 def delete_business(request: Request, biz_type: str) -> Answer:

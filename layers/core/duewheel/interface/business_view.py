@@ -7,24 +7,34 @@ from duewheel.interface.callback_view import callback_view
 from duewheel.interface.task_view import number_view, retry_view
 from duewheel.rules.business import Business, Own, SigningSecret
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.standing import Standing
 from duewheel.rules.task import Callback
 
 _SETTINGS = tuple(setting.name for setting in fields(Own))
 
 
-def business_answer(business: Business, now_ms: int, status: int = 200) -> Answer:
-    view = compact(business_view(business, now_ms))
-    return Answer(status, view, headers={"etag": etag(business)})
+def business_answer(business: Business, status: int = 200) -> Answer:
+    return Answer(status, compact(business_view(business)), headers={"etag": etag(business)})
+
+
+def standing_answer(business: Business, now_ms: int) -> Answer:
+    """Also how it stands with its calls."""
+    choice = business.lane_at(now_ms)
+    view = {
+        **business_view(business),
+        "lane_now": choice.lane,
+        "lane_by": choice.by,
+        "breakers": breakers_view(business.standing),
+    }
+    return Answer(200, compact(view), headers={"etag": etag(business)})
 
 
 def etag(business: Business) -> str:
     return f'"{business.version}"'
 
 
-def business_view(business: Business, now_ms: int) -> dict[str, object]:
-    """`now_ms`: what was observed of its calls holds for a while only."""
+def business_view(business: Business) -> dict[str, object]:
     hosts = business.own.allowed_hosts
-    choice = business.lane_at(now_ms)
     return {
         "biz_type": business.biz_type,
         "version": business.version,
@@ -41,12 +51,23 @@ def business_view(business: Business, now_ms: int) -> dict[str, object]:
         "creates_per_second": _number(business.own.creates_per_second),
         "creates_burst": business.creates_burst,
         "signing_secrets": _hints(business.own.signing_secrets),
-        "lane": choice.lane,
-        "lane_by": choice.by,
+        "lane": business.own.lane,
+        "paused": business.paused,
         "own": [name for name in _SETTINGS if getattr(business.own, name) is not None],
         "created_at": rfc3339(business.created_ms),
         "updated_at": rfc3339(business.updated_ms),
     }
+
+
+def breakers_view(standing: Standing) -> list[dict[str, object]]:
+    return [
+        {
+            "host": breaker.host,
+            "since": rfc3339(breaker.since_ms),
+            "until": rfc3339(breaker.until_ms),
+        }
+        for breaker in standing.breakers
+    ]
 
 
 def _hints(secrets: tuple[SigningSecret, ...] | None) -> list[str] | None:

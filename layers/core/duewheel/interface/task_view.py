@@ -40,7 +40,7 @@ def _before_payload(task: Task) -> dict[str, object]:
         "key": task.key,
         "status": task.status.value,
         "reason": task.reason,
-        "parked": False,  # no business can be paused yet; the shape is kept for it
+        "parked": task.parked,
         "due_at": rfc3339(task.due_ms),
         "next_at": rfc3339(task.next_ms) if is_pending else None,
         "attempts": task.attempts,

@@ -23,6 +23,8 @@ LIST_PARTITIONS = 16
 
 KEY_SLOTS = 16
 _KEY_MARK = "key#"
+PARKED_SLOTS = LIST_PARTITIONS
+_PARKED_MARK = "parked#"
 
 _ID_VERSION = 1
 _DIRECT_FLAG = 0x80
@@ -172,9 +174,23 @@ def key_slots(biz_type: str) -> list[str]:
     return [f"{_KEY_MARK}{biz_type}#{number}" for number in range(KEY_SLOTS)]
 
 
-def is_key_slot(slot: str) -> bool:
-    """Other slots hold seconds; the place of a key may look like anything."""
-    return slot.startswith(_KEY_MARK)
+def parked_slot(biz_type: str, home: "Address") -> str:
+    """Where a parked task of a paused business has its item."""
+    return f"{_PARKED_MARK}{biz_type}#{list_partition(home)}"
+
+
+def parked_slots(biz_type: str) -> list[str]:
+    return [f"{_PARKED_MARK}{biz_type}#{number}" for number in range(PARKED_SLOTS)]
+
+
+def parked_place(entry: "Address") -> str:
+    """Of a task that came up on this entry; they sort by when they came up."""
+    return f"{entry.second:011d}.{entry.ms:03d}#{entry.token}"
+
+
+def holds_seconds(slot: str) -> bool:
+    """Other slots hold keys, whose places may look like anything, or parked tasks."""
+    return _SLOT.fullmatch(slot) is not None
 
 
 def lease_page(place: str) -> str:

@@ -27,6 +27,10 @@ class Wrong(StrEnum):
     ENTRY_MISSING = "entry-missing"
     ENTRY_FOREIGN = "entry-foreign"
     ENTRY_EXPIRES = "entry-expires"
+    PARKED_MISSING = "parked-missing"
+    PARKED_FOREIGN = "parked-foreign"
+    PARKED_EXPIRES = "parked-expires"
+    RELEASE_MISSING = "release-missing"
     PENDING_EXPIRES = "pending-expires"
     NEVER_EXPIRES = "never-expires"
     KEY_MISSING = "key-missing"
@@ -44,6 +48,10 @@ SENTENCES = {
     Wrong.ENTRY_MISSING: "The task is pending, and where its entry should be is none to be read.",
     Wrong.ENTRY_FOREIGN: "The task is pending, and the entry that it names is another task's.",
     Wrong.ENTRY_EXPIRES: "The task is pending, and its entry can be deleted by time.",
+    Wrong.PARKED_MISSING: "The task is parked, and its release would not find it.",
+    Wrong.PARKED_FOREIGN: "The task is parked, and its release would find another in its place.",
+    Wrong.PARKED_EXPIRES: "The task is parked, and what leads its release to it can be deleted.",
+    Wrong.RELEASE_MISSING: "The task is parked, and no record says that its business has any.",
     Wrong.PENDING_EXPIRES: "The task is pending, and can be deleted by time.",
     Wrong.NEVER_EXPIRES: "The task has ended, and will never be deleted.",
     Wrong.KEY_MISSING: "The task is pending, and its key names nothing, or cannot be read.",
@@ -57,7 +65,7 @@ SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Pointing:
-    """An item that names a home: a re-entry or a key."""
+    """An item that names a home: a re-entry, a parked item or a key."""
 
     home: Address
     expires: bool
@@ -65,12 +73,15 @@ class Pointing:
 
 @dataclass(frozen=True, slots=True)
 class AuditedTask:
-    """A task with what it rests on. `entry` is of no matter when it names its home."""
+    """A task with what it rests on. `entry` is of no matter when it names its home, or while it
+    is parked."""
 
     task: Task
     list_partition: str | None
     entry: Pointing | None = None
     key: Pointing | None = None
+    parked: Pointing | None = None  # its parked item
+    is_to_be_released: bool = False  # whether its business is known to have parked tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +143,9 @@ def _wrong_with_pending(audited: AuditedTask, pointers: Pointers) -> Iterator[Wr
     task = audited.task
     if task.expires_at is not None:
         yield Wrong.PENDING_EXPIRES
-    if not is_seen_to(task, pointers.sweep_second):
+    if task.parked:
+        yield from _wrong_with_parked(audited)
+    elif not is_seen_to(task, pointers.sweep_second):
         yield Wrong.PASSED
     elif not task.names_its_home:
         yield from _wrong_with(
@@ -144,6 +157,16 @@ def _wrong_with_pending(audited: AuditedTask, pointers: Pointers) -> Iterator[Wr
         yield from _wrong_with(
             audited.key, task.home, (Wrong.KEY_MISSING, Wrong.KEY_FOREIGN, Wrong.KEY_EXPIRES)
         )
+
+
+def _wrong_with_parked(audited: AuditedTask) -> Iterator[Wrong]:
+    yield from _wrong_with(
+        audited.parked,
+        audited.task.home,
+        (Wrong.PARKED_MISSING, Wrong.PARKED_FOREIGN, Wrong.PARKED_EXPIRES),
+    )
+    if not audited.is_to_be_released:
+        yield Wrong.RELEASE_MISSING
 
 
 def _wrong_with(

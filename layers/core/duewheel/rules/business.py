@@ -57,6 +57,7 @@ class Own:
     creates_per_second: float | None = None
     creates_burst: int | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
+    paused: bool | None = None
     lane: Lane | None = None  # None: by what is observed
 
 
@@ -123,6 +124,11 @@ class Business:
         if self.own.creates_per_second is None:
             return None
         return self.own.creates_burst or max(1, round(self.own.creates_per_second))
+
+    @property
+    def paused(self) -> bool:
+        """Whether its tasks are parked when they come up."""
+        return bool(self.own.paused)
 
     def lane_at(self, now_ms: int) -> LaneChoice:
         return lane_choice(self.own.lane, self.standing.slow_until_ms, now_ms)

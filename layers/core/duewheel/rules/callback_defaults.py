@@ -7,6 +7,7 @@ by one rule, so what was refused is never called and what was taken is called wh
 from dataclasses import replace
 
 from duewheel.rules.business import Business
+from duewheel.rules.message_text import unsuitable
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Callback, HttpCallback, Task
 from duewheel.rules.task_fields import invalid
@@ -33,7 +34,7 @@ def completed(callback: Callback | None, usual: Callback | None) -> Callback | N
     return replace(callback, method=callback.method or METHOD_DEFAULT)
 
 
-def check_callback(callback: Callback | None, business: Business) -> None:
+def check_callback(callback: Callback | None, payload: str | None, business: Business) -> None:
     """Refuse what could not be called as things stand."""
     whole = completed(callback, business.callback)
     if whole is None:
@@ -42,6 +43,8 @@ def check_callback(callback: Callback | None, business: Business) -> None:
         raise invalid("callback.url", "is missing, and its business has none to fill in.")
     if not business.allows(whole):
         raise invalid("callback.url", "leads to a host that its business does not allow.")
+    if (why := unsuitable(whole, payload)) is not None:
+        raise invalid("payload", why)
 
 
 def callback_to_make(task: Task, business: Business) -> Callback | Outcome:

@@ -27,7 +27,7 @@ class Decision(Enum):
 
 
 def decide(entry: Address, home: Task | None, now_ms: int) -> Decision:
-    if home is None or home.status is not Status.PENDING or home.entry != entry:
+    if home is None or home.status is not Status.PENDING or home.entry != entry or home.parked:
         return Decision.DROP
     if home.next_ms // 1000 > entry.second and home.next_ms > now_ms:
         return Decision.PLACE_LATER

@@ -14,6 +14,7 @@ from duewheel.rules.addresses import (
     is_slow_page,
 )
 from duewheel.rules.lanes import Lane
+from duewheel.rules.task import BIZ_TYPE
 
 MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
 _EVENT_MEMBER = "messages"
@@ -47,7 +48,18 @@ class DirectMessage:
         return Lane.MAIN
 
 
-Message = PageMessage | DirectMessage
+@dataclass(frozen=True, slots=True)
+class ReleaseMessage:
+    """Release what is parked of this business."""
+
+    biz_type: str
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.MAIN
+
+
+Message = PageMessage | DirectMessage | ReleaseMessage
 
 
 # What reading JSON of any shape as if it were ours can raise.
@@ -80,6 +92,8 @@ def encode(message: Message) -> str:
                 body["places"] = message.places
         case DirectMessage():
             body = {"v": 1, "second": message.second, "entries": message.entries}
+        case ReleaseMessage():
+            body = {"v": 1, "release": message.biz_type}
     return json.dumps(body, separators=(",", ":"))
 
 
@@ -89,6 +103,8 @@ def decode(text: str) -> Message:
         body = json.loads(text)
         if body["v"] != 1:
             raise MalformedMessage(f"message version {body['v']!r} is unknown")
+        if "release" in body:
+            return _checked_release(ReleaseMessage(body["release"]))
         if "entries" in body:
             return _checked_direct(DirectMessage(body["second"], tuple(body["entries"])))
         return _checked_page(
@@ -113,6 +129,12 @@ def texts_of_event(event: Mapping[str, object]) -> list[str] | None:
     """The messages, encoded, of an invocation past the queue; None for any other event."""
     texts = event.get(_EVENT_MEMBER)
     return list(map(str, texts)) if isinstance(texts, list) else None
+
+
+def _checked_release(message: ReleaseMessage) -> ReleaseMessage:
+    if BIZ_TYPE.fullmatch(message.biz_type) is None:
+        raise ValueError("no such business")
+    return message
 
 
 def _checked_direct(message: DirectMessage) -> DirectMessage:

@@ -24,6 +24,11 @@ class Placing:
         near = wheel.is_near(placed_ms // 1000, self.now_ms, self.pointer_second, self.lead_ms)
         return address_at(placed_ms, random_bytes, direct=near)
 
+    def far_ms(self) -> int:
+        """From here on entries are read with their slices, by pages, even if writing them takes
+        some time."""
+        return wheel.first_far_ms(self.now_ms, self.pointer_second, self.lead_ms)
+
     def task(self, new: NewTask, random_bytes: bytes, *, notice_of: str | None = None) -> Task:
         home = self.address(new.due_ms, random_bytes)
         return Task(

@@ -65,16 +65,33 @@ def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, no
     )
 
 
-def put_off(task: Task, promise: Promise, entry: Address, now_ms: int) -> Task:
-    """Not called yet, for its business has had as many calls as it may have."""
+def put_off(task: Task, promise: Promise, now_ms: int) -> Task:
+    """Not called yet, for its business has had as many calls as it may have. It is yet to get
+    its entry."""
     return replace(
         task,
         next_ms=promise.at_ms,
         promise=promise,
-        entry=entry,
+        parked=False,
         updated_ms=now_ms,
         version=task.version + 1,
     )
+
+
+def parked(task: Task, now_ms: int) -> Task:
+    """It came up on its entry, and is held back there: its business is paused."""
+    return replace(task, parked=True, promise=None, updated_ms=now_ms, version=task.version + 1)
+
+
+def released(task: Task, next_ms: int, now_ms: int) -> Task:
+    """Parked no more. It is yet to get its entry."""
+    return replace(task, parked=False, next_ms=next_ms, updated_ms=now_ms, version=task.version + 1)
+
+
+def held_off(task: Task, next_ms: int, now_ms: int) -> Task:
+    """Not called yet, for its host is spared. What it was promised was another instant. It is yet
+    to get its entry."""
+    return replace(task, next_ms=next_ms, promise=None, updated_ms=now_ms, version=task.version + 1)
 
 
 def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:
@@ -155,5 +172,6 @@ def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> T
         updated_ms=now_ms,
         expires_at=now_ms // 1000 + retention_seconds,
         promise=None,
+        parked=False,
         version=task.version + 1,
     )

@@ -38,6 +38,7 @@ class HomeState:
     lateness_ms: int | None = None
     failed_seconds: tuple[int, ...] = ()  # of the entries on which attempts failed
     revivals: tuple[tuple[int, int], ...] = ()
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,9 @@ class Verdict:
 
 
 def is_seen_to(home: HomeState | Task, second: int) -> bool:
-    """Once the sweep pointer is at this second: the task has ended, or is named ahead of it."""
-    return home.status is not Status.PENDING or home.entry.second > second
+    """Once the sweep pointer is at this second: the task has ended, or is named ahead of it, or
+    is parked, and its release will name an entry ahead."""
+    return home.status is not Status.PENDING or home.entry.second > second or home.parked
 
 
 def entry_state(seen: SeenEntry, present: Callable[[Address], bool], second: int) -> EntryState:

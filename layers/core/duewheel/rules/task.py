@@ -147,6 +147,7 @@ class Task:
     digest: str | None = None
     max_due_ms: int | None = None
     promise: Promise | None = None  # good only while `next_ms` is its instant
+    parked: bool = False  # it came up on its entry while its business was paused
     notice_of: str | None = None  # the dead task whose death this one tells of
     redrives: int = 0
     # For each redrive the seconds of the entry that died and of the one that brought it back.

@@ -17,8 +17,16 @@ def is_near(second: int, now_ms: int, pointer_second: int, lead_ms: int) -> bool
     The time pointer runs ahead of the clock by the lead; what is nearer than that and
     a margin is marked direct and announced by a message of its own.
     """
-    horizon_ms = max(now_ms, pointer_second * 1000) + lead_ms + NEAR_MARGIN_MS
-    return second * 1000 <= horizon_ms
+    return second * 1000 <= _horizon_ms(now_ms, pointer_second, lead_ms)
+
+
+def first_far_ms(now_ms: int, pointer_second: int, lead_ms: int) -> int:
+    """What is written for this instant within a second is in its slice when that is read."""
+    return (_horizon_ms(now_ms, pointer_second, lead_ms) // 1000 + 2) * 1000
+
+
+def _horizon_ms(now_ms: int, pointer_second: int, lead_ms: int) -> int:
+    return max(now_ms, pointer_second * 1000) + lead_ms + NEAR_MARGIN_MS
 
 
 def opens_ms(second: int, lead_ms: int) -> int:
@@ -38,6 +46,11 @@ def direct_delay_seconds(second: int, now_ms: int, lead_ms: int) -> int:
 
 def is_direct_too_late(second: int, now_ms: int) -> bool:
     return now_ms - second * 1000 > DIRECT_LATE_MS
+
+
+def direct_over_ms(second: int, notifier_lives_ms: int) -> int:
+    """From here on no notifier works on a direct message of this second, however often it came."""
+    return second * 1000 + DIRECT_LATE_MS + notifier_lives_ms + SKEW_MS
 
 
 def dispatchable_second(now_ms: int, lead_ms: int, aws_ms: int) -> int:

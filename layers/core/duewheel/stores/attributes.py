@@ -112,6 +112,12 @@ def decimal(value: Any, largest: float) -> float:
     return float(value)
 
 
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("neither true nor false")
+    return value
+
+
 def words(value: Any) -> str:
     """A text that can be written again: half a surrogate pair cannot."""
     if not isinstance(value, str):

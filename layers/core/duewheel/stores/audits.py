@@ -18,6 +18,9 @@ from duewheel.stores import attributes, keys, task_items
 from duewheel.stores.attributes import readable
 from duewheel.stores.conditions import Item
 from duewheel.stores.pages import lease_from
+from duewheel.stores.parked_items import home_of_parked
+from duewheel.stores.parked_items import key_of as parked_item_key
+from duewheel.stores.parking_records import ParkingRecords
 from duewheel.stores.slices import shards_from
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
@@ -37,6 +40,7 @@ class AuditPage:
 @dataclass(frozen=True, slots=True)
 class AuditStore:
     tasks: TaskStore
+    parking_records: ParkingRecords
 
     def page(self, position: Position, items_max: int) -> AuditPage:
         low, high = addresses.second_range(position.second)
@@ -71,7 +75,7 @@ class AuditStore:
         return readable([i for i in items if not task_items.is_reentry(i)], _audited)
 
     def resting_on(self, audited: Iterable[AuditedTask]) -> list[AuditedTask]:
-        """The same with their named entries and their keys, as far as they can be read."""
+        """The same with all that they rest on, as far as it can be read."""
         audited = list(audited)
         live = [one.task for one in audited if one.task.is_live]
         entries = self._pointing(
@@ -81,9 +85,14 @@ class AuditStore:
         kept_keys = self._pointing(
             [keys.key_of(t) for t in live if t.key is not None], _pointing_key
         )
+        parked = [task for task in live if task.parked]
+        parked_items = self._pointing(list(map(parked_item_key, parked)), _pointing_parked)
+        known = self.parking_records.known_of(task.biz_type for task in parked)
         return [
             replace(
                 one,
+                parked=parked_items.get(_name(parked_item_key(one.task))),
+                is_to_be_released=one.task.biz_type in known,
                 entry=entries.get(_name(task_items.key(one.task.entry, self.tasks.buckets))),
                 key=kept_keys.get(_name(keys.key_of(one.task))) if one.task.key else None,
             )
@@ -145,6 +154,10 @@ def _pointing_entry(item: Item) -> Pointing:
     if not task_items.is_reentry(item):
         raise attributes.unreadable(item, "home")
     return Pointing(task_items.reentry_from(item).home, "expires_at" in item)
+
+
+def _pointing_parked(item: Item) -> Pointing:
+    return Pointing(home_of_parked(item), "expires_at" in item)
 
 
 def _pointing_key(item: Item) -> Pointing:

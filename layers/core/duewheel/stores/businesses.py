@@ -19,7 +19,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.standing import Standing
 from duewheel.rules.status_lists import StatusEntry, is_entry
 from duewheel.stores import registry_keys
-from duewheel.stores.attributes import decimal, whole, words
+from duewheel.stores.attributes import decimal, flag, whole, words
 from duewheel.stores.callback_rows import callback_of_row, callback_row
 from duewheel.stores.conditions import Item, Written, write_if
 from duewheel.stores.retry_rows import retry_of_row, retry_row
@@ -167,6 +167,7 @@ def _row(own: Own) -> dict[str, Any]:
         "creates_per_second": own.creates_per_second,
         "creates_burst": own.creates_burst,
         "signing_secrets": own.signing_secrets and list(map(_secret_row, own.signing_secrets)),
+        "paused": own.paused,
         "lane": own.lane,
     }
     return {name: value for name, value in row.items() if value is not None}
@@ -187,6 +188,7 @@ def _own(row: dict[str, Any]) -> Own:
         "creates_per_second": _rate,
         "creates_burst": lambda number: whole(number, smallest=1),
         "signing_secrets": lambda rows: tuple(map(_secret_of_row, rows)),
+        "paused": flag,
         "lane": Lane,
     }
     return Own(**{name: read[name](value) for name, value in row.items()})

@@ -19,6 +19,7 @@ def key(kind: str, record: str) -> dict[str, Any]:
 
 SHAPE = key("wheel", "shape")
 BUSINESS_KIND = "business"  # one partition, so that they are listed in order
+PARKING_KIND = "parking"  # one partition: the sweeper reads it each minute
 _STANDING = "standing#"
 
 
@@ -55,6 +56,10 @@ def turns(limit: str, biz_type: str) -> dict[str, Any]:
 
 def business(biz_type: str) -> dict[str, Any]:
     return key(BUSINESS_KIND, biz_type)
+
+
+def parking(biz_type: str) -> dict[str, Any]:
+    return key(PARKING_KIND, biz_type)
 
 
 def standing(biz_type: str) -> dict[str, Any]:

@@ -121,6 +121,8 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
     if task.promise is not None:
         item["promise"] = {"S": _compact([task.promise.at_ms, task.promise.version])}
+    if task.parked:
+        item["parked"] = {"BOOL": True}
     if task.history:
         item["history"] = {"S": _compact([_attempt_row(attempt) for attempt in task.history])}
     return item | _plain_attributes(task)
@@ -152,6 +154,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         revivals=_revivals_of(item),
         history=_history_of(item),
         promise=attributes.parsed(item, "promise", _promise_from) if "promise" in item else None,
+        parked=_parked(item),
         **plain,
     )
 
@@ -172,6 +175,7 @@ def home_state_from(item: Mapping[str, Any]) -> HomeState:
             if attempt.outcome != Verdict.DELIVERED
         ),
         revivals=_revivals_of(item),
+        parked=_parked(item),
     )
 
 
@@ -184,6 +188,12 @@ def _biz_type(item: Mapping[str, Any]) -> str:
     if not BIZ_TYPE.fullmatch(biz_type):
         raise Nonsense("biz_type")
     return biz_type
+
+
+def _parked(item: Mapping[str, Any]) -> bool:
+    if "parked" not in item:
+        return False
+    return attributes.made(item, "parked", lambda: attributes.flag(item["parked"]["BOOL"]))
 
 
 def _texts(item: Mapping[str, Any]) -> dict[str, str]:

@@ -2,26 +2,29 @@
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
+from duewheel.rules.parking import PAUSE_MARK_BYTES
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
+from duewheel.stores.standings import StandingStore
 from duewheel.stores.turns import TurnStore
 from duewheel.wiring.process import (
     businesses,
     clock,
     dynamodb,
+    hand_over,
     keys,
     known_businesses,
     loads,
     once,
     origin,
+    parking_records,
     pointers,
     read_second,
     reenter,
@@ -47,6 +50,7 @@ from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_businesses import LookUpBusinesses
+from duewheel.workflows.pausing import Pausing
 from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
@@ -55,7 +59,8 @@ from duewheel.workflows.steer import Steer
 
 @once
 def steer() -> Steer:
-    return Steer(clock(), tasks(), keys(), reenter(), settings().lead_ms)
+    config = settings()
+    return Steer(clock(), tasks(), keys(), reenter(), config.lead_ms, config.page_lease_ms)
 
 
 @once
@@ -111,18 +116,24 @@ def cursor_secret() -> bytes:
 
 @once
 def configure_business() -> ConfigureBusiness:
-    return ConfigureBusiness(clock(), businesses(), known_businesses(), sealed_secrets())
+    return ConfigureBusiness(clock(), businesses(), known_businesses(), sealed_secrets(), pausing())
+
+
+@once
+def pausing() -> Pausing:
+    return Pausing(parking_records(), hand_over(), lambda: secrets.token_urlsafe(PAUSE_MARK_BYTES))
 
 
 @once
 def look_up_businesses() -> LookUpBusinesses:
-    return LookUpBusinesses(replace(businesses(), reads_standing=True), cursor_secret())
+    standings = StandingStore(dynamodb(), settings().registry_table)
+    return LookUpBusinesses(businesses(), standings, cursor_secret())
 
 
 @once
 def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
-        businesses(), known_businesses(), list_tasks(), cancel_task(), cursor_secret()
+        businesses(), known_businesses(), list_tasks(), cancel_task(), cursor_secret(), pausing()
     )
 
 
@@ -171,7 +182,7 @@ def audit() -> Audit:
         clock(),
         pointers(),
         origin(),
-        AuditStore(tasks()),
+        AuditStore(tasks(), parking_records()),
         ThreadPoolExecutor(AUDIT_READERS),
         cursor_secret(),
     )

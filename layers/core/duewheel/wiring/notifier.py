@@ -6,15 +6,18 @@ process has one thread, on one machine a thread plays the environment.
 
 import asyncio
 import random
+import secrets
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from duewheel.rules.addresses import PARKED_SLOTS
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
 from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.standings import StandingStore
 from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
@@ -33,6 +36,7 @@ from duewheel.wiring.process import (
     keys,
     once,
     pages,
+    parking_records,
     reenter,
     sealed_secrets,
     settings,
@@ -42,9 +46,13 @@ from duewheel.wiring.process import (
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.park import WRITERS as PARKERS
+from duewheel.workflows.park import Park
 from duewheel.workflows.put_off import WRITERS, PutOff
+from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.slow_lane import SlowLane
+from duewheel.workflows.spare_hosts import MARK_BYTES, SpareHosts
 from duewheel.workflows.watch_pace import WatchPace
 
 T = TypeVar("T")
@@ -74,6 +82,9 @@ def notifier() -> Notifier:
 def _deliver() -> Deliver:
     config = settings()
     retry_or_end = RetryOrEnd(clock(), tasks(), keys(), reenter(), random.random)
+    turns = TurnStore(dynamodb(), config.registry_table)
+    put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS))
+    parked = ParkedStore(tasks(), ThreadPoolExecutor(PARKED_SLOTS))
     call_page = CallPage(
         clock(),
         tasks(),
@@ -82,12 +93,24 @@ def _deliver() -> Deliver:
         retry_or_end,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
         businesses_in_standing(),
-        LimitCalls(clock(), TurnStore(dynamodb(), config.registry_table)),
-        PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
+        LimitCalls(clock(), turns),
+        put_off,
         sealed_secrets(),
+        Park(clock(), tasks(), parked, ThreadPoolExecutor(PARKERS)),
+        _spare_hosts(config, put_off),
         WatchPace(
             clock(), businesses_in_standing(), StandingStore(dynamodb(), config.registry_table)
         ),
+    )
+    release = Release(
+        clock(),
+        parking_records(),
+        businesses(),
+        parked,
+        put_off,
+        turns,
+        hand_over(),
+        config.page_lease_ms,
     )
     return Deliver(
         clock(),
@@ -96,10 +119,22 @@ def _deliver() -> Deliver:
         pages(),
         hand_over(),
         call_page,
+        release,
         SlowLane(clock(), businesses_in_standing(), pages(), hand_over(), config.page_lease_ms),
         config.lead_ms,
         config.page_size,
         config.page_lease_ms,
+    )
+
+
+def _spare_hosts(config: Settings, put_off: PutOff) -> SpareHosts:
+    return SpareHosts(
+        clock(),
+        businesses_in_standing(),
+        StandingStore(dynamodb(), config.registry_table),
+        put_off,
+        random_unit=random.random,
+        random_bytes=lambda: secrets.token_bytes(MARK_BYTES),
     )
 
 

@@ -18,6 +18,7 @@ from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
+from duewheel.stores.parking_records import ParkingRecords
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.stores.second_link import SecondLink
@@ -149,6 +150,11 @@ def invoker() -> Any:
 @once
 def hand_over() -> HandOver:
     return HandOver(queues(), SecondLink(invoker, settings().notifier_function))
+
+
+@once
+def parking_records() -> ParkingRecords:
+    return ParkingRecords(dynamodb(), clock(), settings().registry_table)
 
 
 @once

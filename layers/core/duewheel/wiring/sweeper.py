@@ -3,11 +3,13 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.wiring.process import (
+    businesses,
     clock,
     hand_over,
     once,
     origin,
     pages,
+    parking_records,
     pointers,
     read_second,
     reenter,
@@ -17,6 +19,9 @@ from duewheel.wiring.process import (
 )
 from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.keep_books import WRITERS, KeepBooks
+from duewheel.workflows.put_off import WRITERS as PUTTING_OFF
+from duewheel.workflows.put_off import PutOff
+from duewheel.workflows.send_releases import SendReleases
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
 
@@ -24,15 +29,21 @@ from duewheel.workflows.sweep_second import SweepSecond
 @once
 def sweep() -> Sweep:
     config = settings()
+    put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(PUTTING_OFF))
     sweep_second = SweepSecond(
         clock(),
         tasks(),
         pages(),
         hand_over(),
         reenter(),
-        ComeUpAgain(clock(), tasks(), pages(), reenter()),
+        ComeUpAgain(clock(), tasks(), pages(), put_off),
         config.page_size,
     )
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
     lag_ms = config.sweep_delay_seconds * 1000
     return Sweep(clock(), pointers(), read_second(), sweep_second, keep_books, origin(), lag_ms)
+
+
+@once
+def send_releases() -> SendReleases:
+    return SendReleases(parking_records(), businesses(), hand_over())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import check_callback
 from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
-from duewheel.rules.task import Callback, NewTask, Task
+from duewheel.rules.task import NewTask, Task
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.workflows.limit_creates import Allowed, LimitCreates
@@ -26,7 +26,7 @@ class Admit:
 
     def changed(self, task: Task | NewTask) -> None:
         """Raise the refusal that a changed task meets, if any."""
-        check_callback(task.callback, self._businesses([task])[task.biz_type])
+        check_callback(task.callback, task.payload, self._businesses([task])[task.biz_type])
 
     def created(self, task: Task) -> None:
         """Raise the refusal that a new task meets, if any."""
@@ -36,7 +36,7 @@ class Admit:
     def all_created(self, tasks: Sequence[Task]) -> list[Refusal | None]:
         """The refusals of new tasks, in order. What a business may have, its first ones get."""
         businesses = self._businesses(tasks)
-        refusals = [_refusal(task.callback, businesses[task.biz_type]) for task in tasks]
+        refusals = [_refusal(task, businesses[task.biz_type]) for task in tasks]
         wanted = Counter(
             task.biz_type for task, refusal in zip(tasks, refusals, strict=True) if refusal is None
         )
@@ -62,9 +62,9 @@ class Admit:
             raise Unavailable(_TOO_MANY_AT_ONCE) from throttled
 
 
-def _refusal(callback: Callback | None, business: Business) -> Refusal | None:
+def _refusal(task: Task, business: Business) -> Refusal | None:
     try:
-        check_callback(callback, business)
+        check_callback(task.callback, task.payload, business)
     except Refusal as refusal:
         return refusal
     return None

@@ -19,7 +19,8 @@ class ChangeTask:
 
         def altered(task: Task, now_ms: int) -> Task:
             after = changed(task, change, now_ms)
-            if change.callback is not None and not after.notice_of:
+            is_another_call = change.callback is not None or change.sets_payload
+            if is_another_call and not after.notice_of:
                 self.admit.changed(after)
             return after
 

@@ -13,6 +13,7 @@ from duewheel.rules.signature import hint_of, secret_from
 from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
+from duewheel.workflows.pausing import Pausing
 
 # Each lost race shows that another was first; more than a few in a row is a business fought over.
 _TRIES = 5
@@ -24,6 +25,7 @@ class ConfigureBusiness:
     store: BusinessStore
     known: KnownBusinesses
     sealed_secrets: SealedSecrets
+    pausing: Pausing
 
     def __call__(
         self, biz_type: str, change: Mapping[str, Any], precondition: Precondition
@@ -34,10 +36,25 @@ class ConfigureBusiness:
             before = self.store.read_whole(biz_type)
             precondition.check(before)
             after = changed(before, change, self.clock.now_ms())
+            if before.paused or after.paused:
+                self.pausing.announce(biz_type)
             if self.store.write(before, after):
                 self.known.forget(biz_type)
+                if before.paused and not after.paused:
+                    self.pausing.ask_for_release(biz_type)
                 return after
         raise Unavailable("Too many requests change this business at once.")
+
+    def pause(self, biz_type: str, precondition: Precondition, *, paused: bool) -> Business:
+        """Pause it, or resume it; of one that stands so already nothing is written, so that its
+        version stays, and with it the turns that its calls have been promised."""
+        business = self.store.read_whole(biz_type)
+        if not business.version or business.paused != paused:
+            return self(biz_type, {"paused": paused or None}, precondition)
+        precondition.check(business)
+        if not paused:
+            self.pausing.ask_for_release(biz_type)
+        return business
 
     def _with_sealed_secrets(self, biz_type: str, change: Mapping[str, Any]) -> Mapping[str, Any]:
         if (texts := change.get("signing_secrets")) is None:

@@ -26,6 +26,7 @@ from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up_businesses import NOT_CONFIGURED
+from duewheel.workflows.pausing import Pausing
 
 CANCELLED_WITH_IT = "cancelled with its business"
 
@@ -47,6 +48,7 @@ class DeleteBusiness:
     list_tasks: ListTasks
     cancel_task: CancelTask
     secret: bytes
+    pausing: Pausing
 
     def __call__(self, biz_type: str, asked: DeleteRequest, precondition: Precondition) -> Deleted:
         business = self.store.read_whole(biz_type)
@@ -83,9 +85,13 @@ class DeleteBusiness:
         return True
 
     def _delete(self, business: Business) -> None:
+        if business.paused:
+            self.pausing.announce(business.biz_type)
         if not self.store.delete(business):
             raise VersionMismatch("The business was changed meanwhile; read it, and begin anew.")
         self.known.forget(business.biz_type)
+        if business.paused:
+            self.pausing.ask_for_release(business.biz_type)
 
 
 def _pending(biz_type: str, asked: DeleteRequest) -> ListQuery:

@@ -21,7 +21,7 @@ from duewheel.rules.addresses import (
     rest_page,
 )
 from duewheel.rules.entry_decision import FoundEntry
-from duewheel.rules.messages import DirectMessage, Message, PageMessage
+from duewheel.rules.messages import DirectMessage, Message, PageMessage, ReleaseMessage
 from duewheel.rules.page_lease import Finished, Held, PageLease, still_ours
 from duewheel.rules.task import Task
 from duewheel.stores.pages import PageStore
@@ -29,6 +29,7 @@ from duewheel.stores.slices import SliceStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.call_page import CallPage
 from duewheel.workflows.hand_over import HandOver
+from duewheel.workflows.release import Release
 from duewheel.workflows.slow_lane import SlowLane
 
 # A slice that opens later than this was announced by a clock far ahead: not worth waiting for.
@@ -43,12 +44,16 @@ class Deliver:
     pages: PageStore
     hand_over: HandOver
     call_page: CallPage
+    release: Release
     slow_lane: SlowLane
     lead_ms: int
     page_size: int
     page_lease_ms: int
 
     async def __call__(self, message: Message, owner: str, deadline_ms: int) -> Held | Finished:
+        if isinstance(message, ReleaseMessage):
+            await asyncio.to_thread(self.release, message, owner, deadline_ms)
+            return Finished()
         opens_ms = wheel.opens_ms(message.second, self.lead_ms)
         if opens_ms - self.clock.now_ms() > _WAIT_MS_MAX:
             return Held(opens_ms)

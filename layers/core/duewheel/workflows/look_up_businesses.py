@@ -1,6 +1,5 @@
-"""Read businesses: one by its name, or all of them in pages, and how they stand."""
+"""Read businesses: one by its name, or all of them in pages."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from duewheel.rules import cursors
@@ -8,6 +7,7 @@ from duewheel.rules.business import Business
 from duewheel.rules.business_queries import BusinessesRequest
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.stores.businesses import BusinessStore
+from duewheel.stores.standings import StandingStore
 
 NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
 
@@ -22,22 +22,16 @@ class BusinessPage:
 
 @dataclass(frozen=True, slots=True)
 class LookUpBusinesses:
-    """`store` reads the standing as well."""
-
     store: BusinessStore
+    standings: StandingStore
     secret: bytes
 
     def one(self, biz_type: str) -> Business:
+        """As it stands at this moment, also with its calls."""
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
-        return self.in_standing([business])[0]
-
-    def in_standing(self, businesses: Sequence[Business]) -> list[Business]:
-        read = self.store.read_many(business.biz_type for business in businesses)
-        return [
-            replace(business, standing=read[business.biz_type].standing) for business in businesses
-        ]
+        return replace(business, standing=self.standings.read(biz_type))
 
     def page(self, asked: BusinessesRequest) -> BusinessPage:
         """In the order of their names. What somebody has damaged is reported, and left out."""
@@ -46,5 +40,4 @@ class LookUpBusinesses:
             after = cursors.opened(asked.cursor, _QUESTION, self.secret)
         found, goes_on = self.store.page(after, asked.limit)
         cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
-        readable = [business for business in found if business.damaged is None]
-        return BusinessPage(self.in_standing(readable), cursor)
+        return BusinessPage([one for one in found if one.damaged is None], cursor)

@@ -1,11 +1,11 @@
-"""Put tasks off to the instants they were promised: entries first, then each home names its own.
+"""Put tasks off to later instants: entries first, then each home names its own.
 
 Whoever changes a task in between wins; the entry that was put for it then never fires.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger
@@ -26,17 +26,22 @@ class PutOff:
     writers: ThreadPoolExecutor
 
     def __call__(self, promised: Sequence[tuple[Task, Promise]]) -> None:
-        entries = [self.reenter.address(promise.at_ms) for _, promise in promised]
-        self.tasks.put_entries(
-            [(entry, task.home) for entry, (task, _) in zip(entries, promised, strict=True)]
-        )
-        named = self.writers.map(self._name, promised, entries)
-        self.reenter.announce([entry for entry in named if entry is not None])
+        now_ms = self.clock.now_ms()
+        self.each([(task, settlement.put_off(task, to, now_ms)) for task, to in promised])
 
-    def _name(self, promised: tuple[Task, Promise], entry: Address) -> Address | None:
-        task, promise = promised
-        after = settlement.put_off(task, promise, entry, self.clock.now_ms())
-        if self.tasks.change(task, after):
-            return entry
-        logger.info("task changed meanwhile", action="lost-race", task_id=task.task_id)
-        return None
+    def each(self, changes: Sequence[tuple[Task, Task]]) -> list[bool]:
+        """Every task becomes the one beside it, and gets an entry at its instant; whether it
+        did, for nobody was faster."""
+        entries = [self.reenter.address(after.next_ms) for _, after in changes]
+        homes = [before.home for before, _ in changes]
+        self.tasks.put_entries(list(zip(entries, homes, strict=True)))
+        named = list(self.writers.map(self._name, changes, entries))
+        self.reenter.announce([e for e, is_named in zip(entries, named, strict=True) if is_named])
+        return named
+
+    def _name(self, change: tuple[Task, Task], entry: Address) -> bool:
+        before, after = change
+        if self.tasks.change(before, replace(after, entry=entry)):
+            return True
+        logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
+        return False

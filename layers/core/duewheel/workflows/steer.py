@@ -28,6 +28,7 @@ class Steer:
     keys: KeyStore
     reenter: Reenter
     lead_ms: int
+    notifier_lives_ms: int
 
     def __call__(self, home: Address, alter: Callable[[Task, int], Task]) -> Task:
         """`alter` says what the task becomes, given how it stands and the time."""
@@ -46,6 +47,8 @@ class Steer:
         return task
 
     def _try(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+        if task.parked:
+            return self._while_parked(task, alter)
         cut_off_ms = wheel.cut_off_ms(task.next_ms, self.lead_ms)
         now_ms = self.clock.now_ms()
         if now_ms >= cut_off_ms:
@@ -68,3 +71,26 @@ class Steer:
                 cut_off_ms=cut_off_ms,
             )
         return altered
+
+    def _while_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+        """Nothing of it is on its way, so nothing is too late, unless its message came twice: then
+        another notifier, which did not know of the pause, may have it in hand. Its release will
+        find it as it is left here; one that ends is booked by the sweep, at an entry that is yet
+        to be swept."""
+        now_ms = self.clock.now_ms()
+        if task.entry.direct and now_ms < self._direct_over_ms(task):
+            raise TooLate(
+                "It was parked so lately that another notifier may be calling it.",
+                cut_off_ms=wheel.cut_off_ms(task.next_ms, self.lead_ms),
+            )
+        altered = alter(task, now_ms)
+        if not altered.is_live:
+            altered = replace(altered, entry=self.reenter.put(task.home, now_ms))
+        if not self.tasks.change(task, altered):
+            return None
+        if not altered.is_live:
+            self.keys.release([altered])
+        return altered
+
+    def _direct_over_ms(self, task: Task) -> int:
+        return wheel.direct_over_ms(task.entry.second, self.notifier_lives_ms)

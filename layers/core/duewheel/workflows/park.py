@@ -1,0 +1,34 @@
+"""Park what came up while its business is paused: first what stands for it, then its home says so.
+
+Whoever dies in between has parked nothing: the entries are still named, and their page is run
+again.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules import settlement
+from duewheel.rules.task import Task
+from duewheel.stores.parked_items import ParkedStore
+from duewheel.stores.tasks import TaskStore
+
+WRITERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    clock: Clock
+    tasks: TaskStore
+    parked: ParkedStore
+    writers: ThreadPoolExecutor
+
+    def __call__(self, tasks: Sequence[Task]) -> None:
+        self.parked.put(tasks)
+        list(self.writers.map(self._mark, tasks))
+
+    def _mark(self, task: Task) -> None:
+        if not self.tasks.change(task, settlement.parked(task, self.clock.now_ms())):
+            logger.info("task changed meanwhile", action="lost-race", task_id=task.task_id)

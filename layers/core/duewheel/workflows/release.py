@@ -1,0 +1,149 @@
+"""Release what is parked of a business that is paused no more, in the order in which it came up.
+
+Of each task the entry comes first, then its home names it and says that it is parked no more, and
+what stood for it goes last. Who dies in between leaves nothing but an entry that nobody names, or
+an item of which the next release sees that it has done its service. The record that leads here
+stands until nothing is parked and nobody can believe in the pause any more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules import parking as rules
+from duewheel.rules.business import Business
+from duewheel.rules.messages import ReleaseMessage
+from duewheel.rules.parking import Fate, ParkedItem, Parking
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.task import Task
+from duewheel.rules.turns import NO_LIMIT_AHEAD_US, US_PER_MS, NoTurn
+from duewheel.stores.businesses import BusinessStore
+from duewheel.stores.conditions import Throttled
+from duewheel.stores.known_businesses import KEPT_MS
+from duewheel.stores.parked_items import ParkedStore
+from duewheel.stores.parking_records import ParkingRecords
+from duewheel.stores.turns import CALLS, TurnStore
+from duewheel.workflows.hand_over import HandOver
+from duewheel.workflows.put_off import PutOff
+
+BLOCK = 100
+RESERVE_MS = 10_000  # what the last block takes before the invocation ends, with time to spare
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How far a release got. `empty_ms`: when there was nothing in the slots, if so."""
+
+    unpaused_ms: int | None = None
+    goes_on: bool = False
+    empty_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    clock: Clock
+    records: ParkingRecords
+    businesses: BusinessStore
+    parked: ParkedStore
+    put_off: PutOff
+    turns: TurnStore
+    hand_over: HandOver
+    lease_ms: int
+
+    def __call__(self, message: ReleaseMessage, me: str, deadline_ms: int) -> None:
+        """One at a time; two at once would do no harm but to the turns."""
+        parking = self.records.take(message.biz_type, me, self.clock.now_ms(), self.lease_ms)
+        if parking is None:
+            return
+        seen = self._work_off(parking, deadline_ms)
+        if seen.empty_ms is not None and rules.is_over(parking, seen.empty_ms, self._parkers_gone):
+            self.records.forget(parking, me)
+            return
+        known_ms = parking.unpaused_ms if seen.unpaused_ms else None
+        self.records.give_back(parking, me, known_ms or seen.unpaused_ms)
+        if seen.goes_on:
+            self.hand_over.send([message])  # should both links refuse, the sweeper sends it
+
+    @property
+    def _parkers_gone(self) -> int:
+        """How long after a pause a notifier may still park: one that has just read it keeps it
+        for so long, and then works for no longer than a lease."""
+        return KEPT_MS + self.lease_ms
+
+    def _work_off(self, parking: Parking, deadline_ms: int) -> Seen:
+        after: str | None = None
+        unpaused_ms: int | None = None
+        line_ms = 0
+        while True:
+            business = self._unpaused(parking.biz_type)
+            if business is None:
+                return Seen()
+            unpaused_ms = unpaused_ms or self.clock.now_ms()
+            if self.clock.now_ms() > deadline_ms - RESERVE_MS:
+                return Seen(unpaused_ms, goes_on=True)
+            read_ms = self.clock.now_ms()
+            block = self.parked.block(parking.biz_type, after, BLOCK)
+            if block.is_empty:
+                return Seen(unpaused_ms, empty_ms=read_ms if after is None else None)
+            line_ms = self._release(block.items, business, line_ms)
+            if block.after is None:
+                return Seen(unpaused_ms)
+            after = block.after
+
+    def _unpaused(self, biz_type: str) -> Business | None:
+        """As it stands; None while it is paused, or cannot be read and may be."""
+        try:
+            business = self.businesses.read_whole(biz_type)
+        except UnreadableItem:
+            return None  # it was reported
+        return None if business.paused else business
+
+    def _release(self, items: Sequence[ParkedItem], business: Business, line_ms: int) -> int:
+        """`line_ms` is where the line ends of those that need no turns; returns where it does
+        with these behind it."""
+        homes = self.parked.homes(items)
+        fates = {
+            item: rules.fate_of(item, homes[item.home]) for item in items if item.home in homes
+        }
+        releases: dict[ParkedItem, Task] = {}
+        for item, fate in fates.items():
+            task = homes[item.home]
+            if fate is Fate.RELEASE and task is not None:
+                releases[item] = task
+        changes, line_ms = self._changes(list(releases.values()), business, line_ms)
+        named = self.put_off.each(changes)
+        done = {
+            before.home for (before, _), is_named in zip(changes, named, strict=True) if is_named
+        }
+        over = [item for item, fate in fates.items() if fate is Fate.DROP]
+        over += [item for item in releases if item.home in done]
+        self.parked.delete(over)
+        logger.info(
+            "released",
+            action="released",
+            biz_type=business.biz_type,
+            count=len(done),
+            dropped=len(over) - len(done),
+        )
+        return line_ms
+
+    def _changes(
+        self, tasks: Sequence[Task], business: Business, line_ms: int
+    ) -> tuple[list[rules.Release], int]:
+        """Far enough ahead that pages bring them, many at once, and not a message for a few."""
+        now_ms = self.clock.now_ms()
+        due = [task for task in tasks if rules.is_called_on_release(task, now_ms)]
+        others = [task for task in tasks if not rules.is_called_on_release(task, now_ms)]
+        changes = rules.as_they_are(others, now_ms)
+        from_ms = max(line_ms, self.put_off.reenter.placing().far_ms())
+        rate = business.call_rate
+        if rate is None or not due:
+            changes += rules.in_line(due, from_ms, now_ms)
+            return changes, from_ms + rules.APART_MS * len(due)
+        taken = self.turns.take(
+            CALLS, business.biz_type, rate, len(due), from_ms * US_PER_MS, NO_LIMIT_AHEAD_US
+        )
+        if isinstance(taken, NoTurn):
+            raise Throttled(f"{business.biz_type} has no turn for {taken.wait_us} microseconds")
+        return [*changes, *rules.at_their_turns(due, taken, now_ms)], line_ms
