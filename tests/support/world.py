@@ -218,7 +218,12 @@ class World:
             self.pages,
             self.hand_over,
             self.reenter,
-            ComeUpAgain(clock, self.tasks, self.pages, self.reenter),
+            ComeUpAgain(
+                clock,
+                self.tasks,
+                self.pages,
+                PutOff(clock, self.tasks, self.reenter, self._pool),
+            ),
             config.page_size,
         )
         self.statistics = StatisticsStore(self.dynamodb, clock, config.registry_table)
@@ -276,7 +281,7 @@ class World:
                 lambda: self.chance,
                 self._random_bytes,
             ),
-            WatchPace(self.clock, self.in_standing, self.standings),
+            WatchPace(self.clock, known or self.in_standing, self.standings),
         )
         self.release = Release(
             self.clock,

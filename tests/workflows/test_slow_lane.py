@@ -330,6 +330,23 @@ def test_a_page_that_the_slow_lane_begins_first_is_waited_for(world: World) -> N
     assert world.entries_elsewhere() == []
 
 
+def test_a_task_that_was_changed_since_it_was_judged_is_looked_at_again(world: World) -> None:
+    slow, _ = slow_and_quick(world, number=1)
+    world.handle(dispatched(world, slow))
+    world.clock.advance_ms(125_000)
+    later_ms = world.clock.now_ms() + 600_000
+    moved = replace(slow[0], due_ms=later_ms, next_ms=later_ms, version=slow[0].version + 1)
+
+    def move(call: Call) -> None:
+        if call.operation == "UpdateItem" and ":done" in str(call.request):
+            world.recorder.before = None
+            assert world.tasks.change(slow[0], moved)
+
+    world.recorder.before = move
+    assert not world.sweep_second_once(slow[0].home.second)
+    assert world.read(slow[0]) == moved
+
+
 def test_while_the_sweep_waits_for_the_slow_lane_it_puts_off_what_waits_there_behind_it(
     world: World,
 ) -> None:

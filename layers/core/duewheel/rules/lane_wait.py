@@ -6,7 +6,6 @@ than it can take, a task comes up a few times only.
 
 from dataclasses import replace
 
-from duewheel.rules.addresses import Address
 from duewheel.rules.task import Task
 
 WAIT_MS_MIN = 60_000
@@ -17,13 +16,12 @@ def comes_up_again_ms(task: Task, now_ms: int) -> int:
     return now_ms + min(max(now_ms - task.due_ms, WAIT_MS_MIN), WAIT_MS_MAX)
 
 
-def come_up_again(task: Task, instant_ms: int, entry: Address, now_ms: int) -> Task:
-    """No attempt was made, and none is used up."""
+def come_up_again(task: Task, now_ms: int) -> Task:
+    """No attempt was made, and none is used up. It is yet to get its entry."""
     return replace(
         task,
-        next_ms=instant_ms,
+        next_ms=comes_up_again_ms(task, now_ms),
         promise=None,
-        entry=entry,
         updated_ms=now_ms,
         version=task.version + 1,
     )

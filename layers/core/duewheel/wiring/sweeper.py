@@ -19,6 +19,8 @@ from duewheel.wiring.process import (
 )
 from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.keep_books import WRITERS, KeepBooks
+from duewheel.workflows.put_off import WRITERS as PUTTING_OFF
+from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.send_releases import SendReleases
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
@@ -27,13 +29,14 @@ from duewheel.workflows.sweep_second import SweepSecond
 @once
 def sweep() -> Sweep:
     config = settings()
+    put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(PUTTING_OFF))
     sweep_second = SweepSecond(
         clock(),
         tasks(),
         pages(),
         hand_over(),
         reenter(),
-        ComeUpAgain(clock(), tasks(), pages(), reenter()),
+        ComeUpAgain(clock(), tasks(), pages(), put_off),
         config.page_size,
     )
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))

@@ -57,12 +57,16 @@ class SlowLane:
         return passed
 
     def _slow_ones(self, owed: Owed) -> list[Address]:
-        """Those that would be called now, and are slow; what is dropped or placed later costs
-        no call, and is seen to where it stands."""
+        """Those that would be called now, and are slow; what is dropped, parked or placed later
+        costs no call, and is seen to where it stands."""
         live = [(entry, task) for entry, task in owed if task is not None]
         businesses = self.known.many({task.biz_type for _, task in live})
         now_ms = self.clock.now_ms()
-        slow = {b for b, one in businesses.items() if one.lane_at(now_ms).lane is Lane.SLOW}
+        slow = {
+            biz_type
+            for biz_type, business in businesses.items()
+            if business.lane_at(now_ms).lane is Lane.SLOW and not business.paused
+        }
         return [
             entry
             for entry, task in live

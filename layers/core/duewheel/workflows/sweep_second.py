@@ -109,7 +109,7 @@ class SweepSecond:
         """False when somebody was faster: look again next time."""
         done = True
         for lease, owed in verdict.put_off:
-            homes = [seen.home.home for seen in owed if seen.home is not None]
+            homes = [seen.home for seen in owed if seen.home is not None]
             done = self.come_up_again(lease, homes) and done
         return done
 
