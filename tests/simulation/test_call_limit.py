@@ -21,6 +21,7 @@ from tests.support.clock import NOON_MS
 PER_SECOND = 50
 IN_SECONDS = 30  # the crowd is due then
 PROVE = os.environ.get("HYPOTHESIS_PROFILE") == "prove"
+TROUBLE_OUTLASTS_SECONDS, SETTLES_IN_SECONDS = 120, 600
 DEADLY = Rates(death=0.004, latency_ms=40.0)
 
 
@@ -85,7 +86,11 @@ async def _lived(
         "other": await _create(service, "other", [0] * 40 + [n * 500 for n in range(80)]),
     }
     service.faults.rates = faults
-    await asyncio.sleep(IN_SECONDS + max(40, tasks / PER_SECOND) + 900 * (faults != CALM) + 5)
+    await asyncio.sleep(IN_SECONDS + max(40, tasks / PER_SECOND) + 5)
+    if faults != CALM:
+        await asyncio.sleep(TROUBLE_OUTLASTS_SECONDS)
+        service.faults.rates = CALM
+        await asyncio.sleep(SETTLES_IN_SECONDS)
     return created
 
 

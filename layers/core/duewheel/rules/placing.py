@@ -19,8 +19,11 @@ class Placing:
     lead_ms: int
 
     def address(self, instant_ms: int, random_bytes: bytes) -> Address:
-        """Where an entry written at this moment for this instant stands."""
-        placed_ms = wheel.placed_ms(instant_ms, self.now_ms)
+        """Where an entry written at this moment for this instant stands. By a clock that is far
+        behind, the time pointer is the better one: the sweep may have passed what the clock says.
+        """
+        pointer_ms = self.pointer_second * 1000 - wheel.SKEW_MS
+        placed_ms = wheel.placed_ms(instant_ms, max(self.now_ms, pointer_ms))
         near = wheel.is_near(placed_ms // 1000, self.now_ms, self.pointer_second, self.lead_ms)
         return address_at(placed_ms, random_bytes, direct=near)
 
