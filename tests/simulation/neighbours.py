@@ -47,21 +47,25 @@ def neighbours(
     slow_notifiers: int = SLOW_NOTIFIERS,
     settled_after: int = SETTLED_AFTER_SECONDS,
 ) -> Neighbours:
-    """`lane` of the slow one; None: as it is observed."""
+    """`lane` of the slow one; None: as it is observed. It ends when nothing is pending any more, or
+    so many seconds after the last due instant."""
     template = load_template(TEMPLATE, {"PageSize": str(PAGE_SIZE)})
     service = Service(template, Faults(1, rates), seed=2)
     lines = patch.object(notifier_wiring, "CALLS_IN_FLIGHT_MAX", LINES)
     with lines, service.running():
         sources = EventSources(service, notifiers=NOTIFIERS, slow_notifiers=slow_notifiers)
         service.run(_lived(service, sources, lane, seconds, settled_after))
-        items = service.emulator.items(service.settings.wheel_table, ("status", "biz_type"))
-        pending = [item for item in items if item.get("status", {}).get("S") == "pending"]
         first = _first_calls(service.receiver.calls)
         return Neighbours(
             {biz: _late_ms(first, biz) for biz in ("quick", "slow")},
             len(service.receiver.calls) - len(first),
-            len(pending),
+            _pending(service),
         )
+
+
+def _pending(service: Service) -> int:
+    items = service.emulator.items(service.settings.wheel_table, ("status",))
+    return sum(item.get("status", {}).get("S") == "pending" for item in items)
 
 
 def _first_calls(calls: list[Call]) -> dict[str, Call]:
@@ -90,7 +94,10 @@ async def _lived(
     await _create(service, "slow", f"slow/{CALLBACK_SECONDS}", slow)
     await _create(service, "quick", "ok", [s * 1000 + 500 for s in range(seconds)])
     service.faults.rates = rates
-    await asyncio.sleep(IN_SECONDS + seconds + settled_after)
+    await asyncio.sleep(IN_SECONDS + seconds)
+    over = service.seconds() + settled_after
+    while service.seconds() < over and _pending(service):
+        await asyncio.sleep(min(30.0, over - service.seconds()))
 
 
 async def _create(service: Service, biz_type: str, path: str, after_ms: list[int]) -> None:
