@@ -4,8 +4,7 @@ Invariant: it waits about as long again as it is late already, so however long t
 than it can take, a task comes up a few times only.
 """
 
-from dataclasses import replace
-
+from duewheel.rules.settlement import held_off
 from duewheel.rules.task import Task
 
 WAIT_MS_MIN = 60_000
@@ -18,10 +17,4 @@ def comes_up_again_ms(task: Task, now_ms: int) -> int:
 
 def come_up_again(task: Task, now_ms: int) -> Task:
     """No attempt was made, and none is used up. It is yet to get its entry."""
-    return replace(
-        task,
-        next_ms=comes_up_again_ms(task, now_ms),
-        promise=None,
-        updated_ms=now_ms,
-        version=task.version + 1,
-    )
+    return held_off(task, comes_up_again_ms(task, now_ms), now_ms)

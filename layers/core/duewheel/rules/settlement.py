@@ -93,8 +93,8 @@ def released(task: Task, next_ms: int, now_ms: int) -> Task:
 
 
 def held_off(task: Task, next_ms: int, now_ms: int) -> Task:
-    """Not called yet, for its host is spared. What it was promised was another instant. It is yet
-    to get its entry."""
+    """Not called yet, for its host is spared or its lane is full. What it was promised was another
+    instant. It is yet to get its entry."""
     return replace(task, next_ms=next_ms, promise=None, updated_ms=now_ms, version=task.version + 1)
 
 
