@@ -10,8 +10,9 @@ from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
 from tests.simulation.service import Service
 from tests.support.clock import NOON_MS
 
-BUSINESSES = ("orders", "invoices")
-IN_SLOW_LANE = "invoices"
+BUSINESSES = ("orders", "invoices", "parcels")
+SHARES = (6, 5, 1)  # of the tasks
+IN_SLOW_LANE = "parcels"
 RECEIVERS = ("ok",) * 8 + ("busy/1", "busy/3", "gone", "never")
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
@@ -161,7 +162,7 @@ class Clients:
         self.begun += 1
         kind = receiver or self._chance.choice(RECEIVERS)
         return {
-            "biz_type": self._chance.choice(BUSINESSES),
+            "biz_type": self._chance.choices(BUSINESSES, SHARES)[0],
             "delay_seconds": round(in_seconds, 3),
             "payload": {"n": self.begun},
             "callback": {"url": f"https://receiver.example/{kind}"},
