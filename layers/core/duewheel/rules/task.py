@@ -121,6 +121,27 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
+class Occurrence:
+    """What a task is of a timer: the one of this second by its schedule, which jitter may put
+    off, and the how manieth. One that somebody asked for by hand has no number."""
+
+    timer_id: str
+    second: int
+    number: int = 0
+    manual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Makes a task the internal one that plans a timer: up to which second its occurrences have
+    been written, and how many there have been."""
+
+    timer_id: str
+    planned_until_second: int
+    numbered: int
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
 
@@ -152,6 +173,8 @@ class Task:
     redrives: int = 0
     # For each redrive the seconds of the entry that died and of the one that brought it back.
     revivals: tuple[tuple[int, int], ...] = ()
+    occurrence: Occurrence | None = None
+    plan: Plan | None = None
     version: int = 1
 
     @property
