@@ -104,14 +104,9 @@ class TaskStore:
     def change_and_create(self, before: Task, after: Task, new: Task) -> bool:
         """Both or neither: change the home and put a new task; False when the home no longer
         stands as `before`. Refused, it may still be ours: an earlier try of the transaction."""
-        put = {
-            "TableName": self.table,
-            "Item": self.item(new),
-            "ConditionExpression": "attribute_not_exists(place)",
-        }
         changed, removed = _difference(self.item(before), self.item(after))
         update = self._home_update(before, changed, removed)
-        if transact(self.client, [{"Update": update}, {"Put": put}]):
+        if transact(self.client, [{"Update": update}, {"Put": self.put_request(new)}]):
             return True
         return any(_shows(item, changed, removed) for item in self.items_at([after.home]))
 
@@ -166,6 +161,14 @@ class TaskStore:
         for chunk in chunks(keys, READS_PER_BATCH):
             items.extend(get_batch(self.client, self.clock, self.table, chunk))
         return items
+
+    def put_request(self, task: Task) -> dict[str, Any]:
+        """The put of a task where nothing stands."""
+        return {
+            "TableName": self.table,
+            "Item": self.item(task),
+            "ConditionExpression": "attribute_not_exists(place)",
+        }
 
     def update_request(self, before: Task, after: Task) -> dict[str, Any]:
         """The conditional update that makes `before` into `after`."""
