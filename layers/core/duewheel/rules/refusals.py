@@ -55,6 +55,12 @@ class UnknownTask(Refusal):
     status = 404
 
 
+class UnknownTimer(Refusal):
+    type = "unknown-timer"
+    title = "There is no such timer"
+    status = 404
+
+
 class UnknownBusiness(Refusal):
     """Every `biz_type` may be used; this one has no settings of its own."""
 
@@ -106,6 +112,14 @@ class IdempotencyKeyInUse(Refusal):
 
     type = "idempotency-key-in-use"
     title = "A request with this idempotency key is still being carried out"
+    status = 409
+
+
+class OfATimer(Refusal):
+    """What an occurrence is called with, and when, its timer says."""
+
+    type = "of-a-timer"
+    title = "The task is an occurrence of a timer"
     status = 409
 
 
