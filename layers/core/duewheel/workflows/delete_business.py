@@ -54,7 +54,7 @@ class DeleteBusiness:
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
-        precondition.check(business)
+        precondition.check("business", business.version)
         question = ("delete a business", biz_type, asked.cancels_pending)
         at = None
         if asked.cursor is not None:
