@@ -1,16 +1,19 @@
 """The calls on timers: what they are, what is ahead of them, what has come of them."""
 
+from collections.abc import Mapping
+
 from duewheel.interface.answer import Answer, json_answer
+from duewheel.interface.calls import Call
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
 from duewheel.interface.task_view import task_text
 from duewheel.interface.timer_view import timer_answer, timers_text, upcoming_view
+from duewheel.rules.task_request import SINGLE_BYTES_MAX
 from duewheel.rules.timer import Timer
 from duewheel.rules.timer_ids import checked_timer_id
 from duewheel.rules.timer_queries import runs_request, timers_request, upcoming_request
 from duewheel.rules.timer_request import new_timer, preview_request, timer_change
 from duewheel.rules.timer_state import first_second, upcoming
-from duewheel.rules.task_request import SINGLE_BYTES_MAX
 from duewheel.wiring import api, process
 from duewheel.wiring import timers as wiring
 
@@ -80,7 +83,7 @@ def _shown(timer: Timer, status: int = 200, **headers: str) -> Answer:
     return timer_answer(shown, status, **headers)
 
 
-CALLS = {
+CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/timers": {"GET": list_timers, "POST": create_timer},
     "/v1/timers/upcoming": {"POST": preview},
     "/v1/timers/{timer_id}": {"GET": read_timer, "PATCH": change_timer, "DELETE": delete_timer},

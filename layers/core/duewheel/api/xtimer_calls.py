@@ -1,10 +1,11 @@
 """The xTimer interface: its calls, its codes. The timers are those of `/v1/timers`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 
 from duewheel.interface import xtimer_view
 from duewheel.interface.answer import Answer
+from duewheel.interface.calls import Call
 from duewheel.interface.request import Request
 from duewheel.interface.xtimer_view import done
 from duewheel.rules import xtimer_request as parse
@@ -13,10 +14,8 @@ from duewheel.rules.task_request import SINGLE_BYTES_MAX
 from duewheel.wiring import process
 from duewheel.wiring import timers as wiring
 
-Call = Callable[[Request], Answer]
 
-
-def _in_its_codes(call: Call) -> Call:
+def _in_its_codes(call: Callable[[Request], Answer]) -> Call:
     @wraps(call)
     def answer(request: Request) -> Answer:
         try:
@@ -69,9 +68,7 @@ def list_records(request: Request) -> Answer:
     look_up = wiring.look_up_xtimer()
     timer = look_up.one(named)
     tasks, total = look_up.records(timer, paging)
-    return done(
-        data=[xtimer_view.record_view(task, timer.timer_id) for task in tasks], total=total
-    )
+    return done(data=[xtimer_view.record_view(task, timer.timer_id) for task in tasks], total=total)
 
 
 def _own(request: Request) -> str:
@@ -80,7 +77,7 @@ def _own(request: Request) -> str:
     return wiring.look_up_xtimer().one(named).timer_id
 
 
-CALLS = {
+CALLS: dict[str, Mapping[str, Call]] = {
     "/api/timer/v1/def": {"POST": create, "GET": read, "DELETE": delete},
     "/api/timer/v1/enable": {"POST": enable},
     "/api/timer/v1/unable": {"POST": unable},

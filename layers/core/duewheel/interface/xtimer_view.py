@@ -1,4 +1,4 @@
-"""The answers of the xTimer interface: a code, 0 for success, its message, and what was asked for."""
+"""The answers of the xTimer interface: a code (0 for success), its message, what was asked for."""
 
 from collections.abc import Sequence
 from hashlib import blake2b

@@ -38,7 +38,9 @@ _FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
 def http_callback(fields: Fields, *, is_raw: bool) -> HttpCallback:
     """What is left out is left to the business: it is empty."""
     fields.refuse_unknown(("type", "url", "method", "headers", "body"))
-    method = checked_method(fields.text("method"), fields.where("method")) if "method" in fields else ""
+    method = (
+        checked_method(fields.text("method"), fields.where("method")) if "method" in fields else ""
+    )
     url = checked_url(fields.text("url"), fields.where("url")) if "url" in fields else ""
     headers = _headers(fields.nested("headers")) if "headers" in fields else ()
     return HttpCallback(url, method, headers, is_raw)

@@ -40,9 +40,11 @@ def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> R
     schedule = _changed_schedule(rules.schedule, values, now_second)
     said = {name: value for name, value in values.items() if name not in _IN_THE_SCHEDULE}
     after = replace(rules, schedule=schedule, **_with_defaults(Rules, said))
+    _check_together(after)
     if after.schedule != rules.schedule:
-        _check_schedule(after, now_second)
-    _check_jitter(after)
+        refused = refusal_of(after.schedule, now_second + 1)
+        if refused is not None:
+            raise invalid(*refused)
     if "callback" in values or "payload" in values:
         reason = unsuitable(after.callback, after.payload)
         if reason is not None:
@@ -51,9 +53,7 @@ def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> R
 
 
 def _changed_schedule(schedule: Schedule, values: Mapping[str, Any], now_second: int) -> Schedule:
-    said = {
-        field: values[name] for name, field in _IN_THE_SCHEDULE.items() if name in values
-    }
+    said = {field: values[name] for name, field in _IN_THE_SCHEDULE.items() if name in values}
     after = replace(schedule, **_with_defaults(Schedule, said))
     if after.every_seconds is None:
         return replace(after, anchor_second=0)
@@ -68,23 +68,18 @@ def _with_defaults(kind: type[Rules | Schedule], values: Mapping[str, Any]) -> d
     return {name: usual[name] if value is None else value for name, value in values.items()}
 
 
-def _check_schedule(rules: Rules, now_second: int) -> None:
+def _check_together(rules: Rules) -> None:
     schedule = rules.schedule
     if schedule.cron is None and schedule.every_seconds is None:
         raise invalid("cron", "is missing: a timer has cron or every_seconds.")
-    if schedule.cron is not None and schedule.every_seconds is not None:
+    if schedule.every_seconds is None:
+        return
+    if schedule.cron is not None:
         raise invalid("every_seconds", "cannot stand beside cron; one of them must be null.")
-    if schedule.every_seconds is not None:
-        for name, usual in (("dst_gap", DstGap.SHIFT), ("dst_overlap", DstOverlap.FIRST)):
-            if getattr(schedule, name) is not usual:
-                raise invalid(name, "means nothing beside every_seconds, which knows no wall clock.")
-    if (refused := refusal_of(schedule, now_second + 1)) is not None:
-        raise invalid(*refused)
-
-
-def _check_jitter(rules: Rules) -> None:
-    every_seconds = rules.schedule.every_seconds
-    if every_seconds is not None and rules.jitter_seconds >= every_seconds:
+    for name, usual in (("dst_gap", DstGap.SHIFT), ("dst_overlap", DstOverlap.FIRST)):
+        if getattr(schedule, name) is not usual:
+            raise invalid(name, "means nothing beside every_seconds, which knows no wall clock.")
+    if rules.jitter_seconds >= schedule.every_seconds:
         raise invalid("jitter_seconds", "must be less than every_seconds.")
 
 

@@ -7,13 +7,20 @@ from duewheel.stores.timer_counters import CounterStore
 from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.timers import TimerStore
 from duewheel.wiring.api import cursor_secret
-from duewheel.wiring.process import clock, dynamodb, known_businesses, once, reenter, settings, tasks
+from duewheel.wiring.process import (
+    clock,
+    dynamodb,
+    known_businesses,
+    once,
+    reenter,
+    settings,
+    tasks,
+)
 from duewheel.workflows.chain_timer import ChainTimer
 from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.create_timer import CreateTimer
 from duewheel.workflows.look_up_timers import LookUpTimers
 from duewheel.workflows.look_up_xtimer import LookUpXtimer
-from duewheel.workflows.run_timer import RunTimer
 
 
 @once

@@ -111,9 +111,7 @@ class LookUpTimers:
         if asked.cursor is not None:
             before = cursors.opened(asked.cursor, question, self.secret)
         count = asked.limit if asked.status is None else LIMIT_MAX
-        homes, goes_on = self.index.page(
-            timer_id, newest_first=True, behind=before, limit=count
-        )
+        homes, goes_on = self.index.page(timer_id, newest_first=True, behind=before, limit=count)
         current = self._tasks(homes)
         found: list[Task] = []
         payload_bytes = 0

@@ -29,7 +29,7 @@ class LookUpXtimer:
     def one(self, named: Named) -> Timer:
         """Another app's is no timer of this one."""
         timer = self.timers.read(checked_timer_id(named.timer_id))
-        if timer is None or named.app is not None and timer.biz_type != biz_type_of(named.app):
+        if timer is None or (named.app is not None and timer.biz_type != biz_type_of(named.app)):
             raise no_such_timer()
         return timer
 
