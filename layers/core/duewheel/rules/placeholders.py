@@ -6,6 +6,9 @@ JSON has it: `\\u007b{due_at}}` comes out as `{{due_at}}`.
 
 import re
 
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.task import Occurrence, Task
+
 PLACEHOLDERS = ("due_at", "due_ms", "number", "task_id", "timer_id")
 PLACEHOLDERS_MAX = 100
 
@@ -25,6 +28,19 @@ def wrong_placeholder(payload: str) -> str | None:
             known = ", ".join(f"{{{{{known}}}}}" for known in PLACEHOLDERS)
             return f"has a placeholder that is unknown; known are {known}."
     return None
+
+
+def filled_in(payload: str, task: Task, occurrence: Occurrence) -> str:
+    """For this occurrence; all else stays byte for byte. What is put in needs no escapes. The
+    instant is the one by the schedule, which jitter does not move."""
+    values = {
+        "due_at": rfc3339(occurrence.second * 1000),
+        "due_ms": str(occurrence.second * 1000),
+        "number": str(occurrence.number),
+        "task_id": task.task_id,
+        "timer_id": occurrence.timer_id,
+    }
+    return PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), payload)
 
 
 def without_placeholders(text: str) -> str:

@@ -8,6 +8,7 @@ from duewheel.rules.addresses import Address
 
 BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
+TIMER_ID = re.compile(r"[1-9][0-9]{0,15}")
 
 
 class Status(StrEnum):
@@ -175,6 +176,7 @@ class Task:
     revivals: tuple[tuple[int, int], ...] = ()
     occurrence: Occurrence | None = None
     plan: Plan | None = None
+    first_second: int | None = None  # in which it first comes up, where that is not its home's
     version: int = 1
 
     @property

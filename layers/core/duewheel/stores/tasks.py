@@ -40,14 +40,18 @@ class TaskStore:
     buckets: int
     list_index: bool
 
-    def create(self, task: Task) -> None:
+    def create(self, task: Task) -> bool:
         """Put if absent. What stands there already can only be this very task, put by an
-        earlier try of the same request: the place is random. It is left as it has become."""
-        write_if(
-            self.client.put_item,
-            TableName=self.table,
-            Item=self.item(task),
-            ConditionExpression="attribute_not_exists(place)",
+        earlier try of the same request, since the place is random; or, of a timer, this very
+        occurrence, whose place follows from it. It is left as it has become: False."""
+        return isinstance(write_if(self.client.put_item, **self.put_request(task)), Written)
+
+    def create_with_entry(self, task: Task) -> bool:
+        """Both or neither: put a task, and the entry that it names elsewhere. False when it
+        stands there already."""
+        entry = task_items.reentry_item(task.entry, task.home, self.buckets, task.created_ms)
+        return transact(
+            self.client, [{"Put": self.put_request(task)}, {"Put": self._put_if_absent(entry)}]
         )
 
     def create_many(self, tasks: Sequence[Task]) -> set[str]:
@@ -119,12 +123,8 @@ class TaskStore:
         return result.item is not None and result.item.get("entry") == named["entry"]
 
     def put_entry(self, entry: Address, home: Address) -> None:
-        write_if(
-            self.client.put_item,
-            TableName=self.table,
-            Item=task_items.reentry_item(entry, home, self.buckets, self.clock.now_ms()),
-            ConditionExpression="attribute_not_exists(place)",
-        )
+        item = task_items.reentry_item(entry, home, self.buckets, self.clock.now_ms())
+        write_if(self.client.put_item, **self._put_if_absent(item))
 
     def put_entries(self, entries: Sequence[tuple[Address, Address]]) -> None:
         """Of several homes. Nothing can stand there yet: the places are random."""
@@ -164,9 +164,12 @@ class TaskStore:
 
     def put_request(self, task: Task) -> dict[str, Any]:
         """The put of a task where nothing stands."""
+        return self._put_if_absent(self.item(task))
+
+    def _put_if_absent(self, item: dict[str, Any]) -> dict[str, Any]:
         return {
             "TableName": self.table,
-            "Item": self.item(task),
+            "Item": item,
             "ConditionExpression": "attribute_not_exists(place)",
         }
 
