@@ -15,6 +15,8 @@ PLACEHOLDERS_MAX = 100
 # Braces meet only within a JSON string, and no placeholder goes past its end.
 PLACEHOLDER = re.compile(r"\{\{([^{}\"\\]*)\}\}")
 
+_BRACE_BEFORE_ANOTHER = re.compile(r"\{(?=\{)")
+
 
 def wrong_placeholder(payload: str) -> str | None:
     """What is wrong with those of this payload, as a caller is told; None when nothing is."""
@@ -43,4 +45,4 @@ def filled_in(payload: str, task: Task, occurrence: Occurrence) -> str:
 
 def without_placeholders(text: str) -> str:
     """The source of this JSON, in which no braces mean anything."""
-    return text.replace("{{", "\\u007b{")
+    return _BRACE_BEFORE_ANOTHER.sub(r"\\u007b", text)

@@ -135,9 +135,15 @@ class TasksPending(Refusal):
     status = 409
 
 
+class HasTimers(Refusal):
+    type = "has-timers"
+    title = "The business has timers"
+    status = 409
+
+
 class VersionMismatch(Refusal):
     type = "version-mismatch"
-    title = "The business does not stand as the precondition says"
+    title = "It does not stand as the precondition says"
     status = 412
 
 
