@@ -42,7 +42,9 @@ def test_an_app_comes_back_from_its_business(app: str) -> None:
         assert app_of(biz_type) == app
 
 
-@given(st.from_regex(BIZ_TYPE, fullmatch=True) | st.from_regex(r"x\.[a-z0-9._-]{0,8}", fullmatch=True))
+@given(
+    st.from_regex(BIZ_TYPE, fullmatch=True) | st.from_regex(r"x\.[a-z0-9._-]{0,8}", fullmatch=True)
+)
 def test_every_business_has_an_app_to_be_shown_by(biz_type: str) -> None:
     app = app_of(biz_type)
     assert app == biz_type or biz_type_of(app) == biz_type
