@@ -201,7 +201,7 @@ def test_a_delete_is_refused_while_tasks_are_pending_and_cancels_them_when_told(
     status, answer = call("DELETE", PATH, query="cancel_pending=true")
     assert (status, answer) == (
         200,
-        {"done": True, "cancelled": 2, "too_late": [], "cursor": None},
+        {"done": True, "timers": 0, "cancelled": 2, "too_late": [], "cursor": None},
     )
     assert call("GET", PATH)[0] == 404
     task = call("GET", f"/v1/tasks/{tasks[0]['task_id']}")[1]
@@ -213,7 +213,13 @@ def test_a_delete_waits_for_what_can_no_longer_be_stopped(wired: ManualClock) ->
     put({"callback": HOOK})
     late, early = create(delay_seconds=60)[1], create()[1]
     wired.advance_ms(59_000)
-    answer = {"done": False, "cancelled": 1, "too_late": [late["task_id"]], "cursor": None}
+    answer = {
+        "done": False,
+        "timers": 0,
+        "cancelled": 1,
+        "too_late": [late["task_id"]],
+        "cursor": None,
+    }
     assert call("DELETE", PATH, query="cancel_pending=true") == (202, answer)
     assert call("GET", PATH)[0] == 200
     assert call("GET", f"/v1/tasks/{early['task_id']}")[1]["status"] == "cancelled"

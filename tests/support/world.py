@@ -57,13 +57,16 @@ from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
+from duewheel.workflows.chain_timer import ChainTimer
 from duewheel.workflows.change import ChangeTask
+from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.check_occurrences import CheckOccurrences
 from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.configure_business import ConfigureBusiness
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import CreateBatch
 from duewheel.workflows.create_once import CreateOnce
+from duewheel.workflows.create_timer import CreateTimer
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.hand_over import HandOver
@@ -262,6 +265,11 @@ class World:
         self.counters = CounterStore(self.dynamodb, config.registry_table)
         self.runs = RunIndex(self.dynamodb, config.wheel_table)
         self.run_timer = RunTimer(self.timers, self.tasks, self.reenter)
+        chain = ChainTimer(self.clock, self.tasks, self.reenter)
+        self.create_timer = CreateTimer(
+            self.clock, self.timers, chain, self.known_businesses, lambda: next(self._numbers)
+        )
+        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
 
     def notifier(
         self, lines: int = CALLS_IN_FLIGHT_MAX, known: KnownBusinesses | None = None
