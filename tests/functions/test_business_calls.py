@@ -1,6 +1,5 @@
 """Businesses over HTTP: configured, read back, listed, deleted."""
 
-import json
 from typing import Any
 
 import pytest
@@ -8,8 +7,7 @@ import pytest
 from duewheel.rules.standing import Breaker, Standing
 from duewheel.stores.standings import StandingStore
 from duewheel.wiring import process
-from functions.api import app as api
-from tests.functions.conftest import Context, call, event_from
+from tests.functions.conftest import call, sent
 from tests.support.clock import NOON_MS, ManualClock
 
 PATH = "/v1/businesses/orders"
@@ -28,19 +26,6 @@ EVERYTHING = {
 
 def put(body: Any, path: str = PATH, **headers: str) -> tuple[int, Any, dict[str, str]]:
     return sent("PUT", path, body, **headers)
-
-
-def sent(
-    method: str, path: str, body: Any = None, **headers: str
-) -> tuple[int, Any, dict[str, str]]:
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path.partition("?")[0]
-    event["rawQueryString"] = path.partition("?")[2]
-    event["requestContext"]["http"]["method"] = method
-    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
-    event["body"] = "" if body is None else json.dumps(body)
-    answer = api.handler(event, Context())
-    return answer["statusCode"], json.loads(answer["body"]), answer["headers"]
 
 
 def create(**fields: Any) -> tuple[int, Any]:
