@@ -10,7 +10,7 @@ from duewheel.rules.firing import Reason, filled, is_to_stop, misfire, reason_to
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.planning import due_second, next_step, occurrence_task
 from duewheel.rules.schedule import Schedule
-from duewheel.rules.task import HttpCallback, Occurrence, Plan, RetryPolicy, Task
+from duewheel.rules.task import HttpCallback, Occurrence, Plan, RetryPolicy
 from duewheel.rules.timer import Misfire, Rules, Timer
 
 HOUR = 3_600
@@ -192,5 +192,3 @@ def test_a_410_and_a_stop_of_the_receiver_stop_the_timer(outcome: Outcome, stops
 
 def test_a_timer_that_is_not_to_be_stopped_goes_on() -> None:
     assert not is_to_stop(timer(), GONE)
-
-

@@ -51,7 +51,9 @@ def homes(of: Timer, step: Step) -> set[Address]:
     return {occurrence_task(of, one, 0).home for one in step.occurrences}
 
 
-def test_a_minutely_timer_is_planned_two_hours_ahead_and_again_in_the_second_half_of_an_hour() -> None:
+def test_a_minutely_timer_is_planned_two_hours_ahead_and_again_in_the_second_half_of_an_hour() -> (
+    None
+):
     step = next_step(timer(), begun(), NOW * 1000)
     assert [one.second for one in step.occurrences][:2] == [NOW + 60, NOW + 120]
     assert step.plan.planned_until_second == NOW + 2 * STEP_SECONDS
