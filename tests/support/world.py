@@ -270,6 +270,11 @@ class World:
         )
         self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
         self.run_timer = RunTimer(self.timers, self.tasks, self.reenter)
+        chain = ChainTimer(self.clock, self.tasks, self.reenter)
+        self.create_timer = CreateTimer(
+            self.clock, self.timers, chain, self.known_businesses, lambda: next(self._numbers)
+        )
+        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
 
     def notifier(
         self, lines: int = CALLS_IN_FLIGHT_MAX, known: KnownBusinesses | None = None

@@ -25,7 +25,7 @@ def create_timer(request: Request) -> Answer:
 
 
 def list_timers(request: Request) -> Answer:
-    return Answer(200, timers_text(wiring.look_up_timers().page(timers_request(request.query))))
+    return Answer(200, timers_text(api.look_up_timers().page(timers_request(request.query))))
 
 
 def preview(request: Request) -> Answer:
@@ -36,7 +36,7 @@ def preview(request: Request) -> Answer:
 
 
 def read_timer(_: Request, timer_id: str) -> Answer:
-    return timer_answer(wiring.look_up_timers().one(checked_timer_id(timer_id)))
+    return timer_answer(api.look_up_timers().one(checked_timer_id(timer_id)))
 
 
 def change_timer(request: Request, timer_id: str) -> Answer:
@@ -68,18 +68,18 @@ def run_timer(_: Request, timer_id: str) -> Answer:
 
 def read_upcoming(request: Request, timer_id: str) -> Answer:
     asked = upcoming_request(request.query)
-    look = wiring.look_up_timers().upcoming
+    look = api.look_up_timers().upcoming
     return json_answer(upcoming_view(look(checked_timer_id(timer_id), asked)))
 
 
 def list_runs(request: Request, timer_id: str) -> Answer:
     asked = runs_request(request.query)
-    page = wiring.look_up_timers().runs(checked_timer_id(timer_id), asked)
+    page = api.look_up_timers().runs(checked_timer_id(timer_id), asked)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
 def _shown(timer: Timer, status: int = 200, **headers: str) -> Answer:
-    (shown,) = wiring.look_up_timers().shown([timer])
+    (shown,) = api.look_up_timers().shown([timer])
     return timer_answer(shown, status, **headers)
 
 

@@ -188,6 +188,11 @@ class Task:
         return self.status is Status.PENDING
 
     @property
+    def is_internal(self) -> bool:
+        """Of the service itself: no caller's, and no caller is told of it."""
+        return self.plan is not None
+
+    @property
     def names_its_home(self) -> bool:
         return self.entry == self.home
 

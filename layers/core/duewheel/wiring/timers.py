@@ -1,12 +1,9 @@
-"""What the calls on timers run on."""
+"""What changes timers, and what their calls run on."""
 
 import secrets
 
 from duewheel.rules.timer_ids import ID_RANGE
-from duewheel.stores.timer_counters import CounterStore
 from duewheel.stores.timer_runs import RunIndex
-from duewheel.stores.timers import TimerStore
-from duewheel.wiring.api import cursor_secret
 from duewheel.wiring.process import (
     clock,
     dynamodb,
@@ -15,17 +12,13 @@ from duewheel.wiring.process import (
     reenter,
     settings,
     tasks,
+    timers,
 )
 from duewheel.workflows.chain_timer import ChainTimer
 from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.create_timer import CreateTimer
-from duewheel.workflows.look_up_timers import LookUpTimers
 from duewheel.workflows.look_up_xtimer import LookUpXtimer
-
-
-@once
-def timers() -> TimerStore:
-    return TimerStore(dynamodb(), clock(), settings().registry_table)
+from duewheel.workflows.run_timer import RunTimer
 
 
 @once
@@ -46,18 +39,11 @@ def change_timer() -> ChangeTimer:
 
 
 @once
-def look_up_timers() -> LookUpTimers:
-    return LookUpTimers(
-        clock(),
-        timers(),
-        tasks(),
-        CounterStore(dynamodb(), settings().registry_table),
-        RunIndex(dynamodb(), settings().wheel_table),
-        cursor_secret(),
-    )
-
-
-@once
 def look_up_xtimer() -> LookUpXtimer:
     index = RunIndex(dynamodb(), settings().wheel_table)
     return LookUpXtimer(clock(), timers(), tasks(), index)
+
+
+@once
+def run_timer() -> RunTimer:
+    return RunTimer(timers(), tasks(), reenter())
