@@ -1,7 +1,6 @@
 """Make the calls of one page, each at its millisecond and all side by side, and settle them.
 
-Occurrences of timers are checked before and settled as all others. The chains of timers that come
-up are no calls, and are planned meanwhile.
+Occurrences of timers are checked before. Chains of timers that come up are planned meanwhile.
 """
 
 import asyncio
@@ -76,15 +75,15 @@ class CallPage:
         businesses = await asyncio.to_thread(self.known.many, {task.biz_type for _, task in live})
         due: dict[str, list[Task]] = {}
         chains: list[tuple[Task, Plan]] = []
-        work: list[Coroutine[None, None, list[Task] | None]] = []
+        work: list[Coroutine[None, None, object]] = []
         now_ms = self.clock.now_ms()
         for entry, task in live:
             match decide(entry, task, now_ms):
                 case Decision.PLACE_LATER:
                     work.append(asyncio.to_thread(self.retry_or_end.place_later, task))
                 case Decision.EXPIRE:
-                    business = businesses[task.biz_type]
-                    work.append(self._expire(task, business))
+                    own = businesses[task.biz_type]
+                    work.append(asyncio.to_thread(self.retry_or_end.expire, task, own))
                 case Decision.DELIVER if task.plan is not None:
                     chains.append((task, task.plan))
                 case Decision.DELIVER:
@@ -97,7 +96,7 @@ class CallPage:
         finally:
             settler.close()
             await settling
-        return [task.entry for left in results if left for task in left]
+        return [task.entry for left in results if isinstance(left, list) for task in left]
 
     def _by_business(
         self,
@@ -105,7 +104,7 @@ class CallPage:
         businesses: Mapping[str, Business],
         deadline_ms: int,
         settler: Settler,
-    ) -> Iterator[Coroutine[None, None, list[Task] | None]]:
+    ) -> Iterator[Coroutine[None, None, object]]:
         timed: dict[str, list[Task]] = {}
         for biz_type, tasks in due.items():
             if businesses[biz_type].paused:
@@ -129,9 +128,8 @@ class CallPage:
         page = Firing()
         mine = [t for tasks in due.values() for t in tasks if t.occurrence is not None]
         checked = await self.check.of_page(mine, page)
-        work: list[Coroutine[None, None, list[Task] | None]] = [
-            asyncio.to_thread(self.check.set_aside, checked, businesses, page)
-        ]
+        work: list[Coroutine[None, None, list[Task] | None]] = []
+        work.append(asyncio.to_thread(self.check.set_aside, checked, businesses, page))
         for biz_type, tasks in due.items():
             own = [task for task in tasks if task.occurrence is None]
             own += [task for task in checked.fire if task.biz_type == biz_type]
@@ -165,9 +163,6 @@ class CallPage:
         left = await _all_of(work)
         await self._hold(run.overtaken, run)
         return [task for some in left for task in some]
-
-    async def _expire(self, task: Task, business: Business) -> None:
-        await asyncio.to_thread(self.retry_or_end.expire, task, business)
 
     async def _hold(self, tasks: list[Task], run: "_Run") -> list[Task]:
         if tasks:
@@ -243,7 +238,7 @@ class CallPage:
         return None
 
     async def _is_confirmed(self, task: Task, instant_ms: int, run: "_Run") -> bool:
-        """Whether it is to be called still; of what is no occurrence nobody says otherwise."""
+        """Whether it is to be called still."""
         if task.occurrence is None or run.page.is_fresh(task, instant_ms):
             return True
         return await self.check.again(task, instant_ms, run.page, run.business)
