@@ -16,7 +16,7 @@ from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.timers import TimerLine, TimerStore
 
 _LINES_AT_ONCE = 1_000
-_LINES_MAX = 10_000
+LINES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class LookUpXtimer:
     def _lines(self, biz_type: str) -> Sequence[TimerLine]:
         lines: list[TimerLine] = []
         goes_on = True
-        while goes_on and len(lines) < _LINES_MAX:
+        while goes_on and len(lines) < LINES_MAX:
             last = lines[-1] if lines else None
             page, goes_on = self.timers.page(biz_type, "", last, _LINES_AT_ONCE)
             lines += page
