@@ -62,7 +62,7 @@ def test_brute_force_finds_the_same_seconds(seed: int) -> None:
     expression = chance.choice((cron_expression, cronexpr_expression))(chance)
     gap, overlap = chance.choice(list(DstGap)), chance.choice(list(DstOverlap))
     name, wall = chance.choice(CHANGES)
-    span = 3 * HOUR if expression.fields[0] == "0" else HOUR // 2
+    span = 2 * HOUR if expression.fields[0] == "0" else HOUR // 3
     zone = zone_named(name)
     change = int(datetime.fromisoformat(wall).replace(tzinfo=zone).timestamp())
     first = change + chance.randint(-span, HOUR)

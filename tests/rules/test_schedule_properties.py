@@ -1,7 +1,7 @@
 """What holds of every schedule about every change of the clocks."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 from hypothesis import given, note
@@ -32,7 +32,7 @@ def some_schedule(chance: Random) -> tuple[Schedule, int]:
     day = datetime.fromisoformat(chance.choice(CHANGE_DAYS)) + timedelta(days=chance.randint(-1, 1))
     exclude = tuple(f"{day + timedelta(days=days):%Y-%m-%d}" for days in chance.choices(range(9)))
     expression = chance.choice((cron_expression, cronexpr_expression))(chance)
-    at = int(day.timestamp()) + chance.randint(-8 * HOUR, 24 * HOUR)
+    at = int(day.replace(tzinfo=UTC).timestamp()) + chance.randint(-8 * HOUR, 24 * HOUR)
     cron = Schedule(
         cron=expression.text,
         dialect=expression.dialect,
@@ -53,10 +53,10 @@ def test_it_contains_what_it_lists_and_nothing_else(seed: int) -> None:
     chance = Random(seed)
     schedule, at = some_schedule(chance)
     note(f"{schedule} at {at}")
-    listed = seconds_from(schedule, at, 500, until=at + HOUR)
+    listed = seconds_from(schedule, at, 300, until=at + HOUR)
     assert listed == sorted(set(listed))
-    end = listed[-1] if len(listed) == 500 else at + HOUR
-    steps = {*range(at, end + 1, 60 - at % 60), *(chance.randint(at, end) for _ in range(50))}
+    end = listed[-1] if len(listed) == 300 else at + HOUR
+    steps = {*range(at, end + 1, 60 - at % 60), *(chance.randint(at, end) for _ in range(20))}
     looked_at = [second for second in steps | set(listed[:50]) if second <= end]
     assert {second for second in looked_at if contains(schedule, second)} == (
         set(looked_at) & set(listed)
@@ -94,7 +94,7 @@ def test_shift_and_both_only_add_and_lose_no_wall(seed: int) -> None:
 
     def found(gap: DstGap, overlap: DstOverlap) -> set[int]:
         of = replace(schedule, dst_gap=gap, dst_overlap=overlap)
-        return set(seconds_from(of, at, 100_000, until=at + HOUR))
+        return set(seconds_from(of, at, 100_000, until=at + HOUR // 2))
 
     for gap in DstGap:
         first, last, both = (found(gap, overlap) for overlap in DstOverlap)
