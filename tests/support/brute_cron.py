@@ -127,6 +127,8 @@ def _fits(text: str, value: int, low: int, high: int) -> bool:
 
 
 def _fits_day(entry: str, wall: datetime) -> bool:
+    if entry[0] != "l" and entry[-1] != "w":
+        return _fits(entry, wall.day, 1, 31)
     last = calendar.monthrange(wall.year, wall.month)[1]
     month = [wall.replace(day=number) for number in range(1, last + 1)]
     working = [day.day for day in month if day.strftime("%a") not in ("Sat", "Sun")]
@@ -135,9 +137,7 @@ def _fits_day(entry: str, wall: datetime) -> bool:
     if entry.endswith("w"):
         number = int(entry[:-1])
         return number <= last and wall.day == min(working, key=lambda day: abs(day - number))
-    if entry.startswith("l"):
-        return wall.day == last - int(entry[2:] or 0)
-    return _fits(entry, wall.day, 1, 31)
+    return wall.day == last - int(entry[2:] or 0)
 
 
 def _fits_weekday(entry: str, wall: datetime) -> bool:
