@@ -264,6 +264,11 @@ class World:
         self.timers = TimerStore(self.dynamodb, self.clock, config.registry_table)
         self.counters = CounterStore(self.dynamodb, config.registry_table)
         self.runs = RunIndex(self.dynamodb, config.wheel_table)
+        chain = ChainTimer(self.clock, self.tasks, self.reenter)
+        self.create_timer = CreateTimer(
+            self.clock, self.timers, chain, self.known_businesses, lambda: next(self._numbers)
+        )
+        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
         self.run_timer = RunTimer(self.timers, self.tasks, self.reenter)
         chain = ChainTimer(self.clock, self.tasks, self.reenter)
         self.create_timer = CreateTimer(
@@ -325,7 +330,7 @@ class World:
                 put_off,
                 self._pool,
             ),
-            StopTimer(self.clock, self.tasks, self.timers),
+            StopTimer(self.change_timer),
         )
         self.release = Release(
             self.clock,

@@ -47,6 +47,8 @@ from duewheel.wiring.process import (
     timers,
 )
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.workflows.chain_timer import ChainTimer
+from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.check_occurrences import WRITERS as ENDERS
 from duewheel.workflows.check_occurrences import CheckOccurrences
 from duewheel.workflows.deliver import Deliver
@@ -157,7 +159,9 @@ def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccu
         put_off,
         ThreadPoolExecutor(ENDERS),
     )
-    return plan_timers, check_occurrences, StopTimer(clock(), tasks(), timers())
+    chain_timer = ChainTimer(clock(), tasks(), reenter())
+    change_timer = ChangeTimer(clock(), timers(), chain_timer, businesses_in_standing())
+    return plan_timers, check_occurrences, StopTimer(change_timer)
 
 
 def _spare_hosts(config: Settings, put_off: PutOff) -> SpareHosts:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from duewheel.rules.planning import manual_task
-from duewheel.rules.refusals import Unavailable, UnknownTimer
+from duewheel.rules.refusals import Unavailable
 from duewheel.rules.task import Task
+from duewheel.rules.timer_ids import no_such_timer
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.timers import TimerStore
@@ -22,7 +23,7 @@ class RunTimer:
         """As the timer stands when it is called, a moment later."""
         timer = self.timers.read(timer_id)
         if timer is None:
-            raise UnknownTimer("There is no timer with this id.", "timer_id")
+            raise no_such_timer()
         task = manual_task(timer, self.reenter.placing(), self.reenter.random_bytes())
         try:
             self.tasks.create(task)
