@@ -80,7 +80,8 @@ def test_it_goes_on_for_as_long_as_wanted(world: World) -> None:
     assert called_seconds(world) == [begins + 1_200 * n for n in range(1, 13)]
     assert numbers(world, timer) == list(range(1, len(occurrences(world, timer)) + 1))
     chain = chain_of(world, timer)
-    assert chain is not None and chain.plan is not None
+    assert chain is not None
+    assert chain.plan is not None
     assert chain.version <= 6, "once an hour"
     assert chain.plan.numbered == len(occurrences(world, timer))
 
@@ -92,10 +93,13 @@ def test_with_max_runs_it_ends_when_the_last_one_has_come(world: World) -> None:
     assert world.timers.read(timer.timer_id).ended is False  # type: ignore[union-attr]
     check_each_was_called_once(story, timer)
     current = world.timers.read(timer.timer_id)
-    assert current is not None and current.ended and current.enabled
+    assert current is not None
+    assert current.ended
+    assert current.enabled
     assert current.numbered == RUNS
     chain = chain_of(world, timer)
-    assert chain is not None and chain.status is Status.CANCELLED
+    assert chain is not None
+    assert chain.status is Status.CANCELLED
     assert chain.expires_at is not None
 
 
@@ -215,7 +219,9 @@ def test_an_outage_of_aws_during_a_later_planning_does_no_harm(world: World) -> 
     timer = made(world, 8, max_runs=RUNS)
     story.deliver()
     chain = chain_of(world, timer)
-    assert chain is not None and chain.plan is not None and chain.plan.numbered < RUNS
+    assert chain is not None
+    assert chain.plan is not None
+    assert chain.plan.numbered < RUNS
     world.dispatch_until(chain.entry.second)
     assert story.interrupted(story.deliver, Interruption(8, End.OUTAGE))
     check_each_was_called_once(story, timer, again=RUNS)
@@ -291,7 +297,8 @@ def test_what_plans_a_deleted_timer_ends(world: World) -> None:
     story.settle_all()
     assert occurrences(world, timer) == []
     chain = world.tasks.get(timer.chain)  # type: ignore[arg-type]
-    assert chain is not None and chain.status is Status.CANCELLED
+    assert chain is not None
+    assert chain.status is Status.CANCELLED
 
 
 def test_a_chain_whose_timer_cannot_be_read_waits_until_it_can(world: World) -> None:
@@ -302,7 +309,8 @@ def test_a_chain_whose_timer_cannot_be_read_waits_until_it_can(world: World) -> 
     story.pass_time(1_000)
     assert occurrences(world, timer) == []
     chain = world.tasks.get(timer.chain)  # type: ignore[arg-type]
-    assert chain is not None and chain.status is Status.PENDING
+    assert chain is not None
+    assert chain.status is Status.PENDING
     assert chain.entry.second > now(world) - 60
     damage(world, timer, enabled={"BOOL": True})
     story.settle_all()
@@ -338,7 +346,8 @@ def test_a_schedule_that_contains_nothing_more_ends_its_timer(world: World) -> N
     story.settle_all()
     assert fates(world, timer) == {"delivered": 2}
     current = world.timers.read(timer.timer_id)
-    assert current is not None and current.ended
+    assert current is not None
+    assert current.ended
 
 
 def test_plans_are_no_tasks_of_anybodys(world: World) -> None:
