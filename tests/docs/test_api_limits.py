@@ -45,7 +45,7 @@ from duewheel.rules.addresses import LIST_PARTITIONS, SECOND_MAX
 from duewheel.rules.refusals import MalformedBody, Refusal
 from duewheel.rules.schedule import Schedule
 from duewheel.rules.task import RetryPolicy
-from duewheel.rules.timer import Rules
+from duewheel.rules.timer import NAME_CHARACTERS_MAX, Rules
 from duewheel.settings import Settings
 from duewheel.stores import known_businesses
 from duewheel.targets import http, http_reply
@@ -187,7 +187,7 @@ HELD: dict[str, Numbers] = {
         key_prefix.KEYS_AT_ONCE,
         PAYLOADS_OF_A_PAGE_MB,
     ),
-    "`name` of a timer": (1, timer_request.NAME_CHARACTERS_MAX),
+    "`name` of a timer": (1, NAME_CHARACTERS_MAX),
     "`cron`": (schedule_check.CRON_CHARACTERS_MAX,),
     "`every_seconds`": (
         1,
