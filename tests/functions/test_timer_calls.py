@@ -230,6 +230,7 @@ def test_lists_go_by_name_prefix_and_state(wired: ManualClock) -> None:
         ("", "biz_type"),
         ("biz_type=NO", "biz_type"),
         ("biz_type=orders&state=paused", "state"),
+        (f"biz_type=orders&name_prefix={'n' * 129}", "name_prefix"),
         ("biz_type=orders&limit=0", "limit"),
         ("biz_type=orders&limit=101", "limit"),
         ("biz_type=orders&cursor=x", "cursor"),

@@ -34,7 +34,7 @@ def read_cron(text: str) -> Cron:
         raise NotUnderstood(f"is none of {', '.join(_FORMS)}.")
     fields = _FIELD.findall(_FORMS.get(lower, lower))
     if len(fields) not in (5, 6):
-        raise NotUnderstood(f"has {len(fields)} fields; it takes 5, or 6 with seconds first.")
+        raise NotUnderstood(f"takes 5 fields, or 6 with seconds first; this has {len(fields)}.")
     second = fields.pop(0) if len(fields) == 6 else None
     minute, hour, month_day, month, week_day = fields
     return Cron(

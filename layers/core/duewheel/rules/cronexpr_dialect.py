@@ -53,7 +53,7 @@ def read_cronexpr(text: str) -> Cron:
         text = text.replace(form, meaning)
     fields = _FIELD.findall(text.lower())[:7]
     if len(fields) < 5:
-        raise NotUnderstood(f"has {len(fields)} fields; it takes 5, 6 or 7.")
+        raise NotUnderstood(f"takes 5, 6 or 7 fields; this has {len(fields)}.")
     second = fields.pop(0) if len(fields) == 7 else "0"
     minute, hour, month_day, month, week_day, *year = fields
     days = _entries(MONTH_DAY, month_day)

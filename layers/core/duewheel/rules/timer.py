@@ -7,6 +7,8 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.schedule import Schedule
 from duewheel.rules.task import Callback, RetryPolicy
 
+NAME_CHARACTERS_MAX = 128
+
 
 class Misfire(StrEnum):
     """What becomes of occurrences that could not be called within `grace_seconds`."""

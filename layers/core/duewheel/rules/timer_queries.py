@@ -5,7 +5,9 @@ from enum import StrEnum
 
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task import Status
+from duewheel.rules.task_fields import invalid
 from duewheel.rules.task_request import checked_biz_type
+from duewheel.rules.timer import NAME_CHARACTERS_MAX
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100
@@ -51,9 +53,12 @@ def timers_request(query_string: str) -> TimersRequest:
     known = ("biz_type", "name_prefix", "state", "cursor", "limit")
     parameters = Parameters.of(query_string, known)
     state = parameters.one_of("state", [state.value for state in State])
+    prefix = parameters.text("name_prefix") or ""
+    if len(prefix) > NAME_CHARACTERS_MAX:
+        raise invalid("name_prefix", f"must have at most {NAME_CHARACTERS_MAX} characters.")
     return TimersRequest(
         checked_biz_type(parameters.required_text("biz_type")),
-        parameters.text("name_prefix") or "",
+        prefix,
         None if state is None else State(state),
         parameters.text("cursor"),
         parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT,

@@ -23,11 +23,10 @@ from duewheel.rules.schedule import DstGap, DstOverlap
 from duewheel.rules.schedule_check import CRON_CHARACTERS_MAX, EXCLUDE_MAX
 from duewheel.rules.task_fields import Fields, invalid
 from duewheel.rules.task_request import AHEAD_DAYS_MAX, checked_biz_type, payload_from
-from duewheel.rules.timer import Misfire, Overlap, Rules
+from duewheel.rules.timer import NAME_CHARACTERS_MAX, Misfire, Overlap, Rules
 from duewheel.rules.timer_change import BLANK, changed_rules
 from duewheel.rules.timer_queries import UPCOMING_DEFAULT, UPCOMING_MAX
 
-NAME_CHARACTERS_MAX = 128
 TIMEZONE_CHARACTERS_MAX = 64
 EVERY_SECONDS_MAX = 366 * 86_400
 RUNS_MAX = 1_000_000_000

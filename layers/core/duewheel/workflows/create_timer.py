@@ -13,6 +13,7 @@ from duewheel.stores.conditions import Conflict, Throttled
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.timers import TimerStore
 from duewheel.workflows.chain_timer import Chained, ChainTimer
+from duewheel.workflows.unavailable import unavailable_when_throttled
 
 # An id is taken once in thousands of millions of times; another is drawn then.
 _TRIES = 3
@@ -28,7 +29,9 @@ class CreateTimer:
     random_number: Callable[[], int]  # below `ID_RANGE`
 
     def __call__(self, new: NewTimer) -> Timer:
-        check_callback(new.rules.callback, new.rules.payload, self.known.one(new.biz_type))
+        with unavailable_when_throttled():
+            business = self.known.one(new.biz_type)
+        check_callback(new.rules.callback, new.rules.payload, business)
         for _ in range(_TRIES):
             timer = self._drawn(new)
             chained = self.chain.begun(timer) if timer.enabled else Chained(timer)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from duewheel.clock import Clock
 from duewheel.rules import addresses, cursors, settlement, timer_state
 from duewheel.rules.addresses import Address
-from duewheel.rules.listing import PAYLOAD_BYTES_MAX
+from duewheel.rules.page_filling import filled
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Plan, Task
 from duewheel.rules.timer import Timer
@@ -24,6 +24,7 @@ from duewheel.stores.timer_counters import CounterStore
 from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.timers import TimerLine, TimerStore
 from duewheel.workflows.list_tasks import Page
+from duewheel.workflows.unavailable import unavailable_when_throttled
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +80,15 @@ class LookUpTimers:
         count = asked.limit if asked.state is None else LIMIT_MAX
         lines, goes_on = self.timers.page(asked.biz_type, asked.name_prefix, after, count)
         current = self._current([line for line in lines if _may_be_meant(line, asked)])
-        found: list[ShownTimer] = []
-        payload_bytes = 0
-        for number, line in enumerate(lines, start=1):
+
+        def find(line: TimerLine) -> ShownTimer | None:
             one = current.get(line.timer_id)
-            if one is None or asked.state not in (None, one.state):
-                continue
-            found.append(one)
-            payload_bytes += len((one.timer.rules.payload or "").encode())
-            if len(found) == asked.limit or payload_bytes > PAYLOAD_BYTES_MAX:
-                goes_on = goes_on or number < len(lines)
-                lines = lines[:number]
-                break
-        if not goes_on or not lines:
+            return one if one is not None and asked.state in (None, one.state) else None
+
+        found, seen = filled(lines, find, lambda one: one.timer.rules.payload, asked.limit)
+        if not seen or (not goes_on and len(seen) == len(lines)):
             return TimerPage(found, None)
-        position = f"{lines[-1].timer_id} {lines[-1].name}"
+        position = f"{seen[-1].timer_id} {seen[-1].name}"
         return TimerPage(found, cursors.sealed(position, asked.question, self.secret))
 
     def upcoming(self, timer_id: str, asked: UpcomingRequest) -> Sequence[int]:
@@ -113,36 +108,33 @@ class LookUpTimers:
         count = asked.limit if asked.status is None else LIMIT_MAX
         homes, goes_on = self.index.page(timer_id, newest_first=True, behind=before, limit=count)
         current = self._tasks(homes)
-        found: list[Task] = []
-        payload_bytes = 0
-        for number, home in enumerate(homes, start=1):
+
+        def find(home: Address) -> Task | None:
             task = current.get(home)
-            if task is None or asked.status not in (None, task.status):
-                continue
-            found.append(task)
-            payload_bytes += len((task.payload or "").encode())
-            if len(found) == asked.limit or payload_bytes > PAYLOAD_BYTES_MAX:
-                goes_on = goes_on or number < len(homes)
-                homes = homes[:number]
-                break
-        if not goes_on or not homes:
+            return task if task is not None and asked.status in (None, task.status) else None
+
+        found, seen = filled(homes, find, lambda task: task.payload, asked.limit)
+        if not seen or (not goes_on and len(seen) == len(homes)):
             return Page(found, None)
-        return Page(found, cursors.sealed(homes[-1].place, question, self.secret))
+        return Page(found, cursors.sealed(seen[-1].place, question, self.secret))
 
     def _current(self, lines: Sequence[TimerLine]) -> dict[str, ShownTimer]:
-        read = self.timers.read_many(line.timer_id for line in lines)
+        with unavailable_when_throttled():
+            read = self.timers.read_many(line.timer_id for line in lines)
         timers = [timer for timer in read.values() if not isinstance(timer, UnreadableItem)]
         return {shown.timer.timer_id: shown for shown in self.shown(timers)}
 
     def _plans(self, timers: Sequence[Timer]) -> dict[Address | None, Plan]:
         """The plans of those whose next occurrence depends on how many there have been."""
         chains = [timer.chain for timer in timers if timer.chain and timer.rules.max_runs]
-        homes = self.tasks.get_many(chains) if chains else {}
+        with unavailable_when_throttled():
+            homes = self.tasks.get_many(chains)
         return {home: task.plan for home, task in homes.items() if task.plan is not None}
 
     def _tasks(self, homes: Sequence[Address]) -> dict[Address, Task]:
         now_ms = self.clock.now_ms()
-        found = self.tasks.get_many(homes)
+        with unavailable_when_throttled():
+            found = self.tasks.get_many(homes)
         return {home: task for home, task in found.items() if not settlement.is_gone(task, now_ms)}
 
     def _now_second(self) -> int:

@@ -14,9 +14,10 @@ from duewheel.rules.xtimer_request import RECORDS_MAX, Named, Paging
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.timers import TimerLine, TimerStore
+from duewheel.workflows.unavailable import unavailable_when_throttled
 
 _LINES_AT_ONCE = 1_000
-_LINES_MAX = 10_000
+LINES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class LookUpXtimer:
         """A page of them in the order of their names, and how many there are."""
         lines = self._lines(biz_type_of(app))
         ids = [line.timer_id for line in lines[paging.first : paging.first + paging.size]]
-        found = self.timers.read_many(ids)
+        with unavailable_when_throttled():
+            found = self.timers.read_many(ids)
         timers = [found.get(timer_id) for timer_id in ids]
         shown = [timer for timer in timers if timer and not isinstance(timer, UnreadableItem)]
         return shown, len(lines)
@@ -53,14 +55,15 @@ class LookUpXtimer:
             limit=RECORDS_MAX,
         )
         shown = homes[paging.first : paging.first + paging.size]
-        found = self.tasks.get_many(shown)
+        with unavailable_when_throttled():
+            found = self.tasks.get_many(shown)
         tasks = [found[home] for home in shown if home in found]
         return [task for task in tasks if not settlement.is_gone(task, now_ms)], len(homes)
 
     def _lines(self, biz_type: str) -> Sequence[TimerLine]:
         lines: list[TimerLine] = []
         goes_on = True
-        while goes_on and len(lines) < _LINES_MAX:
+        while goes_on and len(lines) < LINES_MAX:
             last = lines[-1] if lines else None
             page, goes_on = self.timers.page(biz_type, "", last, _LINES_AT_ONCE)
             lines += page
