@@ -8,26 +8,41 @@ and paths that the root has all of.
 """
 
 import pickle
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 from unittest.mock import patch
 
+from moto.dynamodb import models
+from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.parsing import ast_nodes, expressions, validators
 
 # moto does not type them.
 _Node: Any = vars(ast_nodes)["Node"]
 _Traverser: Any = vars(ast_nodes)["DepthFirstTraverser"]
 _Parser: Any = vars(expressions)["UpdateExpressionParser"]
+_Validator: Any = vars(models)["UpdateExpressionValidator"]
+_Executor: Any = vars(models)["UpdateExpressionExecutor"]
+_parse = _Parser.make
+_find_clauses = _Node.find_clauses
 TEXTS_KEPT = 200
+
+_SETS = r"#\w+ = :\w+(?:, #\w+ = :\w+)*"
+_REMOVES = r"#\w+(?:, #\w+)*"
+_PLAIN = re.compile(rf"SET ({_SETS})(?: REMOVE ({_REMOVES}))?")
 
 
 @contextmanager
 def update_expressions_read_once() -> Iterator[None]:
     with ExitStack() as patches:
         for target, name, replacement in (
-            (_Parser, "make", lru_cache(TEXTS_KEPT)(_Parser.make)),
+            (_Parser, "make", lru_cache(TEXTS_KEPT)(_read)),
+            (_Node, "find_clauses", _found),
+            (models, "UpdateExpressionValidator", _validator),
+            (models, "UpdateExpressionExecutor", _executor),
             (validators, "deepcopy", lambda tree: pickle.loads(pickle.dumps(tree))),
             (_Traverser, "traverse", _traverse),
             (validators.ActionCountValidator, "traverse", _at_the_root),
@@ -35,6 +50,103 @@ def update_expressions_read_once() -> Iterator[None]:
         ):
             patches.enter_context(patch.object(target, name, replacement))
         yield
+
+
+def _read(text: str) -> Any:
+    tree = _parse(text)
+    tree.plain = _plain(text)
+    tree.found = {}
+    return tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """Placeholders: of names with the values that they get, and of those that go."""
+
+    sets: list[tuple[str, str]]
+    removes: list[str]
+
+
+def _plain(text: str) -> _Plain | None:
+    if (match := _PLAIN.fullmatch(text)) is None:
+        return None
+    sets = [tuple(part.split(" = ")) for part in match[1].split(", ")]
+    return _Plain(sets, match[2].split(", ") if match[2] else [])
+
+
+def _found(node: Any, kinds: list[Any]) -> Any:
+    """The tree of a plain expression stays as it is, and is asked the same again and again."""
+    if getattr(node, "plain", None) is None:
+        return _find_clauses(node, kinds)
+    if (name := tuple(kinds)) not in node.found:
+        node.found[name] = _find_clauses(node, kinds)
+    return node.found[name]
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainUpdate:
+    """Stands where moto has its validator and the tree that is to be carried out."""
+
+    sets: Mapping[str, Any]
+    removes: list[str]
+
+    def validate(self) -> "_PlainUpdate":
+        return self
+
+    def normalize(self) -> None:
+        pass
+
+
+def _validator(
+    tree: Any,
+    expression_attribute_names: Mapping[str, str] | None,
+    expression_attribute_values: Mapping[str, Any] | None,
+    item: Any,
+    table: Any,
+) -> Any:
+    names, values = expression_attribute_names or {}, expression_attribute_values or {}
+    if tree.plain is not None and (plain := _resolved(tree.plain, names, values, table)):
+        return plain
+    return _Validator(tree, names, values, item, table)
+
+
+def _resolved(
+    plain: _Plain, names: Mapping[str, str], values: Mapping[str, Any], table: Any
+) -> _PlainUpdate | None:
+    """None where moto may find fault with it."""
+    placeholders = [name for name, _ in plain.sets] + plain.removes
+    touched = {names.get(name, "") for name in placeholders}
+    known = all(value in values for _, value in plain.sets)
+    key_types = {each["AttributeName"]: each["AttributeType"] for each in table.attr}
+    if not known or "" in touched or len(touched) < len(placeholders):
+        return None
+    if not touched.isdisjoint(table.attribute_keys):
+        return None
+    sets = {names[name]: values[value] for name, value in plain.sets}
+    for name in key_types.keys() & sets.keys():
+        if not sets[name].get(key_types[name]):
+            return None
+    return _PlainUpdate(sets, [names[name] for name in plain.removes])
+
+
+def _executor(update: Any, item: Any, names: Any) -> Any:
+    return (
+        _Execution(update, item)
+        if isinstance(update, _PlainUpdate)
+        else _Executor(update, item, names)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Execution:
+    update: _PlainUpdate
+    item: Any
+
+    def execute(self) -> None:
+        for name, value in self.update.sets.items():
+            self.item.attrs[name] = DynamoType(value)
+        for name in self.update.removes:
+            self.item.attrs.pop(name, None)
 
 
 def _at_the_root(traverser: Any, root: Any) -> Any:

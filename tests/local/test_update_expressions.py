@@ -12,7 +12,15 @@ from moto import mock_aws
 from local.update_expressions import update_expressions_read_once
 from tests.support.aws_guard import AwsGuard
 
-NAMES = {"#n": "n", "#t": "text", "#m": "map", "#l": "list", "#h": "h", "#s": "texts"}
+NAMES = {
+    "#n": "n",
+    "#t": "text",
+    "#m": "map",
+    "#l": "list",
+    "#h": "h",
+    "#s": "texts",
+    "#none": "none",
+}
 VALUES: dict[str, Any] = {
     ":one": {"N": "1"},
     ":text": {"S": "new"},
@@ -22,6 +30,8 @@ VALUES: dict[str, Any] = {
 }
 EXPRESSIONS = [
     "SET #n = :one",
+    "SET #n = :text, #t = :list REMOVE #m, #none",
+    "SET #t = :empty",
     "SET #n = #n + :one, #t = :text REMOVE #m, #l[0]",
     "SET #n = if_not_exists(#n, :one) - :one",
     "SET #m.inner = :text, #l[1] = :one",
@@ -33,6 +43,9 @@ EXPRESSIONS = [
     # What is refused
     "SET #h = :text",
     "SET #n = :one, #n = :one",
+    "SET #n = :one REMOVE #n",
+    "SET #h = :empty",
+    "SET #t = :one, #missing = :text",
     "SET #m = :text, #m.inner = :one",
     "SET #n = #t + :one",
     "SET #t = missing_name",

@@ -18,7 +18,7 @@ class Rates:
     network: float = 0.0  # a callback hangs, is dropped, or its reply is lost
     missed_schedule: float = 0.0
     skew_ms: int = 0  # what a function's clock may be off by, either way
-    latency_ms: float = 0.0  # of an AWS call, at most, either way; none: nobody comes in between
+    latency_ms: float = 0.0  # of an AWS call, at most; none: nobody comes in between
 
 
 CALM = Rates()
@@ -30,7 +30,7 @@ ROUGH = Rates(
     network=0.05,
     missed_schedule=0.1,
     skew_ms=950,
-    latency_ms=40.0,
+    latency_ms=80.0,
 )
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from unittest.mock import patch
 
 import botocore.endpoint
-from botocore.useragent import UserAgentString
 
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
@@ -43,7 +42,6 @@ def _replacements(
 ) -> Iterator[tuple[Any, str, Any]]:
     yield asyncio, "to_thread", turns.run
     yield botocore.endpoint, "time", _Sleeper(sleep)
-    yield UserAgentString, "to_string", lambda _: "simulation"  # a fifth of the SDK's work
     yield notifier_wiring, "HttpTarget", receiver.target
     yield notifier_wiring.Notifier, "run", lambda _, work: turns.wait_for(work)
     yield notifier_wiring.random, "random", chance.random

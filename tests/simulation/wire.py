@@ -32,17 +32,20 @@ class Wire:
         run = current.get()
         if run is None:
             return handle(request)  # the poller's, or one that looks on
-        self._pass_latency(run)
+        run.must_live(self._seconds())
+        is_slow_there = self._chance.random() < 0.5  # or on the way back
+        if is_slow_there:
+            self._pass_latency(run)
         if self._faults.strikes("death before", self._faults.rates.death):
             run.die("died")
         reply = self._faulty(run, request, handle)
         if self._faults.strikes("death after", self._faults.rates.death):
             run.die("died")
-        self._pass_latency(run)
+        if not is_slow_there:
+            self._pass_latency(run)
         return reply
 
     def _pass_latency(self, run: Invocation) -> None:
-        run.must_live(self._seconds())
         if latency_seconds := self._faults.latency_seconds():
             self._turns.sleep(latency_seconds)
             run.must_live(self._seconds())
