@@ -185,7 +185,7 @@ def test_the_index_of_a_timer_holds_its_occurrences_alone(task: Task) -> None:
         ("occurrence", None),
         ("timer", None),
         ("plan", {"S": '["4503599627370497",1]'}),
-        ("plan", {"S": '[4503599627370497,1,1]'}),
+        ("plan", {"S": "[4503599627370497,1,1]"}),
         ("plan", {"S": '["4503599627370497",1,-1]'}),
         ("first_second", {"N": "-1"}),
     ],
