@@ -5,9 +5,8 @@ Occurrences of timers are checked before. Chains of timers that come up are plan
 
 import asyncio
 import math
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from duewheel.clock import Clock
 from duewheel.log import logger
@@ -25,7 +24,8 @@ from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from duewheel.stores.tasks import TaskStore
 from duewheel.targets.by_type import Targets
-from duewheel.workflows.check_occurrences import CheckOccurrences, Firing
+from duewheel.workflows.carry_through import all_of
+from duewheel.workflows.check_occurrences import Checked, CheckOccurrences, Firing
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.park import Park
 from duewheel.workflows.plan import PlanTimers
@@ -40,7 +40,6 @@ from duewheel.workflows.watch_pace import WatchPace
 SETTLE_RESERVE_MS = 5_000
 CALLS_IN_FLIGHT_MAX = 100
 
-T = TypeVar("T")
 Secrets = tuple[bytes, ...]
 
 
@@ -92,7 +91,7 @@ class CallPage:
         if chains:
             work.append(asyncio.to_thread(self.plan_timers, chains, deadline_ms))
         try:
-            results = await _all_of(work)
+            results = await all_of(work)
         finally:
             settler.close()
             await settling
@@ -124,10 +123,13 @@ class CallPage:
         settler: Settler,
     ) -> list[Task]:
         """Of businesses that have occurrences here: those are checked together, and those that
-        are to be called join the others."""
-        page = Firing()
+        are to be called join the others. When timers cannot be read, the others are called."""
+        page, checked, failure = Firing(), Checked(), None
         mine = [t for tasks in due.values() for t in tasks if t.occurrence is not None]
-        checked = await self.check.of_page(mine, page)
+        try:
+            checked = await self.check.of_page(mine, page)
+        except Exception as error:  # noqa: BLE001 - kept, and raised at the end
+            failure = error
         work: list[Coroutine[None, None, list[Task] | None]] = []
         work.append(asyncio.to_thread(self.check.set_aside, checked, businesses, page))
         for biz_type, tasks in due.items():
@@ -136,9 +138,11 @@ class CallPage:
             own.sort(key=lambda task: task.next_ms)
             work.append(self._call_all(own, businesses[biz_type], deadline_ms, settler, page))
         try:
-            left = await _all_of(work)
+            left = await all_of(work)
         finally:
             await asyncio.to_thread(self.check.write_counts, page)
+        if failure is not None:
+            raise failure
         return [task for some in left if some for task in some]
 
     async def _call_all(
@@ -160,7 +164,7 @@ class CallPage:
         sorted_out = await self.spare_hosts.sorted_out(tasks, business)
         work = [self._call_by_turns(sorted_out.free, run), self._hold(sorted_out.held, run)]
         work += [self._probe(probe, run) for probe in sorted_out.probes]
-        left = await _all_of(work)
+        left = await all_of(work)
         await self._hold(run.overtaken, run)
         return [task for some in left for task in some]
 
@@ -179,7 +183,7 @@ class CallPage:
         ]
         if later:
             work.append(asyncio.to_thread(self.put_off, later))
-        return [task for task in await _all_of(work) if task is not None]
+        return [task for task in await all_of(work) if task is not None]
 
     async def _probe(self, probe: Probe, run: "_Run") -> list[Task]:
         """One call, beside any limit; what becomes of the others depends on it."""
@@ -288,12 +292,3 @@ class _Run:
     settler: Settler
     page: Firing
     overtaken: list[Task]
-
-
-async def _all_of(work: Iterable[Coroutine[None, None, T]]) -> list[T]:
-    """Whatever fails, everything else is carried through before the first failure is raised."""
-    results = await asyncio.gather(*work, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]

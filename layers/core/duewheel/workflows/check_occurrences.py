@@ -79,9 +79,9 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    fire: list[Task]  # with all that their timers say of the call
-    ended: list[Ended]
-    unreadable: list[Task]  # their timers cannot be read
+    fire: list[Task] = field(default_factory=list)  # with all that their timers say of the call
+    ended: list[Ended] = field(default_factory=list)
+    unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +130,12 @@ class CheckOccurrences:
             logger.info("occurrences not called", action="not-called", reasons=dict(reasons))
 
     def write_counts(self, page: Firing) -> None:
-        for timer_id, counts in page.counts.items():
-            self.counters.add(timer_id, counts)
+        list(self.writers.map(self.counters.add, page.counts, page.counts.values()))
 
     def _checked(self, tasks: Sequence[Task], page: Firing) -> Checked:
         read_ms = self.clock.now_ms()
         timers = self.timers.read_many(_of(task).timer_id for task in tasks)
-        checked = Checked([], [], [])
+        checked = Checked()
         alone: list[tuple[Task, Timer]] = []
         for task in tasks:
             occurrence = _of(task)
