@@ -377,6 +377,26 @@ def test_an_occurrence_whose_timer_cannot_be_read_waits_until_it_can(world: Worl
     assert world.read(task).status is Status.DELIVERED
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        '{"cron":"nonsense"}',
+        '{"cron":"* * * * *","timezone":"Moon/Base"}',
+        '{"every_seconds":60,"exclude":["2027-02-30"]}',
+        '{"every_seconds":0}',
+    ],
+)
+def test_a_schedule_that_makes_no_sense_stands_in_nobodys_way(world: World, schedule: str) -> None:
+    damaged, other = planned(world), planned(world)
+    damage(world, damaged, rules={"S": f'{{"name":"closing","schedule":{schedule}}}'})
+    go_to(world, first_of(world, other).due_ms // 1000)
+    assert first_of(world, other).status is Status.DELIVERED
+    assert (first_of(world, damaged).status, first_of(world, damaged).attempts) == (
+        Status.PENDING,
+        0,
+    )
+
+
 def test_a_damaged_occurrence_is_left_alone_like_any_other_damage(world: World) -> None:
     timer = planned(world)
     task = first_of(world, timer)

@@ -6,11 +6,13 @@ Short: what is as it is by default is left out. The payload is kept beside it, a
 import re
 from collections.abc import Callable
 from dataclasses import fields
+from datetime import date
 from typing import Any
 
 from duewheel.rules.addresses import SECOND_MAX
-from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule
+from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule, cron_of
 from duewheel.rules.timer import Misfire, Overlap, Rules
+from duewheel.rules.zones import zone_named
 from duewheel.stores.attributes import decimal, flag, whole, words
 from duewheel.stores.callback_rows import callback_of_row, callback_row
 from duewheel.stores.retry_rows import DURATION_SECONDS_MAX, retry_of_row, retry_row
@@ -64,6 +66,9 @@ def _schedule(row: dict[str, Any]) -> Schedule:
     schedule = Schedule(**{name: read[name](value) for name, value in row.items()})
     if (schedule.cron is None) is (schedule.every_seconds is None):
         raise ValueError("not one of both")
+    zone_named(schedule.timezone)
+    if schedule.cron is not None:
+        cron_of(schedule)
     return schedule
 
 
@@ -81,6 +86,6 @@ def _seconds(value: Any) -> int:
 
 
 def _dates(values: list[Any]) -> tuple[str, ...]:
-    if not all(_DATE.fullmatch(words(value)) for value in values):
+    if not all(_DATE.fullmatch(words(value)) and date.fromisoformat(value) for value in values):
         raise ValueError("no date")
     return tuple(values)
