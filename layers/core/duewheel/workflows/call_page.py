@@ -130,8 +130,9 @@ class CallPage:
             checked = await self.check.of_page(mine, page)
         except Exception as error:  # noqa: BLE001 - kept, and raised at the end
             failure = error
-        work: list[Coroutine[None, None, list[Task] | None]] = []
-        work.append(asyncio.to_thread(self.check.set_aside, checked, businesses, page))
+        work: list[Coroutine[None, None, list[Task] | None]] = [
+            self.check.set_aside(checked, businesses, page)
+        ]
         for biz_type, tasks in due.items():
             own = [task for task in tasks if task.occurrence is None]
             own += [task for task in checked.fire if task.biz_type == biz_type]

@@ -104,15 +104,25 @@ class CheckOccurrences:
         await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
         checked = await asyncio.to_thread(self._checked, [task], page)
         if not checked.fire:
-            await asyncio.to_thread(self.set_aside, checked, {business.biz_type: business}, page)
+            await self.set_aside(checked, {business.biz_type: business}, page)
         return bool(checked.fire)
 
-    def set_aside(self, checked: Checked, businesses: Mapping[str, Business], page: Firing) -> None:
+    async def set_aside(
+        self, checked: Checked, businesses: Mapping[str, Business], page: Firing
+    ) -> None:
         """End those that are not to be called, and let those come up again of which nobody can
         say."""
+        for task, reason in await asyncio.to_thread(self._ended, checked, businesses):
+            if reason in COUNTED_AS:
+                page.note(_of(task), COUNTED_AS[reason])
+
+    def _ended(self, checked: Checked, businesses: Mapping[str, Business]) -> list[Ended]:
+        """Those that nobody else had changed meanwhile."""
         now_ms = self.clock.now_ms()
         if checked.unreadable:
             self.put_off.each([(task, come_up_again(task, now_ms)) for task in checked.unreadable])
+        if not checked.ended:
+            return []
         kept = {biz_type: one.retention_seconds for biz_type, one in businesses.items()}
 
         def end(ended: Ended) -> bool:
@@ -121,13 +131,9 @@ class CheckOccurrences:
             return self.tasks.change(task, after)
 
         done = list(self.writers.map(end, checked.ended))
-        for (task, reason), is_ended in zip(checked.ended, done, strict=True):
-            counted = COUNTED_AS.get(reason)
-            if is_ended and counted is not None:
-                page.note(_of(task), counted)
-        if checked.ended:
-            reasons = Counter(reason.value for _, reason in checked.ended)
-            logger.info("occurrences not called", action="not-called", reasons=dict(reasons))
+        reasons = Counter(reason.value for _, reason in checked.ended)
+        logger.info("occurrences not called", action="not-called", reasons=dict(reasons))
+        return [ended for ended, is_done in zip(checked.ended, done, strict=True) if is_done]
 
     def write_counts(self, page: Firing) -> None:
         list(self.writers.map(self.counters.add, page.counts, page.counts.values()))
