@@ -7,6 +7,7 @@ refused request has done nothing, or what it does again.
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,7 @@ def answered_the_short_way(request: Any) -> Reply | None:
     target = request.headers.get("X-Amz-Target", b"")
     text = target.decode() if isinstance(target, bytes) else str(target)
     act = _KNOWN.get(text.removeprefix(_TARGET))
-    if act is None or request.url != _URL:
+    if act is None or request.url != _URL or b'"B"' in request.body:
         return None
     handler = DynamoHandler()
     handler.region, handler.current_account = REGION, ACCOUNT_ID
@@ -47,4 +48,8 @@ def answered_the_short_way(request: Any) -> Reply | None:
         result = act(handler).result
     except (ServiceException, HTTPException):
         return None
-    return 200, {"Content-Type": "application/x-amz-json-1.0"}, json.dumps(result)
+    return 200, {"Content-Type": "application/x-amz-json-1.0"}, json.dumps(result, default=_text_of)
+
+
+def _text_of(binary: bytes) -> str:
+    return b64encode(binary).decode("ascii")

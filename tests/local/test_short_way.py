@@ -19,6 +19,7 @@ ITEM = {
     "text": {"S": "größer"},
     "list": {"L": [{"BOOL": True}, {"NULL": True}]},
     "map": {"M": {"inner": {"N": "1.50"}}},
+    "binary": {"B": b"\x00\xff"},
 }
 IF_ABSENT = {"ConditionExpression": "attribute_not_exists(h)"}
 SHOWN = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
