@@ -12,6 +12,7 @@ import pytest
 from duewheel.rules.task import HttpCallback, Status, Task
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
+from tests.support.timers import fates, made, occurrences
 from tests.support.units import Meter, size_of
 from tests.support.world import World
 
@@ -301,3 +302,39 @@ def test_parking_a_page_costs_batches_and_an_update_each_and_its_release_four_un
     for entry_second in {entry.second for entry in entries}:
         assert world.sweep_second_once(entry_second) is True
     assert meter.write_units / number <= 4
+
+
+def test_an_occurrence_costs_its_put_its_index_entry_and_a_share_of_its_page(world: World) -> None:
+    """Planned, called and settled: no more than any other task but for its index."""
+    world.wire(list_index=False)
+    number = 20
+    timers = [made(world, 60, payload=NEARLY_A_KILOBYTE, max_runs=1) for _ in range(number)]
+    meter = metered(world)
+    planning = Counter[str]()
+    world.drain()
+    planning.update(meter.requests)
+    chains_alone = number * 2  # a chain's own next entry is put, and then named
+    assert planning["PutItem"] == number + number
+    assert planning["UpdateItem"] == number
+    per_occurrence = (meter.write_units - chains_alone) / number
+    assert per_occurrence <= 2
+
+    second = occurrences(world, timers[0])[0].due_ms // 1000
+    counted: list[str] = []
+
+    def note(call: Call) -> None:
+        meter(call)
+        if call.request.get("TableName") == world.settings.registry_table and "ADD" in str(
+            call.request.get("UpdateExpression")
+        ):
+            counted.append(call.request["Key"]["record"]["S"])
+
+    before = meter.write_units
+    world.recorder.after = note
+    world.clock.set_ms(second * 1000)
+    dispatch_second(world, second)
+    world.drain()
+    world.recorder.after = None
+    assert [fates(world, timer) for timer in timers] == [{"delivered": 1}] * number
+    assert (meter.write_units - before) / number <= 1.2
+    assert counted == ["counters"] * number

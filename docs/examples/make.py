@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
-from docs.examples import calls, problems
+from docs.examples import calls, problems, timers
 from docs.examples.page import PageError, examples_in, with_examples
 from docs.examples.teller import Story, StoryError, told
 
 PAGE = Path(__file__).parents[1] / "api.md"
-STORIES: tuple[Story, ...] = (*calls.STORIES, *problems.STORIES)
+STORIES: tuple[Story, ...] = (*calls.STORIES, *timers.STORIES, *problems.STORIES)
 
 
 def all_examples() -> dict[str, str]:

@@ -17,6 +17,8 @@ _RANDOM = re.compile(
     | (?<=cursor=) [\w-]+ | (?<="cursor":\ ") [\w-]+
     | (?<=[0-9]\#) [\w-]{11} (?![\w-])             # the token of a place
     | (?<=request\ id\ ) [0-9a-f]{16}
+    | (?: (?<=/timers/) | (?<=timer\ ) | (?<=[?&]id=) | (?<=ID=)
+        | (?<="timer_id":\ ") | (?<="id":\ ) | (?<="timerID":\ ) ) [0-9]{13,16} (?![0-9])
     """,
     re.VERBOSE | re.ASCII,
 )

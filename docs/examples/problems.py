@@ -44,6 +44,19 @@ def by_the_state_of_a_task(teller: Teller) -> None:
     teller.example("problem-unknown-task", "GET", path_of(task))
 
 
+def by_a_timer(teller: Teller) -> None:
+    timer = {"biz_type": "orders", "name": "close unpaid orders", "cron": "* * * * *"}
+    teller.call("PUT", "/v1/businesses/orders", {"callback": {"url": f"{INBOX}/orders"}})
+    path = f"/v1/timers/{teller.call('POST', '/v1/timers', timer)['timer_id']}"
+    teller.advance(600)
+    (planned, *_) = teller.call("GET", "/v1/tasks?biz_type=orders&status=pending")["tasks"]
+    later = {"delay_seconds": 7200}
+    teller.example("problem-of-a-timer", "PATCH", path_of(planned), later)
+    teller.example("problem-has-timers", "DELETE", "/v1/businesses/orders")
+    teller.call("DELETE", path)
+    teller.example("problem-unknown-timer", "GET", path)
+
+
 def by_the_state_of_a_business(teller: Teller) -> None:
     path = "/v1/businesses/orders"
     teller.example("problem-unknown-business", "GET", path)
@@ -94,6 +107,7 @@ STORIES = (
     Story(by_callers),
     Story(by_the_state_of_a_task),
     Story(by_the_state_of_a_business),
+    Story(by_a_timer),
     Story(by_idempotency_key),
     Story(by_the_deployment, {"ListIndex": "off"}),
     Story(by_the_service),

@@ -12,7 +12,7 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from duewheel import __version__
-from duewheel.api import business_calls
+from duewheel.api import business_calls, timer_calls, xtimer_calls
 from duewheel.interface import problems
 from duewheel.interface.answer import Answer, json_answer
 from duewheel.interface.audit_view import audit_view
@@ -169,6 +169,8 @@ CALLS = Calls(
             "DELETE": cancel_by_key,
         },
         "/v1/businesses/{biz_type}/stats": {"GET": business_calls.read_statistics},
+        **timer_calls.CALLS,
+        **xtimer_calls.CALLS,
         "/v1/wheel": {"GET": read_wheel},
         "/v1/audit": {"GET": read_audit},
         "/v1/health": {"GET": read_health},

@@ -29,20 +29,27 @@ from duewheel.rules import (
     idempotency,
     key_request,
     listing,
+    placeholders,
+    schedule_check,
     settlement,
     signature,
     stats_request,
     status_lists,
     task_request,
+    timer_queries,
+    timer_request,
     wheel,
+    xtimer_request,
 )
-from duewheel.rules.addresses import LIST_PARTITIONS
+from duewheel.rules.addresses import LIST_PARTITIONS, SECOND_MAX
 from duewheel.rules.refusals import MalformedBody, Refusal
+from duewheel.rules.schedule import Schedule
 from duewheel.rules.task import RetryPolicy
+from duewheel.rules.timer import NAME_CHARACTERS_MAX, Rules
 from duewheel.settings import Settings
 from duewheel.stores import known_businesses
 from duewheel.targets import http, http_reply
-from duewheel.workflows import audit, call_page, key_prefix
+from duewheel.workflows import audit, call_page, delete_business, key_prefix, look_up_xtimer
 from tests.support.api_page import first_table
 
 TEMPLATE: Any = yaml_parse((Path(__file__).parents[2] / "template.yaml").read_text("utf-8"))
@@ -94,6 +101,7 @@ LISTABLE = [status for status in range(1_000) if status_lists.is_entry(status)]
 STATUSES = LISTABLE[0], LISTABLE[-1]
 AHEAD_DAYS = task_request.AHEAD_DAYS_MAX
 PAYLOADS_OF_A_PAGE_MB = listing.PAYLOAD_BYTES_MAX / 1e6
+YEAR_MAX = 1970 + SECOND_MAX // 31_556_952  # of 365.2425 days
 LEAD = parameter("LeadMilliseconds")
 
 HELD: dict[str, Numbers] = {
@@ -161,6 +169,7 @@ HELD: dict[str, Numbers] = {
     "dead tasks that a page or a redrive looks at": (dead.LOOKED_AT_MAX,),
     "dead tasks that one call redrives": (dead.REDRIVEN_MAX,),
     "pending tasks that a `DELETE` of a business cancels in one call": (listing.LIMIT_MAX,),
+    "timers that a `DELETE` of a business deletes in one call": (delete_business.TIMERS_AT_ONCE,),
     "tasks on a page of a list": (
         1,
         listing.LIMIT_MAX,
@@ -177,6 +186,38 @@ HELD: dict[str, Numbers] = {
     "keys that a cancel under a prefix looks at": (
         key_prefix.KEYS_AT_ONCE,
         PAYLOADS_OF_A_PAGE_MB,
+    ),
+    "`name` of a timer": (1, NAME_CHARACTERS_MAX),
+    "`cron`": (schedule_check.CRON_CHARACTERS_MAX,),
+    "`every_seconds`": (
+        1,
+        timer_request.EVERY_SECONDS_MAX,
+        timer_request.EVERY_SECONDS_MAX / 86_400,
+    ),
+    "`start_at`, `end_at`": (1970, YEAR_MAX),
+    "`max_runs`": (1, timer_request.RUNS_MAX),
+    "`jitter_seconds`": (0, timer_request.JITTER_SECONDS_MAX),
+    "`grace_seconds`": (
+        0,
+        timer_request.GRACE_SECONDS_MAX,
+        Rules("", Schedule()).grace_seconds,
+    ),
+    "`exclude`": (schedule_check.EXCLUDE_MAX,),
+    "placeholders in a payload": (placeholders.PLACEHOLDERS_MAX,),
+    "timers on a page of their list, runs on a page": (
+        1,
+        timer_queries.LIMIT_MAX,
+        timer_queries.LIMIT_DEFAULT,
+        PAYLOADS_OF_A_PAGE_MB,
+    ),
+    "what is ahead": (1, timer_queries.UPCOMING_MAX, timer_queries.UPCOMING_DEFAULT),
+    "pages of the xTimer interface": (
+        1,
+        xtimer_request.PAGE_SIZE_MAX,
+        xtimer_request.PAGE_SIZE_DEFAULT,
+        xtimer_request.PAGE_SIZE_MAX,
+        look_up_xtimer.LINES_MAX,
+        xtimer_request.RECORDS_MAX,
     ),
     "range of statistics": (stats_request.MINUTES_MAX, books.KEPT_DAYS),
     "an audit": (audit.SECONDS_MAX, audit.ITEMS_MAX),

@@ -56,3 +56,18 @@ def call(method: str, path: str, body: Any = None, query: str = "") -> tuple[int
     answer = api.handler(event, Context())
     text = b64decode(answer["body"]) if answer["isBase64Encoded"] else answer["body"]
     return answer["statusCode"], json.loads(text)
+
+
+def sent(
+    method: str, path: str, body: Any = None, *, raw: bool = False, **headers: str
+) -> tuple[int, Any, dict[str, str]]:
+    """The same with headers, those of the answer too. `raw`: its body as it came."""
+    event = event_from("http-api-create-task.json")
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path.partition("?")[0]
+    event["rawQueryString"] = path.partition("?")[2]
+    event["requestContext"]["http"]["method"] = method
+    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
+    event["body"] = "" if body is None else json.dumps(body)
+    answer = api.handler(event, Context())
+    text = answer["body"]
+    return answer["statusCode"], text if raw else json.loads(text), answer["headers"]

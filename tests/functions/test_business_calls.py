@@ -1,6 +1,5 @@
 """Businesses over HTTP: configured, read back, listed, deleted."""
 
-import json
 from typing import Any
 
 import pytest
@@ -8,8 +7,7 @@ import pytest
 from duewheel.rules.standing import Breaker, Standing
 from duewheel.stores.standings import StandingStore
 from duewheel.wiring import process
-from functions.api import app as api
-from tests.functions.conftest import Context, call, event_from
+from tests.functions.conftest import call, sent
 from tests.support.clock import NOON_MS, ManualClock
 
 PATH = "/v1/businesses/orders"
@@ -28,19 +26,6 @@ EVERYTHING = {
 
 def put(body: Any, path: str = PATH, **headers: str) -> tuple[int, Any, dict[str, str]]:
     return sent("PUT", path, body, **headers)
-
-
-def sent(
-    method: str, path: str, body: Any = None, **headers: str
-) -> tuple[int, Any, dict[str, str]]:
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path.partition("?")[0]
-    event["rawQueryString"] = path.partition("?")[2]
-    event["requestContext"]["http"]["method"] = method
-    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
-    event["body"] = "" if body is None else json.dumps(body)
-    answer = api.handler(event, Context())
-    return answer["statusCode"], json.loads(answer["body"]), answer["headers"]
 
 
 def create(**fields: Any) -> tuple[int, Any]:
@@ -201,7 +186,7 @@ def test_a_delete_is_refused_while_tasks_are_pending_and_cancels_them_when_told(
     status, answer = call("DELETE", PATH, query="cancel_pending=true")
     assert (status, answer) == (
         200,
-        {"done": True, "cancelled": 2, "too_late": [], "cursor": None},
+        {"done": True, "timers": 0, "cancelled": 2, "too_late": [], "cursor": None},
     )
     assert call("GET", PATH)[0] == 404
     task = call("GET", f"/v1/tasks/{tasks[0]['task_id']}")[1]
@@ -213,7 +198,13 @@ def test_a_delete_waits_for_what_can_no_longer_be_stopped(wired: ManualClock) ->
     put({"callback": HOOK})
     late, early = create(delay_seconds=60)[1], create()[1]
     wired.advance_ms(59_000)
-    answer = {"done": False, "cancelled": 1, "too_late": [late["task_id"]], "cursor": None}
+    answer = {
+        "done": False,
+        "timers": 0,
+        "cancelled": 1,
+        "too_late": [late["task_id"]],
+        "cursor": None,
+    }
     assert call("DELETE", PATH, query="cancel_pending=true") == (202, answer)
     assert call("GET", PATH)[0] == 200
     assert call("GET", f"/v1/tasks/{early['task_id']}")[1]["status"] == "cancelled"

@@ -39,7 +39,10 @@ def test_tables_have_their_time_to_live(resources: Resources) -> None:
 
 @pytest.mark.parametrize(
     ("list_index", "indexes"),
-    [("on", {"by_business", "dead_by_business"}), ("off", {"dead_by_business"})],
+    [
+        ("on", {"by_business", "dead_by_business", "by_timer"}),
+        ("off", {"dead_by_business", "by_timer"}),
+    ],
 )
 def test_the_list_index_is_there_when_its_parameter_says_so(
     emulator: Emulator, list_index: str, indexes: set[str]

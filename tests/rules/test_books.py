@@ -167,3 +167,18 @@ def test_tallies_add_up_and_keep_the_greatest_lateness() -> None:
     assert (both.delivered, both.lateness_sum_ms, both.lateness_max_ms) == (2, 7_030, 7_000)
     assert sum(both.lateness_classes) == 2
     assert both + NOTHING == both
+
+
+def test_a_task_whose_home_lies_behind_the_sweep_counts_where_it_first_comes_up() -> None:
+    """Of a timer: planned when it was due already."""
+    late = replace(PENDING, home=at(EARLIER), entry=at(SECOND), first_second=SECOND)
+    assert tally(met(late, SECOND)) == Tally(created=1)
+    assert met(late, EARLIER) == {}
+    missed = replace(late, status=Status.CANCELLED)
+    assert tally(met(missed, SECOND)) == Tally(created=1, cancelled=1)
+
+
+def test_what_plans_a_timer_counts_nowhere() -> None:
+    plan = replace(PENDING, is_plan=True, failed_seconds=(SECOND,))
+    assert met(plan, SECOND) == {}
+    assert met(replace(plan, status=Status.CANCELLED), SECOND) == {}

@@ -10,7 +10,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
-from duewheel.rules.task import Attempt, HttpCallback, RetryPolicy, Status, Task
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.task import (
+    Attempt,
+    HttpCallback,
+    Occurrence,
+    Plan,
+    RetryPolicy,
+    Status,
+    Task,
+)
 from duewheel.stores import task_items
 
 BUCKETS = 10_000_000
@@ -37,6 +46,9 @@ attempts = st.builds(
     note=texts,
     entry_second=st.integers(0, 99_999_999_999),
 )
+timer_ids = st.integers(2**40, 2**53 - 1).map(str)
+whole_seconds = st.integers(0, 99_999_999_999)
+counts = st.integers(0, 10**15)
 payloads = (st.none() | st.integers() | texts | st.lists(texts)).map(json.dumps)
 tasks = st.builds(
     Task,
@@ -72,6 +84,13 @@ tasks = st.builds(
     expires_at=st.none() | st.integers(0, 99_999_999_999),
     lateness_ms=st.none() | numbers,
     last_error=st.none() | texts,
+    occurrence=st.none()
+    | st.builds(
+        Occurrence, timer_id=timer_ids, second=whole_seconds, number=counts, manual=st.booleans()
+    ),
+    plan=st.none()
+    | st.builds(Plan, timer_id=timer_ids, planned_until_second=whole_seconds, numbered=counts),
+    first_second=st.none() | whole_seconds,
     version=st.integers(1, 10_000),
 ) | st.builds(
     lambda home, due_ms: Task(
@@ -106,6 +125,10 @@ ATTRIBUTES = {
     "settled_ms": "N",
     "expires_at": "N",
     "lateness_ms": "N",
+    "timer": "S",
+    "occurrence": "S",
+    "plan": "S",
+    "first_second": "N",
 }
 
 
@@ -132,13 +155,51 @@ def test_an_item_has_known_attributes_of_known_types_alone(task: Task, listed: b
 @given(tasks, st.booleans())
 def test_the_keys_of_table_and_indexes_are_never_empty(task: Task, listed: bool) -> None:
     item = item_of(task, listed=listed)
-    for key in ("slot", "place", "biz_part", "dead_biz"):
+    for key in ("slot", "place", "biz_part", "dead_biz", "timer"):
         assert item.get(key) != {"S": ""}
 
 
 @given(tasks, st.booleans())
-def test_a_task_stands_in_the_list_index_if_there_is_one(task: Task, listed: bool) -> None:
-    assert ("biz_part" in item_of(task, listed=listed)) == listed
+def test_a_task_stands_in_the_list_index_if_there_is_one_and_a_plan_in_none(
+    task: Task, listed: bool
+) -> None:
+    is_listed = listed and task.plan is None
+    assert ("biz_part" in item_of(task, listed=listed)) == is_listed
+
+
+@given(tasks)
+def test_the_index_of_a_timer_holds_its_occurrences_alone(task: Task) -> None:
+    timer_id = task.occurrence and task.occurrence.timer_id
+    assert item_of(task).get("timer") == (timer_id and {"S": timer_id})
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("timer", {"S": "no id"}),
+        ("timer", {"N": "4503599627370497"}),
+        ("occurrence", {"S": "[1]"}),
+        ("occurrence", {"S": "[-1,1]"}),
+        ("occurrence", {"S": '[1,1,"yes"]'}),
+        ("occurrence", {"S": "[1,1,true,1]"}),
+        ("occurrence", None),
+        ("timer", None),
+        ("plan", {"S": '["4503599627370497",1]'}),
+        ("plan", {"S": "[4503599627370497,1,1]"}),
+        ("plan", {"S": '["4503599627370497",1,-1]'}),
+        ("first_second", {"N": "-1"}),
+    ],
+)
+def test_what_is_damaged_of_a_timer_makes_the_item_unreadable(attribute: str, value: Any) -> None:
+    home = address_at(0, bytes(TOKEN_BYTES))
+    task = Task(home, home, "orders", 0, 0, None, 0, 0)
+    whole = replace(task, occurrence=Occurrence("4503599627370497", 7, 3), first_second=9)
+    item = item_of(whole) | ({} if value is None else {attribute: value})
+    if value is None:
+        del item[attribute]
+    with pytest.raises(UnreadableItem) as unreadable:
+        task_items.task_from(item)
+    assert unreadable.value.wrong == attribute
 
 
 @given(tasks)
@@ -171,6 +232,8 @@ def test_the_sweep_reads_the_same_of_an_item_as_delivery_does(task: Task) -> Non
         task.next_ms,
         task.version,
     )
+    assert state.is_plan is (task.plan is not None)
+    assert state.first_second == task.first_second
 
 
 @given(tasks)

@@ -82,9 +82,9 @@ class Meter:
     def _write(self, items: Iterable[Mapping[str, Any]]) -> None:
         for item in items:
             self.write_units += max(1, math.ceil(size_of(item) / 1024))
-            # The list index takes a write when a task comes; its keys never change after.
-            if "biz_part" in item and item["version"]["N"] == "1" and "v" in item:
-                self.write_units += 1
+            # An index takes a write when a task comes; its keys never change after.
+            if "v" in item and item.get("version") == {"N": "1"}:
+                self.write_units += ("biz_part" in item) + ("timer" in item)
 
     def _read(self, items: Iterable[Mapping[str, Any]], strongly: bool) -> None:
         units = max(1, math.ceil(sum(map(size_of, items)) / 4096))

@@ -35,6 +35,7 @@ from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.parking_records import ParkingRecords
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.request_records import RequestRecords
+from duewheel.stores.running_occurrences import RunningStore
 from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue
@@ -42,6 +43,9 @@ from duewheel.stores.slices import SliceStore
 from duewheel.stores.standings import StandingStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.stores.timer_counters import CounterStore
+from duewheel.stores.timer_runs import RunIndex
+from duewheel.stores.timers import TimerStore
 from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import AwsCalls
 from duewheel.targets.by_type import Targets
@@ -53,12 +57,16 @@ from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import Audit
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.cancel import CancelTask
+from duewheel.workflows.chain_timer import ChainTimer
 from duewheel.workflows.change import ChangeTask
+from duewheel.workflows.change_timer import ChangeTimer
+from duewheel.workflows.check_occurrences import CheckOccurrences
 from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.configure_business import ConfigureBusiness
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import CreateBatch
 from duewheel.workflows.create_once import CreateOnce
+from duewheel.workflows.create_timer import CreateTimer
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.hand_over import HandOver
@@ -71,6 +79,7 @@ from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.park import Park
 from duewheel.workflows.pausing import Pausing
+from duewheel.workflows.plan import PlanTimers
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.read_statistics import ReadStatistics
@@ -78,10 +87,12 @@ from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.reenter import Reenter
 from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.run_timer import RunTimer
 from duewheel.workflows.send_releases import SendReleases
 from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
+from duewheel.workflows.stop_timer import StopTimer
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
 from duewheel.workflows.watch_pace import WatchPace
@@ -245,7 +256,25 @@ class World:
             self.origin,
             config.sweep_delay_seconds * 1000,
         )
+        self._wire_timers()
         self.deliver = self.notifier()
+
+    def _wire_timers(self) -> None:
+        config = self.settings
+        self.timers = TimerStore(self.dynamodb, self.clock, config.registry_table)
+        self.counters = CounterStore(self.dynamodb, config.registry_table)
+        self.runs = RunIndex(self.dynamodb, config.wheel_table)
+        chain = ChainTimer(self.clock, self.tasks, self.reenter)
+        self.create_timer = CreateTimer(
+            self.clock, self.timers, chain, self.known_businesses, lambda: next(self._numbers)
+        )
+        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
+        self.run_timer = RunTimer(self.timers, self.tasks, self.reenter)
+        chain = ChainTimer(self.clock, self.tasks, self.reenter)
+        self.create_timer = CreateTimer(
+            self.clock, self.timers, chain, self.known_businesses, lambda: next(self._numbers)
+        )
+        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
 
     def notifier(
         self, lines: int = CALLS_IN_FLIGHT_MAX, known: KnownBusinesses | None = None
@@ -282,6 +311,26 @@ class World:
                 self._random_bytes,
             ),
             WatchPace(self.clock, known or self.in_standing, self.standings),
+            PlanTimers(
+                self.clock,
+                self.tasks,
+                self.timers,
+                self.counters,
+                known or self.in_standing,
+                self.reenter,
+                put_off,
+                self._pool,
+            ),
+            CheckOccurrences(
+                self.clock,
+                self.tasks,
+                self.timers,
+                RunningStore(self.dynamodb, self.clock, config.registry_table),
+                self.counters,
+                put_off,
+                self._pool,
+            ),
+            StopTimer(self.change_timer),
         )
         self.release = Release(
             self.clock,

@@ -6,9 +6,11 @@ import socket
 import pytest
 
 from duewheel import __version__
+from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import HttpCallback
 from duewheel.targets.http_reply import REPLY_BYTES_MAX
+from duewheel.targets.http_request import request_bytes
 from tests.targets.far_side import (
     CLOSE,
     HANG,
@@ -42,6 +44,17 @@ async def test_a_call_sends_method_target_headers_and_body() -> None:
         "x-team": "billing",
         "webhook-id": "t1",
     }
+
+
+def test_a_header_of_several_values_is_sent_as_several_lines() -> None:
+    url = parse_callback_url("http://receiver.example/")
+    headers = (("X-Team", "billing"), ("accept", "text/plain"), ("x-team", "orders"))
+    lines = request_bytes(url, HttpCallback("", "GET", headers), {}, None).decode().split("\r\n")
+    assert [line for line in lines if line.startswith(("x-team", "accept:"))] == [
+        "x-team: billing",
+        "accept: text/plain",
+        "x-team: orders",
+    ]
 
 
 @in_loop

@@ -174,7 +174,10 @@ def test_scheduled_functions_run_each_minute_and_a_late_or_failed_run_is_not_mad
 
 @pytest.mark.parametrize(
     ("choice", "indexes"),
-    [("on", {"dead_by_business", "by_business"}), ("off", {"dead_by_business"})],
+    [
+        ("on", {"dead_by_business", "by_business", "by_timer"}),
+        ("off", {"dead_by_business", "by_timer"}),
+    ],
 )
 def test_list_index_is_there_when_it_is_on(emulator: Any, choice: str, indexes: set[str]) -> None:
     resources = resources_with(emulator, {"ListIndex": choice})

@@ -526,6 +526,8 @@ def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: Wor
         world.cancel,
         b"cursors are sealed with this",
         world.pausing,
+        world.timers,
+        world.change_timer,
     )
     with pytest.raises(TasksPending):
         delete_business("orders", DeleteRequest(False, None), Precondition())

@@ -16,7 +16,7 @@ from duewheel.rules.task import (
 def callback_view(callback: Callback) -> dict[str, object]:
     match callback:
         case HttpCallback(url, method, headers, is_raw):
-            said = {"url": url or None, "method": method or None, "headers": dict(headers)}
+            said = {"url": url or None, "method": method or None, "headers": _joined(headers)}
             return {"type": "http", **said, **_body(is_raw)}
         case LambdaCallback(function, waits):
             invocation = "sync" if waits else "async"
@@ -30,6 +30,14 @@ def callback_view(callback: Callback) -> dict[str, object]:
             return {"type": "eventbridge", **named}
         case _:
             assert_never(callback)
+
+
+def _joined(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Lines of one name as the one that means the same."""
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined
 
 
 def _message(callback: SqsCallback | SnsCallback) -> dict[str, object]:

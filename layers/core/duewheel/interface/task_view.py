@@ -70,6 +70,10 @@ def _when_asked_for(task: Task) -> dict[str, object]:
         members["expires_after_seconds"] = number_view(task.expires_after_seconds)
     if task.notice_of is not None:
         members["notice_of"] = task.notice_of
+    if (occurrence := task.occurrence) is not None:
+        members["timer_id"] = occurrence.timer_id
+        members["occurrence_at"] = rfc3339(occurrence.second * 1000)
+        members["number"] = None if occurrence.manual else occurrence.number
     return members
 
 

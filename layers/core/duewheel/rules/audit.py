@@ -131,11 +131,15 @@ def unreadable(damaged: UnreadableItem) -> Finding:
 
 def _wrong_with_place(audited: AuditedTask) -> Iterator[Wrong]:
     """Its slot follows from its place, or it would not have been met; its partition in the
-    list index follows from its home; and no place is earlier than its writer's clock."""
+    list index follows from its home; and no place is earlier than its writer's clock, but for
+    that of an occurrence, which comes up for the first time where it says."""
     task = audited.task
     listed = partition_of_business(task.biz_type, task.home)
     is_elsewhere_listed = audited.list_partition not in (None, listed)
-    if is_elsewhere_listed or task.home.instant_ms < task.created_ms - wheel.SKEW_MS:
+    first_ms = task.home.instant_ms
+    if task.first_second is not None:
+        first_ms = task.first_second * 1000 + 999
+    if is_elsewhere_listed or first_ms < task.created_ms - wheel.SKEW_MS:
         yield Wrong.MISPLACED
 
 

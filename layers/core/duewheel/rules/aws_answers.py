@@ -51,7 +51,7 @@ def outcome_of_function(answer: bytes, status_code: int, *, has_failed: bool) ->
         return Outcome(Verdict.RETRY, note_from(_error_note(value, answer)), status_code)
     if isinstance(value, dict) and value.get(_STOP) is True:
         note = note_from(b"the function said stop: " + answer)
-        return Outcome(Verdict.STOP, note, status_code)
+        return Outcome(Verdict.STOP, note, status_code, said_stop=True)
     return Outcome(Verdict.DELIVERED, note_from(answer), status_code)
 
 

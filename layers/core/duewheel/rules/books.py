@@ -7,7 +7,8 @@ failed, that the entry which settled the task stands in it. None of this can cha
 second is finished, so whoever passes it again books the same; and what a minute's record
 holds already, it tells by the last second it has been brought up to.
 
-A task counts in the minute in which it first came up, a failed attempt in its own.
+A task counts in the minute in which it first came up, a failed attempt in its own. What plans a
+timer is no task of anybody's, and counts nowhere.
 """
 
 from collections import defaultdict
@@ -86,9 +87,13 @@ def booked(sheet: Sheet, by_second: Mapping[int, Tally], up_to: int) -> Sheet:
 
 
 def _facts(home: HomeState, second: int) -> Iterator[tuple[int, Tally]]:
+    if home.is_plan:
+        return
     settled_in = None if home.status is Status.PENDING else home.entry.second
     ended_in = [died for died, _ in home.revivals]
-    first_up = min(s for s in (home.home.second, settled_in, *ended_in) if s is not None)
+    # The sweep may have been past the home's second when the home was put.
+    expected_in = home.home.second if home.first_second is None else home.first_second
+    first_up = min(s for s in (expected_in, settled_in, *ended_in) if s is not None)
     minute = first_up // 60
     if first_up == second:
         yield minute, Tally(created=1)

@@ -5,11 +5,12 @@ that the delivery itself sets or that would change how the call is framed.
 """
 
 import re
+from collections.abc import Sequence
 
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.refusals import TooLarge
 from duewheel.rules.task import HttpCallback
-from duewheel.rules.task_fields import Fields, invalid
+from duewheel.rules.task_fields import Fields, invalid, joined_path
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 HEADERS_MAX = 20
@@ -37,49 +38,53 @@ _FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
 def http_callback(fields: Fields, *, is_raw: bool) -> HttpCallback:
     """What is left out is left to the business: it is empty."""
     fields.refuse_unknown(("type", "url", "method", "headers", "body"))
-    method = fields.text("method") if "method" in fields else ""
-    if "method" in fields and method not in METHODS:
-        raise fields.invalid("method", f"must be one of {', '.join(METHODS)}.")
+    method = (
+        checked_method(fields.text("method"), fields.where("method")) if "method" in fields else ""
+    )
+    url = checked_url(fields.text("url"), fields.where("url")) if "url" in fields else ""
     headers = _headers(fields.nested("headers")) if "headers" in fields else ()
-    return HttpCallback(_url(fields) if "url" in fields else "", method, headers, is_raw)
+    return HttpCallback(url, method, headers, is_raw)
 
 
-def _url(fields: Fields) -> str:
-    url = fields.text("url")
+def checked_method(method: str, path: str) -> str:
+    if method not in METHODS:
+        raise invalid(path, f"must be one of {', '.join(METHODS)}.")
+    return method
+
+
+def checked_url(url: str, path: str) -> str:
     try:
         parse_callback_url(url)
     except ValueError as error:
-        raise fields.invalid("url", f"{error}.") from error
+        raise invalid(path, f"{error}.") from error
     return url
+
+
+def checked_headers(headers: Sequence[tuple[str, str]], path: str) -> tuple[tuple[str, str], ...]:
+    """A name may come several times: each is a line of its own."""
+    if len(headers) > HEADERS_MAX:
+        raise invalid(path, f"must have at most {HEADERS_MAX} headers.")
+    for name, value in headers:
+        where = joined_path(path, name)
+        if not _HEADER_NAME.fullmatch(name):
+            raise invalid(where, "is no name that a header can have.")
+        if name.lower() in _FORBIDDEN_HEADERS or name.lower().startswith(_FORBIDDEN_PREFIXES):
+            raise invalid(where, "is a header that the delivery itself decides on.")
+        if not _HEADER_VALUE.fullmatch(value):
+            raise invalid(
+                where, "must be visible ASCII with blanks and tabs only between other characters."
+            )
+    if sum(len(name) + len(value) for name, value in headers) > HEADERS_BYTES_MAX:
+        raise TooLarge(f"The headers are larger than {HEADERS_BYTES_MAX:,} bytes.", path)
+    return tuple(headers)
 
 
 def _headers(fields: Fields) -> tuple[tuple[str, str], ...]:
     if len(fields.members) > HEADERS_MAX:
         raise invalid(fields.path, f"must have at most {HEADERS_MAX} headers.")
-    headers = []
     seen: set[str] = set()
-    for name in fields.members:
-        _check_header_name(fields, name)
+    for name in fields:
         if name.lower() in seen:
             raise fields.invalid(name, "is given more than once, in another spelling.")
         seen.add(name.lower())
-        headers.append((name, _header_value(fields, name)))
-    if sum(len(name) + len(value) for name, value in headers) > HEADERS_BYTES_MAX:
-        raise TooLarge(f"The headers are larger than {HEADERS_BYTES_MAX:,} bytes.", fields.path)
-    return tuple(headers)
-
-
-def _check_header_name(fields: Fields, name: str) -> None:
-    if not _HEADER_NAME.fullmatch(name):
-        raise fields.invalid(name, "is no name that a header can have.")
-    if name.lower() in _FORBIDDEN_HEADERS or name.lower().startswith(_FORBIDDEN_PREFIXES):
-        raise fields.invalid(name, "is a header that the delivery itself decides on.")
-
-
-def _header_value(fields: Fields, name: str) -> str:
-    value = fields.text(name)
-    if not _HEADER_VALUE.fullmatch(value):
-        raise fields.invalid(
-            name, "must be visible ASCII with blanks and tabs only between other characters."
-        )
-    return value
+    return checked_headers([(name, fields.text(name)) for name in fields], fields.path)

@@ -24,8 +24,10 @@ class Placing:
         """
         pointer_ms = self.pointer_second * 1000 - wheel.SKEW_MS
         placed_ms = wheel.placed_ms(instant_ms, max(self.now_ms, pointer_ms))
-        near = wheel.is_near(placed_ms // 1000, self.now_ms, self.pointer_second, self.lead_ms)
-        return address_at(placed_ms, random_bytes, direct=near)
+        return address_at(placed_ms, random_bytes, direct=self.is_near(placed_ms // 1000))
+
+    def is_near(self, second: int) -> bool:
+        return wheel.is_near(second, self.now_ms, self.pointer_second, self.lead_ms)
 
     def far_ms(self) -> int:
         """From here on entries are read with their slices, by pages, even if writing them takes

@@ -1,9 +1,8 @@
-"""`If-Match` and `If-None-Match`: as what a business must stand for a request to be carried out."""
+"""`If-Match` and `If-None-Match`: as what a record must stand for a request to be carried out."""
 
 import re
 from dataclasses import dataclass
 
-from duewheel.rules.business import Business
 from duewheel.rules.refusals import VersionMismatch
 from duewheel.rules.task_fields import invalid
 
@@ -18,16 +17,15 @@ class Precondition:
     version: int | None = None
     is_there: bool | None = None  # None: either way
 
-    def check(self, business: Business) -> None:
-        if self.is_there is False and business.version:
-            raise VersionMismatch("The business is configured already.", IF_NONE_MATCH)
-        if self.is_there and not business.version:
-            raise VersionMismatch("The business is not configured.", IF_MATCH)
-        if self.version is not None and self.version != business.version:
+    def check(self, kind: str, version: int) -> None:
+        """`kind`: "business" or what else it is. Version 0: it is not there."""
+        if self.is_there is False and version:
+            raise VersionMismatch(f"The {kind} is there already.", IF_NONE_MATCH)
+        if self.is_there and not version:
+            raise VersionMismatch(f"The {kind} is not there.", IF_MATCH)
+        if self.version is not None and self.version != version:
             raise VersionMismatch(
-                f"The business is at version {business.version}."
-                if business.version
-                else "The business is not configured.",
+                f"The {kind} is at version {version}." if version else f"The {kind} is not there.",
                 IF_MATCH,
             )
 

@@ -55,6 +55,12 @@ class UnknownTask(Refusal):
     status = 404
 
 
+class UnknownTimer(Refusal):
+    type = "unknown-timer"
+    title = "There is no such timer"
+    status = 404
+
+
 class UnknownBusiness(Refusal):
     """Every `biz_type` may be used; this one has no settings of its own."""
 
@@ -109,6 +115,14 @@ class IdempotencyKeyInUse(Refusal):
     status = 409
 
 
+class OfATimer(Refusal):
+    """What an occurrence is called with, and when, its timer says."""
+
+    type = "of-a-timer"
+    title = "The task is an occurrence of a timer"
+    status = 409
+
+
 class NotRedrivable(Refusal):
     type = "not-redrivable"
     title = "The task cannot be given new attempts"
@@ -121,9 +135,15 @@ class TasksPending(Refusal):
     status = 409
 
 
+class HasTimers(Refusal):
+    type = "has-timers"
+    title = "The business has timers"
+    status = 409
+
+
 class VersionMismatch(Refusal):
     type = "version-mismatch"
-    title = "The business does not stand as the precondition says"
+    title = "It does not stand as the precondition says"
     status = 412
 
 

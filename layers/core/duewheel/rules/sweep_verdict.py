@@ -39,6 +39,8 @@ class HomeState:
     failed_seconds: tuple[int, ...] = ()  # of the entries on which attempts failed
     revivals: tuple[tuple[int, int], ...] = ()
     parked: bool = False
+    first_second: int | None = None
+    is_plan: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from duewheel.rules.addresses import Address
 
 BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
+TIMER_ID = re.compile(r"[1-9][0-9]{0,15}")
 
 
 class Status(StrEnum):
@@ -121,6 +122,27 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
+class Occurrence:
+    """What a task is of a timer: the one of this second by its schedule, which jitter may put
+    off, and the how manieth. One that somebody asked for by hand has no number."""
+
+    timer_id: str
+    second: int
+    number: int = 0
+    manual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Makes a task the internal one that plans a timer: up to which second its occurrences have
+    been written, and how many there have been."""
+
+    timer_id: str
+    planned_until_second: int
+    numbered: int
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
 
@@ -152,6 +174,9 @@ class Task:
     redrives: int = 0
     # For each redrive the seconds of the entry that died and of the one that brought it back.
     revivals: tuple[tuple[int, int], ...] = ()
+    occurrence: Occurrence | None = None
+    plan: Plan | None = None
+    first_second: int | None = None  # in which it first comes up, where that is not its home's
     version: int = 1
 
     @property
@@ -161,6 +186,11 @@ class Task:
     @property
     def is_live(self) -> bool:
         return self.status is Status.PENDING
+
+    @property
+    def is_internal(self) -> bool:
+        """Of the service itself: no caller's, and no caller is told of it."""
+        return self.plan is not None
 
     @property
     def names_its_home(self) -> bool:

@@ -36,10 +36,10 @@ class Fields:
         try:
             return cls(members_of(text), path)
         except NotJson as error:
-            field = _joined(path, error.member) if error.member is not None else path or None
+            field = joined_path(path, error.member) if error.member is not None else path or None
             raise _malformed(error.reason, field) from error
         except RepeatedMember as error:
-            raise invalid(_joined(path, error.member), "is given more than once.") from error
+            raise invalid(joined_path(path, error.member), "is given more than once.") from error
 
     def refuse_unknown(self, known: Collection[str]) -> None:
         for name in self.members:
@@ -53,7 +53,7 @@ class Fields:
         return iter(self.members)
 
     def where(self, name: str) -> str:
-        return _joined(self.path, name)
+        return joined_path(self.path, name)
 
     def invalid(self, name: str, reason: str) -> InvalidField:
         return invalid(self.where(name), reason)
@@ -126,7 +126,7 @@ class Fields:
         return float(value)
 
 
-def _joined(path: str, name: str) -> str:
+def joined_path(path: str, name: str) -> str:
     if len(name) > _FIELD_CHARACTERS_MAX:
         name = name[:_FIELD_CHARACTERS_MAX] + "…"
     return f"{path}.{name}" if path and name else path or name

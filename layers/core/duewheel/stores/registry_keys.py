@@ -21,6 +21,7 @@ SHAPE = key("wheel", "shape")
 BUSINESS_KIND = "business"  # one partition, so that they are listed in order
 PARKING_KIND = "parking"  # one partition: the sweeper reads it each minute
 _STANDING = "standing#"
+_TIMER = "timer#"
 
 
 def pointer(name: str) -> dict[str, Any]:
@@ -75,3 +76,35 @@ def biz_type_of(item: Mapping[str, Any]) -> str:
     if is_standing(item):
         return str(item["kind"]["S"]).removeprefix(_STANDING)
     return str(item["record"]["S"])
+
+
+def timer(timer_id: str) -> dict[str, Any]:
+    return key(f"{_TIMER}{timer_id}", "definition")
+
+
+def timer_counters(timer_id: str) -> dict[str, Any]:
+    return key(f"{_TIMER}{timer_id}", "counters")
+
+
+def timer_running(timer_id: str) -> dict[str, Any]:
+    """Which occurrence was begun last."""
+    return key(f"{_TIMER}{timer_id}", "running")
+
+
+def timer_id_of(item: Mapping[str, Any]) -> str:
+    return str(item["kind"]["S"]).removeprefix(_TIMER)
+
+
+def timer_lines_kind(biz_type: str) -> str:
+    """A business's timers in the order of their names."""
+    return f"timers#{biz_type}"
+
+
+def timer_line(biz_type: str, name: str, timer_id: str) -> dict[str, Any]:
+    return key(timer_lines_kind(biz_type), f"{name}#{timer_id}")
+
+
+def timer_of_line(item: Mapping[str, Any]) -> tuple[str, str]:
+    """Name and id. A name may have the mark in it, an id has none."""
+    name, _, timer_id = str(item["record"]["S"]).rpartition("#")
+    return name, timer_id

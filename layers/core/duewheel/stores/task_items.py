@@ -5,29 +5,43 @@ The payload is kept as the source text the caller sent. An item that was edited 
 is never written here is unreadable as a whole, so that nobody acts on a half of it.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from duewheel.rules import addresses
 from duewheel.rules.addresses import SECOND_MAX, Address
 from duewheel.rules.outcome import Verdict
-from duewheel.rules.settlement import HISTORY_MAX
 from duewheel.rules.source_text import is_json
 from duewheel.rules.sweep_verdict import HomeState, Reentry
-from duewheel.rules.task import BIZ_TYPE, KEY, Attempt, Callback, Promise, Status, Task
+from duewheel.rules.task import (
+    BIZ_TYPE,
+    KEY,
+    Callback,
+    Status,
+    Task,
+)
 from duewheel.stores import attributes
-from duewheel.stores.attributes import Nonsense, decimal, reads_an_item, whole, words
+from duewheel.stores.attributes import Nonsense, decimal, reads_an_item
 from duewheel.stores.callback_rows import callback_of_row, callback_row
 from duewheel.stores.retry_rows import COUNT_MAX, DURATION_SECONDS_MAX, retry_of_row, retry_row
+from duewheel.stores.task_rows import (
+    VERSION_MAX,
+    attempt_row,
+    compact,
+    history_of,
+    occurrence_of,
+    occurrence_row,
+    plan_from,
+    plan_row,
+    promise_from,
+    promise_row,
+    revivals_of,
+)
 
 ITEM_VERSION = "1"
 
-_ITEM_BYTES_MAX = 400 * 1024
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
 _PAYLOAD_BYTES_MAX = 131_072
-_VERSION_MAX = 10**15
-_ROWS_MAX = 100
 
 # attribute: field, for texts that are stored as they are
 _TEXTS = {
@@ -40,8 +54,13 @@ _TEXTS = {
 }
 # attributes that are fields
 _ALWAYS = ("due_ms", "next_ms", "created_ms", "updated_ms", "attempts", "version")
-_AT_TIMES = ("settled_ms", "expires_at", "lateness_ms", "max_due_ms")
-_LARGEST = {"attempts": COUNT_MAX, "version": _VERSION_MAX, "expires_at": SECOND_MAX}
+_AT_TIMES = ("settled_ms", "expires_at", "lateness_ms", "max_due_ms", "first_second")
+_LARGEST = {
+    "attempts": COUNT_MAX,
+    "version": VERSION_MAX,
+    "expires_at": SECOND_MAX,
+    "first_second": SECOND_MAX,
+}
 
 
 def key(address: Address, buckets: int) -> dict[str, Any]:
@@ -104,28 +123,39 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         "v": {"N": ITEM_VERSION},
         "biz_type": {"S": task.biz_type},
         "status": {"S": task.status.value},
-        "callback": {"S": _compact(task.callback and callback_row(task.callback))},
+        "callback": {"S": compact(task.callback and callback_row(task.callback))},
     }
-    if listed:
+    if listed and task.plan is None:
         item["biz_part"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if not task.names_its_home:
         item["entry"] = {"S": task.entry.name}
     if task.redrives:
         item["redrives"] = {"N": str(task.redrives)}
-        item["revivals"] = {"S": _compact(task.revivals)}
+        item["revivals"] = {"S": compact(task.revivals)}
     if task.status is Status.DEAD:
         item["dead_biz"] = {"S": task.biz_type}
     if task.retry is not None:
-        item["retry"] = {"S": _compact(retry_row(task.retry))}
+        item["retry"] = {"S": compact(retry_row(task.retry))}
     if task.expires_after_seconds is not None:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
     if task.promise is not None:
-        item["promise"] = {"S": _compact([task.promise.at_ms, task.promise.version])}
+        item["promise"] = {"S": compact(promise_row(task.promise))}
     if task.parked:
         item["parked"] = {"BOOL": True}
     if task.history:
-        item["history"] = {"S": _compact([_attempt_row(attempt) for attempt in task.history])}
-    return item | _plain_attributes(task)
+        item["history"] = {"S": compact([attempt_row(attempt) for attempt in task.history])}
+    return item | _plain_attributes(task) | _of_a_timer(task)
+
+
+def _of_a_timer(task: Task) -> dict[str, Any]:
+    """What plans one is in no index."""
+    item: dict[str, Any] = {}
+    if task.occurrence is not None:
+        item["timer"] = {"S": task.occurrence.timer_id}
+        item["occurrence"] = {"S": compact(occurrence_row(task.occurrence))}
+    if task.plan is not None:
+        item["plan"] = {"S": compact(plan_row(task.plan))}
+    return item
 
 
 def _plain_attributes(task: Task) -> dict[str, Any]:
@@ -150,11 +180,13 @@ def task_from(item: Mapping[str, Any]) -> Task:
         callback=attributes.parsed(item, "callback", _callback_from),
         retry=attributes.parsed(item, "retry", retry_of_row) if "retry" in item else None,
         expires_after_seconds=_expires_after(item),
-        redrives=attributes.number(item, "redrives", _VERSION_MAX) if "redrives" in item else 0,
-        revivals=_revivals_of(item),
-        history=_history_of(item),
-        promise=attributes.parsed(item, "promise", _promise_from) if "promise" in item else None,
+        redrives=attributes.number(item, "redrives", VERSION_MAX) if "redrives" in item else 0,
+        revivals=revivals_of(item),
+        history=history_of(item),
+        promise=attributes.parsed(item, "promise", promise_from) if "promise" in item else None,
         parked=_parked(item),
+        occurrence=occurrence_of(item),
+        plan=attributes.parsed(item, "plan", plan_from) if "plan" in item else None,
         **plain,
     )
 
@@ -166,16 +198,20 @@ def home_state_from(item: Mapping[str, Any]) -> HomeState:
         entry=entry_named_by(item),
         status=status_of(item),
         next_ms=attributes.number(item, "next_ms"),
-        version=attributes.number(item, "version", _VERSION_MAX),
+        version=attributes.number(item, "version", VERSION_MAX),
         biz_type=_biz_type(item),
         lateness_ms=attributes.number(item, "lateness_ms") if "lateness_ms" in item else None,
         failed_seconds=tuple(
             attempt.entry_second
-            for attempt in _history_of(item)
+            for attempt in history_of(item)
             if attempt.outcome != Verdict.DELIVERED
         ),
-        revivals=_revivals_of(item),
+        revivals=revivals_of(item),
         parked=_parked(item),
+        first_second=(
+            attributes.number(item, "first_second", SECOND_MAX) if "first_second" in item else None
+        ),
+        is_plan="plan" in item,
     )
 
 
@@ -230,57 +266,3 @@ def _expires_after(item: Mapping[str, Any]) -> float | None:
 
 def _callback_from(row: dict[str, Any] | None) -> Callback | None:
     return None if row is None else callback_of_row(row)
-
-
-def _attempt_row(attempt: Attempt) -> list[Any]:
-    return [
-        attempt.at_ms,
-        attempt.lateness_ms,
-        attempt.duration_ms,
-        attempt.outcome,
-        attempt.at_ms // 1000 - attempt.entry_second,  # mostly 0, and short
-        attempt.status_code,
-        attempt.note,
-    ]
-
-
-def _attempt_from(row: list[Any]) -> Attempt:
-    at_ms, lateness_ms, duration_ms, outcome, late_seconds, status_code, note = row
-    return Attempt(
-        whole(at_ms),
-        whole(lateness_ms),
-        # Of a clock that was set back while it was measured.
-        whole(duration_ms, smallest=-attributes.INSTANT_MS_MAX),
-        words(outcome)[: attributes.TEXT_BYTES_MAX],
-        whole(at_ms // 1000 - whole(late_seconds, smallest=-SECOND_MAX), SECOND_MAX),
-        None if status_code is None else whole(status_code),
-        words(note)[: attributes.TEXT_BYTES_MAX],
-    )
-
-
-def _history_of(item: Mapping[str, Any]) -> tuple[Attempt, ...]:
-    """Of one that was made longer by hand, what would be kept of it."""
-
-    if "history" not in item:
-        return ()
-    rows = attributes.parsed(item, "history", list, _ITEM_BYTES_MAX)[-HISTORY_MAX:]
-    return attributes.made(item, "history", lambda: tuple(map(_attempt_from, rows)))
-
-
-def _revivals_of(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
-    def build(rows: list[Any]) -> tuple[tuple[int, int], ...]:
-        pairs = tuple((whole(died, SECOND_MAX), whole(back, SECOND_MAX)) for died, back in rows)
-        if len(pairs) > _ROWS_MAX:
-            raise ValueError("too many")
-        return pairs
-
-    return attributes.parsed(item, "revivals", build) if "revivals" in item else ()
-
-
-def _promise_from(row: list[Any]) -> Promise:
-    at_ms, version = row
-    return Promise(whole(at_ms), whole(version, _VERSION_MAX))
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -40,14 +40,18 @@ class TaskStore:
     buckets: int
     list_index: bool
 
-    def create(self, task: Task) -> None:
+    def create(self, task: Task) -> bool:
         """Put if absent. What stands there already can only be this very task, put by an
-        earlier try of the same request: the place is random. It is left as it has become."""
-        write_if(
-            self.client.put_item,
-            TableName=self.table,
-            Item=self.item(task),
-            ConditionExpression="attribute_not_exists(place)",
+        earlier try of the same request, since the place is random; or, of a timer, this very
+        occurrence, whose place follows from it. It is left as it has become: False."""
+        return isinstance(write_if(self.client.put_item, **self.put_request(task)), Written)
+
+    def create_with_entry(self, task: Task) -> bool:
+        """Both or neither: put a task, and the entry that it names elsewhere. False when it
+        stands there already."""
+        entry = task_items.reentry_item(task.entry, task.home, self.buckets, task.created_ms)
+        return transact(
+            self.client, [{"Put": self.put_request(task)}, {"Put": self._put_if_absent(entry)}]
         )
 
     def create_many(self, tasks: Sequence[Task]) -> set[str]:
@@ -104,14 +108,9 @@ class TaskStore:
     def change_and_create(self, before: Task, after: Task, new: Task) -> bool:
         """Both or neither: change the home and put a new task; False when the home no longer
         stands as `before`. Refused, it may still be ours: an earlier try of the transaction."""
-        put = {
-            "TableName": self.table,
-            "Item": self.item(new),
-            "ConditionExpression": "attribute_not_exists(place)",
-        }
         changed, removed = _difference(self.item(before), self.item(after))
         update = self._home_update(before, changed, removed)
-        if transact(self.client, [{"Update": update}, {"Put": put}]):
+        if transact(self.client, [{"Update": update}, {"Put": self.put_request(new)}]):
             return True
         return any(_shows(item, changed, removed) for item in self.items_at([after.home]))
 
@@ -124,12 +123,8 @@ class TaskStore:
         return result.item is not None and result.item.get("entry") == named["entry"]
 
     def put_entry(self, entry: Address, home: Address) -> None:
-        write_if(
-            self.client.put_item,
-            TableName=self.table,
-            Item=task_items.reentry_item(entry, home, self.buckets, self.clock.now_ms()),
-            ConditionExpression="attribute_not_exists(place)",
-        )
+        item = task_items.reentry_item(entry, home, self.buckets, self.clock.now_ms())
+        write_if(self.client.put_item, **self._put_if_absent(item))
 
     def put_entries(self, entries: Sequence[tuple[Address, Address]]) -> None:
         """Of several homes. Nothing can stand there yet: the places are random."""
@@ -166,6 +161,17 @@ class TaskStore:
         for chunk in chunks(keys, READS_PER_BATCH):
             items.extend(get_batch(self.client, self.clock, self.table, chunk))
         return items
+
+    def put_request(self, task: Task) -> dict[str, Any]:
+        """The put of a task where nothing stands."""
+        return self._put_if_absent(self.item(task))
+
+    def _put_if_absent(self, item: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "TableName": self.table,
+            "Item": item,
+            "ConditionExpression": "attribute_not_exists(place)",
+        }
 
     def update_request(self, before: Task, after: Task) -> dict[str, Any]:
         """The conditional update that makes `before` into `after`."""

@@ -19,20 +19,26 @@ _VALUE = re.compile(r"[\t\x20-\x7e]*")
 def request_bytes(
     url: CallbackUrl, callback: HttpCallback, service_headers: Mapping[str, str], body: bytes | None
 ) -> bytes:
-    """Headers of the service win over the callback's; raises ValueError for what cannot be sent."""
+    """Headers of the service win over the callback's, of which one name may have several lines;
+    raises ValueError for what cannot be sent."""
     if callback.method == "GET":
         body = None
-    headers = {"host": "", "user-agent": f"duewheel/{__version__}", "accept": "*/*"}
+    usual = {"host": url.authority, "user-agent": f"duewheel/{__version__}", "accept": "*/*"}
     if body is not None:
-        headers["content-type"] = _TEXT if callback.is_raw else "application/json"
-    headers |= {name.lower(): value for name, value in callback.headers}
-    headers |= {name.lower(): value for name, value in service_headers.items()}
-    headers["host"] = url.authority
-    headers["accept-encoding"] = "identity"
+        usual["content-type"] = _TEXT if callback.is_raw else "application/json"
+    decided = {name.lower(): value for name, value in service_headers.items()}
+    decided["accept-encoding"] = "identity"
     if callback.method != "GET":
-        headers["content-length"] = str(len(body or b""))
+        decided["content-length"] = str(len(body or b""))
+    own = [(name.lower(), value) for name, value in callback.headers]
+    own = [header for header in own if header[0] != "host" and header[0] not in decided]
+    named = {*decided, *(name for name, _ in own)}
+    headers = [header for header in usual.items() if header[0] not in named]
     lines = [f"{_token(callback.method)} {url.target} HTTP/1.1"]
-    lines += [f"{_token(name)}: {_value(name, value)}" for name, value in headers.items()]
+    lines += [
+        f"{_token(name)}: {_value(name, value)}"
+        for name, value in (*headers, *own, *decided.items())
+    ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii") + (body or b"")
 
 

@@ -13,6 +13,8 @@ from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
+from duewheel.stores.timer_counters import CounterStore
+from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.turns import TurnStore
 from duewheel.wiring.process import (
     businesses,
@@ -32,7 +34,9 @@ from duewheel.wiring.process import (
     settings,
     statistics,
     tasks,
+    timers,
 )
+from duewheel.wiring.timers import change_timer
 from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import READERS as AUDIT_READERS
 from duewheel.workflows.audit import Audit
@@ -50,6 +54,7 @@ from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_businesses import LookUpBusinesses
+from duewheel.workflows.look_up_timers import LookUpTimers
 from duewheel.workflows.pausing import Pausing
 from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
@@ -132,7 +137,14 @@ def look_up_businesses() -> LookUpBusinesses:
 @once
 def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
-        businesses(), known_businesses(), list_tasks(), cancel_task(), cursor_secret(), pausing()
+        businesses(),
+        known_businesses(),
+        list_tasks(),
+        cancel_task(),
+        cursor_secret(),
+        pausing(),
+        timers(),
+        change_timer(),
     )
 
 
@@ -190,3 +202,15 @@ def audit() -> Audit:
 @once
 def look_up() -> LookUp:
     return LookUp(clock(), tasks(), pointers(), loads(), origin(), settings().buckets)
+
+
+@once
+def look_up_timers() -> LookUpTimers:
+    return LookUpTimers(
+        clock(),
+        timers(),
+        tasks(),
+        CounterStore(dynamodb(), settings().registry_table),
+        RunIndex(dynamodb(), settings().wheel_table),
+        cursor_secret(),
+    )

@@ -18,7 +18,9 @@ from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.parked_items import ParkedStore
+from duewheel.stores.running_occurrences import RunningStore
 from duewheel.stores.standings import StandingStore
+from duewheel.stores.timer_counters import CounterStore
 from duewheel.stores.turns import TurnStore
 from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
@@ -42,17 +44,25 @@ from duewheel.wiring.process import (
     settings,
     slices,
     tasks,
+    timers,
 )
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.workflows.chain_timer import ChainTimer
+from duewheel.workflows.change_timer import ChangeTimer
+from duewheel.workflows.check_occurrences import WRITERS as ENDERS
+from duewheel.workflows.check_occurrences import CheckOccurrences
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.park import WRITERS as PARKERS
 from duewheel.workflows.park import Park
+from duewheel.workflows.plan import WRITERS as PLANNERS
+from duewheel.workflows.plan import PlanTimers
 from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import MARK_BYTES, SpareHosts
+from duewheel.workflows.stop_timer import StopTimer
 from duewheel.workflows.watch_pace import WatchPace
 
 T = TypeVar("T")
@@ -101,6 +111,7 @@ def _deliver() -> Deliver:
         WatchPace(
             clock(), businesses_in_standing(), StandingStore(dynamodb(), config.registry_table)
         ),
+        *_of_timers(config, put_off),
     )
     release = Release(
         clock(),
@@ -125,6 +136,32 @@ def _deliver() -> Deliver:
         config.page_size,
         config.page_lease_ms,
     )
+
+
+def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccurrences, StopTimer]:
+    counters = CounterStore(dynamodb(), config.registry_table)
+    plan_timers = PlanTimers(
+        clock(),
+        tasks(),
+        timers(),
+        counters,
+        businesses_in_standing(),
+        reenter(),
+        put_off,
+        ThreadPoolExecutor(PLANNERS),
+    )
+    check_occurrences = CheckOccurrences(
+        clock(),
+        tasks(),
+        timers(),
+        RunningStore(dynamodb(), clock(), config.registry_table),
+        counters,
+        put_off,
+        ThreadPoolExecutor(ENDERS),
+    )
+    chain_timer = ChainTimer(clock(), tasks(), reenter())
+    change_timer = ChangeTimer(clock(), timers(), chain_timer, businesses_in_standing())
+    return plan_timers, check_occurrences, StopTimer(change_timer)
 
 
 def _spare_hosts(config: Settings, put_off: PutOff) -> SpareHosts:

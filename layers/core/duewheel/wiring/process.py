@@ -26,6 +26,7 @@ from duewheel.stores.slice_queue import SliceQueue
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.stores.timers import TimerStore
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.reenter import Reenter
@@ -112,6 +113,11 @@ def tasks() -> TaskStore:
 @once
 def keys() -> KeyStore:
     return KeyStore(tasks())
+
+
+@once
+def timers() -> TimerStore:
+    return TimerStore(dynamodb(), clock(), settings().registry_table)
 
 
 @once

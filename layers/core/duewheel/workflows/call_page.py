@@ -1,10 +1,12 @@
-"""Make the calls of one page, each at its millisecond and all side by side, and settle them."""
+"""Make the calls of one page, each at its millisecond and all side by side, and settle them.
+
+Occurrences of timers are checked before. Chains of timers that come up are planned meanwhile.
+"""
 
 import asyncio
 import math
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from duewheel.clock import Clock
 from duewheel.log import logger
@@ -14,26 +16,30 @@ from duewheel.rules.answers import judged
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import callback_to_make
 from duewheel.rules.entry_decision import Decision, decide, is_expired
+from duewheel.rules.firing import is_to_stop
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback, HttpCallback, Promise, Task
+from duewheel.rules.task import Callback, HttpCallback, Plan, Promise, Status, Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from duewheel.stores.tasks import TaskStore
 from duewheel.targets.by_type import Targets
+from duewheel.workflows.carry_through import all_of
+from duewheel.workflows.check_occurrences import Checked, CheckOccurrences, Firing
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.park import Park
+from duewheel.workflows.plan import PlanTimers
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.settle import Settler
 from duewheel.workflows.spare_hosts import Probe, SpareHosts
+from duewheel.workflows.stop_timer import StopTimer
 from duewheel.workflows.watch_pace import WatchPace
 
 # What an invocation needs after its last call returned: to settle and to pass on the rest.
 SETTLE_RESERVE_MS = 5_000
 CALLS_IN_FLIGHT_MAX = 100
 
-T = TypeVar("T")
 Secrets = tuple[bytes, ...]
 
 
@@ -52,6 +58,9 @@ class CallPage:
     park: Park
     spare_hosts: SpareHosts
     watch_pace: WatchPace
+    plan_timers: PlanTimers
+    check: CheckOccurrences
+    stop_timer: StopTimer
 
     async def __call__(
         self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int
@@ -64,31 +73,86 @@ class CallPage:
         # Before anything is due: between its instant and a call there is no request.
         businesses = await asyncio.to_thread(self.known.many, {task.biz_type for _, task in live})
         due: dict[str, list[Task]] = {}
-        work: list[Coroutine[None, None, list[Task] | None]] = []
+        chains: list[tuple[Task, Plan]] = []
+        work: list[Coroutine[None, None, object]] = []
         now_ms = self.clock.now_ms()
         for entry, task in live:
             match decide(entry, task, now_ms):
                 case Decision.PLACE_LATER:
                     work.append(asyncio.to_thread(self.retry_or_end.place_later, task))
                 case Decision.EXPIRE:
-                    business = businesses[task.biz_type]
-                    work.append(asyncio.to_thread(self.retry_or_end.expire, task, business))
+                    own = businesses[task.biz_type]
+                    work.append(asyncio.to_thread(self.retry_or_end.expire, task, own))
+                case Decision.DELIVER if task.plan is not None:
+                    chains.append((task, task.plan))
                 case Decision.DELIVER:
                     due.setdefault(task.biz_type, []).append(task)
-        for biz_type, tasks in due.items():
-            if businesses[biz_type].paused:
-                work.append(asyncio.to_thread(self.park, tasks))
-                continue
-            work.append(self._call_all(tasks, businesses[biz_type], deadline_ms, settler))
+        work += self._by_business(due, businesses, deadline_ms, settler)
+        if chains:
+            work.append(asyncio.to_thread(self.plan_timers, chains, deadline_ms))
         try:
-            results = await _all_of(work)
+            results = await all_of(work)
         finally:
             settler.close()
             await settling
-        return [task.entry for left in results if left for task in left]
+        return [task.entry for left in results if isinstance(left, list) for task in left]
+
+    def _by_business(
+        self,
+        due: Mapping[str, list[Task]],
+        businesses: Mapping[str, Business],
+        deadline_ms: int,
+        settler: Settler,
+    ) -> Iterator[Coroutine[None, None, object]]:
+        timed: dict[str, list[Task]] = {}
+        for biz_type, tasks in due.items():
+            if businesses[biz_type].paused:
+                yield asyncio.to_thread(self.park, tasks)
+            elif any(task.occurrence is not None for task in tasks):
+                timed[biz_type] = tasks
+            else:
+                yield self._call_all(tasks, businesses[biz_type], deadline_ms, settler)
+        if timed:
+            yield self._call_timed(timed, businesses, deadline_ms, settler)
+
+    async def _call_timed(
+        self,
+        due: Mapping[str, list[Task]],
+        businesses: Mapping[str, Business],
+        deadline_ms: int,
+        settler: Settler,
+    ) -> list[Task]:
+        """Of businesses that have occurrences here: those are checked together, and those that
+        are to be called join the others. When timers cannot be read, the others are called."""
+        page, checked, failure = Firing(), Checked(), None
+        mine = [t for tasks in due.values() for t in tasks if t.occurrence is not None]
+        try:
+            checked = await self.check.of_page(mine, page)
+        except Exception as error:  # noqa: BLE001 - kept, and raised at the end
+            failure = error
+        work: list[Coroutine[None, None, list[Task] | None]] = [
+            self.check.set_aside(checked, businesses, page)
+        ]
+        for biz_type, tasks in due.items():
+            own = [task for task in tasks if task.occurrence is None]
+            own += [task for task in checked.fire if task.biz_type == biz_type]
+            own.sort(key=lambda task: task.next_ms)
+            work.append(self._call_all(own, businesses[biz_type], deadline_ms, settler, page))
+        try:
+            left = await all_of(work)
+        finally:
+            await asyncio.to_thread(self.check.write_counts, page)
+        if failure is not None:
+            raise failure
+        return [task for some in left if some for task in some]
 
     async def _call_all(
-        self, tasks: list[Task], business: Business, deadline_ms: int, settler: Settler
+        self,
+        tasks: list[Task],
+        business: Business,
+        deadline_ms: int,
+        settler: Settler,
+        page: Firing | None = None,
     ) -> list[Task]:
         """Of one business, which alone waits for its limits and hosts. Returns those left
         uncalled."""
@@ -96,12 +160,12 @@ class CallPage:
         if business.own.signing_secrets:
             secrets = await asyncio.to_thread(self._secrets_of, business)
         own_lines = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
-        run = _Run(business, secrets, own_lines, deadline_ms, settler, overtaken=[])
+        run = _Run(business, secrets, own_lines, deadline_ms, settler, page or Firing(), [])
         # Before the limit: who waits takes no turn.
         sorted_out = await self.spare_hosts.sorted_out(tasks, business)
         work = [self._call_by_turns(sorted_out.free, run), self._hold(sorted_out.held, run)]
         work += [self._probe(probe, run) for probe in sorted_out.probes]
-        left = await _all_of(work)
+        left = await all_of(work)
         await self._hold(run.overtaken, run)
         return [task for some in left for task in some]
 
@@ -120,7 +184,7 @@ class CallPage:
         ]
         if later:
             work.append(asyncio.to_thread(self.put_off, later))
-        return [task for task in await _all_of(work) if task is not None]
+        return [task for task in await all_of(work) if task is not None]
 
     async def _probe(self, probe: Probe, run: "_Run") -> list[Task]:
         """One call, beside any limit; what becomes of the others depends on it."""
@@ -140,8 +204,13 @@ class CallPage:
         latest_ms = run.deadline_ms - timeout_ms - SETTLE_RESERVE_MS
         if max(from_ms, self.clock.now_ms()) > latest_ms:
             return task
+        if not await self._is_confirmed(task, from_ms, run):
+            return None
         await self.clock.sleep_until_ms(from_ms)
         async with run.lines, self.lines:
+            if not await self._is_confirmed(task, self.clock.now_ms(), run):
+                return None
+            task = run.page.filled(task)
             started_ms = self.clock.now_ms()
             if started_ms > latest_ms:
                 return task
@@ -154,17 +223,30 @@ class CallPage:
             else:
                 outcome = await self._outcome(task, callback, run, started_ms, probe)
         if outcome is None:
-            await asyncio.to_thread(self.retry_or_end.expire, task, business)
+            status = await asyncio.to_thread(self.retry_or_end.expire, task, business)
+            run.page.count(task, status, was_called=False)
             return None
         ended_ms = self.clock.now_ms()
         attempt = settlement.attempt_made(task, outcome, started_ms, ended_ms)
         if outcome.verdict is Verdict.DELIVERED:
             kept_seconds = business.retention_seconds
             run.settler.add(settlement.delivered(task, attempt, ended_ms, kept_seconds))
+            status = Status.DELIVERED
         else:
-            await asyncio.to_thread(self.retry_or_end.failed, task, outcome, attempt, business)
+            failed = self.retry_or_end.failed
+            status = await asyncio.to_thread(failed, task, outcome, attempt, business)
+        run.page.count(task, status)
+        timer = run.page.timer_of(task)
+        if timer is not None and status is Status.DEAD and is_to_stop(timer, outcome):
+            await asyncio.to_thread(self.stop_timer, timer)
         await self.watch_pace(business, attempt, run.deadline_ms)
         return None
+
+    async def _is_confirmed(self, task: Task, instant_ms: int, run: "_Run") -> bool:
+        """Whether it is to be called still."""
+        if task.occurrence is None or run.page.is_fresh(task, instant_ms):
+            return True
+        return await self.check.again(task, instant_ms, run.page, run.business)
 
     async def _outcome(
         self,
@@ -201,21 +283,13 @@ class CallPage:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What the calls of one business in a page share. `overtaken`: those whose host has failed
-    while they waited for a line."""
+    """What the calls of one business in a page share. `page`: what is known of its occurrences.
+    `overtaken`: those whose host has failed while they waited for a line."""
 
     business: Business
     secrets: Secrets | None
     lines: asyncio.Semaphore
     deadline_ms: int
     settler: Settler
+    page: Firing
     overtaken: list[Task]
-
-
-async def _all_of(work: Iterable[Coroutine[None, None, T]]) -> list[T]:
-    """Whatever fails, everything else is carried through before the first failure is raised."""
-    results = await asyncio.gather(*work, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]

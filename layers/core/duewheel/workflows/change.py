@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.change import Change, brought_forward, changed
+from duewheel.rules.refusals import OfATimer
 from duewheel.rules.task import Task
 from duewheel.workflows.admit import Admit
 from duewheel.workflows.steer import Steer
@@ -18,6 +19,7 @@ class ChangeTask:
         home = address_of_task(task_id)
 
         def altered(task: Task, now_ms: int) -> Task:
+            _check_own(task)
             after = changed(task, change, now_ms)
             is_another_call = change.callback is not None or change.sets_payload
             if is_another_call and not after.notice_of:
@@ -27,4 +29,15 @@ class ChangeTask:
         return self.steer(home, altered)
 
     def run(self, task_id: str) -> Task:
-        return self.steer(address_of_task(task_id), brought_forward)
+        def altered(task: Task, now_ms: int) -> Task:
+            _check_own(task)
+            return brought_forward(task, now_ms)
+
+        return self.steer(address_of_task(task_id), altered)
+
+
+def _check_own(task: Task) -> None:
+    if task.occurrence is not None:
+        raise OfATimer(
+            f"Change the timer {task.occurrence.timer_id}, or run that now; this can be cancelled."
+        )

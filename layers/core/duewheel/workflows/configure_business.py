@@ -34,7 +34,7 @@ class ConfigureBusiness:
         change = self._with_sealed_secrets(biz_type, change)
         for _ in range(_TRIES):
             before = self.store.read_whole(biz_type)
-            precondition.check(before)
+            precondition.check("business", before.version)
             after = changed(before, change, self.clock.now_ms())
             if before.paused or after.paused:
                 self.pausing.announce(biz_type)
@@ -51,7 +51,7 @@ class ConfigureBusiness:
         business = self.store.read_whole(biz_type)
         if not business.version or business.paused != paused:
             return self(biz_type, {"paused": paused or None}, precondition)
-        precondition.check(business)
+        precondition.check("business", business.version)
         if not paused:
             self.pausing.ask_for_release(biz_type)
         return business

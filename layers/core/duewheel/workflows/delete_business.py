@@ -1,7 +1,8 @@
-"""Delete a business's settings, when none of its tasks is pending any more.
+"""Delete a business's settings, when it has no timer and none of its tasks is pending any more.
 
-Its tasks are found by the list index, a page a call. The record goes with the call that comes
-to the end of the list; a page on which something could not be cancelled is looked at again.
+Its timers go first, so that they make no new tasks. Both are found in lists, a page a call. The
+record goes with the call that comes to the end of them; a page on which something could not be
+cancelled is looked at again.
 """
 
 from dataclasses import dataclass
@@ -14,28 +15,35 @@ from duewheel.rules.listing import LIMIT_MAX, ListQuery, Order
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import (
     AlreadySettled,
+    HasTimers,
     TasksPending,
     TooLate,
     UnknownBusiness,
     UnknownTask,
+    UnknownTimer,
     VersionMismatch,
 )
 from duewheel.rules.task import Status, Task
 from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.stores.timers import TimerStore
 from duewheel.workflows.cancel import CancelTask
+from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up_businesses import NOT_CONFIGURED
 from duewheel.workflows.pausing import Pausing
 
+TIMERS_AT_ONCE = 50
 CANCELLED_WITH_IT = "cancelled with its business"
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What one call came to. `too_late` are the ids of tasks whose calls may be under way."""
+    """What one call came to. `timers` is how many were deleted, `cancelled` how many tasks were;
+    `too_late` are the ids of tasks whose calls may be under way."""
 
     done: bool
+    timers: int
     cancelled: int
     too_late: list[str]
     cursor: str | None
@@ -49,12 +57,17 @@ class DeleteBusiness:
     cancel_task: CancelTask
     secret: bytes
     pausing: Pausing
+    timers: TimerStore
+    change_timer: ChangeTimer
 
     def __call__(self, biz_type: str, asked: DeleteRequest, precondition: Precondition) -> Deleted:
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
-        precondition.check(business)
+        precondition.check("business", business.version)
+        timers, goes_on = self._delete_timers(biz_type, asked)
+        if goes_on:
+            return Deleted(False, timers, 0, [], asked.cursor)
         question = ("delete a business", biz_type, asked.cancels_pending)
         at = None
         if asked.cursor is not None:
@@ -67,12 +80,26 @@ class DeleteBusiness:
         too_late = [task.task_id for task in page.tasks if self._cancel(task) is False]
         cancelled = len(page.tasks) - len(too_late)
         if too_late:
-            return Deleted(False, cancelled, too_late, asked.cursor)
+            return Deleted(False, timers, cancelled, too_late, asked.cursor)
         if page.cursor is not None:
             cursor = cursors.sealed(page.cursor, question, self.secret)
-            return Deleted(False, cancelled, [], cursor)
+            return Deleted(False, timers, cancelled, [], cursor)
         self._delete(business)
-        return Deleted(True, cancelled, [], None)
+        return Deleted(True, timers, cancelled, [], None)
+
+    def _delete_timers(self, biz_type: str, asked: DeleteRequest) -> tuple[int, bool]:
+        """How many were deleted, and whether there are more."""
+        lines, goes_on = self.timers.page(biz_type, "", None, TIMERS_AT_ONCE)
+        if lines and not asked.cancels_pending:
+            raise HasTimers(
+                "Delete them first, or let cancel_pending=true delete them with its tasks."
+            )
+        for line in lines:
+            try:
+                self.change_timer.delete(line.timer_id)
+            except UnknownTimer:
+                continue  # another has deleted it in between
+        return len(lines), goes_on
 
     def _cancel(self, task: Task) -> bool:
         """False when it is too late for now."""

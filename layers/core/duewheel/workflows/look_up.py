@@ -26,7 +26,7 @@ class LookUp:
 
     def task(self, task_id: str) -> Task:
         task = self.tasks.get(address_of_task(task_id))
-        if task is None or settlement.is_gone(task, self.clock.now_ms()):
+        if task is None or task.is_internal or settlement.is_gone(task, self.clock.now_ms()):
             raise UnknownTask("There is no task with this id.", "task_id")
         return task
 

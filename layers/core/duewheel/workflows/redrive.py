@@ -25,7 +25,7 @@ class RedriveTask:
     def at(self, home: Address) -> Task:
         now_ms = self.clock.now_ms()
         task = self.tasks.get(home)
-        if task is None or settlement.is_gone(task, now_ms):
+        if task is None or task.is_internal or settlement.is_gone(task, now_ms):
             raise UnknownTask("There is no task with this id.", "task_id")
         if task.status is not Status.DEAD:
             raise NotRedrivable(

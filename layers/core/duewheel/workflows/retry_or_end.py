@@ -34,25 +34,25 @@ class RetryOrEnd:
     reenter: Reenter
     random_unit: Callable[[], float]
 
-    def failed(self, task: Task, outcome: Outcome, attempt: Attempt, business: Business) -> None:
+    def failed(
+        self, task: Task, outcome: Outcome, attempt: Attempt, business: Business
+    ) -> Status | None:
+        """What became of the task; None when somebody else has changed it meanwhile."""
         now_ms, kept_seconds = self.clock.now_ms(), business.retention_seconds
         next_ms = settlement.retry_at_ms(task, business.retry, outcome, now_ms, self.random_unit())
         if next_ms is not None and is_expired(task, next_ms):
-            self._end(task, settlement.expired_after(task, attempt, now_ms, kept_seconds))
-            return
+            return self._end(task, settlement.expired_after(task, attempt, now_ms, kept_seconds))
         if next_ms is None or settlement.is_too_old(task, business.retry, next_ms):
             reason = settlement.reason_of_death(outcome, next_ms)
             dead = settlement.dead(task, attempt, reason, now_ms, kept_seconds)
-            self._die(task, dead, business)
-            return
+            return self._die(task, dead, business)
         entry = self.reenter.put(task.home, next_ms)
-        self._name(
-            task, settlement.to_be_retried(task, attempt, next_ms, entry, self.clock.now_ms())
-        )
+        retried = settlement.to_be_retried(task, attempt, next_ms, entry, self.clock.now_ms())
+        return Status.PENDING if self._name(task, retried) else None
 
-    def expire(self, task: Task, business: Business) -> None:
+    def expire(self, task: Task, business: Business) -> Status | None:
         now_ms = self.clock.now_ms()
-        self._end(task, settlement.expired(task, now_ms, business.retention_seconds))
+        return self._end(task, settlement.expired(task, now_ms, business.retention_seconds))
 
     def place_later(self, task: Task) -> None:
         """The due instant was moved away after this entry was written: follow it. A beat that
@@ -79,25 +79,25 @@ class RetryOrEnd:
         self.reenter.announce([after.entry])
         return True
 
-    def _die(self, before: Task, dead: Task, business: Business) -> None:
+    def _die(self, before: Task, dead: Task, business: Business) -> Status | None:
         """Where the business wants to hear of it, death and notice are one write: so there is no
         death without its notice, no notice of one that did not come to pass, and never two."""
         if not is_told(before, business):
-            self._end(before, dead)
-            return
+            return self._end(before, dead)
         notice = dead_notice(dead, self.reenter.placing())
         is_changed = self.tasks.change_and_create(before, dead, notice)
-        self._ended(before, dead, is_changed)
+        status = self._ended(before, dead, is_changed)
         if is_changed:
             self.reenter.announce([notice.home])
+        return status
 
-    def _end(self, before: Task, after: Task) -> None:
-        self._ended(before, after, self.tasks.change(before, after))
+    def _end(self, before: Task, after: Task) -> Status | None:
+        return self._ended(before, after, self.tasks.change(before, after))
 
-    def _ended(self, before: Task, after: Task, is_changed: bool) -> None:
+    def _ended(self, before: Task, after: Task, is_changed: bool) -> Status | None:
         if not is_changed:
             logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
-            return
+            return None
         self.keys.release([after])
         logger.warning(
             "task ended undelivered",
@@ -106,3 +106,4 @@ class RetryOrEnd:
             biz_type=after.biz_type,
             reason=after.reason,
         )
+        return after.status

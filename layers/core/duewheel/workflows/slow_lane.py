@@ -57,9 +57,9 @@ class SlowLane:
         return passed
 
     def _slow_ones(self, owed: Owed) -> list[Address]:
-        """Those that would be called now, and are slow; what is dropped, parked or placed later
-        costs no call, and is seen to where it stands."""
-        live = [(entry, task) for entry, task in owed if task is not None]
+        """Those that would be called now, and are slow; what is dropped, parked, planned or placed
+        later costs no call, and is seen to where it stands."""
+        live = [(entry, task) for entry, task in owed if task is not None and task.plan is None]
         businesses = self.known.many({task.biz_type for _, task in live})
         now_ms = self.clock.now_ms()
         slow = {

@@ -42,7 +42,7 @@ class Steer:
 
     def find(self, home: Address) -> Task:
         task = self.tasks.get(home)
-        if task is None or settlement.is_gone(task, self.clock.now_ms()):
+        if task is None or task.is_internal or settlement.is_gone(task, self.clock.now_ms()):
             raise UnknownTask("There is no task with this id.", "task_id")
         return task
 

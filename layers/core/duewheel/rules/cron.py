@@ -1,0 +1,171 @@
+"""A cron expression that has been understood: the wall-clock times that it names.
+
+A wall is a time on the clock of no particular zone, in seconds since 1970 as that clock counts.
+croniter finds the dates, asked in plain numbers alone, which it reads like everybody else. What
+its own dialect lacks or reads differently (L, LW, 15W, 5L, 5#2) is decided here: it is asked for
+every date that might do, and `is_on` has the last word.
+"""
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+
+DAY_SECONDS = 86_400
+_FIRST_ORDINAL = date(1970, 1, 1).toordinal()
+# A date of any kind comes round within 40 years; a year that is named may be that far away.
+_YEARS_BETWEEN_MAX = 130
+
+
+def day_of(wall: int) -> date:
+    return date.fromordinal(_FIRST_ORDINAL + wall // DAY_SECONDS)
+
+
+def midnight_of(day: date) -> int:
+    return (day.toordinal() - _FIRST_ORDINAL) * DAY_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class MonthDays:
+    """What the day-of-month field names. `before_last`: 0 for L, 3 for L-3. `nearest`: 15 for 15W,
+    the working day nearest to the 15th in the same month. `last_working`: LW."""
+
+    numbers: frozenset[int]
+    before_last: frozenset[int] = frozenset()
+    nearest: frozenset[int] = frozenset()
+    last_working: bool = False
+
+    def has(self, day: date) -> bool:
+        if day.day in self.numbers:
+            return True
+        if not (self.before_last or self.nearest or self.last_working):
+            return False
+        last = _last_of_month(day)
+        if last - day.day in self.before_last:
+            return True
+        wanted = (number for number in self.nearest if number <= last)
+        if any(_working_day_near(day, number, last) == day.day for number in wanted):
+            return True
+        return self.last_working and _working_day_near(day, last, last) == day.day
+
+    def plain(self) -> set[int]:
+        """Every number that may be one of them, in a month of any length."""
+        days = set(self.numbers)
+        for before in self.before_last:
+            days.update(range(28 - before, 32 - before))
+        for number in self.nearest:
+            days.update(range(number - 2, number + 3))
+        if self.last_working:
+            days.update(range(26, 32))
+        return days & set(range(1, 32))
+
+
+@dataclass(frozen=True, slots=True)
+class WeekDays:
+    """What the day-of-week field names; Sunday is 0. `nth`: (5, 2) for 5#2. `last`: 5 for 5L."""
+
+    numbers: frozenset[int]
+    nth: frozenset[tuple[int, int]] = frozenset()
+    last: frozenset[int] = frozenset()
+
+    def has(self, day: date) -> bool:
+        weekday = day.isoweekday() % 7
+        return (
+            weekday in self.numbers
+            or (weekday, (day.day + 6) // 7) in self.nth
+            or (weekday in self.last and day.day + 7 > _last_of_month(day))
+        )
+
+    def plain(self) -> set[int]:
+        return {*self.numbers, *(weekday for weekday, _ in self.nth), *self.last}
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """`either`: a date that fits one of the two day fields will do; else it has to fit both.
+    `years`: None for every year."""
+
+    seconds: tuple[int, ...]
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    month_days: MonthDays
+    months: frozenset[int]
+    week_days: WeekDays
+    either: bool
+    years: frozenset[int] | None = None
+
+    def walls(self, first: int, last: int, without: Container[date] = ()) -> Iterator[int]:
+        """Its walls from `first` to `last`, both included, as they rise; none of those dates."""
+        for day in self._dates(day_of(first), day_of(last)):
+            if day not in without:
+                yield from self._walls_of(midnight_of(day), first, last)
+
+    def is_on(self, day: date) -> bool:
+        if day.month not in self.months or (self.years is not None and day.year not in self.years):
+            return False
+        if self.either:
+            return self.month_days.has(day) or self.week_days.has(day)
+        return self.month_days.has(day) and self.week_days.has(day)
+
+    def _dates(self, first: date, last: date) -> Iterator[date]:
+        if self.is_on(first):
+            yield first
+        if first >= last:
+            return  # most often a single date is asked for, and croniter is not needed
+        for day in self._dates_that_may_do(first):
+            if day > last:
+                return
+            if self.is_on(day):
+                yield day
+
+    def _dates_that_may_do(self, after: date) -> Iterator[date]:
+        from croniter import CroniterBadDateError, croniter  # slow to import, seldom needed
+
+        fields = ["0 0", _listed(self.month_days.plain()), _listed(self.months)]
+        fields.append(_listed(self.week_days.plain()))
+        if self.years is not None:
+            fields += ["0", _listed(self.years)]
+        walk = croniter(
+            " ".join(fields),
+            datetime(after.year, after.month, after.day),
+            day_or=self.either,
+            max_years_between_matches=_YEARS_BETWEEN_MAX,
+        )
+        while True:
+            try:
+                found: datetime = walk.get_next(datetime)
+            except CroniterBadDateError:
+                return
+            yield found.date()
+
+    def _walls_of(self, midnight: int, first: int, last: int) -> Iterator[int]:
+        for hour in self.hours:
+            hour_wall = midnight + hour * 3600
+            if hour_wall + 3599 < first or hour_wall > last:
+                continue
+            for minute in self.minutes:
+                minute_wall = hour_wall + minute * 60
+                if minute_wall + 59 < first or minute_wall > last:
+                    continue
+                for second in self.seconds:
+                    if first <= minute_wall + second <= last:
+                        yield minute_wall + second
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ",".join(str(number) for number in sorted(numbers))
+
+
+def _last_of_month(day: date) -> int:
+    if day.month == 12:
+        return 31
+    return (date(day.year, day.month + 1, 1) - date(day.year, day.month, 1)).days
+
+
+def _working_day_near(day: date, number: int, last: int) -> int:
+    """The day, Monday to Friday, nearest to that number in the month of `day`."""
+    weekday = day.replace(day=number).isoweekday()
+    if weekday == 6:
+        return number - 1 if number > 1 else 3
+    if weekday == 7:
+        return number + 1 if number < last else number - 2
+    return number

@@ -1,0 +1,143 @@
+"""Planning: how a timer writes its occurrences ahead, through the wheel itself.
+
+A timer that is enabled has a chain: an internal task that comes up before what it has written
+runs out, and writes more. Its home is its address for life. The home of an occurrence follows
+from its timer and its instants alone, so whoever plans a stretch again, in part or as another
+chain, finds there what he would write.
+"""
+
+from dataclasses import dataclass, replace
+from hashlib import blake2s
+
+from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
+from duewheel.rules.placing import Placing
+from duewheel.rules.schedule import next_second, seconds_from
+from duewheel.rules.task import Occurrence, Plan, Task
+from duewheel.rules.timer import Timer
+
+STEP_SECONDS = 3_600
+OCCURRENCES_MAX = 1_000  # of one step, and so of one run of a planning entry
+AHEAD_SECONDS_MAX = 86_400  # a timer is looked at once a day, however rarely it fires
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a planning entry does when it comes up: these are to be written, then the chain is to
+    stand so, and to come up again at that instant. None: there is nothing more to come."""
+
+    occurrences: tuple[Occurrence, ...]
+    plan: Plan
+    next_ms: int | None
+
+
+def chain_home(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
+    """The task that plans the timer from now on: due at once. The second that has begun is not
+    its own any more."""
+    home = placing.address(placing.now_ms, random_bytes)
+    return Task(
+        home=home,
+        entry=home,
+        biz_type=timer.biz_type,
+        due_ms=placing.now_ms,
+        next_ms=placing.now_ms,
+        callback=None,
+        created_ms=placing.now_ms,
+        updated_ms=placing.now_ms,
+        plan=Plan(timer.timer_id, placing.now_ms // 1000 + 1, timer.numbered),
+    )
+
+
+def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
+    """Two steps ahead of now, or one further than planned, but no more than fit into one; what
+    is left then comes up at once."""
+    schedule, now = timer.rules.schedule, now_ms // 1000
+    first = plan.planned_until_second
+    last = max(first + STEP_SECONDS, now + 2 * STEP_SECONDS) - 1
+    seconds = seconds_from(schedule, first, OCCURRENCES_MAX, last)[: _runs_left(timer, plan)]
+    occurrences = tuple(
+        Occurrence(timer.timer_id, second, number)
+        for number, second in enumerate(seconds, plan.numbered + 1)
+    )
+    is_full = len(seconds) == OCCURRENCES_MAX
+    until = seconds[-1] + 1 if is_full else last + 1
+    after = Plan(timer.timer_id, until, plan.numbered + len(seconds))
+    following = next_second(schedule, until - 1) if _runs_left(timer, after) != 0 else None
+    if following is None:
+        until = seconds[-1] + 1 if seconds else first
+        over = until + timer.rules.jitter_seconds
+        next_ms = over * 1000 if over > now else None
+        return Step(occurrences, replace(after, planned_until_second=until), next_ms)
+    step = min(STEP_SECONDS, until - first) if is_full else STEP_SECONDS
+    ahead = min(following - step - _spread(timer.timer_id, step), now + AHEAD_SECONDS_MAX)
+    return Step(occurrences, after, max(ahead * 1000, now_ms))
+
+
+def moved_on(chain: Task, step: Step, entry: Address, next_ms: int, now_ms: int) -> Task:
+    return replace(
+        chain,
+        plan=step.plan,
+        entry=entry,
+        next_ms=next_ms,
+        updated_ms=now_ms,
+        version=chain.version + 1,
+    )
+
+
+def due_second(timer_id: str, second: int, jitter_seconds: int) -> int:
+    """Of the occurrence of this second: the same whoever asks."""
+    if not jitter_seconds:
+        return second
+    return second + _hash(f"{timer_id} {second}", b"jitter") % (jitter_seconds + 1)
+
+
+def occurrence_home(timer_id: str, second: int, due: int) -> Address:
+    token = blake2s(f"{timer_id} {second} {due}".encode(), digest_size=TOKEN_BYTES, person=b"timer")
+    return address_at(due * 1000, token.digest())
+
+
+def occurrence_task(timer: Timer, occurrence: Occurrence, now_ms: int) -> Task:
+    """As it stands where it is its own entry. What is called its timer says, when it is called."""
+    due = due_second(timer.timer_id, occurrence.second, timer.rules.jitter_seconds)
+    home = occurrence_home(timer.timer_id, occurrence.second, due)
+    return Task(
+        home=home,
+        entry=home,
+        biz_type=timer.biz_type,
+        due_ms=home.instant_ms,
+        next_ms=home.instant_ms,
+        callback=None,
+        created_ms=now_ms,
+        updated_ms=now_ms,
+        occurrence=occurrence,
+    )
+
+
+def manual_task(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
+    """One that somebody asked for by hand, now."""
+    home = placing.address(placing.now_ms, random_bytes)
+    return Task(
+        home=home,
+        entry=home,
+        biz_type=timer.biz_type,
+        due_ms=placing.now_ms,
+        next_ms=placing.now_ms,
+        callback=None,
+        created_ms=placing.now_ms,
+        updated_ms=placing.now_ms,
+        occurrence=Occurrence(timer.timer_id, placing.now_ms // 1000, manual=True),
+    )
+
+
+def _runs_left(timer: Timer, plan: Plan) -> int | None:
+    if timer.rules.max_runs is None:
+        return None
+    return max(0, timer.rules.max_runs - plan.numbered)
+
+
+def _spread(timer_id: str, step: int) -> int:
+    """Timers on the same minute are not planned at the same moment."""
+    return _hash(timer_id, b"spread") % (step // 2 + 1)
+
+
+def _hash(text: str, person: bytes) -> int:
+    return int.from_bytes(blake2s(text.encode(), digest_size=8, person=person).digest(), "big")

@@ -1,0 +1,130 @@
+"""What a timer becomes when it is changed, and whether another chain has to plan it.
+
+A chain goes on as long as what it plans stays: the seconds, how many of them, how far they are
+put off. All else is looked up when an occurrence is called, so a change of it needs no new chain.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from duewheel.rules import settlement
+from duewheel.rules.business import RETENTION_SECONDS_MIN
+from duewheel.rules.message_text import unsuitable
+from duewheel.rules.schedule import DstGap, DstOverlap, Schedule, seconds_from
+from duewheel.rules.schedule_check import refusal_of
+from duewheel.rules.task import Plan, Task
+from duewheel.rules.task_fields import invalid
+from duewheel.rules.timer import Rules, Timer
+
+BLANK = Rules(name="", schedule=Schedule())  # what a new timer is made from
+
+# As many as a chain plans ahead, twice over: no more are taken back.
+_AHEAD_MAX = 4_000
+
+_IN_THE_SCHEDULE = {
+    "cron": "cron",
+    "every_seconds": "every_seconds",
+    "timezone": "timezone",
+    "start_at": "start_second",
+    "end_at": "end_second",
+    "dst_gap": "dst_gap",
+    "dst_overlap": "dst_overlap",
+    "exclude": "exclude",
+}
+
+
+def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> Rules:
+    """The rules with these values, by the names of requests, and all others as they were; checked
+    as a whole. None takes a value back to its default."""
+    schedule = _changed_schedule(rules.schedule, values, now_second)
+    said = {name: value for name, value in values.items() if name not in _IN_THE_SCHEDULE}
+    after = replace(rules, schedule=schedule, **_with_defaults(Rules, said))
+    _check_together(after)
+    if after.schedule != rules.schedule:
+        refused = refusal_of(after.schedule, now_second + 1)
+        if refused is not None:
+            raise invalid(*refused)
+    if "callback" in values or "payload" in values:
+        reason = unsuitable(after.callback, after.payload)
+        if reason is not None:
+            raise invalid("payload", reason)
+    return after
+
+
+def _changed_schedule(schedule: Schedule, values: Mapping[str, Any], now_second: int) -> Schedule:
+    said = {field: values[name] for name, field in _IN_THE_SCHEDULE.items() if name in values}
+    after = replace(schedule, **_with_defaults(Schedule, said))
+    if after.every_seconds is None:
+        return replace(after, anchor_second=0)
+    if "every_seconds" in said or "start_second" in said:
+        anchor = now_second if after.start_second is None else after.start_second
+        return replace(after, anchor_second=anchor)
+    return after
+
+
+def _with_defaults(kind: type[Rules | Schedule], values: Mapping[str, Any]) -> dict[str, Any]:
+    usual = {field.name: field.default for field in fields(kind)}
+    return {name: usual[name] if value is None else value for name, value in values.items()}
+
+
+def _check_together(rules: Rules) -> None:
+    schedule = rules.schedule
+    if schedule.cron is None and schedule.every_seconds is None:
+        raise invalid("cron", "is missing: a timer has cron or every_seconds.")
+    if schedule.every_seconds is None:
+        return
+    if schedule.cron is not None:
+        raise invalid("every_seconds", "cannot stand beside cron; one of them must be null.")
+    for name, usual in (("dst_gap", DstGap.SHIFT), ("dst_overlap", DstOverlap.FIRST)):
+        if getattr(schedule, name) is not usual:
+            raise invalid(name, "means nothing beside every_seconds, which knows no wall clock.")
+    if rules.jitter_seconds >= schedule.every_seconds:
+        raise invalid("jitter_seconds", "must be less than every_seconds.")
+
+
+def changed(timer: Timer, rules: Rules, *, enabled: bool, now_ms: int) -> Timer:
+    """The timer itself when nothing of it changes. It is yet to get its chain."""
+    if rules == timer.rules and enabled == timer.enabled:
+        return timer
+    return replace(
+        timer,
+        rules=rules,
+        enabled=enabled,
+        version=timer.version + 1,
+        updated_ms=max(now_ms, timer.updated_ms),
+    )
+
+
+def keeps_chain(before: Timer, after: Timer) -> bool:
+    return before.enabled == after.enabled and _planned(before) == _planned(after)
+
+
+def _planned(timer: Timer) -> tuple[object, ...]:
+    return timer.rules.schedule, timer.rules.max_runs, timer.rules.jitter_seconds
+
+
+def unchained(before: Timer, after: Timer, chain: Task | None, now_second: int) -> Timer:
+    """`after` without the chain of `before`, numbered as if it had planned nothing ahead."""
+    numbered = numbered_until(before, None if chain is None else chain.plan, now_second)
+    return replace(after, chain=None, numbered=numbered, ended=False)
+
+
+def numbered_until(timer: Timer, plan: Plan | None, now_second: int) -> int:
+    """How many occurrences the timer has had, the second that has begun included. `plan` is its
+    chain's."""
+    if plan is None:
+        return timer.numbered
+    ahead = seconds_from(
+        timer.rules.schedule, now_second + 1, _AHEAD_MAX, plan.planned_until_second - 1
+    )
+    return max(0, plan.numbered - len(ahead))
+
+
+def ended_chain(chain: Task, after: Timer | None, now_ms: int) -> Task:
+    """The home of a chain that plans no more. `after` None: its timer is deleted."""
+    if after is None:
+        reason = "timer deleted"
+    else:
+        reason = "timer changed" if after.enabled else "timer disabled"
+    return settlement.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN)

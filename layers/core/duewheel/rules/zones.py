@@ -1,0 +1,90 @@
+"""Time zones: which instants a wall-clock time has, of the zones of the IANA database.
+
+The database is the one that is packaged (tzdata), on every machine: what is computed here decides
+what is called, so two functions must never differ. Instants and walls are whole seconds.
+"""
+
+from bisect import bisect_left
+from datetime import datetime, timedelta
+from functools import cache
+from io import BytesIO
+from pkgutil import get_data
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+_START = datetime(1970, 1, 1)
+
+
+class UnknownZone(ValueError):
+    """No zone of that name is in the database."""
+
+
+class Moments(NamedTuple):
+    """The instants of one wall: two different ones if clocks were set back over it. `gap_until`:
+    the wall is in a gap, which ends at that wall, and `first` is the first instant after it."""
+
+    first: int
+    last: int
+    gap_until: int | None = None
+
+
+@cache
+def zone_named(name: str) -> ZoneInfo:
+    if name not in _names():
+        raise UnknownZone(name)
+    data = get_data("tzdata", f"zoneinfo/{name}")
+    if data is None:
+        raise UnknownZone(name)
+    return ZoneInfo.from_file(BytesIO(data), key=name)
+
+
+def offset_at(zone: ZoneInfo, second: int) -> int:
+    """How far the clocks of the zone are ahead of UTC at that instant."""
+    return _offset(_local(zone, second))
+
+
+def moments_of(zone: ZoneInfo, wall: int) -> Moments:
+    local = (_START + timedelta(seconds=wall)).replace(tzinfo=zone)
+    before, after = _offset(local), _offset(local.replace(fold=1))
+    if before >= after:
+        return Moments(wall - before, wall - after)
+    # Clocks were set forward over this wall, at an instant between these two.
+    instants = range(wall - after, wall - before + 1)
+    at = instants[bisect_left(instants, True, key=lambda at: offset_at(zone, at) != before)]
+    return Moments(at, at, gap_until=at + after)
+
+
+def earliest_wall(zone: ZoneInfo, second: int) -> int:
+    """No wall before it has an instant from `second` on."""
+    return second + min(_offsets_about(zone, second))
+
+
+def latest_wall(zone: ZoneInfo, second: int) -> int:
+    """No wall after it has an instant up to `second`."""
+    return second + max(_offsets_about(zone, second))
+
+
+def _offsets_about(zone: ZoneInfo, second: int) -> tuple[int, int, int]:
+    """Those by which an instant can be read: its own, that of the other time its wall has, and
+    that just before it, if clocks are set at this very instant."""
+    local = _local(zone, second)
+    other = local.replace(fold=1 - local.fold)
+    return _offset(local), _offset(other), offset_at(zone, second - 1)
+
+
+def _local(zone: ZoneInfo, second: int) -> datetime:
+    return zone.fromutc((_START + timedelta(seconds=second)).replace(tzinfo=zone))
+
+
+def _offset(local: datetime) -> int:
+    offset = local.utcoffset()
+    assert offset is not None
+    return offset // timedelta(seconds=1)
+
+
+@cache
+def _names() -> frozenset[str]:
+    data = get_data("tzdata", "zones")
+    if data is None:
+        raise FileNotFoundError("tzdata has no list of its zones")
+    return frozenset(data.decode().split())

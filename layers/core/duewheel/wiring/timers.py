@@ -1,0 +1,49 @@
+"""What changes timers, and what their calls run on."""
+
+import secrets
+
+from duewheel.rules.timer_ids import ID_RANGE
+from duewheel.stores.timer_runs import RunIndex
+from duewheel.wiring.process import (
+    clock,
+    dynamodb,
+    known_businesses,
+    once,
+    reenter,
+    settings,
+    tasks,
+    timers,
+)
+from duewheel.workflows.chain_timer import ChainTimer
+from duewheel.workflows.change_timer import ChangeTimer
+from duewheel.workflows.create_timer import CreateTimer
+from duewheel.workflows.look_up_xtimer import LookUpXtimer
+from duewheel.workflows.run_timer import RunTimer
+
+
+@once
+def chain_timer() -> ChainTimer:
+    return ChainTimer(clock(), tasks(), reenter())
+
+
+@once
+def create_timer() -> CreateTimer:
+    return CreateTimer(
+        clock(), timers(), chain_timer(), known_businesses(), lambda: secrets.randbelow(ID_RANGE)
+    )
+
+
+@once
+def change_timer() -> ChangeTimer:
+    return ChangeTimer(clock(), timers(), chain_timer(), known_businesses())
+
+
+@once
+def look_up_xtimer() -> LookUpXtimer:
+    index = RunIndex(dynamodb(), settings().wheel_table)
+    return LookUpXtimer(clock(), timers(), tasks(), index)
+
+
+@once
+def run_timer() -> RunTimer:
+    return RunTimer(timers(), tasks(), reenter())

@@ -1,0 +1,53 @@
+"""Chain: the parts of a transaction by which a timer begins, or ceases, to plan itself."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from duewheel.clock import Clock
+from duewheel.rules.planning import chain_home
+from duewheel.rules.task import Task
+from duewheel.rules.timer import Timer
+from duewheel.rules.timer_change import ended_chain
+from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.reenter import Reenter
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """`actions` go into the transaction that writes the timer; `begun`, if anything, is announced
+    when it is written."""
+
+    timer: Timer
+    actions: tuple[Any, ...] = ()
+    begun: Task | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTimer:
+    clock: Clock
+    tasks: TaskStore
+    reenter: Reenter
+
+    def read(self, timer: Timer) -> Task | None:
+        """The home of its chain. One that somebody has damaged is reported, and left alone: it
+        plans for nobody when its timer has another."""
+        if timer.chain is None:
+            return None
+        return self.tasks.get_many([timer.chain]).get(timer.chain)
+
+    def begun(self, timer: Timer) -> Chained:
+        """With a chain of its own, which is due at once."""
+        home = chain_home(timer, self.reenter.placing(), self.reenter.random_bytes())
+        put = {"Put": self.tasks.put_request(home)}
+        return Chained(replace(timer, chain=home.home), (put,), home)
+
+    def ended(self, chain: Task | None, after: Timer | None) -> tuple[Any, ...]:
+        """What ends it, if it has not ended by itself."""
+        if chain is None or not chain.is_live:
+            return ()
+        ended = ended_chain(chain, after, self.clock.now_ms())
+        return ({"Update": self.tasks.update_request(chain, ended)},)
+
+    def announce(self, chained: Chained) -> None:
+        if chained.begun is not None:
+            self.reenter.announce([chained.begun.home])

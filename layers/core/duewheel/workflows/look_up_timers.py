@@ -1,0 +1,154 @@
+"""Read timers: one with its counters, a business's in pages, what is ahead of one, and its runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from duewheel.clock import Clock
+from duewheel.rules import addresses, cursors, settlement, timer_state
+from duewheel.rules.addresses import Address
+from duewheel.rules.page_filling import filled
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.task import Plan, Task
+from duewheel.rules.timer import Timer
+from duewheel.rules.timer_change import numbered_until
+from duewheel.rules.timer_ids import no_such_timer
+from duewheel.rules.timer_queries import (
+    LIMIT_MAX,
+    RunsRequest,
+    State,
+    TimersRequest,
+    UpcomingRequest,
+)
+from duewheel.stores.tasks import TaskStore
+from duewheel.stores.timer_counters import CounterStore
+from duewheel.stores.timer_runs import RunIndex
+from duewheel.stores.timers import TimerLine, TimerStore
+from duewheel.workflows.list_tasks import Page
+from duewheel.workflows.unavailable import unavailable_when_throttled
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTimer:
+    timer: Timer
+    next_second: int | None
+    counters: dict[str, int] | None = field(default=None)  # only of one that is read by itself
+
+    @property
+    def state(self) -> State:
+        return timer_state.state_of(self.timer, self.next_second)
+
+
+@dataclass(frozen=True, slots=True)
+class TimerPage:
+    timers: list[ShownTimer]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpTimers:
+    clock: Clock
+    timers: TimerStore
+    tasks: TaskStore
+    counters: CounterStore
+    index: RunIndex
+    secret: bytes
+
+    def one(self, timer_id: str) -> ShownTimer:
+        timer = self.find(timer_id)
+        (shown,) = self.shown([timer])
+        return ShownTimer(timer, shown.next_second, self.counters.read(timer_id))
+
+    def find(self, timer_id: str) -> Timer:
+        if (timer := self.timers.read(timer_id)) is None:
+            raise no_such_timer()
+        return timer
+
+    def shown(self, timers: Sequence[Timer]) -> list[ShownTimer]:
+        plans = self._plans(timers)
+        now_second = self._now_second()
+        return [
+            ShownTimer(timer, timer_state.next_second(timer, plans.get(timer.chain), now_second))
+            for timer in timers
+        ]
+
+    def page(self, asked: TimersRequest) -> TimerPage:
+        """In the order of their names. What somebody has damaged is reported, and left out."""
+        after = None
+        if asked.cursor is not None:
+            position = cursors.opened(asked.cursor, asked.question, self.secret)
+            after = _line_at(position)
+        count = asked.limit if asked.state is None else LIMIT_MAX
+        lines, goes_on = self.timers.page(asked.biz_type, asked.name_prefix, after, count)
+        current = self._current([line for line in lines if _may_be_meant(line, asked)])
+
+        def find(line: TimerLine) -> ShownTimer | None:
+            one = current.get(line.timer_id)
+            return one if one is not None and asked.state in (None, one.state) else None
+
+        found, seen = filled(lines, find, lambda one: one.timer.rules.payload, asked.limit)
+        if not seen or (not goes_on and len(seen) == len(lines)):
+            return TimerPage(found, None)
+        position = f"{seen[-1].timer_id} {seen[-1].name}"
+        return TimerPage(found, cursors.sealed(position, asked.question, self.secret))
+
+    def upcoming(self, timer_id: str, asked: UpcomingRequest) -> Sequence[int]:
+        """The seconds that its schedule contains, whether it is enabled or not."""
+        timer, now_second = self.find(timer_id), self._now_second()
+        numbered = numbered_until(timer, self._plans([timer]).get(timer.chain), now_second)
+        first = timer_state.first_second(asked.from_ms, now_second)
+        return timer_state.upcoming(timer.rules, numbered, first, asked.count)
+
+    def runs(self, timer_id: str, asked: RunsRequest) -> Page:
+        """Its occurrences up to now, the latest first, each by its record as it is now."""
+        self.find(timer_id)
+        question = ("runs", timer_id, asked.status)
+        before = addresses.second_range(self._now_second())[1]
+        if asked.cursor is not None:
+            before = cursors.opened(asked.cursor, question, self.secret)
+        count = asked.limit if asked.status is None else LIMIT_MAX
+        homes, goes_on = self.index.page(timer_id, newest_first=True, behind=before, limit=count)
+        current = self._tasks(homes)
+
+        def find(home: Address) -> Task | None:
+            task = current.get(home)
+            return task if task is not None and asked.status in (None, task.status) else None
+
+        found, seen = filled(homes, find, lambda task: task.payload, asked.limit)
+        if not seen or (not goes_on and len(seen) == len(homes)):
+            return Page(found, None)
+        return Page(found, cursors.sealed(seen[-1].place, question, self.secret))
+
+    def _current(self, lines: Sequence[TimerLine]) -> dict[str, ShownTimer]:
+        with unavailable_when_throttled():
+            read = self.timers.read_many(line.timer_id for line in lines)
+        timers = [timer for timer in read.values() if not isinstance(timer, UnreadableItem)]
+        return {shown.timer.timer_id: shown for shown in self.shown(timers)}
+
+    def _plans(self, timers: Sequence[Timer]) -> dict[Address | None, Plan]:
+        """The plans of those whose next occurrence depends on how many there have been."""
+        chains = [timer.chain for timer in timers if timer.chain and timer.rules.max_runs]
+        with unavailable_when_throttled():
+            homes = self.tasks.get_many(chains)
+        return {home: task.plan for home, task in homes.items() if task.plan is not None}
+
+    def _tasks(self, homes: Sequence[Address]) -> dict[Address, Task]:
+        now_ms = self.clock.now_ms()
+        with unavailable_when_throttled():
+            found = self.tasks.get_many(homes)
+        return {home: task for home, task in found.items() if not settlement.is_gone(task, now_ms)}
+
+    def _now_second(self) -> int:
+        return self.clock.now_ms() // 1000
+
+
+def _may_be_meant(line: TimerLine, asked: TimersRequest) -> bool:
+    """A prefix may reach into what follows the name; and of one that is disabled no more has to
+    be read to know that it is not meant."""
+    if not line.name.startswith(asked.name_prefix):
+        return False
+    return asked.state is None or line.enabled is (asked.state is not State.DISABLED)
+
+
+def _line_at(position: str) -> TimerLine:
+    timer_id, _, name = position.partition(" ")
+    return TimerLine(name, timer_id, enabled=False)

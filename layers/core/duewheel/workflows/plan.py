@@ -1,0 +1,131 @@
+"""Plan: when a timer's chain comes up, write the occurrences ahead and let the chain move on.
+
+The occurrences are put first, each if it is not there; then the chain's next entry; then one
+conditional update of the chain says how far they have been written, and names that entry. Whoever
+dies in between, or is not alone, is followed by somebody who writes the same again.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules import planning, settlement
+from duewheel.rules.business import RETENTION_SECONDS_MIN
+from duewheel.rules.firing import Reason, misfire
+from duewheel.rules.lane_wait import come_up_again
+from duewheel.rules.planning import Step
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.task import Occurrence, Plan, Task
+from duewheel.rules.timer import Timer
+from duewheel.stores.conditions import Conflict
+from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.stores.tasks import TaskStore
+from duewheel.stores.timer_counters import COUNTED_AS, CounterStore
+from duewheel.stores.timers import TimerStore
+from duewheel.workflows.put_off import PutOff
+from duewheel.workflows.reenter import Reenter
+
+WRITERS = 8  # a timer's occurrences share a partition of their index
+RESERVE_MS = 20_000  # what a step may take, with time to spare
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTimers:
+    clock: Clock
+    tasks: TaskStore
+    timers: TimerStore
+    counters: CounterStore
+    known: KnownBusinesses
+    reenter: Reenter
+    put_off: PutOff
+    writers: ThreadPoolExecutor
+
+    def __call__(self, chains: Sequence[tuple[Task, Plan]], deadline_ms: int) -> list[Task]:
+        """One after the other, so that the calls of the page are not in want of the processor.
+        Returns those for which no time was left; one that fails does not stand in the way of
+        the others."""
+        timers = self.timers.read_many(plan.timer_id for _, plan in chains)
+        failure: Exception | None = None
+        for number, (chain, plan) in enumerate(chains):
+            if self.clock.now_ms() > deadline_ms - RESERVE_MS:
+                return [chain for chain, _ in chains[number:]]
+            try:
+                self._plan(chain, plan, timers.get(plan.timer_id))
+            except Exception as error:  # noqa: BLE001 - kept, and raised at the end
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return []
+
+    def _plan(self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None) -> None:
+        if isinstance(timer, UnreadableItem):
+            self.put_off.each([(chain, come_up_again(chain, self.clock.now_ms()))])
+            return
+        if timer is None or not timer.enabled or timer.chain != chain.home:
+            self._end(chain, "plans no timer any more")
+            return
+        step = planning.next_step(timer, plan, self.clock.now_ms())
+        self._write(timer, step.occurrences)
+        if step.next_ms is None:
+            self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
+            self._end(chain, "timer ended")
+            return
+        self._move_on(chain, step, step.next_ms)
+
+    def _move_on(self, chain: Task, step: Step, next_ms: int) -> None:
+        entry = self.reenter.put(chain.home, next_ms)
+        after = planning.moved_on(chain, step, entry, next_ms, self.clock.now_ms())
+        if self.tasks.change(chain, after):
+            self.reenter.announce([entry])
+        else:
+            logger.info("timer planned by another", action="lost-race", task_id=chain.task_id)
+
+    def _end(self, chain: Task, reason: str) -> None:
+        """Nobody looks for it; whoever has changed it was faster."""
+        now_ms = self.clock.now_ms()
+        self.tasks.change(chain, settlement.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN))
+
+    def _write(self, timer: Timer, occurrences: Sequence[Occurrence]) -> None:
+        if not occurrences:
+            return
+        kept_seconds = self.known.one(timer.biz_type).retention_seconds
+        put = partial(self._put, timer, kept_seconds)
+        written = [task for task in self.writers.map(put, occurrences) if task is not None]
+        self.reenter.announce(task.entry for task in written if task.is_live)
+        ended = Counter(COUNTED_AS[Reason(task.reason)] for task in written if task.reason)
+        self.counters.add(timer.timer_id, ended)
+        logger.info(
+            "timer planned",
+            action="planned",
+            timer_id=timer.timer_id,
+            count=len(written),
+            missed=sum(ended.values()),
+        )
+
+    def _put(self, timer: Timer, kept_seconds: int, occurrence: Occurrence) -> Task | None:
+        """None when it stands there already. One whose second may be read at this very moment, or
+        has been, gets an entry of its own beside it, and first comes up there."""
+        placing = self.reenter.placing()
+        task = planning.occurrence_task(timer, occurrence, placing.now_ms)
+        reason = misfire(task, occurrence, timer, placing.now_ms)
+        if reason is not None:
+            task = settlement.cancelled(task, reason, placing.now_ms, kept_seconds)
+        elif not placing.is_near(task.home.second):
+            return task if self.tasks.create(task) else None
+        entry = placing.address(task.next_ms, self.reenter.random_bytes())
+        task = replace(task, entry=entry, first_second=entry.second)
+        for _ in range(_TRIES):
+            try:
+                return task if self.tasks.create_with_entry(task) else None
+            except Conflict:
+                self.clock.sleep(0.05)  # another plans the same: it will be there, or not
+        raise PlanningContested(f"{task.task_id} could not be put {_TRIES} times")
+
+
+class PlanningContested(Exception):
+    """The message comes back, and with it another try."""

@@ -1,0 +1,31 @@
+"""Stop a timer whose receiver has said stop, where its owner wants it so.
+
+On condition that it stands as it was called: who has changed it since may have mended what the
+receiver complained of, and the next occurrence will tell.
+"""
+
+from dataclasses import dataclass
+
+from duewheel.log import logger
+from duewheel.rules.precondition import Precondition
+from duewheel.rules.refusals import Refusal
+from duewheel.rules.timer import Timer
+from duewheel.workflows.change_timer import ChangeTimer
+
+
+@dataclass(frozen=True, slots=True)
+class StopTimer:
+    change_timer: ChangeTimer
+
+    def __call__(self, timer: Timer) -> None:
+        try:
+            self.change_timer.disable(timer.timer_id, Precondition(version=timer.version))
+        except Refusal as refusal:
+            logger.warning(
+                "the receiver said stop, and the timer goes on",
+                action="timer-not-stopped",
+                timer_id=timer.timer_id,
+                reason=refusal.detail,
+            )
+            return
+        logger.warning("the receiver said stop", action="timer-stopped", timer_id=timer.timer_id)

@@ -1,0 +1,353 @@
+"""Timers over HTTP: made, read back, changed, listed, looked ahead of."""
+
+import json
+from typing import Any
+
+import pytest
+
+from duewheel.rules.addresses import address_of_task
+from duewheel.stores import registry_keys
+from duewheel.wiring import process
+from tests.functions.conftest import call, sent
+from tests.support.clock import ManualClock
+
+PATH = "/v1/timers"
+HOOK = {"url": "https://receiver.example/hook"}
+LEAST = {"biz_type": "orders", "name": "close orders", "cron": "0 3 * * *", "callback": HOOK}
+EVERYTHING = {
+    **LEAST,
+    "timezone": "Europe/London",
+    "start_at": "2027-02-01T00:00:00Z",
+    "end_at": "2028-02-01T00:00:00Z",
+    "max_runs": 10,
+    "jitter_seconds": 30,
+    "callback": {"url": "https://receiver.example/", "method": "PUT", "headers": {"x": "1"}},
+    "retry": {"attempts": 2, "delays_seconds": [5]},
+    "expires_after_seconds": 60,
+    "dst_gap": "skip",
+    "dst_overlap": "both",
+    "misfire": "all",
+    "grace_seconds": 5,
+    "overlap": "skip",
+    "exclude": ["2027-12-25"],
+    "disable_on_stop": True,
+    "enabled": False,
+}
+
+
+def made(**members: Any) -> Any:
+    status, timer = call("POST", PATH, {**LEAST, **members})
+    assert status == 201, timer
+    return timer
+
+
+def path_of(timer: Any, action: str = "") -> str:
+    return f"{PATH}/{timer['timer_id']}{action}"
+
+
+def test_the_least_that_makes_a_timer_comes_back_with_all_its_defaults(wired: ManualClock) -> None:
+    status, timer, headers = sent("POST", PATH, LEAST)
+    assert (status, headers["etag"]) == (201, '"1"')
+    assert headers["location"] == path_of(timer)
+    assert 2**40 <= int(timer.pop("timer_id")) < 2**53
+    assert timer == {
+        "name": "close orders",
+        "biz_type": "orders",
+        "cron": "0 3 * * *",
+        "dialect": "cron",
+        "every_seconds": None,
+        "timezone": "UTC",
+        "start_at": None,
+        "end_at": None,
+        "max_runs": None,
+        "jitter_seconds": 0,
+        "payload": None,
+        "callback": {"type": "http", **HOOK, "method": None, "headers": {}},
+        "retry": None,
+        "expires_after_seconds": None,
+        "dst_gap": "shift",
+        "dst_overlap": "first",
+        "misfire": "latest",
+        "grace_seconds": 60,
+        "overlap": "allow",
+        "exclude": [],
+        "disable_on_stop": False,
+        "enabled": True,
+        "state": "enabled",
+        "next_at": "2027-01-16T03:00:00.000Z",
+        "version": 1,
+        "created_at": "2027-01-15T08:00:00.000Z",
+        "updated_at": "2027-01-15T08:00:00.000Z",
+    }
+
+
+def test_everything_that_is_said_is_read_back_and_the_payload_byte_for_byte(
+    wired: ManualClock,
+) -> None:
+    payload = '{"at":   "{{due_at}}", "price": 1.00}'
+    body = json.dumps(EVERYTHING)[:-1] + f', "payload": {payload}}}'
+    _, timer = call("POST", PATH, body)
+    status, read, headers = sent("GET", path_of(timer))
+    assert (status, headers["etag"]) == (200, '"1"')
+    expected = {**EVERYTHING, "payload": json.loads(payload)}
+    expected["callback"] = {"type": "http", **EVERYTHING["callback"]}  # type: ignore[dict-item]
+    expected["start_at"], expected["end_at"] = (
+        "2027-02-01T00:00:00.000Z",
+        "2028-02-01T00:00:00.000Z",
+    )
+    assert {name: read[name] for name in expected} == expected
+    assert (read["state"], read["next_at"]) == ("disabled", None)
+    assert set(read["counters"].values()) == {0}
+    assert payload in raw_answer("GET", path_of(timer))
+
+
+def raw_answer(method: str, path: str) -> str:
+    return str(sent(method, path, raw=True)[1])
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"cron": "every day"}, "cron"),
+        ({"cron": "0 0 30 2 *"}, "cron"),
+        ({"every_seconds": 5}, "every_seconds"),
+        ({"timezone": "Mars/Olympus"}, "timezone"),
+        ({"end_at": "2026-01-01T00:00:00Z"}, "end_at"),
+        ({"payload": "{{colour}}"}, "payload"),
+        ({"callback": None}, "callback"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_bad_input_is_refused_by_its_field_and_makes_or_changes_nothing(
+    wired: ManualClock, members: dict[str, Any], field: str
+) -> None:
+    status, problem = call("POST", PATH, {**LEAST, **members})
+    assert (status, problem["field"]) == (422, field)
+    timer = made(enabled=False)
+    assert call("PATCH", path_of(timer), {"name": "other", **members})[0] == 422
+    assert call("GET", path_of(timer))[1]["version"] == 1
+    assert len(listed()) == 1
+
+
+@pytest.mark.parametrize("timer_id", ["17", "4503599627370496", "x", "0123456789012", "9" * 40])
+def test_an_id_of_no_timer_is_unknown_to_every_call(wired: ManualClock, timer_id: str) -> None:
+    for method, action, body in [
+        ("GET", "", None),
+        ("PATCH", "", {"name": "b"}),
+        ("DELETE", "", None),
+        ("POST", "/enable", None),
+        ("POST", "/disable", None),
+        ("POST", "/run", None),
+        ("GET", "/upcoming", None),
+        ("GET", "/runs", None),
+    ]:
+        status, problem = call(method, f"{PATH}/{timer_id}{action}", body)
+        assert (status, problem["type"]) == (404, "urn:duewheel:problem:unknown-timer")
+
+
+def test_a_change_keeps_the_rest_and_null_goes_back_to_the_default(wired: ManualClock) -> None:
+    timer = made(max_runs=5, grace_seconds=10)
+    wired.advance_ms(1_000)
+    status, changed, headers = sent(
+        "PATCH", path_of(timer), {"cron": "30 3 * * *", "max_runs": None}
+    )
+    assert (status, headers["etag"]) == (200, '"2"')
+    assert changed == {
+        **timer,
+        "cron": "30 3 * * *",
+        "max_runs": None,
+        "next_at": "2027-01-16T03:30:00.000Z",
+        "version": 2,
+        "updated_at": "2027-01-15T08:00:01.000Z",
+    }
+    assert call("PATCH", path_of(timer), {"enabled": False})[1]["state"] == "disabled"
+
+
+def test_enable_and_disable_answer_the_timer_and_heed_if_match(wired: ManualClock) -> None:
+    timer = made(enabled=False)
+    assert sent("POST", path_of(timer, "/enable"), if_match='"2"')[0] == 412
+    enabled = sent("POST", path_of(timer, "/enable"), if_match='"1"')
+    assert (enabled[0], enabled[1]["state"], enabled[1]["version"]) == (200, "enabled", 2)
+    assert sent("POST", path_of(timer, "/enable"))[:2] == enabled[:2]
+    status, disabled = call("POST", path_of(timer, "/disable"))
+    assert (status, disabled["state"], disabled["next_at"]) == (200, "disabled", None)
+    assert sent("DELETE", path_of(timer), if_match='"2"')[0] == 412
+    answer = {"timer_id": timer["timer_id"], "deleted": True}
+    assert call("DELETE", path_of(timer)) == (200, answer)
+    assert call("GET", path_of(timer))[0] == 404
+
+
+def test_a_chain_is_nobodys_task(wired: ManualClock) -> None:
+    timer = process.timers().read(made()["timer_id"])
+    assert timer is not None
+    assert timer.chain is not None
+    path = f"/v1/tasks/{timer.chain.task_id}"
+    for method, action in [("GET", ""), ("DELETE", ""), ("POST", "/run"), ("POST", "/redrive")]:
+        status, problem = call(method, path + action)
+        assert (status, problem["type"]) == (404, "urn:duewheel:problem:unknown-task")
+    assert call("GET", "/v1/tasks", query="biz_type=orders")[1]["tasks"] == []
+
+
+def listed(query: str = "") -> list[str]:
+    """The names, page by page."""
+    names: list[str] = []
+    cursor = ""
+    while True:
+        status, page = call("GET", PATH, query=f"biz_type=orders{query}{cursor}")
+        assert status == 200, page
+        names += [timer["name"] for timer in page["timers"]]
+        if page["cursor"] is None:
+            return names
+        cursor = f"&cursor={page['cursor']}"
+
+
+def test_lists_go_by_name_prefix_and_state(wired: ManualClock) -> None:
+    for name, members in {
+        "b": {},
+        "a off": {"enabled": False},
+        "a over": {"cron": None, "every_seconds": 60, "end_at": "2027-01-15T08:00:30Z"},
+        "a#1": {"max_runs": 2},
+    }.items():
+        if name == "a over":
+            assert call("POST", PATH, {**LEAST, "name": name, **members})[0] == 422
+            members["end_at"] = "2027-01-15T08:01:30Z"
+        made(name=name, **members)
+    made(name="a elsewhere", biz_type="other")
+    wired.advance_ms(120_000)
+    assert listed() == ["a off", "a over", "a#1", "b"]
+    assert listed("&limit=1") == ["a off", "a over", "a#1", "b"]
+    assert listed("&name_prefix=a%20o") == ["a off", "a over"]
+    assert listed("&name_prefix=a%231") == ["a#1"]
+    assert listed("&name_prefix=c") == []
+    assert listed("&state=disabled&limit=1") == ["a off"]
+    assert listed("&state=enabled&limit=1") == ["a#1", "b"]
+    assert listed("&state=ended") == ["a over"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("", "biz_type"),
+        ("biz_type=NO", "biz_type"),
+        ("biz_type=orders&state=paused", "state"),
+        (f"biz_type=orders&name_prefix={'n' * 129}", "name_prefix"),
+        ("biz_type=orders&limit=0", "limit"),
+        ("biz_type=orders&limit=101", "limit"),
+        ("biz_type=orders&cursor=x", "cursor"),
+        ("biz_type=orders&colour=red", "colour"),
+    ],
+)
+def test_a_bad_list_query_names_its_parameter(wired: ManualClock, query: str, field: str) -> None:
+    status, problem = call("GET", PATH, query=query)
+    assert (status, problem["field"]) == (422, field)
+
+
+def test_a_cursor_opens_for_its_own_question_only(wired: ManualClock) -> None:
+    made()
+    made(name="other")
+    _, page = call("GET", PATH, query="biz_type=orders&limit=1")
+    query = f"biz_type=orders&state=enabled&limit=1&cursor={page['cursor']}"
+    assert call("GET", PATH, query=query)[1]["field"] == "cursor"
+
+
+def test_a_list_leaves_out_what_is_damaged(wired: ManualClock) -> None:
+    damaged, store = made(), process.timers()
+    made(name="other")
+    store.client.update_item(
+        TableName=store.table,
+        Key=registry_keys.timer(damaged["timer_id"]),
+        UpdateExpression="SET numbered = :nonsense",
+        ExpressionAttributeValues={":nonsense": {"S": "nonsense"}},
+    )
+    assert listed() == ["other"]
+    status, problem = call("GET", path_of(damaged))
+    assert (status, problem["type"]) == (500, "urn:duewheel:problem:unreadable")
+
+
+def test_upcoming_is_the_same_before_and_after_creating(wired: ManualClock) -> None:
+    london = {"cron": "30 1 28 3 *", "timezone": "Europe/London", "dst_gap": "shift"}
+    ahead = {"upcoming": ["2027-03-28T01:00:00.000Z", "2028-03-28T00:30:00.000Z"]}
+    assert call("POST", f"{PATH}/upcoming", {**london, "count": 2}) == (200, ahead)
+    timer = made(**london, enabled=False)
+    assert call("GET", path_of(timer, "/upcoming"), query="count=2") == (200, ahead)
+    later = "count=1&from=2028-01-01T00:00:00Z"
+    assert call("GET", path_of(timer, "/upcoming"), query=later)[1]["upcoming"] == [
+        "2028-03-28T00:30:00.000Z"
+    ]
+    status, problem = call("GET", path_of(timer, "/upcoming"), query="count=1000")
+    assert (status, problem["field"]) == (422, "count")
+
+
+def test_upcoming_ends_with_the_runs_that_are_left(wired: ManualClock) -> None:
+    asked = {"every_seconds": 60, "max_runs": 2}
+    ahead = ["2027-01-15T08:01:00.000Z", "2027-01-15T08:02:00.000Z"]
+    assert call("POST", f"{PATH}/upcoming", asked)[1]["upcoming"] == ahead
+    timer = made(cron=None, **asked)
+    assert call("GET", path_of(timer, "/upcoming"))[1]["upcoming"] == ahead
+
+
+def test_a_run_by_hand_is_a_task_of_the_timer_that_cannot_be_changed(wired: ManualClock) -> None:
+    timer = made(enabled=False, payload={"order": 17})
+    status, task, headers = sent("POST", path_of(timer, "/run"))
+    assert (status, headers["location"]) == (201, f"/v1/tasks/{task['task_id']}")
+    shown = {"timer_id": timer["timer_id"], "occurrence_at": task["due_at"], "number": None}
+    assert {name: task[name] for name in shown} == shown
+    for method, action, body in [("PATCH", "", {"delay_seconds": 60}), ("POST", "/run", None)]:
+        status, problem = call(method, f"/v1/tasks/{task['task_id']}{action}", body)
+        # It is due now, so whoever comes is too late for it anyhow.
+        assert (status, problem["type"]) == (409, "urn:duewheel:problem:too-late")
+    status, page = call("GET", path_of(timer, "/runs"))
+    assert (status, [run["task_id"] for run in page["tasks"]]) == (200, [task["task_id"]])
+
+
+def test_an_occurrence_is_left_to_its_timer_but_can_be_cancelled(wired: ManualClock) -> None:
+    timer = made(enabled=False)
+    _, task = call("POST", path_of(timer, "/run"))
+    home = address_of_task(task["task_id"])
+    (run,) = process.tasks().get_many([home]).values()
+    wired.advance_ms(-3_600_000)  # as if it had been written ahead
+    for method, action, body in [("PATCH", "", {"delay_seconds": 60}), ("POST", "/run", None)]:
+        status, problem = call(method, f"/v1/tasks/{run.task_id}{action}", body)
+        assert (status, problem["type"]) == (409, "urn:duewheel:problem:of-a-timer")
+        assert timer["timer_id"] in problem["detail"]
+    assert call("DELETE", f"/v1/tasks/{run.task_id}")[1]["status"] == "cancelled"
+
+
+def test_runs_are_paged_from_the_latest_and_by_status(wired: ManualClock) -> None:
+    timer = made(enabled=False)
+    ids = []
+    for _ in range(3):
+        ids.insert(0, call("POST", path_of(timer, "/run"))[1]["task_id"])
+        wired.advance_ms(1_000)
+    assert runs(timer, "limit=1") == runs(timer, "") == ids
+    assert runs(timer, "status=pending&limit=2") == ids
+    assert runs(timer, "status=dead") == []
+    wired.advance_ms(-1_500)  # what is ahead has not run
+    assert runs(timer, "") == ids[1:]
+    assert call("GET", path_of(timer, "/runs"), query="status=lost")[1]["field"] == "status"
+
+
+def runs(timer: Any, query: str) -> list[str]:
+    ids: list[str] = []
+    cursor = ""
+    while True:
+        _, page = call("GET", path_of(timer, "/runs"), query=f"{query}{cursor}")
+        ids += [task["task_id"] for task in page["tasks"]]
+        if page["cursor"] is None:
+            return ids
+        cursor = f"&cursor={page['cursor']}"
+
+
+def test_a_business_with_timers_is_deleted_with_them_when_told_to(wired: ManualClock) -> None:
+    business = "/v1/businesses/orders"
+    sent("PUT", business, {})
+    for number in range(51):
+        made(name=f"timer {number:02d}", enabled=number < 2)
+    status, problem, _ = sent("DELETE", business)
+    assert (status, problem["type"]) == (409, "urn:duewheel:problem:has-timers")
+    first = {"done": False, "timers": 50, "cancelled": 0, "too_late": [], "cursor": None}
+    assert sent("DELETE", f"{business}?cancel_pending=true")[:2] == (202, first)
+    assert listed() == ["timer 50"]
+    done = {"done": True, "timers": 1, "cancelled": 0, "too_late": [], "cursor": None}
+    assert sent("DELETE", f"{business}?cancel_pending=true")[:2] == (200, done)
+    assert listed() == []

@@ -1,0 +1,180 @@
+"""The xTimer interface, as a client of it sees it: a table of exchanges, and the timers behind."""
+
+import json
+from typing import Any
+
+import pytest
+
+from duewheel.rules.addresses import address_of_task
+from duewheel.rules.settlement import delivered
+from duewheel.rules.task import Attempt
+from duewheel.wiring import process
+from tests.functions.conftest import call
+from tests.support.clock import ManualClock
+
+DEF, ENABLE, UNABLE = "/api/timer/v1/def", "/api/timer/v1/enable", "/api/timer/v1/unable"
+DEFS, RECORDS = "/api/timer/v1/defs", "/api/task/v1/records"
+PARAM = {
+    "url": "https://receiver.example/hook",
+    "method": "POST",
+    "header": {"x-team": ["billing", "orders"]},
+    "body": '{"order": "{{due_at}}"}',
+}
+APP = "OrderService"
+NEW = {"app": APP, "name": "close orders", "cron": "0 30 9 * * * *", "notifyHTTPParam": PARAM}
+OK = {"code": 0, "msg": "success"}
+
+
+def created(**members: Any) -> int:
+    status, answer = call("POST", DEF, {**NEW, **members})
+    assert (status, answer["code"], answer["msg"]) == (200, 0, "success")
+    assert isinstance(answer["id"], int)
+    return int(answer["id"])
+
+
+def defined(timer_id: int, app: str = APP) -> tuple[int, Any]:
+    return call("GET", DEF, query=f"id={timer_id}&app={app}")
+
+
+def test_a_definition_comes_back_as_it_was_given_and_inactive(wired: ManualClock) -> None:
+    timer_id = created(creator="somebody", status=2)
+    status, answer = defined(timer_id)
+    assert status == 200
+    assert answer == {**OK, "data": {**NEW, "id": timer_id, "status": 1}}
+
+
+def test_a_timer_is_made_active_inactive_and_nothing(wired: ManualClock) -> None:
+    body = {"id": (timer_id := created()), "app": APP}
+    for path, status in [(ENABLE, 2), (ENABLE, 2), (UNABLE, 1), (UNABLE, 1), (ENABLE, 2)]:
+        assert call("POST", path, body) == (200, OK)
+        assert defined(timer_id)[1]["data"]["status"] == status
+    assert call("DELETE", DEF, body) == (200, OK)
+    assert defined(timer_id)[1]["code"] == 404
+    assert call("DELETE", DEF, body)[1]["code"] == 404
+
+
+def test_the_same_timer_is_one_of_v1(wired: ManualClock) -> None:
+    timer_id = created()
+    status, timer = call("GET", f"/v1/timers/{timer_id}")
+    assert status == 200
+    assert (timer["biz_type"], timer["cron"], timer["dialect"], timer["enabled"]) == (
+        "x._4frder_53ervice",
+        NEW["cron"],
+        "cronexpr",
+        False,
+    )
+    assert timer["callback"]["headers"] == {"x-team": "billing, orders"}
+    assert (timer["callback"]["body"], timer["payload"]) == ("raw", PARAM["body"])
+    assert call("POST", f"/v1/timers/{timer_id}/enable")[1]["next_at"] == "2027-01-15T09:30:00.000Z"
+    assert defined(timer_id)[1]["data"]["status"] == 2
+
+
+@pytest.mark.parametrize(
+    ("cron", "next_at"),
+    [
+        ("30 9 * * *", "2027-01-15T09:30:00.000Z"),
+        ("30 9 * * * 2028", "2028-01-01T09:30:00.000Z"),
+        ("15 30 9 * * * 2027", "2027-01-15T09:30:15.000Z"),
+    ],
+)
+def test_cron_is_read_as_cronexpr_reads_it(wired: ManualClock, cron: str, next_at: str) -> None:
+    body = {"id": (timer_id := created(cron=cron)), "app": APP}
+    call("POST", ENABLE, body)
+    assert call("GET", f"/v1/timers/{timer_id}")[1]["next_at"] == next_at
+
+
+def test_the_id_of_another_app_is_refused(wired: ManualClock) -> None:
+    timer_id = created()
+    refused = {"code": 404, "msg": "There is no timer with this id."}
+    body = {"id": timer_id, "app": "orders"}
+    for method, path in [("POST", ENABLE), ("POST", UNABLE), ("DELETE", DEF)]:
+        assert call(method, path, body) == (200, refused)
+    assert defined(timer_id, "orders") == (200, refused)
+    assert call("GET", RECORDS, query=f"timerID={timer_id}&app=orders") == (200, refused)
+    assert defined(timer_id)[1]["data"]["status"] == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "code", "said"),
+    [
+        ({"cron": "every day"}, 422, "cron"),
+        ({"cron": "0 0 30 2 *"}, 422, "cron"),
+        ({"app": "订单" * 8}, 422, "app"),
+        ({"notifyHTTPParam": {**PARAM, "url": "receiver"}}, 422, "notifyHTTPParam.url"),
+        ({"notifyHTTPParam": {**PARAM, "method": "BREW"}}, 422, "notifyHTTPParam.method"),
+        ({"notifyHTTPParam": {**PARAM, "body": "x" * 65_536}}, 413, "65,536"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_reason(
+    wired: ManualClock, members: dict[str, Any], code: int, said: str
+) -> None:
+    status, answer = call("POST", DEF, {**NEW, **members})
+    assert (status, answer["code"]) == (200, code)
+    assert said in answer["msg"]
+    assert call("GET", DEFS, query=f"app={APP}")[1] == {**OK, "data": [], "total": 0}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "query"),
+    [
+        ("POST", DEF, "{", ""),
+        ("POST", DEF, json.dumps({**NEW, "app": None}), ""),
+        ("POST", DEF, json.dumps({**NEW, "notifyHTTPParam": "x"}), ""),
+        ("POST", ENABLE, '{"id": "17", "app": "a"}', ""),
+        ("POST", UNABLE, '{"id": 17}', ""),
+        ("DELETE", DEF, None, "id=17&app=a"),
+        ("GET", DEF, None, "id=17"),
+        ("GET", DEF, None, "id=x&app=a"),
+        ("GET", DEFS, None, ""),
+        ("GET", DEFS, None, "app=a&pageIndex=x"),
+        ("GET", RECORDS, None, "app=a"),
+    ],
+)
+def test_malformed_input_is_a_400_with_code_and_reason(
+    wired: ManualClock, method: str, path: str, body: str | None, query: str
+) -> None:
+    status, answer = call(method, path, body, query)
+    assert (status, answer["code"], set(answer)) == (400, -1, {"code", "msg"})
+    assert answer["msg"]
+
+
+def test_the_timers_of_an_app_come_in_pages_with_their_number(wired: ManualClock) -> None:
+    ids = {name: created(name=name) for name in ("c", "a", "b")}
+    created(app="orders", name="elsewhere")
+    by_interval = {"biz_type": "x._4frder_53ervice", "name": "d", "every_seconds": 60}
+    call("POST", "/v1/timers", {**by_interval, "callback": {"url": "https://r.example/"}})
+    for page, names in [("", "abcd"), ("&pageSize=3", "abc"), ("&pageIndex=2&pageSize=3", "d")]:
+        status, answer = call("GET", DEFS, query=f"app={APP}{page}")
+        assert (status, answer["code"], answer["total"]) == (200, 0, 4)
+        assert [timer["name"] for timer in answer["data"]] == list(names)
+    last = answer["data"][0]
+    assert (last["app"], last["cron"], last["status"]) == (APP, "", 2)
+    (first, *_) = call("GET", DEFS, query=f"app={APP}")[1]["data"]
+    assert first["id"] == ids["a"]
+
+
+def test_records_are_its_runs_the_latest_first(wired: ManualClock) -> None:
+    timer_id = created()
+    for _ in range(3):
+        _, run = call("POST", f"/v1/timers/{timer_id}/run")
+        wired.advance_ms(1_000)
+    home = address_of_task(run["task_id"])
+    (task,) = process.tasks().get_many([home]).values()
+    attempt = Attempt(task.due_ms, 0, 35, "delivered", home.second, 200, "received")
+    process.tasks().put_delivered([delivered(task, attempt, task.due_ms + 35, 86_400)])
+
+    status, answer = call("GET", RECORDS, query=f"timerID={timer_id}")
+    assert (status, answer["code"], answer["total"]) == (200, 0, 3)
+    latest, *others = answer["data"]
+    assert isinstance(latest.pop("id"), int)
+    assert latest == {
+        "app": APP,
+        "timerID": timer_id,
+        "output": "received",
+        "runTimer": "2027-01-15T08:00:02.000Z",
+        "costTime": 35,
+        "status": 2,
+    }
+    assert [record["status"] for record in others] == [0, 0]
+    _, page = call("GET", RECORDS, query=f"timerID={timer_id}&app={APP}&pageIndex=2&pageSize=2")
+    assert (page["total"], page["data"]) == (3, others[1:])

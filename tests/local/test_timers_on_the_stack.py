@@ -1,0 +1,97 @@
+"""Timers on the whole stack: planned, called and shown, by both interfaces."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from local.stack import LocalStack
+from tests.support.service import Service, ms_of
+
+DEF = "/api/timer/v1/def"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[LocalStack]:
+    with LocalStack(frozen=True) as stack:
+        yield stack
+
+
+@pytest.fixture
+def service(running: LocalStack) -> Service:
+    """At a whole hour, with an empty inbox."""
+    service = Service(running.url)
+    service.advance((3_600_000 - service.now_ms() % 3_600_000) / 1_000)
+    service.call("DELETE", "/_local/received/box")
+    return service
+
+
+def done(service: Service, method: str, path: str, body: Any = None) -> Any:
+    status, answer = service.call(method, path, body)
+    assert status in (200, 201), answer
+    return answer
+
+
+def test_an_xtimer_client_gets_its_very_body_on_the_second(
+    service: Service, running: LocalStack
+) -> None:
+    """GET with a query string and DELETE with a JSON body, through the gateway's own routes."""
+    text = 'kept: {"at": "{{due_at}}"}\n é'
+    param = {
+        "url": f"{running.url}/_local/inbox/box",
+        "method": "PUT",
+        "header": {"x-team": ["billing", "orders"], "content-type": ["text/x-own"]},
+        "body": text,
+    }
+    new = {"app": "订单", "name": "close", "cron": "30 0 * * * * *", "notifyHTTPParam": param}
+    timer_id = done(service, "POST", DEF, new)["id"]
+    named = {"id": timer_id, "app": "订单"}
+    query = f"id={timer_id}&app=%E8%AE%A2%E5%8D%95"
+    assert done(service, "GET", f"{DEF}?{query}")["data"] == {**new, "id": timer_id, "status": 1}
+    start_ms = service.now_ms()
+    assert service.advance(60) == 0, "it starts inactive"
+
+    assert done(service, "POST", "/api/timer/v1/enable", named) == {"code": 0, "msg": "success"}
+    service.advance(3_600)
+    assert service.received_at_ms("box") == [start_ms + 3_630_000]
+    (received,) = service.received("box")
+    assert (received["method"], received["body"]) == ("PUT", text)
+    assert received["headers"]["x-team"] in ("billing,orders", "billing, orders")
+    assert received["headers"]["content-type"] == "text/x-own"
+
+    records = done(service, "GET", f"/api/task/v1/records?timerID={timer_id}")
+    assert (records["total"], records["data"][0]["status"]) == (1, 2)
+    assert done(service, "DELETE", DEF, named) == {"code": 0, "msg": "success"}
+    service.advance(3_600)
+    assert len(service.received("box")) == 1
+
+
+def test_what_is_changed_holds_for_the_next_call_and_what_was_called_is_counted(
+    service: Service, running: LocalStack
+) -> None:
+    new = {
+        "biz_type": "orders",
+        "name": "beat",
+        "every_seconds": 600,
+        "payload": {"n": "{{number}}", "at": "{{due_at}}"},
+        "callback": {"url": f"{running.url}/_local/inbox/box"},
+    }
+    timer = done(service, "POST", "/v1/timers", new)
+    path = f"/v1/timers/{timer['timer_id']}"
+    service.advance(1_200)
+    first, second = service.received("box")
+    assert first["body"] == f'{{"n": "1", "at": "{timer["next_at"]}"}}'
+    assert '"n": "2"' in second["body"]
+    changed = done(service, "PATCH", path, {"every_seconds": 900})
+    service.advance(900)
+    assert service.received_at_ms("box")[2:] == [ms_of(changed["next_at"])]
+    assert '"n": "3"' in service.received("box")[2]["body"]
+
+    runs = done(service, "GET", f"{path}/runs?status=delivered")["tasks"]
+    assert [run["number"] for run in runs] == [3, 2, 1]
+    assert [run["lateness_ms"] for run in runs] == [0, 0, 0]
+    read = done(service, "GET", path)
+    assert (read["counters"]["fired"], read["counters"]["delivered"]) == (3, 3)
+    done(service, "POST", f"{path}/disable")
+    service.advance(900)
+    assert len(service.received("box")) == 3

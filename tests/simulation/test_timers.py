@@ -1,0 +1,80 @@
+"""Timers on virtual time and with the real handlers."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+
+from duewheel.rules.instants import ms_from_rfc3339
+from tests.conftest import the_template
+from tests.simulation.event_sources import EventSources
+from tests.simulation.faults import CALM, Faults, Rates
+from tests.simulation.receiver import Call
+from tests.simulation.service import Service
+from tests.support.clock import NOON_MS
+
+CALLBACK_SECONDS = 10
+RUNS = 20
+DEADLY = Rates(death=0.004, latency_ms=40.0)
+
+
+@dataclass
+class Ran:
+    """When each of its runs was called, from when it was due, and what became of it."""
+
+    late_ms: list[int]
+    due_at: Counter[str]
+    statuses: Counter[str]
+
+
+def ran(rates: Rates, settled_after: int) -> Ran:
+    service = Service(the_template(), Faults(3, rates), seed=2)
+    with service.running():
+        service.run(_lived(service, settled_after))
+        calls = service.receiver.calls
+        items = service.emulator.items(service.settings.wheel_table, ("status", "timer"))
+        return Ran(
+            [_late_ms(call) for call in calls],
+            Counter(call.due_at for call in calls),
+            Counter(item["status"]["S"] for item in items if "timer" in item),
+        )
+
+
+def _late_ms(call: Call) -> int:
+    return NOON_MS + round(call.began_seconds * 1_000) - ms_from_rfc3339(call.due_at)
+
+
+async def _lived(service: Service, settled_after: int) -> None:
+    EventSources(service).begin()
+    faults, service.faults.rates = service.faults.rates, CALM
+    await _ask(service, "PUT", "/v1/businesses/orders", {"timeout_seconds": CALLBACK_SECONDS + 5})
+    new = {
+        "name": "every second",
+        "biz_type": "orders",
+        "every_seconds": 1,
+        "max_runs": RUNS,
+        "misfire": "all",
+        "callback": {"url": f"https://far.example/slow/{CALLBACK_SECONDS}"},
+    }
+    await _ask(service, "POST", "/v1/timers", new)
+    service.faults.rates = faults
+    await asyncio.sleep(RUNS + CALLBACK_SECONDS + 5 + settled_after)
+
+
+async def _ask(service: Service, method: str, path: str, body: object) -> None:
+    answer = await service.request(method, path, body)
+    assert answer is not None
+    assert answer[0] in (200, 201), answer
+
+
+def test_a_timer_of_every_second_is_called_every_second_while_its_callbacks_take_ten() -> None:
+    lived = ran(CALM, settled_after=0)
+    assert lived.late_ms == [0] * RUNS
+    assert set(lived.due_at.values()) == {1}
+    assert len(lived.due_at) == RUNS
+    assert lived.statuses == {"delivered": RUNS}
+
+
+def test_whoever_dies_on_the_way_leaves_no_run_out() -> None:
+    lived = ran(DEADLY, settled_after=500)
+    assert len(lived.due_at) == RUNS
+    assert lived.statuses == {"delivered": RUNS}

@@ -1,0 +1,66 @@
+"""Timers in a world, and what has become of their occurrences."""
+
+from collections import Counter
+from typing import Any
+
+from duewheel.rules.schedule import Schedule
+from duewheel.rules.task import HttpCallback, Task
+from duewheel.rules.timer import Misfire, Rules, Timer
+from duewheel.rules.timer_request import NewTimer, TimerChange
+from duewheel.stores import registry_keys, task_items
+from tests.support.world import World
+
+CALLBACK = HttpCallback("https://receiver.example/closing")
+
+
+def made(world: World, every: int = 1, /, *, enabled: bool = True, **rules: Any) -> Timer:
+    """Counted from the second that has begun, and called however late, unless it says otherwise."""
+    values: dict[str, Any] = {
+        "schedule": Schedule(every_seconds=every, anchor_second=now(world)),
+        "callback": CALLBACK,
+        "misfire": Misfire.ALL,
+        "payload": '{"n":"{{number}}"}',
+        **rules,
+    }
+    return world.create_timer(NewTimer("orders", Rules("closing", **values), enabled))
+
+
+def patched(world: World, timer: Timer, **values: Any) -> Timer:
+    return world.change_timer(timer.timer_id, TimerChange(values))
+
+
+def now(world: World) -> int:
+    return world.clock.now_ms() // 1000
+
+
+def occurrences(world: World, timer: Timer) -> list[Task]:
+    """All that stand in the wheel, in the order of their numbers and seconds."""
+    tasks = [task_items.task_from(item) for item in world.items() if "occurrence" in item]
+    own = [t for t in tasks if t.occurrence and t.occurrence.timer_id == timer.timer_id]
+    return sorted(own, key=lambda t: (t.occurrence.second, t.occurrence.number))  # type: ignore[union-attr]
+
+
+def chain_of(world: World, timer: Timer) -> Task | None:
+    current = world.timers.read(timer.timer_id)
+    home = timer.chain if current is None else current.chain
+    return None if home is None else world.tasks.get(home)
+
+
+def fates(world: World, timer: Timer) -> Counter[str]:
+    """Reasons, and statuses where there is none."""
+    return Counter(task.reason or task.status.value for task in occurrences(world, timer))
+
+
+def called_seconds(world: World) -> list[int]:
+    return [received.at_ms // 1000 for received in world.receiver.received]
+
+
+def damage(world: World, timer: Timer, **attributes: Any) -> None:
+    """Edit its definition, past all that the service does."""
+    world.unrecorded.update_item(
+        TableName=world.settings.registry_table,
+        Key=registry_keys.timer(timer.timer_id),
+        UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in attributes),
+        ExpressionAttributeNames={f"#{name}": name for name in attributes},
+        ExpressionAttributeValues={f":{name}": value for name, value in attributes.items()},
+    )
