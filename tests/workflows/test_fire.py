@@ -458,3 +458,18 @@ def test_runs_are_listed_by_their_timer_newest_first(world: World) -> None:
     assert rest == [homes[0]]
     oldest, _ = world.runs.page(other.timer_id, newest_first=False, behind=None, limit=1)
     assert oldest == [first_of(world, other).home]
+
+
+def test_no_other_task_of_the_business_waits_for_the_check(world: World) -> None:
+    """The occurrence comes up again at the end of a second, the other task at its beginning."""
+    timer = planned(world, max_runs=1, retry=RetryPolicy(delays_seconds=(20.9,), has_jitter=False))
+    due_ms = first_of(world, timer).due_ms
+    world.receiver.answer = lambda received: OK if len(world.receiver.received) > 1 else BUSY
+    go_to(world, due_ms // 1000)
+    retried = first_of(world, timer)
+    assert retried.next_ms == due_ms + 20_900
+    other = world.created(in_ms=due_ms + 20_100 - world.clock.now_ms())
+    assert other.biz_type == retried.biz_type
+    go_to(world, due_ms // 1000 + 20)
+    called = [(received.task_id, received.at_ms) for received in world.receiver.received[1:]]
+    assert called == [(other.task_id, other.due_ms), (retried.task_id, retried.next_ms)]

@@ -125,9 +125,11 @@ class CallPage:
         """Of businesses that have occurrences here: those are checked together, and those that
         are to be called join the others. When timers cannot be read, the others are called."""
         page, checked, failure = Firing(), Checked(), None
-        mine = [t for tasks in due.values() for t in tasks if t.occurrence is not None]
+        everything = [task for tasks in due.values() for task in tasks]
+        mine = [task for task in everything if task.occurrence is not None]
+        earliest_ms = min(task.next_ms for task in everything)  # nobody waits for the check
         try:
-            checked = await self.check.of_page(mine, page)
+            checked = await self.check.of_page(mine, page, earliest_ms)
         except Exception as error:  # noqa: BLE001 - kept, and raised at the end
             failure = error
         work: list[Coroutine[None, None, list[Task] | None]] = [

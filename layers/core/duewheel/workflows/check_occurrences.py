@@ -1,7 +1,7 @@
 """Check occurrences when they come up: their timers, as they stand right before the calls, decide.
 
-The timers of a page are read strongly, in one request, a moment before the earliest of its
-occurrences is due. A call that begins later than that by more than a moment reads its timer again.
+The timers of a page are read strongly, in one request, a moment before the first of its calls
+is due. A call that begins later than that by more than a moment reads its timer again.
 So a change that was answered is obeyed by every call that begins FRESH_MS after the answer.
 """
 
@@ -94,9 +94,10 @@ class CheckOccurrences:
     put_off: PutOff
     writers: ThreadPoolExecutor
 
-    async def of_page(self, tasks: Sequence[Task], page: Firing) -> Checked:
-        """In the order of their instants; as late as is safe."""
-        await self.clock.sleep_until_ms(min(task.next_ms for task in tasks) - AHEAD_MS)
+    async def of_page(self, tasks: Sequence[Task], page: Firing, earliest_ms: int) -> Checked:
+        """In the order of their instants; as late as is safe for a page whose first call, of an
+        occurrence or not, is due at `earliest_ms`."""
+        await self.clock.sleep_until_ms(earliest_ms - AHEAD_MS)
         return await asyncio.to_thread(self._checked, tasks, page)
 
     async def again(self, task: Task, instant_ms: int, page: Firing, business: Business) -> bool:
