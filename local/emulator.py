@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Protocol
 from unittest.mock import patch
 
+from botocore import session
 from botocore.signers import RequestSigner
 from botocore.useragent import UserAgentString
 from moto import mock_aws
@@ -49,6 +50,8 @@ from local.touched_items import transactions_within_their_items
 from local.update_expressions import update_expressions_read_once
 
 FORGET_EVERY_CALLS = 1_000
+
+_loader = cache(session.create_loader)
 
 
 class HasNow(Protocol):
@@ -93,6 +96,8 @@ class Emulator:
                 (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
                 (responses, "method_names_from_class", cache(method_names_from_class)),
                 (EventTemplateParser, "parse", staticmethod(_event_as_it_is)),
+                # Each `mock_aws` has a session of its own, which would read all models anew.
+                (session, "create_loader", _loader),
                 # Four tenths of the SDK's work, and nobody here reads either.
                 (UserAgentString, "to_string", lambda _: "emulated"),
                 (RequestSigner, "sign", lambda *_, **__: None),

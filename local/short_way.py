@@ -1,4 +1,4 @@
-"""Hands the usual DynamoDB requests to moto's handlers without playing a web server on the way.
+"""Hands the usual DynamoDB and SQS requests to moto's handlers without playing a web server.
 
 Invariant: same answers and same effects. A request is read as the JSON it is and its result written
 as JSON; moto itself makes an HTTP request of it, parses that by the service's model and writes the
@@ -7,45 +7,58 @@ refused request has done nothing, or what it does again.
 """
 
 import json
+import re
 from base64 import b64encode
-from collections.abc import Callable
 from typing import Any
 
 from moto.core.exceptions import ServiceException
-from moto.core.responses import ActionResult
 from moto.dynamodb.responses import DynamoHandler
+from moto.sqs.responses import SQSResponse
 from werkzeug.exceptions import HTTPException
 
 from local.template import ACCOUNT_ID, REGION
 
 Reply = tuple[int, dict[str, str], Any]
 
-_URL = f"https://dynamodb.{REGION}.amazonaws.com/"
-_TARGET = "DynamoDB_20120810."
-_KNOWN: dict[str, Callable[[DynamoHandler], ActionResult]] = {
-    "BatchGetItem": DynamoHandler.batch_get_item,
-    "BatchWriteItem": DynamoHandler.batch_write_item,
-    "DeleteItem": DynamoHandler.delete_item,
-    "GetItem": DynamoHandler.get_item,
-    "PutItem": DynamoHandler.put_item,
-    "Query": DynamoHandler.query,
-    "TransactWriteItems": DynamoHandler.transact_write_items,
-    "UpdateItem": DynamoHandler.update_item,
+_DYNAMODB, _SQS = "DynamoDB_20120810", "AmazonSQS"  # as a request's target names them
+_HANDLERS: dict[str, tuple[str, type[Any]]] = {
+    _DYNAMODB: (f"https://dynamodb.{REGION}.amazonaws.com/", DynamoHandler),
+    _SQS: (f"https://sqs.{REGION}.amazonaws.com/", SQSResponse),
 }
+_KNOWN = {
+    (_DYNAMODB, "BatchGetItem"): "batch_get_item",
+    (_DYNAMODB, "BatchWriteItem"): "batch_write_item",
+    (_DYNAMODB, "DeleteItem"): "delete_item",
+    (_DYNAMODB, "GetItem"): "get_item",
+    (_DYNAMODB, "PutItem"): "put_item",
+    (_DYNAMODB, "Query"): "query",
+    (_DYNAMODB, "TransactWriteItems"): "transact_write_items",
+    (_DYNAMODB, "UpdateItem"): "update_item",
+    (_SQS, "DeleteMessageBatch"): "delete_message_batch",
+    (_SQS, "ReceiveMessage"): "receive_message",
+    (_SQS, "SendMessageBatch"): "send_message_batch",
+}
+# Binary values, and message attributes, which may hold them, are read by the service's model.
+_LEFT_TO_MOTO = re.compile(rb'"B"|"Message(System)?Attribute')
 
 
 def answered_the_short_way(request: Any) -> Reply | None:
     """None for what is to go moto's own way."""
     target = request.headers.get("X-Amz-Target", b"")
     text = target.decode() if isinstance(target, bytes) else str(target)
-    act = _KNOWN.get(text.removeprefix(_TARGET))
-    if act is None or request.url != _URL or b'"B"' in request.body:
+    service, _, operation = text.partition(".")
+    act = _KNOWN.get((service, operation))
+    if act is None or _LEFT_TO_MOTO.search(request.body):
         return None
-    handler = DynamoHandler()
+    url, kind = _HANDLERS[service]
+    if request.url != url:
+        return None
+    handler = kind()
     handler.region, handler.current_account = REGION, ACCOUNT_ID
     handler.body = handler.params = json.loads(request.body)
+    handler.uri_match = {}
     try:
-        result = act(handler).result
+        result = getattr(handler, act)().result
     except (ServiceException, HTTPException):
         return None
     return 200, {"Content-Type": "application/x-amz-json-1.0"}, json.dumps(result, default=_text_of)

@@ -30,9 +30,11 @@ _parse = _Parser.make
 _find_clauses = _Node.find_clauses
 TEXTS_KEPT = 200
 
-_SETS = r"#\w+ = :\w+(?:, #\w+ = :\w+)*"
+# Sets an attribute to a value, or adds a value to what it is, or to a first value.
+_SET = r"#\w+ = (?:if_not_exists\(#\w+, :\w+\) \+ )?:\w+"
 _REMOVES = r"#\w+(?:, #\w+)*"
-_PLAIN = re.compile(rf"SET ({_SETS})(?: REMOVE ({_REMOVES}))?")
+_PLAIN = re.compile(rf"SET ({_SET}(?:, {_SET})*)(?: REMOVE ({_REMOVES}))?")
+_PARTS = re.compile(r"(#\w+) = (?:if_not_exists\((#\w+), (:\w+)\) \+ )?(:\w+)")
 
 
 @contextmanager
@@ -60,17 +62,27 @@ def _read(text: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plain:
-    """Placeholders: of names with the values that they get, and of those that go."""
+class _Set:
+    """By their placeholders. `counted` and `first`: what the value is added to."""
 
-    sets: list[tuple[str, str]]
+    name: str
+    counted: str | None
+    first: str | None
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """`removes`: placeholders of names."""
+
+    sets: list[_Set]
     removes: list[str]
 
 
 def _plain(text: str) -> _Plain | None:
     if (match := _PLAIN.fullmatch(text)) is None:
         return None
-    sets = [tuple(part.split(" = ")) for part in match[1].split(", ")]
+    sets = [_Set(*parts.groups()) for parts in _PARTS.finditer(match[1])]
     return _Plain(sets, match[2].split(", ") if match[2] else [])
 
 
@@ -105,28 +117,42 @@ def _validator(
     table: Any,
 ) -> Any:
     names, values = expression_attribute_names or {}, expression_attribute_values or {}
-    if tree.plain is not None and (plain := _resolved(tree.plain, names, values, table)):
+    if tree.plain is not None and (plain := _resolved(tree.plain, names, values, item, table)):
         return plain
     return _Validator(tree, names, values, item, table)
 
 
 def _resolved(
-    plain: _Plain, names: Mapping[str, str], values: Mapping[str, Any], table: Any
+    plain: _Plain, names: Mapping[str, str], values: Mapping[str, Any], item: Any, table: Any
 ) -> _PlainUpdate | None:
     """None where moto may find fault with it."""
-    placeholders = [name for name, _ in plain.sets] + plain.removes
+    placeholders = [one.name for one in plain.sets] + plain.removes
     touched = {names.get(name, "") for name in placeholders}
-    known = all(value in values for _, value in plain.sets)
-    key_types = {each["AttributeName"]: each["AttributeType"] for each in table.attr}
-    if not known or "" in touched or len(touched) < len(placeholders):
+    if "" in touched or len(touched) < len(placeholders):
         return None
     if not touched.isdisjoint(table.attribute_keys):
         return None
-    sets = {names[name]: values[value] for name, value in plain.sets}
-    for name in key_types.keys() & sets.keys():
-        if not sets[name].get(key_types[name]):
+    sets = {names[one.name]: _value(one, names, values, item) for one in plain.sets}
+    key_types = {each["AttributeName"]: each["AttributeType"] for each in table.attr}
+    for name, value in sets.items():
+        is_key_of_index = name in key_types
+        if value is None or (
+            is_key_of_index and (value.type != key_types[name] or not value.value)
+        ):
             return None
     return _PlainUpdate(sets, [names[name] for name in plain.removes])
+
+
+def _value(one: _Set, names: Mapping[str, str], values: Mapping[str, Any], item: Any) -> Any:
+    if one.value not in values:
+        return None
+    value = DynamoType(values[one.value])
+    if one.counted is None:
+        return value
+    if one.counted not in names or one.first not in values:
+        return None
+    counted = item.attrs.get(names[one.counted]) or DynamoType(values[one.first])
+    return counted + value if counted.type == value.type == "N" else None
 
 
 def _executor(update: Any, item: Any, names: Any) -> Any:
@@ -144,7 +170,7 @@ class _Execution:
 
     def execute(self) -> None:
         for name, value in self.update.sets.items():
-            self.item.attrs[name] = DynamoType(value)
+            self.item.attrs[name] = value
         for name in self.update.removes:
             self.item.attrs.pop(name, None)
 

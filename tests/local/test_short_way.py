@@ -102,6 +102,49 @@ def outcome(operation: str, request: dict[str, Any]) -> list[Any]:
     return [answer, client.scan(TableName="t")["Items"]]
 
 
+def messages_outcome() -> list[Any]:
+    """Of a batch that is sent, received in part, deleted, and received to its end."""
+    client = boto3.client("sqs")
+    url = client.create_queue(QueueName="q")["QueueUrl"]
+    entries = [
+        {"Id": "a", "MessageBody": "größer"},
+        {"Id": "b", "MessageBody": "2", "DelaySeconds": 0},
+        {"Id": "late", "MessageBody": "3", "DelaySeconds": 900},
+    ]
+    sent = client.send_message_batch(QueueUrl=url, Entries=entries)
+    first = client.receive_message(QueueUrl=url, AttributeNames=["ApproximateReceiveCount"])
+    (message,) = first["Messages"]
+    handles = [{"Id": "x", "ReceiptHandle": message["ReceiptHandle"]}]
+    deleted = client.delete_message_batch(QueueUrl=url, Entries=handles)
+    second = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    third = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    for answer in (sent, first, deleted, second, third):
+        del answer["ResponseMetadata"]
+    for one in (*sent["Successful"], *first["Messages"], *second["Messages"]):
+        assert one.pop("MessageId")
+        one.pop("ReceiptHandle", None)
+    attributes = {"n": {"DataType": "String", "StringValue": "x"}}
+    with_attributes = {"Id": "c", "MessageBody": "4", "MessageAttributes": attributes}
+    client.send_message_batch(QueueUrl=url, Entries=[with_attributes])
+    (fourth,) = client.receive_message(QueueUrl=url, MessageAttributeNames=["All"])["Messages"]
+    try:
+        client.send_message_batch(QueueUrl="https://sqs/none", Entries=entries)
+    except ClientError as error:
+        return [sent, first, deleted, second, third, fourth["MessageAttributes"], str(error)]
+    raise AssertionError("there is no such queue")
+
+
+def test_messages_come_and_go_as_in_moto_itself(
+    the_short_way: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Emulator(ManualClock()):
+        short = messages_outcome()
+    assert the_short_way.count(True) >= 5
+    monkeypatch.setattr(emulator, "answered_the_short_way", lambda _: None)
+    with Emulator(ManualClock()):
+        assert short == messages_outcome()
+
+
 @pytest.mark.parametrize(("operation", "request_"), REQUESTS)
 def test_answers_and_effects_are_moto_s_own(
     operation: str,

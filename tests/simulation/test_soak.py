@@ -101,7 +101,8 @@ def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None
     delivered = settlement.delivered
 
     def for_ever(*arguments: Any) -> Task:
-        return replace(delivered(*arguments), expires_at=None)
+        task = delivered(*arguments)
+        return task if task.key else replace(task, expires_at=None)
 
     with patch.object(settlement, "delivered", for_ever):
         report = report_of(Soak(tasks=10, seed=3, rates=CALM, tasks_per_second=4))
