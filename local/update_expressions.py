@@ -147,7 +147,7 @@ def _value(one: _Set, names: Mapping[str, str], values: Mapping[str, Any], item:
     if one.value not in values:
         return None
     value = DynamoType(values[one.value])
-    if one.counted is None:
+    if one.counted is None or one.first is None:
         return value
     if one.counted not in names or one.first not in values:
         return None
