@@ -1,8 +1,9 @@
 """Which occurrences a planning entry writes, where, and when it comes up again."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pytest
 from hypothesis import given
@@ -27,6 +28,7 @@ from duewheel.rules.timer import Rules, Timer
 
 NOW = 1_800_000_000  # 2027-01-15T08:00:00Z
 DAY = 86_400
+TIMERS = 400  # of one minute
 TIMER_ID = "4503599627370497"
 
 
@@ -86,12 +88,24 @@ def test_a_yearly_timer_is_looked_at_once_a_day() -> None:
     assert found == [NOW + 365 * DAY]
 
 
-def test_timers_on_the_same_minute_are_not_planned_at_the_same_moment() -> None:
-    instants = {
-        next_step(replace(timer(), timer_id=str(2**40 + n)), begun(), NOW * 1000).next_ms
-        for n in range(100)
-    }
-    assert len(instants) > 80
+def test_many_timers_on_the_same_minute_enabled_together_make_no_hot_spot() -> None:
+    """Which all writers of the same second's slot, and all planning entries, would be."""
+    noon = Schedule(cron="0 * * * *")
+    planned_in: Counter[int] = Counter()
+    written_in: dict[int, Counter[int]] = defaultdict(Counter)  # by what is due
+    for n in range(TIMERS):
+        of = replace(timer(noon), timer_id=str(2**40 + n))
+        later = islice(planned(of, begun(), NOW, NOW + 6 * STEP_SECONDS), 1, None)
+        for at, step in later:
+            planned_in[at] += 1
+            for one in step.occurrences:
+                written_in[one.second][at] += 1
+    assert max(planned_in.values()) <= 8
+    whole = {second: at for second, at in written_in.items() if at.total() == TIMERS}
+    assert len(whole) >= 3
+    for at in whole.values():
+        assert max(at.values()) <= 8
+        assert max(at) - min(at) > STEP_SECONDS / 3
 
 
 def test_a_crowd_after_a_long_rest_is_planned_in_time() -> None:
