@@ -30,6 +30,7 @@ from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.reenter import Reenter
 
 WRITERS = 8  # a timer's occurrences share a partition of their index
+FIRST = 16  # enough for a timer of every second until all are written
 RESERVE_MS = 20_000  # what a step may take, with time to spare
 _TRIES = 3
 
@@ -95,8 +96,12 @@ class PlanTimers:
             return
         kept_seconds = self.known.one(timer.biz_type).retention_seconds
         put = partial(self._put, timer, kept_seconds)
-        written = [task for task in self.writers.map(put, occurrences) if task is not None]
-        self.reenter.announce(task.entry for task in written if task.is_live)
+        written: list[Task] = []
+        # Those that are due any moment are not to wait for the writing of those that are not.
+        for some in (occurrences[:FIRST], occurrences[FIRST:]):
+            new = [task for task in self.writers.map(put, some) if task is not None]
+            self.reenter.announce(task.entry for task in new if task.is_live)
+            written += new
         ended = Counter(COUNTED_AS[Reason(task.reason)] for task in written if task.reason)
         self.counters.add(timer.timer_id, ended)
         logger.info(
