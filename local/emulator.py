@@ -42,6 +42,7 @@ from moto.sqs.models import SQSBackend, sqs_backends
 
 from local.attribute_values import values_of_one_type
 from local.invocations import ACCEPTED, Answer, Invocation, invocation_of
+from local.long_queues import queues_counted_when_asked
 from local.partition_query import query_within_its_partition
 from local.projections import projections_of_whole_attributes
 from local.short_way import answered_the_short_way
@@ -109,6 +110,7 @@ class Emulator:
                 update_expressions_read_once,
                 transactions_within_their_items,
                 values_of_one_type,
+                queues_counted_when_asked,
             ):
                 started.enter_context(less_work())
             self._undo = started.pop_all()

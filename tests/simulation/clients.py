@@ -13,7 +13,7 @@ from tests.support.clock import NOON_MS
 BUSINESSES = ("orders", "invoices", "parcels")
 SHARES = (6, 5, 1)  # of the tasks
 IN_SLOW_LANE = "parcels"
-RECEIVERS = ("ok",) * 12 + ("busy/1", "busy/3", "gone", "never")
+RECEIVERS = ("ok",) * 28 + ("busy/1", "busy/3", "gone", "never")
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
 
