@@ -90,9 +90,7 @@ def test_a_repeat_is_explained_by_what_befell_the_call_before_it() -> None:
     assert (explained.repeated, explained.unexplained) == (1, [])
 
 
-def test_a_repeat_is_explained_by_its_own_message_having_come_twice_and_by_nothing_else_of_its_run() -> (
-    None
-):
+def test_a_repeat_is_explained_by_its_own_message_having_come_twice() -> None:
     """The other copy may have been passed on, and called by a run that met with nothing."""
     assert verdict(ledger(), call(10.0), call(10.1, OK, DUPLICATE)).unexplained == []
     assert verdict(ledger(), call(10.0), call(10.1, OK, "throttled")).unexplained
