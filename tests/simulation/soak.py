@@ -56,7 +56,7 @@ def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults
         service.run(_lived(service, clients, soak))
         items = _items(service)
         report = judged(clients.ledger, service.receiver.calls, items)
-        report.dishonest = _dishonest(service, items)
+        report.dishonest = dishonest(service, items)
         for biz_type in BUSINESSES:
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         return report, faults, service.seconds()
@@ -114,7 +114,7 @@ def _items(service: Service, attributes: Collection[str] | None = None) -> list[
     return service.emulator.items(service.settings.wheel_table, attributes)
 
 
-def _dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
+def dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
     """What the audit finds in all the seconds that were used."""
     placed = [item["place"]["S"] for item in items if holds_seconds(item["slot"]["S"])]
     last_second = max(service.now_ms() // 1000, *map(second_of, placed))
