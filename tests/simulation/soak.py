@@ -6,7 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from duewheel.rules import crowding
 from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
@@ -25,6 +27,7 @@ from tests.support.one_core import stay_on_core
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
+SLICE_ENTRIES = 6  # so that a few make a crowd, and seconds grow while tasks arrive
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200
 
@@ -51,7 +54,8 @@ def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
     service = Service(template or load_template(TEMPLATE), faults, seed=soak.seed + 1)
-    with service.running():
+    crowds = patch.object(crowding, "SLICE_ENTRIES", SLICE_ENTRIES)
+    with crowds, service.running():
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
         service.run(_lived(service, clients, soak))
         items = _items(service)
