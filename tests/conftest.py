@@ -9,6 +9,7 @@ import boto3
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from duewheel.rules.profile import PRECISE
 from local.emulator import Emulator
 from local.resources import Resources, create_resources
 from local.template import Template, load_template
@@ -79,8 +80,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @cache
-def the_template() -> Template:
-    return load_template(TEMPLATE)
+def the_template(profile: str = PRECISE.name) -> Template:
+    return load_template(TEMPLATE, {"Profile": profile})
 
 
 @pytest.fixture

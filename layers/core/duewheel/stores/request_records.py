@@ -102,7 +102,8 @@ def _record(name: str, item: Item) -> RequestRecord:
 
 def _claim_row(claim: Claim) -> list[Any]:
     placing = claim.placing
-    return [claim.number, claim.token, placing.now_ms, placing.pointer_second, placing.lead_ms]
+    stood = (placing.now_ms, placing.pointer_second, placing.lead_ms, placing.ahead_ms)
+    return [claim.number, claim.token, *stood]
 
 
 def _outcome_row(outcome: Outcome) -> Any:

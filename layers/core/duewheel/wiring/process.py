@@ -197,6 +197,8 @@ def reenter() -> Reenter:
         random_bytes=lambda: secrets.token_bytes(TOKEN_BYTES),
         random_unit=random.random,
         time_pointer=KnownTimePointer(pointers(), clock(), origin()),
+        aws_ms=lambda: aws_time().latest_ms,
         loads=loads(),
         lead_ms=settings().lead_ms,
+        ahead_ms=settings().profile.ahead_ms,
     )
