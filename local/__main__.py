@@ -32,7 +32,7 @@ def main() -> int:
     if profile not in PROFILES:
         print(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}", file=sys.stderr)
         return 2
-    stack = LocalStack(int(text), faults=faults, overrides={"Profile": profile})
+    stack = LocalStack(int(text), faults=faults)
     try:
         stack.start()
     except (TemplateError, OSError) as error:

@@ -80,7 +80,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @cache
-def the_template(profile: str = PRECISE.name) -> Template:
+def the_template(profile: str = "") -> Template:
+    """`PROFILE` names the one that all tests run on for which it does not matter."""
+    profile = profile or os.environ.get("PROFILE") or PRECISE.name
     return load_template(TEMPLATE, {"Profile": profile})
 
 
