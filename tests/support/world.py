@@ -219,7 +219,13 @@ class World:
             b"cursors are sealed with this",
         )
         self.look_up = LookUp(
-            clock, self.tasks, self.pointers, self.loads, self.origin, config.buckets
+            clock,
+            self.tasks,
+            self.pointers,
+            self.loads,
+            self.origin,
+            config.buckets,
+            config.profile,
         )
         self.dispatch = Dispatch(
             clock,
