@@ -6,11 +6,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from duewheel.rules import crowding
 from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.profile import PRECISE
 from duewheel.stores import pointers
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
@@ -25,6 +28,7 @@ from tests.support.one_core import stay_on_core
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
+SLICE_ENTRIES = 40  # so that a few batches make a crowd, and seconds grow while tasks arrive
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200
 
@@ -37,6 +41,7 @@ class Soak:
     tasks_per_second: float = TASKS_PER_SECOND
     settling_seconds_max: float = SETTLING_SECONDS_MAX
     turns_before_seconds: float = 0  # how long the wheel has turned when the first task comes
+    profile: str = PRECISE.name
 
     @property
     def seconds(self) -> float:
@@ -50,13 +55,15 @@ class Soak:
 def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
-    service = Service(template or load_template(TEMPLATE), faults, seed=soak.seed + 1)
-    with service.running():
+    template = template or load_template(TEMPLATE, {"Profile": soak.profile})
+    service = Service(template, faults, seed=soak.seed + 1)
+    crowds = patch.object(crowding, "SLICE_ENTRIES", SLICE_ENTRIES)
+    with crowds, service.running():
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
         service.run(_lived(service, clients, soak))
         items = _items(service)
         report = judged(clients.ledger, service.receiver.calls, items)
-        report.dishonest = _dishonest(service, items)
+        report.dishonest = dishonest(service, items)
         for biz_type in BUSINESSES:
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         return report, faults, service.seconds()
@@ -114,7 +121,7 @@ def _items(service: Service, attributes: Collection[str] | None = None) -> list[
     return service.emulator.items(service.settings.wheel_table, attributes)
 
 
-def _dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
+def dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
     """What the audit finds in all the seconds that were used."""
     placed = [item["place"]["S"] for item in items if holds_seconds(item["slot"]["S"])]
     last_second = max(service.now_ms() // 1000, *map(second_of, placed))

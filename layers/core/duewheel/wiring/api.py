@@ -171,7 +171,7 @@ def create_once() -> CreateOnce:
         RequestRecords(dynamodb(), settings().registry_table),
         tasks(),
         create_batch(),
-        placing=reenter().placing,
+        reenter(),
         random_text=lambda: secrets.token_urlsafe(CLAIM_TOKEN_BYTES),
     )
 
@@ -201,7 +201,9 @@ def audit() -> Audit:
 
 @once
 def look_up() -> LookUp:
-    return LookUp(clock(), tasks(), pointers(), loads(), origin(), settings().buckets)
+    config = settings()
+    buckets, profile = config.buckets, config.profile
+    return LookUp(clock(), tasks(), pointers(), loads(), origin(), buckets, profile)
 
 
 @once

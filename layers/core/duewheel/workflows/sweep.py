@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules import leadership, sweep_bound
+from duewheel.rules import leadership, sweep_bound, wheel
 from duewheel.rules.leadership import Pointer, Step
 from duewheel.stores import pointers
+from duewheel.stores.headers import HeaderStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.workflows.keep_books import KeepBooks
 from duewheel.workflows.read_second import ReadSecond, WholeSecond
@@ -29,8 +30,10 @@ class Sweep:
     read_second: ReadSecond
     sweep_second: SweepSecond
     keep_books: KeepBooks
+    headers: HeaderStore
     origin: int
     lag_ms: int
+    aws_ms: Callable[[], int]
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
         """Sweep as far as may be; a second that is not finished is left to the next run."""
@@ -41,7 +44,8 @@ class Sweep:
         if mine is None:
             return
         dispatched = self.pointers.read(pointers.TIME, self.origin).position
-        now_ms = self.clock.now_ms()
+        # By a clock that is ahead, what has not come up would have been dispatched long ago.
+        now_ms = wheel.not_ahead_ms(self.clock.now_ms(), self.aws_ms())
         notes = sweep_bound.noted(mine.notes, dispatched, now_ms, self.lag_ms)
         bound = sweep_bound.sweepable_second(notes, now_ms, self.lag_ms)
         noted = self.pointers.advance(mine, mine.position, now_ms, notes)
@@ -64,6 +68,8 @@ class Sweep:
                 break
             position += 1
             made_good += whole.was_made_good
+            if whole.has_header:
+                self.headers.let_go(position)
             if whole.size:
                 passed.append(whole)
             if self._is_write_due(written_ms, passed):
