@@ -53,6 +53,26 @@ def steady(rate: int, seconds: int, random: Random) -> dict[int, list[int]]:
     }
 
 
+def swept_in_a_minute(knobs: Knobs, rate: int) -> int:
+    """How many finished seconds, each with so many tasks, one run of the sweep passes."""
+    loop, random = Loop(), Random(1)
+    state = WheelState(random)
+    last = FIRST_SECOND + 59
+    for second in range(FIRST_SECOND, last + 1):
+        state.put(second, shards_for(rate), [second * 1000] * rate)
+    table = Table(loop, random, knobs.table_write_units, knobs.table_read_units)
+    link = Queue(loop, random, knobs, Functions(loop, random, knobs))
+    scheduler = Scheduler(loop, knobs, table, link, state, last)
+    loop.now_ms = float((last * 1000) + 10 * knobs.sweep_lag_ms)
+    notes = ((last, last * 1000),)
+    sweeper = Sweeper(
+        loop, knobs, table, link, state, scheduler, FIRST_SECOND - 1, notes, takes_all_as_done=True
+    )
+    loop.start(sweeper.each_minute())
+    loop.run(loop.now_ms + 59_999)
+    return sweeper.position - FIRST_SECOND + 1
+
+
 def run(knobs: Knobs, due: Mapping[int, list[int]], *, creates_a_second: int = 0) -> Result:
     """`creates_a_second`: what the table's writes are also needed for meanwhile."""
     loop, random, record = Loop(), Random(1), Record()

@@ -1,6 +1,6 @@
 """Deliver, as workflows/deliver.py tells it: lease, read, announce the next page, call, settle.
 
-The leases are those of the service, kept in memory; so are the rules of backoff and of near entries.
+Leases are the service's own, kept in memory; backoff and near entries go by its rules.
 """
 
 import heapq

@@ -1,4 +1,4 @@
-"""Dispatch, as workflows/dispatch.py tells it: tick by tick, a probe and a message for each slice."""
+"""Dispatch, as workflows/dispatch.py tells it: tick by tick, probes, a message for each slice."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

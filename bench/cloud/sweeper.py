@@ -34,6 +34,7 @@ class Sweeper:
     scheduler: Scheduler
     position: int
     notes: sweep_bound.Notes = ()
+    takes_all_as_done: bool = False  # to look at its speed alone
     resent: int = 0
 
     def each_minute(self) -> Story[None]:
@@ -64,7 +65,7 @@ class Sweeper:
 
     def _unfinished(self, second: int, shard: int) -> Iterator[PageLease]:
         page = first_page()
-        if not self.state.is_occupied(second, shard):
+        if self.takes_all_as_done or not self.state.is_occupied(second, shard):
             return
         while True:
             lease = self.state.leases.get((second, shard, page), PageLease(second, shard, page))

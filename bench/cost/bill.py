@@ -37,7 +37,7 @@ class Assumptions:
     api_ms_per_batched_task: float = 0.6
     planning_ms_per_run: float = 3  # of a timer, in the notifier
     sweeper_ms_per_second: float = 20
-    sweeper_ms_per_task: float = 0.3
+    sweeper_ms_per_task: float = 1.4  # 0.2 of a whole processor, of which it has a seventh
     access_log_bytes: int = 450
     scheduler_log_bytes: int = 1_500  # a minute, leader and standby
     businesses: int = 1  # that have tasks in a minute
