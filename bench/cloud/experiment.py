@@ -13,7 +13,7 @@ from bench.cloud.notifier import Notifier
 from bench.cloud.scheduler import Scheduler
 from bench.cloud.sweeper import Sweeper
 from bench.cloud.table import Table
-from bench.cloud.wheel_state import WheelState
+from bench.cloud.wheel_state import Entry, WheelState
 from duewheel.rules.crowding import SLICE_ENTRIES, shards_for
 
 FIRST_SECOND = 1_000
@@ -58,8 +58,11 @@ def swept_in_a_minute(knobs: Knobs, rate: int) -> int:
     loop, random = Loop(), Random(1)
     state = WheelState(random)
     last = FIRST_SECOND + 59
+    shards, entry = shards_for(rate), Entry(due_ms=0)
     for second in range(FIRST_SECOND, last + 1):
-        state.put(second, shards_for(rate), [second * 1000] * rate)
+        state.shards[second] = shards
+        for shard in range(shards):
+            state.slices[second, shard] = [entry] * (rate // shards)
     table = Table(loop, random, knobs.table_write_units, knobs.table_read_units)
     link = Queue(loop, random, knobs, Functions(loop, random, knobs))
     scheduler = Scheduler(loop, knobs, table, link, state, last)

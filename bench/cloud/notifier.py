@@ -25,6 +25,7 @@ from duewheel.rules import backoff, wheel
 from duewheel.rules.addresses import address_named, next_page
 from duewheel.rules.messages import DirectMessage, Message, PageMessage
 from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease
+from duewheel.rules.profile import PRECISE
 from duewheel.stores.unprocessed import WRITES_PER_BATCH
 from duewheel.workflows.settle import LINGER_SECONDS
 
@@ -192,13 +193,15 @@ class Notifier:
             return
         now_ms = int(self._loop.now_ms)
         next_ms = now_ms + delay_ms
-        near = wheel.is_near(next_ms // 1000, now_ms, now_ms // 1000, self._knobs.lead_ms)
+        near = wheel.is_near(
+            next_ms // 1000, now_ms, now_ms // 1000, self._knobs.lead_ms, PRECISE.ahead_ms
+        )
         for _ in range(2):
             yield from self._compute(environment, REQUEST_CPU_MS)
-            yield from self._table.write(slot)
+            yield from self._table.write_surely(slot)
         message = self._state.put_again(entry, next_ms, direct=near)
         if message is not None:
-            seconds = wheel.direct_delay_seconds(message.second, now_ms, self._knobs.lead_ms)
+            seconds = wheel.delay_seconds(message.second, now_ms, self._knobs.lead_ms)
             yield from self._link.send([message], seconds * 1000)
 
     def _compute(self, environment: Environment, cpu_ms: float) -> Story[None]:

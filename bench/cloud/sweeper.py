@@ -11,7 +11,7 @@ from bench.cloud.functions import Processor
 from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Story
 from bench.cloud.scheduler import Scheduler
-from bench.cloud.table import Table
+from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import WheelState
 from duewheel.rules import sweep_bound
 from duewheel.rules.addresses import first_page, next_page
@@ -40,7 +40,10 @@ class Sweeper:
     def each_minute(self) -> Story[None]:
         while True:
             began_ms = self.loop.now_ms
-            yield from self._run(began_ms + _RUN_MS - RESERVE_MS)
+            try:
+                yield from self._run(began_ms + _RUN_MS - RESERVE_MS)
+            except GivenUp:
+                pass  # the next run goes on where this one stopped
             yield max(self.loop.now_ms, began_ms + _RUN_MS)
 
     def _run(self, until_ms: float) -> Story[None]:

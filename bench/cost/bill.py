@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,9 @@ from bench.cost.counted import (
     count_idle,
     new_world,
 )
+from duewheel.rules.crowding import LOOKED_AT_ONE_IN
 from duewheel.rules.load import SAMPLED_ONE_IN
+from duewheel.rules.profile import PRECISE, PROFILES, Profile
 
 DENSITIES = (1, 10, 100, 1_000)
 MONTH_SECONDS = 30 * 86_400
@@ -39,7 +40,9 @@ class Assumptions:
     sweeper_ms_per_second: float = 20
     sweeper_ms_per_task: float = 1.4  # 0.2 of a whole processor, of which it has a seventh
     access_log_bytes: int = 450
-    scheduler_log_bytes: int = 1_500  # a minute, leader and standby
+    scheduler_log_bytes: int = 1_500  # a minute
+    short_run_seconds: float = 3  # of a scheduler that does not stay
+    early_ms: int = 500  # what messages come too early that are delayed by whole seconds
     businesses: int = 1  # that have tasks in a minute
     pollers: int = 5  # what Lambda keeps at each queue, each with a long poll of 20 s
     poll_seconds: int = 20
@@ -57,12 +60,17 @@ class Bill:
     sweeper: float = 0
     api_function: float = 0
     http_api: float = 0
-    logs_and_alarms: float = 0
-    signing_key: float = 0
+    logs: float = 0
+    alarms_and_key: float = 0
 
     @property
     def total(self) -> float:
         return float(sum(asdict(self).values()))
+
+    @property
+    def at_work(self) -> float:
+        """All functions, and what they ask of the other services."""
+        return self.total - self.alarms_and_key
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,7 @@ class Load:
     per_second: int = 0
     means: Means = Means.SINGLE
     list_index: bool = True
+    profile: Profile = PRECISE
 
     @property
     def requests(self) -> float:
@@ -84,6 +93,10 @@ class Load:
             case _:
                 return self.per_second
 
+    @property
+    def idle(self) -> "Load":
+        return Load(profile=self.profile)
+
 
 IDLE = Load()
 
@@ -91,7 +104,7 @@ IDLE = Load()
 class CostModel:
     def __init__(self) -> None:
         self.assumed = Assumptions()
-        self.empty_second, self.pointers = count_idle()
+        self.idle = {profile: count_idle(profile) for profile in PROFILES.values()}
         self._counted: dict[object, Units] = {}
         with new_world() as (world, resources):
             self.settings = world.settings
@@ -106,13 +119,15 @@ class CostModel:
             }
 
     def creation(self, load: Load) -> Units:
-        """Of one task. A single one is noted in the forecast by chance, a batch always."""
+        """Of one task. A single one is noted in the forecast by chance, a batch always; those that
+        are not noted look at the header by chance."""
         reaches = load.per_second if load.means is Means.BATCH else 1
         key = load.means, reaches, load.list_index
         if key not in self._counted:
             self._counted[key] = count_creation(load.means, reaches, list_index=load.list_index)
         by_chance = load.means in (Means.SINGLE, Means.KEYED)
-        return self._counted[key] + Units(write=by_chance / SAMPLED_ONE_IN)
+        noted, looked = by_chance / SAMPLED_ONE_IN, 0.5 * by_chance / LOOKED_AT_ONE_IN
+        return self._counted[key] + Units(write=noted, read=looked)
 
     def delivery(self, load: Load) -> Units:
         """Of all tasks of one second. A batch is delivered as single ones are."""
@@ -135,31 +150,28 @@ class CostModel:
             + _month("dynamodb_read_units", units.read),
             storage_and_backups=self._storage(units, load),
             sqs=_month("sqs_requests", units.sqs_requests + polls),
-            scheduler=self._function("scheduler", 1 / 60, 2),
+            scheduler=self._scheduler(load.profile),
             notifier=self._notifier(load, units),
             sweeper=self._function("sweeper", 1 / 60, sweeping_ms / 1000),
             api_function=self._api(load),
             http_api=_month("http_api_requests", load.requests),
-            logs_and_alarms=self._logs(load) + self.alarms * price("alarm_month"),
-            signing_key=price("kms_key_month"),
+            logs=self._logs(load),
+            alarms_and_key=self.alarms * price("alarm_month") + price("kms_key_month"),
         )
 
     def per_million(self, load: Load) -> float:
         """The idle month left out."""
-        added = self.bill(load).total - self.idle_bill.total
+        added = self.bill(load).total - self.bill(load.idle).total
         return added / (load.per_second * MONTH_SECONDS / 1e6)
 
-    @cached_property
-    def idle_bill(self) -> Bill:
-        return self.bill(IDLE)
-
     def _in_a_second(self, load: Load) -> Units:
+        empty_second, pointers = self.idle[load.profile]
         if not load.per_second:
-            return self.empty_second + self.pointers
+            return empty_second + pointers
         # A run of the sweep touches two minutes.
         sheets = 2 * self.assumed.businesses / 60
         books = Units(write=sheets, read=sheets)
-        each_second = self.delivery(load) + self.pointers + books
+        each_second = self.delivery(load) + pointers + books
         return each_second.plus(self.creation(load), load.per_second)
 
     def notifier_ms(self, load: Load) -> float:
@@ -169,7 +181,13 @@ class CostModel:
         last = load.per_second / (load.per_second + 1)
         waited = last * (pages + 1) / (2 * pages)
         after_ms = self.assumed.callback_ms + self.assumed.settle_ms
-        return self.settings.lead_ms + 1_000 * waited + after_ms
+        before_ms = self.settings.lead_ms + bool(load.profile.ahead_ms) * self.assumed.early_ms
+        return before_ms + 1_000 * waited + after_ms
+
+    def _scheduler(self, profile: Profile) -> float:
+        """A run a minute; where it stays, one leads and one stands by at any time."""
+        seconds = 2 if profile.stays else self.assumed.short_run_seconds / 60
+        return self._function("scheduler", 1 / 60, seconds)
 
     def _notifier(self, load: Load, units: Units) -> float:
         """A run for each page: while Lambda has pollers to spare, none carries several."""

@@ -15,6 +15,7 @@ import boto3
 
 from duewheel.log import logger
 from duewheel.rules import leadership
+from duewheel.rules.profile import PRECISE, Profile
 from duewheel.rules.task import Status, Task
 from local.emulator import Emulator
 from local.resources import Resources, create_resources
@@ -104,13 +105,15 @@ class Ledger:
 
 
 @contextmanager
-def new_world(*, list_index: bool = True) -> Iterator[tuple[World, Resources]]:
+def new_world(
+    *, list_index: bool = True, profile: Profile = PRECISE
+) -> Iterator[tuple[World, Resources]]:
     clock = ManualClock()
     with Emulator(clock) as emulator:
         clients = boto3.client("dynamodb"), boto3.client("sqs")
         resources = create_resources(load_template(TEMPLATE), *clients)
         world = World(emulator, resources, clock)
-        world.wire(list_index=list_index)
+        world.wire(list_index=list_index, profile=profile)
         yield world, resources
 
 
@@ -221,9 +224,9 @@ def _entry_bytes(item: Mapping[str, Any], index: tuple[str, ...]) -> int:
     return size_of(keys) + STORED_OVERHEAD_BYTES
 
 
-def count_idle() -> tuple[Units, Units]:
+def count_idle(profile: Profile) -> tuple[Units, Units]:
     """A second without tasks, probed and swept, and what pointers and leases cost in any second."""
-    with new_world() as (world, _):
+    with new_world(profile=profile) as (world, _):
         for _ in range(MINUTES_TO_SETTLE):
             _idle_minute(world)
         ledger = Ledger(world)
@@ -233,11 +236,13 @@ def count_idle() -> tuple[Units, Units]:
     seconds = IDLE_MINUTES * 60
     # The standby looks at the lease each second, and each newcomer registers.
     standby = Units(write=1 / 60, read=0.5 / leadership.WATCH_SECONDS)
-    return ledger.wheel / seconds, ledger.registry / seconds + standby
+    pointers = ledger.registry / seconds
+    return ledger.wheel / seconds, pointers + standby if profile.stays else pointers
 
 
 def _idle_minute(world: World) -> None:
-    """A scheduler leads for a minute and makes way; then a sweeper runs."""
+    """A scheduler runs for a minute and makes way, or ends when it is done; then a sweeper."""
     minute_ends_ms = world.clock.now_ms() + 60_000
     world.lead.run("", lambda: 1_000_000 if world.clock.now_ms() < minute_ends_ms else 0)
+    world.clock.set_ms(max(world.clock.now_ms(), minute_ends_ms))
     world.sweep_once()

@@ -6,6 +6,7 @@ from dataclasses import fields
 from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
 from bench.cost.rivals import rivals
+from duewheel.rules.profile import ECONOMY, PRECISE
 
 BUSIEST = DENSITIES[-1]
 AT_BEST = Load(BUSIEST, Means.BATCH, list_index=False)
@@ -33,21 +34,27 @@ def counted(model: CostModel) -> Iterable[str]:
     delivered = model.delivery(Load(100))
     yield (
         f"\nKept of each: {delivered.task_bytes / 100:.0f} bytes, and "
-        f"{delivered.listed_bytes / 100:.0f} in the list index. An empty second: "
-        f"{model.empty_second.read:.2f} read units in {model.empty_second.dynamodb_requests:.0f} "
-        f"requests. Pointers and leases, in any second: {model.pointers.write:.2f} write and "
-        f"{model.pointers.read:.2f} read units.\n"
+        f"{delivered.listed_bytes / 100:.0f} in the list index."
     )
+    for profile, (empty_second, pointers) in model.idle.items():
+        yield (
+            f"In the {profile.name} profile, an empty second: {empty_second.read:.2f} read units "
+            f"in {empty_second.dynamodb_requests:.0f} requests; pointers and leases, in any "
+            f"second: {pointers.write:.2f} write and {pointers.read:.2f} read units."
+        )
 
 
 def per_million(model: CostModel) -> Iterable[str]:
-    yield "US dollars per million tasks, the idle month left out:\n"
+    yield "\nUS dollars per million tasks, the idle month left out:\n"
     yield from _head("", *(f"{n:,} a second" for n in DENSITIES))
     for means in Means:
         for listed in (True, False):
             loads = [Load(n, means, listed) for n in DENSITIES]
             title = f"{means.value}, list index {'on' if listed else 'off'}"
             yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
+    loads = [Load(n, profile=ECONOMY) for n in DENSITIES]
+    title = f"{Means.SINGLE.value}, list index on, {ECONOMY.name} profile"
+    yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
 
 
 def beside_others(model: CostModel) -> Iterable[str]:
@@ -77,14 +84,16 @@ def bills(model: CostModel) -> Iterable[str]:
         f"\nUS dollars a month of 30 days, list prices of {PRICES['as_of']}, "
         f"{PRICES['region']}; created one by one, list index on, but for the last column:\n"
     )
-    loads = [IDLE, *(Load(n) for n in DENSITIES), AT_BEST]
+    loads = [Load(profile=ECONOMY), IDLE, *(Load(n) for n in DENSITIES), AT_BEST]
     named = [model.bill(load) for load in loads]
     best = f"{BUSIEST:,}/s in batches, no list index"
-    yield from _head("", "idle", *(f"{n:,}/s" for n in DENSITIES), best)
+    idle = (f"idle, {ECONOMY.name}", f"idle, {PRECISE.name}")
+    yield from _head("", *idle, *(f"{n:,}/s" for n in DENSITIES), best)
     for field in fields(Bill):
         title = field.name.replace("_", " ")
         yield _row(title, *(f"{getattr(bill, field.name):,.2f}" for bill in named))
     yield _row("**total**", *(f"**{bill.total:,.2f}**" for bill in named))
+    yield _row("of it without alarms and key", *(f"{bill.at_work:,.2f}" for bill in named))
     yield _row("tasks, millions", *(f"{n.per_second * MONTH_SECONDS / 1e6:,.0f}" for n in loads))
 
 
@@ -110,7 +119,13 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ("one create takes the api function", f"{assumed.api_ms} ms", "assumed"),
         (f"a batch of {TASKS_PER_BATCH} takes it", f"{batch_ms:.0f} ms", "assumed"),
         ("planning one run of a timer", f"{assumed.planning_ms_per_run} ms", "assumed"),
-        ("the scheduler runs", "twice at any time, leader and standby", "by design"),
+        (f"the scheduler runs, {PRECISE.name}", "twice, leader and standby", "by design"),
+        (f"the same, {ECONOMY.name}", f"{assumed.short_run_seconds} s a minute", "assumed"),
+        (
+            f"slices come too early, {ECONOMY.name}",
+            f"{assumed.early_ms} ms on average: delays are whole seconds",
+            "computed",
+        ),
         (
             "a second takes the sweeper",
             f"{assumed.sweeper_ms_per_second} ms, and {assumed.sweeper_ms_per_task} a task",

@@ -6,6 +6,7 @@ from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load
 from bench.cost.counted import Units
 from bench.cost.rivals import rivals
 from duewheel.rules.load import SAMPLED_ONE_IN
+from duewheel.rules.profile import ECONOMY, PRECISE, Profile
 
 
 @pytest.fixture(scope="module")
@@ -13,8 +14,11 @@ def model() -> CostModel:
     return CostModel()
 
 
-def test_an_idle_month_costs_at_most_twelve_dollars(model: CostModel) -> None:
-    assert 0 < model.bill(IDLE).total <= 12
+@pytest.mark.parametrize(("profile", "dollars"), [(PRECISE, 12), (ECONOMY, 2)])
+def test_an_idle_month_stays_within_its_budget(
+    model: CostModel, profile: Profile, dollars: float
+) -> None:
+    assert 0 < model.bill(Load(profile=profile)).at_work <= dollars
 
 
 def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(
