@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from random import Random
 
 from bench.cloud.assumed import Knobs, Link
@@ -14,6 +16,7 @@ from bench.cloud.scheduler import Scheduler
 from bench.cloud.sweeper import Sweeper
 from bench.cloud.table import Table
 from bench.cloud.wheel_state import Entry, WheelState
+from duewheel.rules import wheel
 from duewheel.rules.crowding import SLICE_ENTRIES, shards_for
 
 FIRST_SECOND = 1_000
@@ -76,12 +79,21 @@ def swept_in_a_minute(knobs: Knobs, rate: int) -> int:
     return sweeper.position - FIRST_SECOND + 1
 
 
-def run(knobs: Knobs, due: Mapping[int, list[int]], *, creates_a_second: int = 0) -> Result:
-    """`creates_a_second`: what the table's writes are also needed for meanwhile."""
+def run(
+    knobs: Knobs,
+    due: Mapping[int, list[int]],
+    *,
+    creates_a_second: int = 0,
+    created_before_ms: int | None = None,
+) -> Result:
+    """`creates_a_second`: what the table's writes are also needed for meanwhile.
+    `created_before_ms`: near tasks, created singly so long before they are due."""
     loop, random, record = Loop(), Random(1), Record()
     state = WheelState(random)
     for second, due_ms in due.items():
-        state.put(second, shards_for(len(due_ms) * SLICE_ENTRIES / knobs.slice_entries), due_ms)
+        if created_before_ms is None:
+            shards = shards_for(len(due_ms) * SLICE_ENTRIES / knobs.slice_entries)
+            state.put(second, shards, due_ms)
     writes = max(knobs.table_write_units - creates_a_second, 1)
     table = Table(loop, random, writes, knobs.table_read_units)
     functions = Functions(loop, random, knobs)
@@ -95,9 +107,13 @@ def run(knobs: Knobs, due: Mapping[int, list[int]], *, creates_a_second: int = 0
     first, last = min(due), max(due)
     scheduler = Scheduler(loop, knobs, table, link, state, first - 2)
     sweeper = Sweeper(loop, knobs, table, link, state, scheduler, first - 2)
-    loop.now_ms = float((first - 2) * 1000)
+    loop.now_ms = float((first - 10) * 1000)
     loop.start(scheduler.lead(last + 60))
     loop.start(sweeper.each_minute())
+    if created_before_ms is not None:
+        for one_ms in chain.from_iterable(due.values()):
+            create = partial(_create_near, loop, state, link, knobs)
+            loop.at(one_ms - created_before_ms, create, one_ms)
     tasks = sum(map(len, due.values()))
     deadline_ms = loop.now_ms + _GIVEN_MS
     while record.settled < tasks and loop.now_ms < deadline_ms:
@@ -122,6 +138,15 @@ def run(knobs: Knobs, due: Mapping[int, list[int]], *, creates_a_second: int = 0
         handed_over_ms=scheduler.handed_over_ms[last] - (last * 1000 - knobs.lead_ms),
         swept_seconds=sweeper.position - first + 1,
     )
+
+
+def _create_near(
+    loop: Loop, state: WheelState, link: Queue | DirectLink, knobs: Knobs, due_ms: int
+) -> None:
+    message = state.put_again(Entry(due_ms), due_ms, direct=True)
+    assert message is not None
+    seconds = wheel.delay_seconds(message.second, int(loop.now_ms), knobs.lead_ms)
+    loop.start(link.send([message], seconds * 1000))
 
 
 def _quantile(values: list[float], part: float) -> float:

@@ -4,6 +4,7 @@ It reads one second after the other on one processor, so it has a speed of its o
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bench.cloud.assumed import REQUEST_CPU_MS, SWEEP_CPU_MS, TASK_UNITS_READ, Knobs
@@ -40,10 +41,8 @@ class Sweeper:
     def each_minute(self) -> Story[None]:
         while True:
             began_ms = self.loop.now_ms
-            try:
+            with suppress(GivenUp):  # the next run goes on where this one stopped
                 yield from self._run(began_ms + _RUN_MS - RESERVE_MS)
-            except GivenUp:
-                pass  # the next run goes on where this one stopped
             yield max(self.loop.now_ms, began_ms + _RUN_MS)
 
     def _run(self, until_ms: float) -> Story[None]:

@@ -97,6 +97,16 @@ def knobs_for_a_steady_load() -> Iterator[str]:
         yield _row(name, _run(knobs, _steady(10_000, 6)))
 
 
+def near_tasks() -> Iterator[str]:
+    yield "\nNear tasks, created singly 3 s before they are due, a message each, warm:"
+    yield from _head("load", *COLUMNS)
+    for rate in (300, 1_000, 2_000):
+        for messages in (10, 2):
+            knobs, due = replace(WARM, messages_per_run=messages), _steady(rate, 4)
+            result = run(knobs, due, creates_a_second=rate, created_before_ms=3_000)
+            yield _row(f"{rate:,} a second, {messages} messages a run", result)
+
+
 def limits_of_the_table() -> Iterator[str]:
     yield "\n100,000 on one second, by what the table takes:"
     yield from _head("table", *COLUMNS)
