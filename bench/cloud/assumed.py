@@ -6,6 +6,7 @@ Limits stand in bench/limits.py. What nobody documents is here, each with its re
 import math
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from random import Random
 
 from bench import limits
@@ -23,9 +24,12 @@ class Latency:
     p99_ms: float
     source: str
 
+    @cached_property
+    def _spread(self) -> float:
+        return math.log(self.p99_ms / self.p50_ms) / 2.326
+
     def drawn(self, random: Random) -> float:
-        spread = math.log(self.p99_ms / self.p50_ms) / 2.326
-        return self.p50_ms * math.exp(random.gauss(0, spread))
+        return self.p50_ms * math.exp(random.gauss(0, self._spread))
 
 
 REQUEST = Latency(5, 20, "assumed; AWS promises single-digit milliseconds for DynamoDB")

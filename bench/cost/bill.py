@@ -19,6 +19,7 @@ from duewheel.rules.load import SAMPLED_ONE_IN
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
 
 DENSITIES = (1, 10, 100, 1_000)
+PLAYED_MOST = 100  # tasks of one second that are created by transactions
 MONTH_SECONDS = 30 * 86_400
 MONTH_MINUTES = MONTH_SECONDS / 60
 LEASES_KEPT_SECONDS = 7 * 86_400
@@ -130,12 +131,14 @@ class CostModel:
         return self._counted[key] + Units(write=noted, read=looked)
 
     def delivery(self, load: Load) -> Units:
-        """Of all tasks of one second. A batch is delivered as single ones are."""
-        means = Means.SINGLE if load.means is Means.BATCH else load.means
-        key = means, load.per_second
+        """Of all tasks of one second. Single ones are delivered as batches are; transactions are
+        slow to play, so what takes some is counted for fewer and scaled."""
+        means = Means.BATCH if load.means is Means.SINGLE else load.means
+        number = load.per_second if means is Means.BATCH else min(load.per_second, PLAYED_MOST)
+        key = means, number
         if key not in self._counted:
-            self._counted[key] = count_delivery(means, load.per_second)
-        return self._counted[key]
+            self._counted[key] = count_delivery(means, number)
+        return self._counted[key] / (number / load.per_second)
 
     def per_task(self, load: Load) -> Units:
         return self.creation(load) + self.delivery(load) / load.per_second
