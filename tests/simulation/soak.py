@@ -6,7 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from duewheel.rules import crowding
 from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
@@ -26,6 +28,7 @@ from tests.support.one_core import stay_on_core
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
+SLICE_ENTRIES = 40  # so that a few batches make a crowd, and seconds grow while tasks arrive
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200
 
@@ -54,12 +57,13 @@ def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults
     faults = Faults(soak.seed, soak.rates, soak.outages)
     template = template or load_template(TEMPLATE, {"Profile": soak.profile})
     service = Service(template, faults, seed=soak.seed + 1)
-    with service.running():
+    crowds = patch.object(crowding, "SLICE_ENTRIES", SLICE_ENTRIES)
+    with crowds, service.running():
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
         service.run(_lived(service, clients, soak))
         items = _items(service)
         report = judged(clients.ledger, service.receiver.calls, items)
-        report.dishonest = _dishonest(service, items)
+        report.dishonest = dishonest(service, items)
         for biz_type in BUSINESSES:
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         return report, faults, service.seconds()
@@ -117,7 +121,7 @@ def _items(service: Service, attributes: Collection[str] | None = None) -> list[
     return service.emulator.items(service.settings.wheel_table, attributes)
 
 
-def _dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
+def dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
     """What the audit finds in all the seconds that were used."""
     placed = [item["place"]["S"] for item in items if holds_seconds(item["slot"]["S"])]
     last_second = max(service.now_ms() // 1000, *map(second_of, placed))

@@ -10,6 +10,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.idempotency import LEASE_MS
+from duewheel.rules.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel import SKEW_MS
 from duewheel.settings import Settings, settings_from
 from local.resources import Resources
@@ -83,6 +84,13 @@ def test_every_parameter_says_what_it_is_for_and_what_it_takes() -> None:
         assert declared["Description"], name
         assert "Default" in declared, name
         assert {"MinValue", "AllowedValues", "AllowedPattern"} & set(declared), name
+
+
+def test_profiles_to_choose_from_are_those_that_the_functions_know(emulator: Any) -> None:
+    assert PARAMETERS["Profile"]["AllowedValues"] == list(PROFILES)
+    resources = resources_with(emulator, {"Profile": ECONOMY.name})
+    for function in ("api", "scheduler", "notifier", "sweeper"):
+        assert resources.environment(function)["PROFILE"] == ECONOMY.name
 
 
 def test_visibility_outlives_the_page_lease_and_that_the_notifier(

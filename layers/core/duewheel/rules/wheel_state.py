@@ -8,6 +8,7 @@ from duewheel.rules.load import MinuteLoad
 @dataclass(frozen=True, slots=True)
 class WheelState:
     now_ms: int
+    profile: str
     buckets: int
     origin_second: int
     time_pointer: int
