@@ -72,7 +72,10 @@ PROVISIONED_A_MINUTE = Limit(
     1_000, "more invocations a minute", _LAMBDA + "services-sqs-scaling.html"
 )
 PROVISIONED_INVOCATIONS_EACH = Limit(
-    10, "concurrent invocations of one provisioned poller", _LAMBDA + "services-sqs-scaling.html"
+    10,
+    "concurrent invocations of one provisioned poller",
+    "announcements of November 2025",
+    verified=False,
 )
 PROVISIONED_MOST = Limit(20_000, "concurrent invocations", _LAMBDA + "services-sqs-scaling.html")
 QUEUE_TO_LAMBDA_P50_MS = Limit(16, "ms from send to handler", _MESSAGING)
