@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test second-opinion check format examples cost soak prove bench-local bench-catch-up bench-slow-lane \
+.PHONY: help local test second-opinion check format examples cost model soak prove bench-local bench-catch-up bench-slow-lane \
   audit dead-letters redrive-dead-letters pins clean
 
 help: ## list what can be made
@@ -40,6 +40,9 @@ examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the 
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost
+
+model: $(VENV)/ready ## print how late tasks would be on AWS, by a model of it
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cloud
 
 TASKS ?= 1000
 SEED ?= 1

@@ -72,14 +72,21 @@ PROVISIONED_A_MINUTE = Limit(
     1_000, "more invocations a minute", _LAMBDA + "services-sqs-scaling.html"
 )
 PROVISIONED_INVOCATIONS_EACH = Limit(
-    10, "concurrent invocations of one provisioned poller", _LAMBDA + "services-sqs-scaling.html"
+    10,
+    "concurrent invocations of one provisioned poller",
+    "announcements of November 2025",
+    verified=False,
 )
 PROVISIONED_MOST = Limit(20_000, "concurrent invocations", _LAMBDA + "services-sqs-scaling.html")
 QUEUE_TO_LAMBDA_P50_MS = Limit(16, "ms from send to handler", _MESSAGING)
 QUEUE_TO_LAMBDA_P90_MS = Limit(34, "ms from send to handler", _MESSAGING)
 QUEUE_TO_LAMBDA_P99_MS = Limit(105, "ms from send to handler", _MESSAGING)
 
+PUSH_TO_LAMBDA_P50_MS = Limit(73, "ms by asynchronous invocation, through SNS", _MESSAGING)
+PUSH_TO_LAMBDA_P99_MS = Limit(225, "ms by asynchronous invocation, through SNS", _MESSAGING)
+
 # Lambda
+LAMBDA_VCPU_MB = Limit(1_769, "MB for one whole vCPU", _LAMBDA + "configuration-memory.html")
 LAMBDA_CONCURRENCY = Limit(
     1_000,
     "environments at a time in an account and Region, adjustable",

@@ -53,6 +53,8 @@ class Meter:
             case "TransactWriteItems":
                 for action in request["TransactItems"]:
                     ((kind, what),) = action.items()
+                    if what["TableName"] != self.table:
+                        continue
                     for _ in range(2):  # a transaction costs double
                         self._write([what["Item"] if kind == "Put" else self._stored(what["Key"])])
             case _:
@@ -107,6 +109,9 @@ class Meter:
             "ExclusiveStartKey",
         )
         again = {name: request[name] for name in names if name in request}
+        given = request.get("ExpressionAttributeNames", {})
+        if used := {n: given[n] for n in given if n in request["KeyConditionExpression"]}:
+            again["ExpressionAttributeNames"] = used
         items: list[Mapping[str, Any]] = self._plain.query(**again)["Items"]
         return items
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 WRITES_PER_BATCH = 25
 READS_PER_BATCH = 100
-_PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def write_batch(
 ) -> list[Any]:
     """Carry out up to 25 writes; returns those that DynamoDB left undone to the last."""
     left = list(requests)
-    for pause_seconds in (*_PAUSES_SECONDS, None):
+    for pause_seconds in (*PAUSES_SECONDS, None):
         left = _unprocessed(client, table, left)
         if not left or pause_seconds is None:
             break
@@ -47,7 +47,7 @@ def get_batch(
     """Read up to 100 items."""
     found: list[Any] = []
     asked: Any = {table: {"Keys": list(keys), "ConsistentRead": strongly}}
-    for pause_seconds in (*_PAUSES_SECONDS, None):
+    for pause_seconds in (*PAUSES_SECONDS, None):
         answer = _answer(client, asked)
         found.extend(answer["Responses"].get(table, []))
         asked = answer.get("UnprocessedKeys")

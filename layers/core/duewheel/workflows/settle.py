@@ -8,7 +8,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.stores.unprocessed import WRITES_PER_BATCH
 
 # Long enough for the calls that return together to share a write, short beside any call.
-_LINGER_SECONDS = 0.02
+LINGER_SECONDS = 0.02
 
 
 class Settler:
@@ -44,7 +44,7 @@ class Settler:
     async def _next_batch(self) -> tuple[list[Task], bool]:
         batch = [await self._waiting.get()]
         if batch[0] is not None and self._waiting.qsize() < WRITES_PER_BATCH - 1:
-            await asyncio.sleep(_LINGER_SECONDS)
+            await asyncio.sleep(LINGER_SECONDS)
         while len(batch) < WRITES_PER_BATCH and not self._waiting.empty():
             batch.append(self._waiting.get_nowait())
         tasks = [task for task in batch if task is not None]

@@ -1,0 +1,103 @@
+"""What the model takes for granted, and what can be turned: knobs of a deployment, and its world.
+
+Limits stand in bench/limits.py. What nobody documents is here, each with its reason.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from random import Random
+
+from bench import limits
+from duewheel.rules.crowding import SLICE_ENTRIES
+from duewheel.settings import Settings
+
+_ENVIRONMENT = Settings("wheel", "registry", "slices", "slow", "notifier", "key", "stack")
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Lognormal: what latencies of many small parts look like."""
+
+    p50_ms: float
+    p99_ms: float
+    source: str
+
+    @cached_property
+    def _spread(self) -> float:
+        return math.log(self.p99_ms / self.p50_ms) / 2.326
+
+    def drawn(self, random: Random) -> float:
+        return self.p50_ms * math.exp(random.gauss(0, self._spread))
+
+
+REQUEST = Latency(5, 20, "assumed; AWS promises single-digit milliseconds for DynamoDB")
+SEND = Latency(6, 25, "assumed, as for DynamoDB")
+QUEUE = Latency(
+    limits.QUEUE_TO_LAMBDA_P50_MS.value,
+    limits.QUEUE_TO_LAMBDA_P99_MS.value,
+    limits.QUEUE_TO_LAMBDA_P50_MS.source,
+)
+ASYNCHRONOUS = Latency(
+    limits.PUSH_TO_LAMBDA_P50_MS.value,
+    limits.PUSH_TO_LAMBDA_P99_MS.value,
+    limits.PUSH_TO_LAMBDA_P50_MS.source,
+)
+COLD_START = Latency(600, 1_200, "assumed; imports are measured under Cold starts and CPU")
+CALLBACK = Latency(100, 400, "assumed; the receiver's")
+
+# Milliseconds of one whole processor. A delivered task took 0.8 in all on the service's own side
+# of moto, a task swept 0.2, where boto3's UpdateItem took 0.7; how the 0.8 divides is assumed.
+REQUEST_CPU_MS = 0.7  # of one small request
+READ_CPU_MS = 0.15  # an entry of a page: parsed and decided
+CALL_CPU_MS = 0.4  # a callback and what is checked around it
+SETTLE_CPU_MS = 0.22  # an item of a BatchWriteItem
+SWEEP_CPU_MS = 0.2  # an entry of a second that is looked at once more
+VCPU_MB = limits.LAMBDA_VCPU_MB.value
+
+TASK_UNITS_READ = 0.25  # strongly consistent, of a task of 1 KB in a page
+SDK_TRIES = 4  # stores/aws.py
+VISIBILITY_MS = 90_000  # template.yaml
+INVOKED_AGAIN_MS = 60_000  # Lambda, of an asynchronous invocation that failed
+RAMP_STEP_MS = 200  # how finely the model lets pollers grow
+
+
+class Link(Enum):
+    QUEUE = "queue"
+    DIRECT = "asynchronous invocation"
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """A deployment: by default what template.yaml and the settings say."""
+
+    page_size: int = _ENVIRONMENT.page_size
+    lead_ms: int = _ENVIRONMENT.lead_ms
+    slice_entries: int = SLICE_ENTRIES
+    messages_per_run: int = 10  # BatchSize
+    notifiers_max: int = 500  # NotifierConcurrency
+    notifier_mb: int = 512
+    scheduler_mb: int = 128
+    sweeper_mb: int = 256
+    provisioned_pollers: int = 0
+    link: Link = Link.QUEUE
+    table_write_units: float = limits.TABLE_WRITE_UNITS.value
+    table_read_units: float = limits.TABLE_READ_UNITS.value
+    account_concurrency: int = int(limits.LAMBDA_CONCURRENCY.value)
+    is_warm: bool = False  # pollers and environments are there already, as many as may be
+    lost_messages: float = 0  # of each that is sent, by chance
+    dying_notifiers: float = 0  # of each run of a page, right before its calls
+    failing_callbacks: float = 0
+
+    @property
+    def page_lease_ms(self) -> int:
+        return _ENVIRONMENT.page_lease_ms
+
+    @property
+    def sweep_lag_ms(self) -> int:
+        return _ENVIRONMENT.sweep_delay_seconds * 1000
+
+    @property
+    def notifier_timeout_ms(self) -> int:
+        return _ENVIRONMENT.notifier_timeout_seconds * 1000

@@ -1,0 +1,84 @@
+"""The one table of all that the model rests on, each with where it comes from."""
+
+from collections.abc import Iterator
+
+from bench import limits
+from bench.cloud import assumed
+from bench.cloud.assumed import Knobs, Latency
+from bench.limits import Limit
+
+_TEMPLATE = "template.yaml and settings.py, from which the rules take it"
+_MEASURED = "measured on one machine, in the same run as 0.7 for an UpdateItem by boto3"
+
+
+def table() -> Iterator[str]:
+    yield "\nWhat this rests on:\n"
+    yield "| what | value | from |"
+    yield "| --- | --- | --- |"
+    for what, value, source in (*_of_the_deployment(), *_of_aws(), *_latencies(), *_computing()):
+        yield f"| {what} | {value} | {source} |"
+    yield (
+        "\nNot in the model: creation, but for its writes; limits and pauses of businesses, "
+        "breakers, the slow lane; the passing on of what a run has no time for; the SDK's own "
+        "retry quota; DynamoDB's bursts beyond a second; splitting for heat."
+    )
+
+
+def _of_the_deployment() -> Iterator[tuple[str, str, str]]:
+    knobs = Knobs()
+    yield "page, lead", f"{knobs.page_size} tasks, {knobs.lead_ms} ms", _TEMPLATE
+    yield "a slice is expected to hold at most", f"{knobs.slice_entries} tasks", "rules/crowding.py"
+    yield "messages a run", f"up to {knobs.messages_per_run}, as many as wait", "template.yaml"
+    sizes = f"{knobs.notifier_mb}, {knobs.scheduler_mb}, {knobs.sweeper_mb}"
+    yield "memory in MB: notifier, scheduler, sweeper", sizes, "template.yaml"
+    yield "leases, visibility, backoff, near entries, sweep's bound", "the rules run", "the service"
+
+
+def _of_aws() -> Iterator[tuple[str, str, str]]:
+    for what, limit in (
+        ("a partition key takes", limits.PARTITION_WRITE_UNITS),
+        ("and gives", limits.PARTITION_READ_UNITS),
+        ("a table takes by default quota", limits.TABLE_WRITE_UNITS),
+        ("and gives", limits.TABLE_READ_UNITS),
+        ("a new table takes", limits.NEW_TABLE_WRITE_UNITS),
+        ("pollers begin with", limits.POLLERS_AT_FIRST),
+        ("and grow by", limits.POLLERS_A_MINUTE),
+        ("up to", limits.POLLERS_MOST),
+        ("a provisioned poller keeps", limits.PROVISIONED_INVOCATIONS_EACH),
+        ("these grow by", limits.PROVISIONED_A_MINUTE),
+        ("environments", limits.LAMBDA_CONCURRENCY),
+        ("they grow by", limits.LAMBDA_ENVIRONMENTS_IN_10_S),
+        ("a processor is had for", limits.LAMBDA_VCPU_MB),
+    ):
+        yield what, _limit(limit), limit.source + ("" if limit.verified else " (not verified)")
+
+
+def _latencies() -> Iterator[tuple[str, str, str]]:
+    for what, latency in (
+        ("a request to DynamoDB", assumed.REQUEST),
+        ("a send to SQS, or an invocation", assumed.SEND),
+        ("from the queue to the notifier", assumed.QUEUE),
+        ("by asynchronous invocation", assumed.ASYNCHRONOUS),
+        ("a cold start", assumed.COLD_START),
+        ("a callback", assumed.CALLBACK),
+    ):
+        yield what, _latency(latency), latency.source
+    yield "who is throttled tries again", f"{assumed.SDK_TRIES} times", "stores/aws.py"
+
+
+def _computing() -> Iterator[tuple[str, str, str]]:
+    whole = assumed.READ_CPU_MS + assumed.CALL_CPU_MS + assumed.SETTLE_CPU_MS
+    parts = f"{assumed.READ_CPU_MS}, {assumed.CALL_CPU_MS}, {assumed.SETTLE_CPU_MS}"
+    yield "processor time of a delivered task", f"{whole:.2f} ms", _MEASURED
+    yield "of which reading, calling, settling", f"{parts} ms", "assumed"
+    yield "of a task swept", f"{assumed.SWEEP_CPU_MS} ms", _MEASURED
+    yield "of one small request", f"{assumed.REQUEST_CPU_MS} ms", _MEASURED
+    yield "what a second's worth of units is", "a bucket that refills all the time", "assumed"
+
+
+def _limit(limit: Limit) -> str:
+    return f"{limit.value:,.0f} {limit.unit}"
+
+
+def _latency(latency: Latency) -> str:
+    return f"p50 {latency.p50_ms:.0f} ms, p99 {latency.p99_ms:.0f} ms"

@@ -1,0 +1,155 @@
+"""One run of the model: a deployment, what is due when, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from random import Random
+
+from bench.cloud.assumed import Knobs, Link
+from bench.cloud.calls import Record
+from bench.cloud.functions import Functions
+from bench.cloud.links import DirectLink, Queue
+from bench.cloud.loop import Loop
+from bench.cloud.notifier import Notifier
+from bench.cloud.scheduler import Scheduler
+from bench.cloud.sweeper import Sweeper
+from bench.cloud.table import Table
+from bench.cloud.wheel_state import Entry, WheelState
+from duewheel.rules import wheel
+from duewheel.rules.crowding import SLICE_ENTRIES, shards_for
+
+FIRST_SECOND = 1_000
+_GIVEN_MS = 600_000  # until a run is given up
+
+
+@dataclass(frozen=True)
+class Result:
+    tasks: int
+    called: int
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    settled: int
+    settled_after_ms: float  # all of them, after the last was due
+    notifiers_most: int
+    runs: int
+    gb_seconds: float
+    throttled: int
+    repeated: int
+    retries_p99_ms: float
+    resent: int
+    handed_over_ms: float  # the last second's slices, after it opened
+    swept_seconds: int
+
+
+def burst(tasks: int) -> dict[int, list[int]]:
+    """All at one instant, a second's beginning, as people like them."""
+    return {FIRST_SECOND: [FIRST_SECOND * 1000] * tasks}
+
+
+def steady(rate: int, seconds: int, random: Random) -> dict[int, list[int]]:
+    """So many in each second, anywhere within it."""
+    return {
+        second: [second * 1000 + random.randrange(1000) for _ in range(rate)]
+        for second in range(FIRST_SECOND, FIRST_SECOND + seconds)
+    }
+
+
+def swept_in_a_minute(knobs: Knobs, rate: int) -> int:
+    """How many finished seconds, each with so many tasks, one run of the sweep passes."""
+    loop, random = Loop(), Random(1)
+    state = WheelState(random)
+    last = FIRST_SECOND + 59
+    shards, entry = shards_for(rate), Entry(due_ms=0)
+    for second in range(FIRST_SECOND, last + 1):
+        state.shards[second] = shards
+        for shard in range(shards):
+            state.slices[second, shard] = [entry] * (rate // shards)
+    table = Table(loop, random, knobs.table_write_units, knobs.table_read_units)
+    link = Queue(loop, random, knobs, Functions(loop, random, knobs))
+    scheduler = Scheduler(loop, knobs, table, link, state, last)
+    loop.now_ms = float((last * 1000) + 10 * knobs.sweep_lag_ms)
+    notes = ((last, last * 1000),)
+    sweeper = Sweeper(
+        loop, knobs, table, link, state, scheduler, FIRST_SECOND - 1, notes, takes_all_as_done=True
+    )
+    loop.start(sweeper.each_minute())
+    loop.run(loop.now_ms + 59_999)
+    return sweeper.position - FIRST_SECOND + 1
+
+
+def run(
+    knobs: Knobs,
+    due: Mapping[int, list[int]],
+    *,
+    creates_a_second: int = 0,
+    created_before_ms: int | None = None,
+) -> Result:
+    """`creates_a_second`: what the table's writes are also needed for meanwhile.
+    `created_before_ms`: near tasks, created singly so long before they are due."""
+    loop, random, record = Loop(), Random(1), Record()
+    state = WheelState(random)
+    for second, due_ms in due.items():
+        if created_before_ms is None:
+            shards = shards_for(len(due_ms) * SLICE_ENTRIES / knobs.slice_entries)
+            state.put(second, shards, due_ms)
+    writes = max(knobs.table_write_units - creates_a_second, 1)
+    table = Table(loop, random, writes, knobs.table_read_units)
+    functions = Functions(loop, random, knobs)
+    link: Queue | DirectLink = (
+        DirectLink(loop, random, knobs, functions)
+        if knobs.link is Link.DIRECT
+        else Queue(loop, random, knobs, functions)
+    )
+    notifier = Notifier(loop, random, knobs, table, link, state, record)
+    functions.handle = notifier.handle
+    first, last = min(due), max(due)
+    scheduler = Scheduler(loop, knobs, table, link, state, first - 2)
+    sweeper = Sweeper(loop, knobs, table, link, state, scheduler, first - 2)
+    loop.now_ms = float((first - 10) * 1000)
+    loop.start(scheduler.lead(last + 60))
+    loop.start(sweeper.each_minute())
+    if created_before_ms is not None:
+        for one_ms in chain.from_iterable(due.values()):
+            create = partial(_create_near, loop, state, link, knobs)
+            loop.at(one_ms - created_before_ms, create, one_ms)
+    tasks = sum(map(len, due.values()))
+    deadline_ms = loop.now_ms + _GIVEN_MS
+    while record.settled < tasks and loop.now_ms < deadline_ms:
+        loop.run(loop.now_ms + 1000)
+        loop.now_ms += 1
+    late = sorted(record.lateness_ms)
+    return Result(
+        tasks=tasks,
+        called=len(late),
+        p50_ms=_quantile(late, 0.50),
+        p99_ms=_quantile(late, 0.99),
+        max_ms=_quantile(late, 1),
+        settled=record.settled,
+        settled_after_ms=record.settled_ms - max(map(max, due.values())),
+        notifiers_most=functions.running_most,
+        runs=functions.runs,
+        gb_seconds=functions.busy_ms / 1000 * knobs.notifier_mb / 1024,
+        throttled=table.throttled,
+        repeated=record.repeated,
+        retries_p99_ms=_quantile(sorted(record.retries_late_ms), 0.99),
+        resent=sweeper.resent,
+        handed_over_ms=scheduler.handed_over_ms[last] - (last * 1000 - knobs.lead_ms),
+        swept_seconds=sweeper.position - first + 1,
+    )
+
+
+def _create_near(
+    loop: Loop, state: WheelState, link: Queue | DirectLink, knobs: Knobs, due_ms: int
+) -> None:
+    message = state.put_again(Entry(due_ms), due_ms, direct=True)
+    assert message is not None
+    seconds = wheel.delay_seconds(message.second, int(loop.now_ms), knobs.lead_ms)
+    loop.start(link.send([message], seconds * 1000))
+
+
+def _quantile(values: list[float], part: float) -> float:
+    if not values:
+        return 0
+    return values[min(len(values) - 1, int(part * len(values)))]

@@ -1,0 +1,124 @@
+"""The two links to the notifiers. SQS: its pollers, how many there are, what they take at once.
+
+Pollers grow while messages wait, as fast as AWS documents, up to the mapping's own maximum.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from bench import limits
+from bench.cloud.assumed import (
+    ASYNCHRONOUS,
+    INVOKED_AGAIN_MS,
+    QUEUE,
+    RAMP_STEP_MS,
+    SEND,
+    VISIBILITY_MS,
+    Knobs,
+)
+from bench.cloud.functions import Functions
+from bench.cloud.loop import Loop, Story
+from duewheel.rules.messages import Message
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """How many invocations pollers may keep running at once."""
+
+    at_first: float
+    a_minute: float
+    most: float
+
+
+def ramp_of(knobs: Knobs) -> Ramp:
+    if knobs.provisioned_pollers:
+        each = limits.PROVISIONED_INVOCATIONS_EACH.value
+        at_first = knobs.provisioned_pollers * each
+        ramp = Ramp(at_first, limits.PROVISIONED_A_MINUTE.value, limits.PROVISIONED_MOST.value)
+    else:
+        most = min(limits.POLLERS_MOST.value, knobs.notifiers_max)
+        at_first = min(limits.POLLERS_AT_FIRST.value, most)
+        ramp = Ramp(at_first, limits.POLLERS_A_MINUTE.value, most)
+    return Ramp(ramp.most, ramp.a_minute, ramp.most) if knobs.is_warm else ramp
+
+
+class Queue:
+    def __init__(self, loop: Loop, random: Random, knobs: Knobs, functions: Functions) -> None:
+        self._loop = loop
+        self._random = random
+        self._knobs = knobs
+        self._functions = functions
+        self._ramp = ramp_of(knobs)
+        self._allowed = self._ramp.at_first
+        self._running = 0
+        self._visible: deque[Message] = deque()
+        self._is_growing = False
+        self.lost = 0
+
+    def send(self, messages: Sequence[Message], delay_ms: float = 0) -> Story[None]:
+        """One request's worth."""
+        yield self._loop.now_ms + SEND.drawn(self._random)
+        for message in messages:
+            if self._random.random() < self._knobs.lost_messages:
+                self.lost += 1
+            elif delay_ms > 0:
+                self._loop.at(self._loop.now_ms + delay_ms, self._again, message)
+            else:
+                self._visible.append(message)
+        self._poll()
+
+    def _poll(self) -> None:
+        while self._visible and self._running < int(self._allowed):
+            size = min(len(self._visible), self._knobs.messages_per_run)
+            batch = [self._visible.popleft() for _ in range(size)]
+            self._running += 1
+            arrives_ms = self._loop.now_ms + QUEUE.drawn(self._random)
+            self._loop.at(arrives_ms, self._functions.invoke, batch, self._ended)
+        if self._visible and not self._is_growing and self._allowed < self._ramp.most:
+            self._is_growing = True
+            self._loop.at(self._loop.now_ms + RAMP_STEP_MS, self._grow)
+
+    def _grow(self) -> None:
+        """While messages wait; when none does, the number stays as it is."""
+        self._is_growing = False
+        if self._visible:
+            grown = self._ramp.a_minute * RAMP_STEP_MS / 60_000
+            self._allowed = min(self._ramp.most, self._allowed + grown)
+        self._poll()
+
+    def _ended(self, failed: Sequence[Message]) -> None:
+        """Of one run; what it reports as failed becomes visible again in its time."""
+        self._running -= 1
+        for message in failed:
+            self._loop.at(self._loop.now_ms + VISIBILITY_MS, self._again, message)
+        self._poll()
+
+    def _again(self, message: Message) -> None:
+        self._visible.append(message)
+        self._poll()
+
+
+class DirectLink:
+    """Past the queue: no pollers and no ramp but Lambda's own, and each run is a request. What
+    fails comes again as Lambda repeats it, after a minute."""
+
+    def __init__(self, loop: Loop, random: Random, knobs: Knobs, functions: Functions) -> None:
+        self._loop = loop
+        self._random = random
+        self._knobs = knobs
+        self._functions = functions
+
+    def send(self, messages: Sequence[Message], delay_ms: float = 0) -> Story[None]:
+        """One run's worth. It knows no delay: who comes early waits in the notifier."""
+        yield self._loop.now_ms + SEND.drawn(self._random)
+        self._arrive(messages)
+
+    def _arrive(self, messages: Sequence[Message], after_ms: float = 0) -> None:
+        arrives_ms = self._loop.now_ms + after_ms + ASYNCHRONOUS.drawn(self._random)
+        self._loop.at(arrives_ms, self._functions.invoke, messages, self._ended)
+
+    def _ended(self, failed: Sequence[Message]) -> None:
+        if failed:
+            self._arrive(failed, INVOKED_AGAIN_MS)

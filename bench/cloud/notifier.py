@@ -1,0 +1,208 @@
+"""Deliver, as workflows/deliver.py tells it: lease, read, announce the next page, call, settle.
+
+Leases are the service's own, kept in memory; backoff and near entries go by its rules.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from bench.cloud.assumed import (
+    READ_CPU_MS,
+    REQUEST_CPU_MS,
+    SETTLE_CPU_MS,
+    TASK_UNITS_READ,
+    Knobs,
+)
+from bench.cloud.calls import Calls, PageCalls, Record
+from bench.cloud.functions import Ended, Environment
+from bench.cloud.links import DirectLink, Queue
+from bench.cloud.loop import Loop, Signal, Story
+from bench.cloud.table import GivenUp, Table
+from bench.cloud.wheel_state import Entry, WheelState
+from duewheel.rules import backoff, wheel
+from duewheel.rules.addresses import address_named, next_page
+from duewheel.rules.messages import DirectMessage, Message, PageMessage
+from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease
+from duewheel.rules.profile import PRECISE
+from duewheel.stores.unprocessed import WRITES_PER_BATCH
+from duewheel.workflows.settle import LINGER_SECONDS
+
+
+class RunFailed(Exception):
+    """The message comes back."""
+
+
+class Notifier:
+    def __init__(
+        self,
+        loop: Loop,
+        random: Random,
+        knobs: Knobs,
+        table: Table,
+        link: Queue | DirectLink,
+        state: WheelState,
+        record: Record,
+    ) -> None:
+        self._loop = loop
+        self._random = random
+        self._knobs = knobs
+        self._table = table
+        self._link = link
+        self._state = state
+        self._record = record
+        self._calls = Calls(loop, random, knobs, record)
+
+    def handle(self, environment: Environment, messages: Sequence[Message], ended: Ended) -> None:
+        """All messages of a run side by side, as in functions/notifier/app.py."""
+        failed: list[Message] = []
+        left = len(messages)
+
+        def one_over() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                ended(failed)
+
+        def deliver(message: Message) -> Story[None]:
+            try:
+                yield from self._deliver(environment, message)
+            except (GivenUp, RunFailed):
+                failed.append(message)
+            one_over()
+
+        for message in messages:
+            self._loop.start(deliver(message))
+
+    def _deliver(self, environment: Environment, message: Message) -> Story[None]:
+        match message:
+            case PageMessage():
+                yield from self._page(environment, message)
+            case DirectMessage():
+                yield from self._direct(environment, message)
+            case _:
+                raise AssertionError("the model knows no other message")
+
+    def _page(self, environment: Environment, message: PageMessage) -> Story[None]:
+        second, shard = message.second, message.shard
+        slot = self._state.slot(second, shard)
+        yield from self._compute(environment, REQUEST_CPU_MS)
+        yield from self._table.write(slot)
+        lease = self._take(message)
+        if not isinstance(lease, PageLease):
+            if isinstance(lease, Held):
+                raise RunFailed
+            return
+        yield max(self._loop.now_ms, wheel.opens_ms(second, self._knobs.lead_ms))
+        size = self._knobs.page_size
+        entries, goes_on = self._state.page(second, shard, message.page, size)
+        yield from self._table.read(slot, max(1, len(entries) * TASK_UNITS_READ))
+        yield from self._compute(environment, REQUEST_CPU_MS + READ_CPU_MS * len(entries))
+        if goes_on:
+            yield from self._compute(environment, 2 * REQUEST_CPU_MS)
+            yield from self._table.write(slot)
+            yield from self._link.send([PageMessage(second, shard, next_page(message.page))])
+        if self._random.random() < self._knobs.dying_notifiers:
+            raise RunFailed
+        yield from self._call_and_settle(environment, entries, slot)
+        yield from self._compute(environment, REQUEST_CPU_MS)
+        yield from self._table.write(slot)
+        key = second, shard, message.page
+        self._state.leases[key] = replace(self._state.leases[key], done=True)
+
+    def _take(self, message: PageMessage) -> PageLease | Held | Finished:
+        """The condition of stores/pages.py. Of the model's runs each is an owner of its own."""
+        now_ms = int(self._loop.now_ms)
+        key = message.second, message.shard, message.page
+        seen = self._state.leases.get(key, PageLease(message.second, message.shard, message.page))
+        if seen.done or seen.tries >= TRIES_MAX:
+            return Finished()
+        if seen.until_ms >= now_ms:
+            return Held(seen.until_ms)
+        until_ms = now_ms + self._knobs.page_lease_ms
+        self._state.leases[key] = replace(seen, until_ms=until_ms, tries=seen.tries + 1)
+        return self._state.leases[key]
+
+    def _direct(self, environment: Environment, message: DirectMessage) -> Story[None]:
+        if wheel.is_direct_too_late(message.second, int(self._loop.now_ms)):
+            return
+        yield max(self._loop.now_ms, wheel.opens_ms(message.second, self._knobs.lead_ms))
+        (name,) = message.entries
+        slot = self._state.slot(message.second, address_named(name).shard)
+        yield from self._compute(environment, REQUEST_CPU_MS)
+        yield from self._table.read(slot, 2)  # the re-entry and its home
+        yield from self._call_and_settle(environment, [self._state.direct[name]], slot)
+
+    def _call_and_settle(
+        self, environment: Environment, entries: Sequence[Entry], slot: str
+    ) -> Story[None]:
+        owed = [entry for entry in entries if not entry.is_settled]
+        page = self._calls.begin(environment, owed)
+        left, has_failed = len(owed), False
+        while left:
+            batch = yield from self._ended_together(page)
+            left -= len(batch)
+            try:
+                yield from self._settle(environment, batch, slot)
+            except GivenUp:  # the later ones are tried all the same
+                has_failed = True
+        if has_failed:
+            raise RunFailed
+
+    def _ended_together(self, page: PageCalls) -> Story[list[Entry]]:
+        """As workflows/settle.py collects them."""
+        if not page.ended:
+            page.begun = Signal()
+            yield page.begun
+        if page.is_cut:
+            raise RunFailed
+        yield max(self._loop.now_ms, page.ended[0][0])
+        yield self._loop.now_ms + LINGER_SECONDS * 1000
+        batch: list[Entry] = []
+        while page.ended and page.ended[0][0] <= self._loop.now_ms:
+            batch.append(heapq.heappop(page.ended)[2])
+            if len(batch) == WRITES_PER_BATCH:
+                break
+        return batch
+
+    def _settle(self, environment: Environment, batch: Sequence[Entry], slot: str) -> Story[None]:
+        failing = self._knobs.failing_callbacks
+        delivered = []
+        for entry in batch:
+            if self._random.random() < failing:
+                self._loop.start(self._try_again(environment, entry, slot))
+            else:
+                delivered.append(entry)
+        if not delivered:
+            return
+        yield from self._compute(environment, REQUEST_CPU_MS + SETTLE_CPU_MS * len(delivered))
+        yield from self._table.write_batch(slot, len(delivered))
+        for entry in delivered:
+            entry.is_settled = True
+        self._record.settled += len(delivered)
+        self._record.settled_ms = max(self._record.settled_ms, self._loop.now_ms)
+
+    def _try_again(self, environment: Environment, entry: Entry, slot: str) -> Story[None]:
+        """As workflows/retry_or_end.py: the new entry, then the home, then a message if near."""
+        entry.is_settled = True
+        entry.attempts += 1
+        delay_ms = backoff.delay_ms(backoff.DEFAULT_RETRY, entry.attempts, self._random.random())
+        if delay_ms is None:
+            self._record.settled += 1
+            return
+        now_ms = int(self._loop.now_ms)
+        next_ms = now_ms + delay_ms
+        near = wheel.is_near(
+            next_ms // 1000, now_ms, now_ms // 1000, self._knobs.lead_ms, PRECISE.ahead_ms
+        )
+        for _ in range(2):
+            yield from self._compute(environment, REQUEST_CPU_MS)
+            yield from self._table.write_surely(slot)
+        message = self._state.put_again(entry, next_ms, direct=near)
+        if message is not None:
+            seconds = wheel.delay_seconds(message.second, now_ms, self._knobs.lead_ms)
+            yield from self._link.send([message], seconds * 1000)
+
+    def _compute(self, environment: Environment, cpu_ms: float) -> Story[None]:
+        yield environment.processor.done_ms(self._loop.now_ms, cpu_ms)

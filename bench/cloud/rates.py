@@ -1,0 +1,26 @@
+"""A bucket of tokens: so many a second, and no more than a second's worth at once."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class TokenBucket:
+    a_second: float
+    holds: float
+    tokens: float
+    filled_ms: float = 0
+
+    def take(self, now_ms: float, most: float) -> float:
+        """As much as is there, up to `most`."""
+        taken = min(most, self.there(now_ms))
+        self.tokens -= taken
+        return taken
+
+    def there(self, now_ms: float) -> float:
+        grown = (now_ms - self.filled_ms) * self.a_second / 1000
+        self.tokens, self.filled_ms = min(self.holds, self.tokens + grown), now_ms
+        return self.tokens
+
+
+def full(a_second: float, seconds: float = 1) -> TokenBucket:
+    return TokenBucket(a_second, a_second * seconds, a_second * seconds)

@@ -1,0 +1,53 @@
+"""Dispatch, as workflows/dispatch.py tells it: tick by tick, probes, a message for each slice."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bench import limits
+from bench.cloud.assumed import REQUEST_CPU_MS, Knobs
+from bench.cloud.functions import Processor
+from bench.cloud.links import DirectLink, Queue
+from bench.cloud.loop import Loop, Story
+from bench.cloud.table import GivenUp, Table
+from bench.cloud.wheel_state import WheelState
+from duewheel.rules import wheel
+from duewheel.rules.messages import PageMessage
+from duewheel.stores.unprocessed import chunks
+from duewheel.workflows.dispatch import STRIDE_SECONDS
+
+
+@dataclass
+class Scheduler:
+    loop: Loop
+    knobs: Knobs
+    table: Table
+    link: Queue | DirectLink
+    state: WheelState
+    dispatched: int  # the last second that has been handed over
+    handed_over_ms: dict[int, float] = field(default_factory=dict)
+
+    def lead(self, last_second: int) -> Story[None]:
+        lead_ms, processor = self.knobs.lead_ms, Processor(self.knobs.scheduler_mb)
+        batch = int(limits.SQS_BATCH_MESSAGES.value)
+        while self.dispatched < last_second:
+            now_ms = int(self.loop.now_ms)
+            due = wheel.dispatchable_second(now_ms, lead_ms, now_ms)
+            seconds = range(self.dispatched + 1, min(due, self.dispatched + STRIDE_SECONDS) + 1)
+            for second in seconds:
+                yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
+                try:
+                    yield from self.table.read(self.state.slot(second, 0), 0.5)
+                except GivenUp:  # the leader lives through it, and ticks again
+                    break
+                for messages in chunks(list(self._messages(second)), batch):
+                    yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
+                    yield from self.link.send(messages)
+                self.dispatched = second
+                self.handed_over_ms[second] = self.loop.now_ms
+            yield max(self.loop.now_ms, wheel.opens_ms(self.dispatched + 1, lead_ms))
+
+    def _messages(self, second: int) -> Iterator[PageMessage]:
+        shards = self.state.shards.get(second, 1)
+        if shards > 1 or self.state.is_occupied(second, 0):
+            for shard in range(shards):
+                yield PageMessage(second, shard)

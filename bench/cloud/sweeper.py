@@ -1,0 +1,90 @@
+"""Sweep, as workflows/sweep.py tells it: a run a minute, second by second, and what was lost again.
+
+It reads one second after the other on one processor, so it has a speed of its own.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from bench.cloud.assumed import REQUEST_CPU_MS, SWEEP_CPU_MS, TASK_UNITS_READ, Knobs
+from bench.cloud.functions import Processor
+from bench.cloud.links import DirectLink, Queue
+from bench.cloud.loop import Loop, Story
+from bench.cloud.scheduler import Scheduler
+from bench.cloud.table import GivenUp, Table
+from bench.cloud.wheel_state import WheelState
+from duewheel.rules import sweep_bound
+from duewheel.rules.addresses import first_page, next_page
+from duewheel.rules.messages import PageMessage
+from duewheel.rules.page_lease import PageLease
+from duewheel.rules.profile import RUN_EVERY_SECONDS
+from duewheel.workflows.sweep import RESERVE_MS
+
+_RUN_MS = RUN_EVERY_SECONDS * 1000
+_RESEND_AFTER_MS = 60_000
+
+
+@dataclass
+class Sweeper:
+    loop: Loop
+    knobs: Knobs
+    table: Table
+    link: Queue | DirectLink
+    state: WheelState
+    scheduler: Scheduler
+    position: int
+    notes: sweep_bound.Notes = ()
+    takes_all_as_done: bool = False  # to look at its speed alone
+    resent: int = 0
+
+    def each_minute(self) -> Story[None]:
+        while True:
+            began_ms = self.loop.now_ms
+            with suppress(GivenUp):  # the next run goes on where this one stopped
+                yield from self._run(began_ms + _RUN_MS - RESERVE_MS)
+            yield max(self.loop.now_ms, began_ms + _RUN_MS)
+
+    def _run(self, until_ms: float) -> Story[None]:
+        now_ms, lag_ms = int(self.loop.now_ms), self.knobs.sweep_lag_ms
+        dispatched = self.scheduler.dispatched
+        self.notes = sweep_bound.noted(self.notes, dispatched, now_ms, lag_ms)
+        bound = sweep_bound.sweepable_second(self.notes, now_ms, lag_ms)
+        processor = Processor(self.knobs.sweeper_mb)
+        while bound is not None and self.position < bound and self.loop.now_ms < until_ms:
+            second = self.position + 1
+            unfinished: list[PageLease] = []
+            for shard in range(self.state.shards.get(second, 1)):
+                entries = len(self.state.slices.get((second, shard), ()))
+                yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS + SWEEP_CPU_MS * entries)
+                units = max(0.5, entries * TASK_UNITS_READ / 2)
+                yield from self.table.read(self.state.slot(second, shard), units)
+                unfinished += self._unfinished(second, shard)
+            if unfinished:
+                yield from self._send_again(unfinished)
+                return
+            self.position = second
+
+    def _unfinished(self, second: int, shard: int) -> Iterator[PageLease]:
+        page = first_page()
+        if self.takes_all_as_done or not self.state.is_occupied(second, shard):
+            return
+        while True:
+            lease = self.state.leases.get((second, shard, page), PageLease(second, shard, page))
+            if not lease.done:
+                yield lease
+                return  # what follows is announced by this page
+            if not self.state.page(second, shard, page, self.knobs.page_size)[1]:
+                return
+            page = next_page(page)
+
+    def _send_again(self, unfinished: list[PageLease]) -> Story[None]:
+        """Those that nobody holds, each at most once a minute."""
+        now_ms = int(self.loop.now_ms)
+        for lease in unfinished:
+            if lease.until_ms >= now_ms or lease.resent_ms > now_ms - _RESEND_AFTER_MS:
+                continue
+            key = lease.second, lease.shard, lease.page
+            self.state.leases[key] = replace(lease, resent_ms=now_ms)
+            self.resent += 1
+            yield from self.link.send([PageMessage(*key)])

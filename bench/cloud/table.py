@@ -1,0 +1,102 @@
+"""DynamoDB: what a partition key and the table take in a second, and who is throttled.
+
+A request that finds too few units is refused, and comes again as the SDK and the stores let it.
+"""
+
+from collections.abc import Iterator
+from random import Random
+
+from bench import limits
+from bench.cloud.assumed import REQUEST, SDK_TRIES
+from bench.cloud.loop import Loop, Story
+from bench.cloud.rates import TokenBucket, full
+from duewheel.stores.unprocessed import PAUSES_SECONDS
+
+
+class GivenUp(Exception):
+    """Throttled to the last try; in the service it raises, and the message comes back."""
+
+
+class Table:
+    def __init__(self, loop: Loop, random: Random, write_units: float, read_units: float) -> None:
+        self._loop = loop
+        self._random = random
+        self._writes = full(write_units)
+        self._reads = full(read_units)
+        self._partition_writes: dict[str, TokenBucket] = {}
+        self._partition_reads: dict[str, TokenBucket] = {}
+        self.throttled = 0
+        self.written = 0.0
+        self.read_units = 0.0
+
+    def write(self, partition: str) -> Story[None]:
+        """One small item."""
+        yield from self._whole(self._of_partition(partition), self._writes, 1)
+        self.written += 1
+
+    def write_surely(self, partition: str) -> Story[None]:
+        """Of one whose failure would bring back more than the model follows."""
+        while True:
+            try:
+                yield from self.write(partition)
+                return
+            except GivenUp:
+                continue
+
+    def read(self, partition: str, units: float) -> Story[None]:
+        if partition not in self._partition_reads:
+            self._partition_reads[partition] = full(limits.PARTITION_READ_UNITS.value)
+        yield from self._whole(self._partition_reads[partition], self._reads, units)
+        self.read_units += units
+
+    def write_batch(self, partition: str, items: int) -> Story[None]:
+        """What is left unprocessed is sent again after the pauses of stores/unprocessed.py."""
+        left = items
+        for pause_seconds in (*PAUSES_SECONDS, None):
+            left -= yield from self._part(self._of_partition(partition), left)
+            if not left:
+                return
+            if pause_seconds is not None:
+                yield self._loop.now_ms + pause_seconds * 1000
+        raise GivenUp
+
+    def _part(self, partition: TokenBucket, items: int) -> Story[int]:
+        """As many as there are units for. If there are none at all, the SDK tries again."""
+        for wait_ms in self._waits_ms():
+            now_ms = self._loop.now_ms
+            taken = int(min(items, partition.there(now_ms), self._writes.there(now_ms)))
+            if taken:
+                partition.take(now_ms, taken)
+                self._writes.take(now_ms, taken)
+                self.written += taken
+                self.throttled += taken < items
+                yield now_ms + REQUEST.drawn(self._random)
+                return taken
+            self.throttled += 1
+            if wait_ms is not None:
+                yield now_ms + wait_ms
+        return 0
+
+    def _whole(self, partition: TokenBucket, table: TokenBucket, units: float) -> Story[None]:
+        for wait_ms in self._waits_ms():
+            now_ms = self._loop.now_ms
+            if min(partition.there(now_ms), table.there(now_ms)) >= units:
+                partition.take(now_ms, units)
+                table.take(now_ms, units)
+                yield now_ms + REQUEST.drawn(self._random)
+                return
+            self.throttled += 1
+            if wait_ms is not None:
+                yield now_ms + wait_ms
+        raise GivenUp
+
+    def _waits_ms(self) -> Iterator[float | None]:
+        """Of the SDK's standard mode: up to 1, 2, 4 s, by chance; none after the last try."""
+        for number in range(SDK_TRIES - 1):
+            yield self._random.random() * 1000 * 2**number
+        yield None
+
+    def _of_partition(self, partition: str) -> TokenBucket:
+        if partition not in self._partition_writes:
+            self._partition_writes[partition] = full(limits.PARTITION_WRITE_UNITS.value)
+        return self._partition_writes[partition]

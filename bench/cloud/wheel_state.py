@@ -1,0 +1,63 @@
+"""What stands in the wheel, as far as delivery needs to know: entries by slice, leases by page."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from random import Random
+
+from duewheel.rules import addresses
+from duewheel.rules.crowding import shard_for
+from duewheel.rules.messages import DirectMessage
+from duewheel.rules.page_lease import PageLease
+
+BUCKETS = 10_000_000
+
+
+@dataclass(slots=True)
+class Entry:
+    due_ms: int
+    attempts: int = 0
+    is_called: bool = False
+    is_settled: bool = False
+
+
+@dataclass
+class WheelState:
+    random: Random
+    shards: dict[int, int] = field(default_factory=dict)  # of seconds that have more than one
+    slices: dict[tuple[int, int], list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    direct: dict[str, Entry] = field(default_factory=dict)  # by name
+    leases: dict[tuple[int, int, str], PageLease] = field(default_factory=dict)
+
+    def put(self, second: int, shards: int, due_ms: list[int]) -> None:
+        """A second's tasks, spread over its shards as the service spreads them."""
+        if shards > 1:
+            self.shards[second] = shards
+        for due in sorted(due_ms):
+            shard = shard_for(self.random.randbytes(addresses.TOKEN_BYTES), shards)
+            self.slices[second, shard].append(Entry(due))
+
+    def put_again(self, entry: Entry, next_ms: int, *, direct: bool) -> DirectMessage | None:
+        """A retry's new entry; near ones are announced by a message of their own."""
+        second = next_ms // 1000
+        shards = self.shards.get(second, 1)
+        token = self.random.randbytes(addresses.TOKEN_BYTES)
+        shard = shard_for(token, shards)
+        again = Entry(next_ms, entry.attempts)
+        if not direct:
+            self.slices[second, shard].append(again)
+            return None
+        name = addresses.address_at(next_ms, token, shard=shard, direct=True).name
+        self.direct[name] = again
+        return DirectMessage(second, (name,))
+
+    def is_occupied(self, second: int, shard: int) -> bool:
+        return bool(self.slices.get((second, shard)))
+
+    def page(self, second: int, shard: int, page: str, size: int) -> tuple[list[Entry], bool]:
+        """The entries of one page, and whether the slice goes on."""
+        entries = self.slices[second, shard]
+        first = int(page) * size
+        return entries[first : first + size], len(entries) > first + size
+
+    def slot(self, second: int, shard: int) -> str:
+        return addresses.slot(second, shard, BUCKETS)

@@ -1,0 +1,226 @@
+"""From counted units to a month's bill: list prices, and what had to be assumed about durations."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.cost.counted import (
+    TASKS_PER_BATCH,
+    Means,
+    Units,
+    count_creation,
+    count_delivery,
+    count_idle,
+    new_world,
+)
+from duewheel.rules.crowding import LOOKED_AT_ONE_IN
+from duewheel.rules.load import SAMPLED_ONE_IN
+from duewheel.rules.profile import PRECISE, PROFILES, Profile
+
+DENSITIES = (1, 10, 100, 1_000)
+PLAYED_MOST = 100  # tasks of one second that are created by transactions
+MONTH_SECONDS = 30 * 86_400
+MONTH_MINUTES = MONTH_SECONDS / 60
+LEASES_KEPT_SECONDS = 7 * 86_400
+
+PRICES: dict[str, Any] = json.loads((Path(__file__).parent / "prices.json").read_text())
+
+
+def price(name: str) -> float:
+    return float(PRICES[name])
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    callback_ms: int = 100
+    settle_ms: int = 50  # after the last callback of a page
+    api_ms: int = 25  # one request that creates one task
+    api_ms_per_batched_task: float = 0.6
+    planning_ms_per_run: float = 3  # of a timer, in the notifier
+    sweeper_ms_per_second: float = 20
+    sweeper_ms_per_task: float = 1.4  # 0.2 of a whole processor, of which it has a seventh
+    access_log_bytes: int = 450
+    scheduler_log_bytes: int = 1_500  # a minute
+    short_run_seconds: float = 3  # of a scheduler that does not stay
+    early_ms: int = 500  # what messages come too early that are delayed by whole seconds
+    businesses: int = 1  # that have tasks in a minute
+    pollers: int = 5  # what Lambda keeps at each queue, each with a long poll of 20 s
+    poll_seconds: int = 20
+
+
+@dataclass
+class Bill:
+    """US dollars a month."""
+
+    dynamodb: float = 0
+    storage_and_backups: float = 0
+    sqs: float = 0
+    scheduler: float = 0
+    notifier: float = 0
+    sweeper: float = 0
+    api_function: float = 0
+    http_api: float = 0
+    logs: float = 0
+    alarms_and_key: float = 0
+
+    @property
+    def total(self) -> float:
+        return float(sum(asdict(self).values()))
+
+    @property
+    def at_work(self) -> float:
+        """All functions, and what they ask of the other services."""
+        return self.total - self.alarms_and_key
+
+
+@dataclass(frozen=True)
+class Load:
+    """So many tasks due in every second of the month; none, and the service is idle."""
+
+    per_second: int = 0
+    means: Means = Means.SINGLE
+    list_index: bool = True
+    profile: Profile = PRECISE
+
+    @property
+    def requests(self) -> float:
+        """To the API, a second."""
+        match self.means:
+            case Means.TIMER:
+                return 0
+            case Means.BATCH:
+                return self.per_second / TASKS_PER_BATCH
+            case _:
+                return self.per_second
+
+    @property
+    def idle(self) -> "Load":
+        return Load(profile=self.profile)
+
+
+IDLE = Load()
+
+
+class CostModel:
+    def __init__(self) -> None:
+        self.assumed = Assumptions()
+        self.idle = {profile: count_idle(profile) for profile in PROFILES.values()}
+        self._counted: dict[object, Units] = {}
+        with new_world() as (world, resources):
+            self.settings = world.settings
+            self.queues = len(resources.template.of_type("AWS::Lambda::EventSourceMapping"))
+            self.alarms = len(resources.template.of_type("AWS::CloudWatch::Alarm"))
+            self.memory_gb = {
+                resources.template.code_folders[function.logical_id].name: int(
+                    resources.resolve(function.properties)["MemorySize"]
+                )
+                / 1024
+                for function in resources.template.of_type("AWS::Lambda::Function")
+            }
+
+    def creation(self, load: Load) -> Units:
+        """Of one task. A single one is noted in the forecast by chance, a batch always; those that
+        are not noted look at the header by chance."""
+        reaches = load.per_second if load.means is Means.BATCH else 1
+        key = load.means, reaches, load.list_index
+        if key not in self._counted:
+            self._counted[key] = count_creation(load.means, reaches, list_index=load.list_index)
+        by_chance = load.means in (Means.SINGLE, Means.KEYED)
+        noted, looked = by_chance / SAMPLED_ONE_IN, 0.5 * by_chance / LOOKED_AT_ONE_IN
+        return self._counted[key] + Units(write=noted, read=looked)
+
+    def delivery(self, load: Load) -> Units:
+        """Of all tasks of one second. Single ones are delivered as batches are; transactions are
+        slow to play, so what takes some is counted for fewer and scaled."""
+        means = Means.BATCH if load.means is Means.SINGLE else load.means
+        number = load.per_second if means is Means.BATCH else min(load.per_second, PLAYED_MOST)
+        key = means, number
+        if key not in self._counted:
+            self._counted[key] = count_delivery(means, number)
+        return self._counted[key] / (number / load.per_second)
+
+    def per_task(self, load: Load) -> Units:
+        return self.creation(load) + self.delivery(load) / load.per_second
+
+    def bill(self, load: Load) -> Bill:
+        units, assumed = self._in_a_second(load), self.assumed
+        polls = assumed.pollers * self.queues / assumed.poll_seconds
+        sweeping_ms = assumed.sweeper_ms_per_second
+        sweeping_ms += load.per_second * assumed.sweeper_ms_per_task
+        return Bill(
+            dynamodb=_month("dynamodb_write_units", units.write)
+            + _month("dynamodb_read_units", units.read),
+            storage_and_backups=self._storage(units, load),
+            sqs=_month("sqs_requests", units.sqs_requests + polls),
+            scheduler=self._scheduler(load.profile),
+            notifier=self._notifier(load, units),
+            sweeper=self._function("sweeper", 1 / 60, sweeping_ms / 1000),
+            api_function=self._api(load),
+            http_api=_month("http_api_requests", load.requests),
+            logs=self._logs(load),
+            alarms_and_key=self.alarms * price("alarm_month") + price("kms_key_month"),
+        )
+
+    def per_million(self, load: Load) -> float:
+        """The idle month left out."""
+        added = self.bill(load).total - self.bill(load.idle).total
+        return added / (load.per_second * MONTH_SECONDS / 1e6)
+
+    def _in_a_second(self, load: Load) -> Units:
+        empty_second, pointers = self.idle[load.profile]
+        if not load.per_second:
+            return empty_second + pointers
+        # A run of the sweep touches two minutes.
+        sheets = 2 * self.assumed.businesses / 60
+        books = Units(write=sheets, read=sheets)
+        each_second = self.delivery(load) + pointers + books
+        return each_second.plus(self.creation(load), load.per_second)
+
+    def notifier_ms(self, load: Load) -> float:
+        """Billed for one page: the lead, the wait for the last of its tasks, its callback, and
+        what is written afterwards. Instants are spread over the second, pages follow each other."""
+        pages = self.delivery(load).pages
+        last = load.per_second / (load.per_second + 1)
+        waited = last * (pages + 1) / (2 * pages)
+        after_ms = self.assumed.callback_ms + self.assumed.settle_ms
+        before_ms = self.settings.lead_ms + bool(load.profile.ahead_ms) * self.assumed.early_ms
+        return before_ms + 1_000 * waited + after_ms
+
+    def _scheduler(self, profile: Profile) -> float:
+        """A run a minute; where it stays, one leads and one stands by at any time."""
+        seconds = 2 if profile.stays else self.assumed.short_run_seconds / 60
+        return self._function("scheduler", 1 / 60, seconds)
+
+    def _notifier(self, load: Load, units: Units) -> float:
+        """A run for each page: while Lambda has pollers to spare, none carries several."""
+        busy_ms = units.pages * self.notifier_ms(load) if load.per_second else 0
+        if load.means is Means.TIMER:
+            busy_ms += load.per_second * self.assumed.planning_ms_per_run
+        return self._function("notifier", units.pages, busy_ms / 1000)
+
+    def _api(self, load: Load) -> float:
+        busy_ms = load.requests * self.assumed.api_ms
+        if load.means is Means.BATCH:
+            busy_ms += load.per_second * self.assumed.api_ms_per_batched_task
+        return self._function("api", load.requests, busy_ms / 1000)
+
+    def _storage(self, units: Units, load: Load) -> float:
+        each = units.task_bytes + load.list_index * units.listed_bytes
+        kept = each * self.settings.retention_seconds + units.lease_bytes * LEASES_KEPT_SECONDS
+        monthly = price("dynamodb_storage_gb_month") + price("dynamodb_backup_gb_month")
+        return kept / 1e9 * monthly
+
+    def _logs(self, load: Load) -> float:
+        monthly = load.requests * MONTH_SECONDS * self.assumed.access_log_bytes
+        monthly += MONTH_MINUTES * self.assumed.scheduler_log_bytes
+        return monthly / 1e9 * price("logs_gb")
+
+    def _function(self, name: str, runs: float, seconds: float) -> float:
+        """Runs, and seconds of them, in a second of the month."""
+        gb_seconds = seconds * self.memory_gb[name]
+        return _month("lambda_requests", runs) + _month("lambda_arm_gb_seconds", gb_seconds)
+
+
+def _month(name: str, in_a_second: float) -> float:
+    return in_a_second * MONTH_SECONDS / 1e6 * price(f"{name}_million")

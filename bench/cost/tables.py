@@ -1,0 +1,157 @@
+"""What the cost model says, as Markdown tables."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load
+from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
+from bench.cost.rivals import rivals
+from duewheel.rules.profile import ECONOMY, PRECISE
+
+BUSIEST = DENSITIES[-1]
+AT_BEST = Load(BUSIEST, Means.BATCH, list_index=False)
+
+
+def counted(model: CostModel) -> Iterable[str]:
+    yield f"Counted, per task from created to swept ({len(PAYLOAD)} bytes of payload, no retry):\n"
+    yield from _head("", *(f"{n:,} a second" for n in DENSITIES))
+    for means in Means:
+        for listed in (True, False):
+            if means is Means.TIMER and not listed:
+                continue
+            loads = [Load(n, means, listed) for n in DENSITIES]
+            title = f"write units, {means.value}" + ("" if listed else ", list index off")
+            yield _row(title, *(f"{model.per_task(load).write:.2f}" for load in loads))
+    for name, title in (
+        ("read", "read units"),
+        ("dynamodb_requests", "DynamoDB requests"),
+        ("sqs_requests", "SQS requests"),
+        ("pages", "pages"),
+    ):
+        loads = [Load(n) for n in DENSITIES]
+        values = (getattr(model.per_task(load), name) for load in loads)
+        yield _row(f"{title}, {Means.SINGLE.value}", *(f"{value:.3g}" for value in values))
+    delivered = model.delivery(Load(100))
+    yield (
+        f"\nKept of each: {delivered.task_bytes / 100:.0f} bytes, and "
+        f"{delivered.listed_bytes / 100:.0f} in the list index."
+    )
+    for profile, (empty_second, pointers) in model.idle.items():
+        yield (
+            f"In the {profile.name} profile, an empty second: {empty_second.read:.2f} read units "
+            f"in {empty_second.dynamodb_requests:.0f} requests; pointers and leases, in any "
+            f"second: {pointers.write:.2f} write and {pointers.read:.2f} read units."
+        )
+
+
+def per_million(model: CostModel) -> Iterable[str]:
+    yield "\nUS dollars per million tasks, the idle month left out:\n"
+    yield from _head("", *(f"{n:,} a second" for n in DENSITIES))
+    for means in Means:
+        for listed in (True, False):
+            loads = [Load(n, means, listed) for n in DENSITIES]
+            title = f"{means.value}, list index {'on' if listed else 'off'}"
+            yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
+    loads = [Load(n, profile=ECONOMY) for n in DENSITIES]
+    title = f"{Means.SINGLE.value}, list index on, {ECONOMY.name} profile"
+    yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
+
+
+def beside_others(model: CostModel) -> Iterable[str]:
+    yield "\nOthers, US dollars per million at any density, and how dear Duewheel is beside them:\n"
+    dearest, cheapest = Load(1), AT_BEST
+    yield from _head(
+        "",
+        "per million",
+        "Duewheel, one task a second",
+        f"Duewheel, {BUSIEST:,} a second in batches, no list index",
+        "in it",
+        "limits",
+    )
+    for rival in rivals():
+        beside = (model.per_million(load) / rival.per_million for load in (dearest, cheapest))
+        yield _row(
+            rival.name,
+            f"{rival.per_million:.2f}",
+            *(f"{ratio:.2g} times" for ratio in beside),
+            rival.included,
+            rival.limits,
+        )
+
+
+def bills(model: CostModel) -> Iterable[str]:
+    yield (
+        f"\nUS dollars a month of 30 days, list prices of {PRICES['as_of']}, "
+        f"{PRICES['region']}; created one by one, list index on, but for the last column:\n"
+    )
+    loads = [Load(profile=ECONOMY), IDLE, *(Load(n) for n in DENSITIES), AT_BEST]
+    named = [model.bill(load) for load in loads]
+    best = f"{BUSIEST:,}/s in batches, no list index"
+    idle = (f"idle, {ECONOMY.name}", f"idle, {PRECISE.name}")
+    yield from _head("", *idle, *(f"{n:,}/s" for n in DENSITIES), best)
+    for field in fields(Bill):
+        title = field.name.replace("_", " ")
+        yield _row(title, *(f"{getattr(bill, field.name):,.2f}" for bill in named))
+    yield _row("**total**", *(f"**{bill.total:,.2f}**" for bill in named))
+    yield _row("of it without alarms and key", *(f"{bill.at_work:,.2f}" for bill in named))
+    yield _row("tasks, millions", *(f"{n.per_second * MONTH_SECONDS / 1e6:,.0f}" for n in loads))
+
+
+def assumptions(model: CostModel) -> Iterable[str]:
+    assumed, memory, settings = model.assumed, model.memory_gb, model.settings
+    sizes = ", ".join(f"{name} {memory[name] * 1024:.0f}" for name in sorted(memory))
+    billed = ", ".join(f"{model.notifier_ms(Load(n)) / 1000:.2f}" for n in DENSITIES)
+    densities = ", ".join(f"{n:,}" for n in DENSITIES)
+    batch_ms = assumed.api_ms + assumed.api_ms_per_batched_task * TASKS_PER_BATCH
+    yield "\nWhat this rests on:\n"
+    yield from _head("what", "value", "from")
+    for row in (
+        ("memory in MB", sizes, "template"),
+        ("lead", f"{settings.lead_ms} ms", "template"),
+        ("settled tasks are kept", f"{settings.retention_days} days", "template"),
+        ("alarms", str(model.alarms), "template"),
+        ("queues, one for each lane", str(model.queues), "template"),
+        ("a callback takes", f"{assumed.callback_ms} ms", "assumed"),
+        ("settling a page's last task takes", f"{assumed.settle_ms} ms", "assumed"),
+        ("due instants", "evenly over their second, known a minute before", "assumed"),
+        ("runs of the notifier", "one for each page", "assumed"),
+        (f"so one takes, at {densities} a second", f"{billed} s", "computed"),
+        ("one create takes the api function", f"{assumed.api_ms} ms", "assumed"),
+        (f"a batch of {TASKS_PER_BATCH} takes it", f"{batch_ms:.0f} ms", "assumed"),
+        ("planning one run of a timer", f"{assumed.planning_ms_per_run} ms", "assumed"),
+        (f"the scheduler runs, {PRECISE.name}", "twice, leader and standby", "by design"),
+        (f"the same, {ECONOMY.name}", f"{assumed.short_run_seconds} s a minute", "assumed"),
+        (
+            f"slices come too early, {ECONOMY.name}",
+            f"{assumed.early_ms} ms on average: delays are whole seconds",
+            "computed",
+        ),
+        (
+            "a second takes the sweeper",
+            f"{assumed.sweeper_ms_per_second} ms, and {assumed.sweeper_ms_per_task} a task",
+            "assumed",
+        ),
+        ("businesses with tasks in a minute", str(assumed.businesses), "assumed"),
+        (
+            "polls of each idle queue",
+            f"{assumed.pollers} long polls of {assumed.poll_seconds} s",
+            "assumed",
+        ),
+        ("access log", f"{assumed.access_log_bytes} bytes a request", "assumed"),
+        ("scheduler log", f"{assumed.scheduler_log_bytes} bytes a minute", "assumed"),
+    ):
+        yield _row(*row)
+    yield (
+        "\nLeft out: cold starts, data transfer, KMS requests, retries, reads by callers, the "
+        "storage of tasks not yet due, free tiers. Metrics cost nothing on a healthy stack: the "
+        "filters behind the alarms publish only what they find."
+    )
+
+
+def _head(*cells: str) -> Iterable[str]:
+    yield _row(*cells)
+    yield _row(*["---"] * len(cells))
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,146 @@
+"""The model of the cloud, against small cases that can be computed by hand."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from bench import limits
+from bench.cloud import calls
+from bench.cloud.assumed import CALL_CPU_MS, Knobs, Latency
+from bench.cloud.calls import Calls, Record
+from bench.cloud.experiment import FIRST_SECOND, burst, run
+from bench.cloud.functions import Environment, Functions, Processor
+from bench.cloud.links import Queue
+from bench.cloud.loop import Loop, Signal, Story
+from bench.cloud.rates import full
+from bench.cloud.table import Table
+from bench.cloud.wheel_state import Entry
+from duewheel.rules.messages import PageMessage
+from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX
+
+WHOLE_MB = int(limits.LAMBDA_VCPU_MB.value)
+
+
+def test_stories_go_on_at_their_instants_and_by_signals() -> None:
+    loop, told, signal = Loop(), [], Signal()
+
+    def waits() -> Story[None]:
+        yield signal
+        told.append(("signalled", loop.now_ms))
+
+    def wakes() -> Story[None]:
+        yield 30.0
+        told.append(("at its instant", loop.now_ms))
+        loop.fire(signal)
+
+    loop.start(waits())
+    loop.start(wakes())
+    loop.run(until_ms=29)
+    assert told == []
+    loop.run(until_ms=100)
+    assert told == [("at its instant", 30), ("signalled", 30)]
+
+
+def test_a_bucket_gives_a_second_at_once_and_then_its_rate() -> None:
+    bucket = full(1_000)
+    assert bucket.take(0, 5_000) == 1_000
+    assert bucket.take(250, 5_000) == 250
+    assert bucket.take(9_000, 5_000) == 1_000
+
+
+def written_until(partitions: int, until_ms: float) -> float:
+    """Of 1,500 items, 25 a request, all begun at once."""
+    loop = Loop()
+    table = Table(loop, Random(1), write_units=1e6, read_units=1e6)
+    for number in range(60):
+        loop.start(table.write_batch(f"{number % partitions}.0", 25))
+    loop.run(until_ms)
+    return table.written
+
+
+def test_a_partition_takes_a_thousand_writes_at_once_and_a_thousand_a_second() -> None:
+    assert written_until(partitions=1, until_ms=0) == 1_000
+    assert written_until(partitions=1, until_ms=300) in range(1_001, 1_301)
+    assert written_until(partitions=1, until_ms=20_000) == 1_500
+
+
+def test_two_partitions_take_twice_as_much() -> None:
+    assert written_until(partitions=2, until_ms=0) == 1_500
+
+
+def test_pollers_begin_with_five_and_grow_by_five_a_second() -> None:
+    loop, random = Loop(), Random(1)
+    knobs = Knobs(messages_per_run=1)
+    functions = Functions(loop, random, knobs)
+    begun: list[float] = []
+    functions.handle = lambda environment, messages, ended: begun.append(loop.now_ms)
+    queue = Queue(loop, random, knobs, functions)
+    loop.start(queue.send([PageMessage(1, shard) for shard in range(500)]))
+    loop.run(until_ms=200)
+    assert functions.running == 5
+    loop.run(until_ms=10_300)
+    assert functions.running in range(53, 57)
+
+
+def test_a_run_takes_as_many_messages_as_wait_up_to_its_size() -> None:
+    loop, random = Loop(), Random(1)
+    taken: list[int] = []
+    functions = Functions(loop, random, Knobs())
+    functions.handle = lambda environment, messages, ended: taken.append(len(messages))
+    queue = Queue(loop, random, Knobs(), functions)
+    loop.start(queue.send([PageMessage(1, shard) for shard in range(23)]))
+    loop.run(until_ms=60_000)
+    assert sorted(taken) == [3, 10, 10]
+
+
+def test_a_notifier_has_the_share_of_a_processor_that_its_memory_buys() -> None:
+    half = Processor(WHOLE_MB // 2)
+    assert half.done_ms(100, 10) == pytest.approx(120, abs=0.1)
+    assert half.done_ms(100, 10) == pytest.approx(140, abs=0.2)  # after what is under way
+    assert Processor(2 * WHOLE_MB).done_ms(0, 10) == 10  # one thread computes
+
+
+def test_a_hundred_calls_are_in_flight_and_the_next_waits_for_a_line(monkeypatch: Any) -> None:
+    monkeypatch.setattr(calls, "CALLBACK", Latency(1_000, 1_000, "by hand"))
+    loop, record = Loop(), Record()
+    environment = Environment(Processor(WHOLE_MB))
+    owed = [Entry(due_ms=0) for _ in range(CALLS_IN_FLIGHT_MAX + 1)]
+    Calls(loop, Random(1), Knobs(), record).begin(environment, owed)
+    loop.run(until_ms=10_000)
+    late = record.lateness_ms
+    assert late[0] == pytest.approx(CALL_CPU_MS)
+    assert late[CALLS_IN_FLIGHT_MAX - 1] == pytest.approx(CALLS_IN_FLIGHT_MAX * CALL_CPU_MS)
+    # The first line is free again when its call has ended.
+    assert late[CALLS_IN_FLIGHT_MAX] == pytest.approx(CALL_CPU_MS + 1_000 + CALL_CPU_MS)
+
+
+def test_a_lone_task_is_as_late_as_its_call_takes_to_be_made() -> None:
+    result = run(Knobs(is_warm=True), {FIRST_SECOND: [FIRST_SECOND * 1000 + 300]})
+    assert result.max_ms == pytest.approx(CALL_CPU_MS * WHOLE_MB / 512, abs=0.1)
+    assert (result.runs, result.settled, result.repeated) == (1, 1, 0)
+
+
+def test_every_task_is_called_once_and_settled() -> None:
+    result = run(Knobs(), burst(600))
+    assert (result.called, result.settled, result.repeated) == (600, 600, 0)
+
+
+def test_what_a_lost_message_announced_is_called_after_the_sweep_delay() -> None:
+    sweep_delay_ms = Knobs().sweep_lag_ms
+    result = run(Knobs(lost_messages=0.7), burst(60))
+    assert result.settled == 60
+    assert result.resent >= 1
+    assert sweep_delay_ms <= result.max_ms
+
+
+def test_failed_callbacks_come_again_by_the_backoff() -> None:
+    result = run(Knobs(failing_callbacks=0.3), burst(50))
+    assert (result.called, result.settled) == (50, 50)
+    assert result.retries_p99_ms < 2_000
+
+
+def test_with_a_table_too_slow_calls_are_made_again() -> None:
+    slow = run(Knobs(table_write_units=25), burst(200))
+    assert slow.throttled > 0
+    assert slow.repeated > 0

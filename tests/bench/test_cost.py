@@ -1,0 +1,50 @@
+"""The figures of `make cost` that are promised, and its arithmetic by an example."""
+
+import pytest
+
+from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load
+from bench.cost.counted import Units
+from bench.cost.rivals import rivals
+from duewheel.rules.load import SAMPLED_ONE_IN
+from duewheel.rules.profile import ECONOMY, PRECISE, Profile
+
+
+@pytest.fixture(scope="module")
+def model() -> CostModel:
+    return CostModel()
+
+
+@pytest.mark.parametrize(("profile", "dollars"), [(PRECISE, 12), (ECONOMY, 2)])
+def test_an_idle_month_stays_within_its_budget(
+    model: CostModel, profile: Profile, dollars: float
+) -> None:
+    assert 0 < model.bill(Load(profile=profile)).at_work <= dollars
+
+
+def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(
+    model: CostModel,
+) -> None:
+    load = Load(per_second=1, list_index=False)
+    created = model.creation(load)
+    delivered = model.delivery(load)
+    bill, idle = model.bill(load), model.bill(IDLE)
+
+    assert created.write == pytest.approx(1 + 1 / SAMPLED_ONE_IN)
+    assert (delivered.write, delivered.pages) == (3, 1)
+    # Half a second of lead, half a second until it is due, a callback of 100 ms, 50 ms to settle.
+    assert model.notifier_ms(load) == pytest.approx(500 + 500 + 100 + 50)
+    gb_seconds = 1.15 * 0.5 * MONTH_SECONDS
+    assert bill.notifier == pytest.approx(
+        gb_seconds * 13.33 / 1e6 + MONTH_SECONDS * 0.2 / 1e6, rel=1e-6
+    )
+    assert bill.scheduler == idle.scheduler
+
+
+def test_units_add_up_and_scale() -> None:
+    assert (Units(write=1, read=2) + Units(write=3)) / 2 == Units(write=2, read=1)
+    assert Units(write=1).plus(Units(write=2, pages=1), 3) == Units(write=7, pages=3)
+
+
+def test_a_schedule_with_a_function_costs_what_is_published() -> None:
+    scheduler = rivals()[0]
+    assert scheduler.per_million == pytest.approx(1.00 + 0.20 + 0.0125 * 13.33)
