@@ -65,9 +65,7 @@ class RunningCompared:
         self._start_driver()
         self._start_worker()
 
-    def create(
-        self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0
-    ) -> Created:
+    def create(self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0) -> Created:
         pairs = [(call.due_ms, call.url) for call in calls]
         told = {"do": "create", "calls": pairs, "batch": batch, "pace_ms": pace_ms}
         return Created(**self._ask(told))
@@ -135,8 +133,9 @@ def celery(name: str = "Celery", **environment: str) -> Compared:
     return Compared(
         name=name,
         settings=(
-            f"Redis with an append-only file synced every second, visibility timeout {visibility} s, "
-            f"a pool of {THREADS} threads, a task is acknowledged {acks}"
+            "Redis with an append-only file synced every second, "
+            f"visibility timeout {visibility} s, a pool of {THREADS} threads, "
+            f"a task is acknowledged {acks}"
         ),
         server=servers.redis,
         url_variable="REDIS_URL",
@@ -161,7 +160,14 @@ PROCRASTINATE = Compared(
     url_variable="POSTGRES_URL",
     driver="procrastinate_system",
     needs=_needs_postgres,
-    prepare=("-m", "procrastinate", "--app", f"{_MODULES}.procrastinate_system.app", "schema", "--apply"),
+    prepare=(
+        "-m",
+        "procrastinate",
+        "--app",
+        f"{_MODULES}.procrastinate_system.app",
+        "schema",
+        "--apply",
+    ),
     worker=(
         *("-m", "procrastinate", "--app", f"{_MODULES}.procrastinate_system.app", "worker"),
         *("--concurrency", THREADS, "--fetch-job-polling-interval", "0.5"),
@@ -175,7 +181,7 @@ def apscheduler(name: str = "APScheduler 3", **environment: str) -> Compared:
     grace = "dropped when a second late" if "MISFIRE" in environment else "no misfire grace"
     return Compared(
         name=name,
-        settings=f"PostgreSQL as it comes, {THREADS} threads, {grace}, one process creates and runs",
+        settings=f"PostgreSQL as it comes, {THREADS} threads, {grace}, one process for all",
         server=servers.postgres,
         url_variable="POSTGRES_URL",
         driver="apscheduler_system",

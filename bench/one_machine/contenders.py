@@ -1,7 +1,7 @@
 """Whoever is measured, brought up and spoken to in one way.
 
-Invariant: what is brought up is alone on the machine's ports and in its folder, and gone afterwards.
-`kill` is a `kill -9` of what does the work; the server that keeps the tasks lives on.
+Invariant: what is brought up has ports and a folder of its own, and is gone afterwards. `kill`
+is a `kill -9` of what does the work; the server that keeps the tasks lives on.
 """
 
 from collections.abc import Sequence

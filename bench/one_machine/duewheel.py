@@ -27,7 +27,9 @@ NOTE = "x" * 250
 class Duewheel:
     is_apart: bool = True
     has_batches = True
-    recovers_seconds = 300  # a page's lease, then the queue's visibility, and the sweep for the rest
+    recovers_seconds = (
+        300  # a page's lease, then the queue's visibility, and the sweep for the rest
+    )
 
     @property
     def name(self) -> str:
@@ -67,6 +69,7 @@ class RunningDuewheel:
 
     def revive(self) -> None:
         port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
         environment = {"PORT": str(port), "AWS_ENDPOINT_URL": self._endpoint}
         self._service = Process(
             python("local"), self._folder / "service.log", environment=environment
@@ -87,9 +90,7 @@ class RunningDuewheel:
         self._api.close()
         self._service.stop()
 
-    def create(
-        self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0
-    ) -> Created:
+    def create(self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0) -> Created:
         begun = time.perf_counter()
         if batch:
             starts = range(0, len(calls), BATCH)

@@ -9,7 +9,7 @@ Done = TypeVar("Done")
 
 
 def paced(things: Sequence[Thing], pace_ms: float, do: Callable[[Thing], Done]) -> list[Done]:
-    """The nth is begun no earlier than n times the pace after the first; late ones follow at once."""
+    """The nth is begun no earlier than n times the pace after the first; late ones at once."""
     begun, done = time.perf_counter(), []
     for number, thing in enumerate(things):
         time.sleep(max(0.0, begun + number * pace_ms / 1000 - time.perf_counter()))

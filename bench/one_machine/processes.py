@@ -1,6 +1,6 @@
 """Processes that the benchmark starts: each in a session of its own, ended with all its children.
 
-Invariant: what was started here is ended here, whatever happens in between; nothing else is touched.
+Invariant: what was started here is ended here; no other process is touched.
 """
 
 import os
@@ -17,7 +17,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Process:
-    """What it says goes to `log`, or can be read by `line` where it `speaks`. `user`: who it runs as."""
+    """What it says goes to `log`, or is read by `line` where it `speaks`. It runs as `user`."""
 
     def __init__(
         self,
@@ -32,7 +32,11 @@ class Process:
         self.running = subprocess.Popen(
             [str(part) for part in command],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'layers/core'}:{ROOT}", **(environment or {})},
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{ROOT / 'layers/core'}:{ROOT}",
+                **(environment or {}),
+            },
             stdin=subprocess.PIPE if speaks else subprocess.DEVNULL,
             stdout=subprocess.PIPE if speaks else self._log,
             stderr=self._log,

@@ -1,4 +1,4 @@
-"""How the compared systems call the sink from threads: over kept connections, as the notifier does."""
+"""How the compared systems call the sink: over kept connections, as the notifier does."""
 
 import urllib3
 

@@ -1,8 +1,9 @@
 """Celery with Redis, each call an `apply_async` with an ETA.
 
-Settings in its favour: threads instead of a process for each core, since calls mostly wait; no result
-is kept. `VISIBILITY_SECONDS` is Redis's visibility timeout, 3,600 unless told otherwise; `ACKS_LATE`
-says when a task is taken off the queue: when it begins, as by default, or when it is done.
+Settings in its favour: threads instead of a process for each core, since calls mostly wait; no
+result is kept. `VISIBILITY_SECONDS` is Redis's visibility timeout, 3,600 unless told otherwise;
+`ACKS_LATE` says when a task is taken off the queue: when it begins, as by default, or when it is
+done.
 """
 
 import os

@@ -66,5 +66,3 @@ def _batches(calls: Sequence[Sequence[Any]]) -> list[tuple[int, list[str]]]:
     (due_ms,) = {due_ms for due_ms, _ in calls}
     urls = [url for _, url in calls]
     return [(due_ms, urls[start : start + BATCH]) for start in range(0, len(urls), BATCH)]
-
-

@@ -1,6 +1,6 @@
 """Procrastinate with PostgreSQL, each call a job with `schedule_at`.
 
-Its worker learns of jobs that become due by asking; `POLL_SECONDS` in its favour, by default it is 5.
+Its worker learns of jobs that become due by asking, by default every five seconds.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from procrastinate import App, PsycopgConnector
 from bench.one_machine.compared.calling import BODY, HEADERS, THREADS
 from bench.one_machine.compared.driver import serve
 
-POLL_SECONDS = 0.5
 STALLED_SECONDS = 30  # since a worker last gave a sign of life; its default
 
 app = App(connector=PsycopgConnector(conninfo=os.environ["POSTGRES_URL"]))
@@ -62,13 +61,11 @@ def _due(due_ms: int) -> Any:
 
 
 async def _retry_stalled() -> int:
-    stalled = await app.job_manager.get_stalled_jobs(
-        seconds_since_heartbeat=STALLED_SECONDS
-    )
-    number = 0
-    for number, job in enumerate(stalled, 1):
+    stalled = await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS)
+    jobs = [*stalled]
+    for job in jobs:
         await app.job_manager.retry_job(job)
-    return number
+    return len(jobs)
 
 
 if __name__ == "__main__":
