@@ -2,8 +2,8 @@
 
 Settings in its favour: threads instead of a process for each core, since calls mostly wait; no
 result is kept. `VISIBILITY_SECONDS` is Redis's visibility timeout, 3,600 unless told otherwise;
-`ACKS_LATE` says when a task is taken off the queue: when it begins, as by default, or when it is
-done.
+then what has become visible is looked for as often as can be set. `ACKS_LATE`: a task is taken off
+the queue when it is done, and not, as by default, when it begins.
 """
 
 import os
@@ -19,12 +19,14 @@ from bench.one_machine.compared.driver import serve
 app = Celery("bench", broker=os.environ["REDIS_URL"])
 app.conf.update(
     task_ignore_result=True,
-    task_acks_late=os.environ.get("ACKS_LATE") == "yes",
-    broker_transport_options={
-        "visibility_timeout": int(os.environ.get("VISIBILITY_SECONDS") or 3_600)
-    },
+    task_acks_late="ACKS_LATE" in os.environ,
     broker_connection_retry_on_startup=True,
 )
+if "VISIBILITY_SECONDS" in os.environ:
+    app.conf.broker_transport_options = {
+        "visibility_timeout": int(os.environ["VISIBILITY_SECONDS"]),
+        "unacked_restore_throttle": 1,  # by default it is looked for every 100 s
+    }
 
 
 @app.task(name="bench.call")
