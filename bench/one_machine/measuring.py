@@ -21,6 +21,7 @@ WARM_SINGLE, WARM_BATCH = 50, 500
 ROOM = (1.5, 2.5)  # as long as creating took before, times this
 MONTH_MS = 30 * 86_400_000
 SETTLE_SECONDS = 3.0  # after the last task: what comes twice comes about then
+START_SECONDS = 60.0  # until the first call of a worker that was just started
 QUIET_SECONDS = 30.0  # so long after the last call, what has not come is lost
 REVIVED_AFTER_SECONDS = 1.0
 LOOK_SECONDS = 0.02
@@ -47,7 +48,8 @@ class Measuring:
             case, calls = self._calls([_now_ms() + 3_000] * number)
             seconds = self.running.create(calls, batch=batch).seconds
             self._per_second[batch] = number / seconds
-            self._await(case, number, QUIET_SECONDS)
+            if len(self._await(case, number, START_SECONDS)) < number:
+                raise SystemExit(f"{self.contender.name} does not call what it is told to")
 
     def burst(self, number: int, wait_ms: int, *, batch: bool) -> Record:
         """All due at the begin of one second, and created before."""

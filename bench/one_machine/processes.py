@@ -4,6 +4,7 @@ Invariant: what was started here is ended here; no other process is touched.
 """
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -41,7 +42,7 @@ class Process:
             stdout=subprocess.PIPE if speaks else self._log,
             stderr=self._log,
             start_new_session=True,
-            **_as_user(user),
+            **as_user(user),
         )
         self.log = log
 
@@ -102,14 +103,10 @@ def python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]
 
 
-def _as_user(user: str | None) -> dict[str, Any]:
-    return {} if user is None else {"user": user, "group": _group_of(user), "extra_groups": []}
-
-
-def _group_of(user: str) -> int:
-    import pwd
-
-    return pwd.getpwnam(user).pw_gid
+def as_user(user: str | None) -> dict[str, Any]:
+    if user is None:
+        return {}
+    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
 
 
 def _tree(root: int) -> list[list[str]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.one_machine.processes import Process
+from bench.one_machine.processes import Process, as_user
 
 UP_SECONDS = 30
 DATABASE = "postgres"
@@ -100,8 +100,9 @@ def _somebody() -> str | None:
 
 
 def _as(user: str | None, command: list[Path | str]) -> None:
-    others = {} if user is None else {"user": user, "extra_groups": []}
-    made = subprocess.run(command, check=False, capture_output=True, text=True, cwd="/", **others)
+    made = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd="/", **as_user(user)
+    )
     if made.returncode:
         raise SystemExit(f"{command[0]} failed:\n{made.stderr}")
 
