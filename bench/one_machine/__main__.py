@@ -8,6 +8,7 @@ docs/bench/one-machine.json and the plots beside it. With names as arguments (`c
 """
 
 import argparse
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -74,6 +75,7 @@ def main() -> None:
     only = parser.parse_args().only
     if unknown := set(only) - set(names):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started ends then, too
     begun = time.monotonic()
 
     def say(text: str) -> None:

@@ -19,7 +19,7 @@ from bench.one_machine.processes import Process, python
 from bench.one_machine.servers import free_port
 
 BATCH = 500
-UP_SECONDS = 60
+UP_SECONDS = 120
 NOTE = "x" * 250
 
 

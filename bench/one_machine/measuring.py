@@ -115,6 +115,7 @@ class Measuring:
             tasks=KILLED_TASKS,
             wait_ms=KILLED_WAIT_MS,
             delivered_alone=delivered_alone,
+            left_alone=KILLED_TASKS - delivered_alone,
             mended=mended,
             last_after_kill_seconds=(came.last_ms - killed_ms) / 1000,
             cancelled=CANCELLED,

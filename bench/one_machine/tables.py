@@ -6,7 +6,7 @@ from bench.one_machine.results import Record, Results
 from bench.one_machine.verdicts import better_than_ours, worse_than_ours
 
 HELD = (
-    "What a worker holds for longer than that is handed out again, to be held once more; by "
+    " What a worker holds for longer than that is handed out again, to be held once more; by "
     "default it is an hour, and a month has 720."
 )
 
@@ -153,7 +153,7 @@ def _month(results: Results) -> str:
     ]
     lines += [
         f"- {r['contender']}, {r['ahead_seconds']} s ahead with a visibility timeout of "
-        f"{r['visibility_seconds']} s: called {_times(r['calls'])}. {HELD}"
+        f"{r['visibility_seconds']} s: called {_times(r['calls'])}.{HELD if r['calls'] > 1 else ''}"
         for r in results.of("held")
     ]
     return "\n".join(lines)

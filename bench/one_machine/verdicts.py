@@ -43,7 +43,7 @@ QUESTIONS = (
         for name, which in _BURSTS.items()
         for figure in ("p50", "p99")
     ),
-    Question("lost after a kill", "killed", {}, "lost", ""),
+    Question("not called after a kill without help", "killed", {}, "left_alone", ""),
     Question("called twice after a kill", "killed", {}, "repeated", ""),
     Question("last call after a kill", "killed", {}, "last_after_kill_seconds", " s"),
     Question("cancelled, but called", "killed", {}, "cancelled_but_called", ""),
