@@ -25,9 +25,6 @@ from types import TracebackType
 from typing import Any, Protocol
 from unittest.mock import patch
 
-from botocore import session
-from botocore.signers import RequestSigner
-from botocore.useragent import UserAgentString
 from moto import mock_aws
 from moto.core import responses
 from moto.core.model_instances import reset_model_data
@@ -45,14 +42,13 @@ from local.invocations import ACCEPTED, Answer, Invocation, invocation_of
 from local.long_queues import queues_counted_when_asked
 from local.partition_query import query_within_its_partition
 from local.projections import projections_of_whole_attributes
+from local.quick_sdk import sdk_without_idle_work
 from local.short_way import answered_the_short_way
 from local.template import ACCOUNT_ID, REGION
 from local.touched_items import transactions_within_their_items
 from local.update_expressions import update_expressions_read_once
 
 FORGET_EVERY_CALLS = 1_000
-
-_loader = cache(session.create_loader)
 
 
 class HasNow(Protocol):
@@ -97,11 +93,6 @@ class Emulator:
                 (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
                 (responses, "method_names_from_class", cache(method_names_from_class)),
                 (EventTemplateParser, "parse", staticmethod(_event_as_it_is)),
-                # Each `mock_aws` has a session of its own, which would read all models anew.
-                (session, "create_loader", _loader),
-                # Four tenths of the SDK's work, and nobody here reads either.
-                (UserAgentString, "to_string", lambda _: "emulated"),
-                (RequestSigner, "sign", lambda *_, **__: None),
             ):
                 started.enter_context(patch.object(target, name, replacement))
             for less_work in (
@@ -111,6 +102,7 @@ class Emulator:
                 transactions_within_their_items,
                 values_of_one_type,
                 queues_counted_when_asked,
+                sdk_without_idle_work,
             ):
                 started.enter_context(less_work())
             self._undo = started.pop_all()

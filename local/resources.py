@@ -161,12 +161,13 @@ class Resources:
         name = _physical_name(resource)
         declared = {key: properties[key] for key in _TABLE_PROPERTIES if key in properties}
         try:
-            self._dynamodb.create_table(TableName=name, **declared)
+            made = self._dynamodb.create_table(TableName=name, **declared)
         except self._dynamodb.exceptions.ResourceInUseException:
             return name  # another DynamoDB that keeps its tables has it from an earlier start
-        self._dynamodb.get_waiter("table_exists").wait(
-            TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30}
-        )
+        if made["TableDescription"].get("TableStatus") != "ACTIVE":
+            self._dynamodb.get_waiter("table_exists").wait(
+                TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30}
+            )
         if time_to_live:
             self._dynamodb.update_time_to_live(TableName=name, TimeToLiveSpecification=time_to_live)
         return name

@@ -22,7 +22,7 @@ TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 SECOND_OPINION = "SECOND_OPINION"  # the interpreter that has ministack
 
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
-hypothesis_settings.register_profile("prove", deadline=None, max_examples=1_500)  # new ones
+hypothesis_settings.register_profile("prove", deadline=None, max_examples=400)  # new ones
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):

@@ -1,5 +1,6 @@
 """Many keys under one prefix, listed and cancelled in pages that can be taken up again."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from random import Random
@@ -21,6 +22,7 @@ PATH = "/v1/businesses/orders/tasks"
 PREFIX = "order-17:"
 NEIGHBOURS = ["order-1", "order-17", "order-17.", "order-170:1", "order-16:9", "order-18:0", "z"]
 DAY_SECONDS = 86_400
+MANY = 10_000 if os.environ.get("HYPOTHESIS_PROFILE") == "prove" else 3_000
 CALLED = Attempt(
     at_ms=0, lateness_ms=0, duration_ms=0, outcome="delivered", entry_second=0, status_code=200
 )
@@ -85,11 +87,9 @@ def listed(prefix: str = PREFIX, cursor: str | None = None) -> list[str]:
     return [task["key"] for page in walk("GET", prefix, cursor) for task in page["tasks"]]
 
 
-def test_of_ten_thousand_keys_each_live_one_is_listed_once_and_in_order(
-    wired: ManualClock,
-) -> None:
-    keys = keys_numbered(range(10_000))
-    ended = {*keys[::7], *keys[4_000:4_500]}
+def test_of_thousands_of_keys_each_live_one_is_listed_once_and_in_order(wired: ManualClock) -> None:
+    keys = keys_numbered(range(MANY))
+    ended = {*keys[::7], *keys[1_000:1_500]}
     fill([*keys, *NEIGHBOURS], ended)
     pages = walk("GET")
 
@@ -98,7 +98,7 @@ def test_of_ten_thousand_keys_each_live_one_is_listed_once_and_in_order(
     ]
     assert max(len(page["tasks"]) for page in pages) <= 100
     assert [] in [page["tasks"] for page in pages[:-1]], "the stretch in which all have ended"
-    assert len(pages) <= 10_000 / 100 * 1.2, "pages are about as full as they may be"
+    assert len(pages) <= MANY / 100 * 1.2, "pages are about as full as they may be"
 
 
 def test_a_cursor_goes_on_whatever_happened_to_the_keys_before_it(wired: ManualClock) -> None:

@@ -13,8 +13,8 @@ from local import emulator
 from local.emulator import Emulator
 from tests.support.clock import ManualClock
 
-SEEDS = range(4)
-STEPS = 120
+SEEDS = range(2)
+STEPS = 80
 COUNTS = [
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesDelayed",

@@ -13,7 +13,7 @@ import boto3
 from duewheel.rules.messages import texts_of_event
 from local.invocations import RETRY_AFTER_MS
 from local.invocations import Invocation as AsyncInvocation
-from tests.simulation.invocation import Ended
+from tests.simulation.invocation import DUPLICATE, Ended
 from tests.simulation.service import Service
 
 NOTIFIERS_AT_ONCE = 40
@@ -115,7 +115,7 @@ class EventSources:
             work = self._service.invoke("notifier", {"Records": records})
             ended = await self._service.spawn(work)
             if is_copy or self._service.wire.has_sent_twice(m["Body"] for m in messages):
-                ended.invocation.troubles.append("duplicate")
+                ended.invocation.troubles.append(DUPLICATE)
             if ended.is_answered:
                 failed = {f["itemIdentifier"] for f in ended.answer["batchItemFailures"]}
                 done = [m for m in messages if m["MessageId"] not in failed]
@@ -150,7 +150,7 @@ class EventSources:
             work = self._service.invoke("notifier", invocation.event, invocation.request_id)
             ended = await self._service.spawn(work)
             if self._service.wire.has_sent_twice(texts_of_event(invocation.event) or ()):
-                ended.invocation.troubles.append("duplicate")
+                ended.invocation.troubles.append(DUPLICATE)
             if ended.is_answered or wait_ms is None:
                 return
             await asyncio.sleep(wait_ms / 1000)

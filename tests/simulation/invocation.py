@@ -10,6 +10,8 @@ from typing import Any
 
 from local.functions import Died
 
+DUPLICATE = "duplicate"  # the trouble of a run whose message was handed out, or sent, twice
+
 
 @dataclass
 class Invocation:

@@ -6,7 +6,7 @@ from duewheel.rules.addresses import address_at
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import HttpCallback, Status, Task
 from duewheel.stores.task_items import task_item
-from tests.simulation.invocation import Invocation
+from tests.simulation.invocation import DUPLICATE, Invocation
 from tests.simulation.ledger import Asked, DueAsked, Ledger
 from tests.simulation.receiver import Call
 from tests.simulation.verdict import Report, judged
@@ -88,6 +88,12 @@ def test_a_repeat_is_explained_by_what_befell_the_call_before_it() -> None:
     assert verdict(ledger(), call(10.0), call(11.0)).unexplained
     explained = verdict(ledger(), call(10.0, OK, "died"), call(11.0))
     assert (explained.repeated, explained.unexplained) == (1, [])
+
+
+def test_a_repeat_is_explained_by_its_own_message_having_come_twice() -> None:
+    """The other copy may have been passed on, and called by a run that met with nothing."""
+    assert verdict(ledger(), call(10.0), call(10.1, OK, DUPLICATE)).unexplained == []
+    assert verdict(ledger(), call(10.0), call(10.1, OK, "throttled")).unexplained
 
 
 def test_an_attempt_after_a_failed_one_is_no_repeat() -> None:

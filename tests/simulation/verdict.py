@@ -6,6 +6,7 @@ from typing import Any
 
 from duewheel.rules.task import Status
 from duewheel.stores import task_items
+from tests.simulation.invocation import DUPLICATE
 from tests.simulation.ledger import Known, Ledger
 from tests.simulation.receiver import Call
 
@@ -75,7 +76,8 @@ def _judge_calls(report: Report, known: Known, calls: list[Call]) -> None:
             report.early.append(f"{known.task_id} by {earliest - call.notifier_ms} ms")
         if delivered_by is not None and not _revived_between(known, delivered_by, call):
             report.repeated += 1
-            if not any(earlier.by.troubles for earlier in calls if earlier is not call):
+            others = any(other.by.troubles for other in calls if other is not call)
+            if not others and DUPLICATE not in call.by.troubles:
                 report.unexplained.append(f"{known.task_id} at {call.began_seconds:.3f}")
         if call.is_heard_delivered:
             delivered_by = call

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from email.utils import formatdate
+from functools import cached_property
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -116,13 +117,10 @@ class World:
         self.recorder = Recorder(known=self._nothing_in_an_empty_slot)
         self.receiver = Receiver(clock)
         self.dynamodb = boto3.client("dynamodb")
-        self.unrecorded = boto3.client("dynamodb")
         self.sqs = boto3.client("sqs")
         self.aws_time = AwsTime()
-        self.invoker = boto3.client("lambda")
-        for client in (self.dynamodb, self.sqs, self.invoker):
-            self.recorder.attach(client)
-            self.aws_time.observe(client)
+        self._seen(self.dynamodb)
+        self._seen(self.sqs)
         self.invocations: list[Invocation] = []  # asynchronous ones, accepted and not begun
         emulator.accept_invocation = self._accept
         self._numbers = count(1)
@@ -132,6 +130,19 @@ class World:
         self.loop = asyncio.new_event_loop()
         self._pool = ThreadPoolExecutor(4)
         self.wire()
+
+    def _seen(self, client: Any) -> Any:
+        self.recorder.attach(client)
+        self.aws_time.observe(client)
+        return client
+
+    @cached_property
+    def unrecorded(self) -> Any:
+        return boto3.client("dynamodb")
+
+    @cached_property
+    def invoker(self) -> Any:
+        return self._seen(boto3.client("lambda"))
 
     def wire(self, **changed: Any) -> None:
         """Build all workflows anew, with settings changed."""
