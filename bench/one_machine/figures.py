@@ -1,7 +1,7 @@
 """What arrivals come to: who was called, how often, how late. Pure.
 
-Invariant: every task that was to be called is counted, as delivered or as lost; lateness is that of
-each task's first call.
+Invariant: every task that was to be called is counted, as delivered or as lost. Delivered: a call
+of it was answered, and the first one that was tells its lateness.
 """
 
 from collections import Counter
@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 CURVE_POINTS = 200
+
+Arrival = tuple[int, float, bool]  # the task's number, when it came, whether it was answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +26,22 @@ class Arrived:
     curve_ms: tuple[float, ...]  # lateness from the least to the most, at equal shares
 
 
-def arrived(due_ms: Mapping[int, int], arrivals: Sequence[tuple[int, float]]) -> Arrived:
+def arrived(due_ms: Mapping[int, int], arrivals: Sequence[Arrival]) -> Arrived:
     """`due_ms` by the number of each task; arrivals in their order."""
     first: dict[int, float] = {}
-    for number, at_ms in arrivals:
-        first.setdefault(number, at_ms)
-    if unknown := first.keys() - due_ms.keys():
+    for number, at_ms, answered in arrivals:
+        if answered:
+            first.setdefault(number, at_ms)
+    times = Counter(number for number, _, _ in arrivals)
+    if unknown := times.keys() - due_ms.keys():
         raise ValueError(f"nobody was to call {sorted(unknown)[:5]}")
     late = sorted(at_ms - due_ms[number] for number, at_ms in first.items())
     if not late:
         raise ValueError("nothing was called at all")
-    times = Counter(number for number, _ in arrivals)
     return Arrived(
         delivered=len(first),
         lost=len(due_ms) - len(first),
-        repeated=sum(times[number] > 1 for number in first),
+        repeated=sum(calls > 1 for calls in times.values()),
         early=sum(ms < 0 for ms in late),
         p50_ms=percentile(late, 50),
         p99_ms=percentile(late, 99),

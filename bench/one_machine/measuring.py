@@ -12,7 +12,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from bench.one_machine.contenders import Call, Contender, Cpu, Created, Running
-from bench.one_machine.figures import Arrived, arrived
+from bench.one_machine.figures import Arrival, Arrived, arrived
 
 STEADY_PER_SECOND, STEADY_SECONDS, STEADY_AHEAD_MS = 50, 15, 8_000
 KILLED_TASKS, KILLED_AT, KILLED_WAIT_MS, CANCELLED = 1_000, 300, 50, 100
@@ -48,7 +48,7 @@ class Measuring:
             case, calls = self._calls([_now_ms() + 3_000] * number)
             seconds = self.running.create(calls, batch=batch).seconds
             self._per_second[batch] = number / seconds
-            if len(self._await(case, number, START_SECONDS)) < number:
+            if len(_answered(self._await(case, number, START_SECONDS))) < number:
                 raise SystemExit(f"{self.contender.name} does not call what it is told to")
 
     def burst(self, number: int, wait_ms: int, *, batch: bool) -> Record:
@@ -105,7 +105,7 @@ class Measuring:
         time.sleep(REVIVED_AFTER_SECONDS)
         self.running.revive()
         alone = self._await(case, KILLED_TASKS, self.contender.recovers_seconds)
-        delivered_alone = len({number for number, _ in _kept(alone)})
+        delivered_alone = len(_answered(_kept(alone)))
         mended = self.running.mend() if delivered_alone < KILLED_TASKS else 0
         got = self._await(case, KILLED_TASKS, QUIET_SECONDS) if mended else alone
         came = arrived(dict.fromkeys(range(KILLED_TASKS), due_ms), _kept(got))
@@ -121,7 +121,7 @@ class Measuring:
             cancelled=CANCELLED,
             cancels_confirmed=cancelled.said_yes,
             cancelled_per_second=CANCELLED / cancelled.seconds,
-            cancelled_but_called=len({n for n, _ in got if n >= KILLED_TASKS}),
+            cancelled_but_called=len(_answered(got) - {*range(KILLED_TASKS)}),
         )
 
     def month_ahead(self) -> Record:
@@ -175,20 +175,20 @@ class Measuring:
         url = f"{self.sink_url}/{case}"
         return case, [Call(due, f"{url}/{n}{query}") for n, due in enumerate(due_ms)]
 
-    def _await(self, case: str, wanted: int, quiet_seconds: float) -> list[tuple[int, float]]:
+    def _await(self, case: str, wanted: int, quiet_seconds: float) -> list[Arrival]:
         """Until so many tasks were called, or none for a while; and then for what comes twice."""
         came, last_new = 0, time.monotonic()
         while came < wanted and time.monotonic() - last_new < quiet_seconds:
             time.sleep(0.2)
-            now_came = len({number for number, _ in self._arrivals(case)} & {*range(wanted)})
+            now_came = len(_answered(self._arrivals(case)) & {*range(wanted)})
             if now_came > came:
                 came, last_new = now_came, time.monotonic()
         time.sleep(SETTLE_SECONDS if came == wanted else 0)
         return self._arrivals(case)
 
-    def _arrivals(self, case: str) -> list[tuple[int, float]]:
+    def _arrivals(self, case: str) -> list[Arrival]:
         with urlopen(f"{self.sink_url}/{case}") as answer:
-            return [(number, at_ms) for number, at_ms in json.load(answer)]
+            return [(number, at_ms, answered) for number, at_ms, answered in json.load(answer)]
 
     def _record(self, case: str, came: Arrived, **more: Any) -> Record:
         record = {"contender": self.contender.name, "case": case, **more, **asdict(came)}
@@ -196,8 +196,12 @@ class Measuring:
         return record
 
 
-def _kept(arrivals: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    return [(number, at_ms) for number, at_ms in arrivals if number < KILLED_TASKS]
+def _answered(arrivals: Sequence[Arrival]) -> set[int]:
+    return {number for number, _, answered in arrivals if answered}
+
+
+def _kept(arrivals: Sequence[Arrival]) -> list[Arrival]:
+    return [arrival for arrival in arrivals if arrival[0] < KILLED_TASKS]
 
 
 def _line(record: Record) -> str:

@@ -2,11 +2,11 @@
 
     POST /{case}/{number}             is noted and answered
     POST /{case}/{number}?wait_ms=50  is noted, and answered that much later
-    GET  /{case}                      [[number, arrived_ms], ...] in order of arrival
+    GET  /{case}                      [[number, arrived_ms, answered], ...] in order of arrival
     GET  /{case}/count                how many came
 
-Invariant: a call is noted as soon as its request is whole, before it is answered. What it was
-sent as says which task it was for, so that all contenders are told apart by the same rule.
+Invariant: a call is noted as soon as its request is whole, and counts as answered only if its
+caller was still there to hear the answer. Its path says which task it was for.
 
     python -m bench.one_machine.sink     # prints its port, serves until it is ended
 """
@@ -23,7 +23,7 @@ BACKLOG = 4096
 _REQUEST = re.compile(rb"(GET|POST) /([\w-]+)(?:/(\d+|count))?(?:\?wait_ms=(\d+))? HTTP/1\.1$")
 _LENGTH = re.compile(rb"^content-length: *(\d+)\r?$", re.IGNORECASE | re.MULTILINE)
 
-Arrivals = defaultdict[str, list[tuple[int, float]]]
+Arrivals = defaultdict[str, list[list[Any]]]
 
 
 class Sink(asyncio.Protocol):
@@ -56,12 +56,18 @@ class Sink(asyncio.Protocol):
         if method == b"GET":
             self._write(200, json.dumps(len(arrived) if number else arrived).encode())
             return
-        arrived.append((int(number), time.time_ns() / 1e6))
+        call = [int(number), time.time_ns() / 1e6, False]
+        arrived.append(call)
         if wait_ms is None:
-            self._write(200, b"{}")
+            self._settle(call)
         else:
-            later = partial(self._write, 200, b"{}")
+            later = partial(self._settle, call)
             asyncio.get_running_loop().call_later(int(wait_ms) / 1000, later)
+
+    def _settle(self, call: list[Any]) -> None:
+        call[2] = not self._transport.is_closing()
+        if call[2]:
+            self._write(200, b"{}")
 
     def _write(self, status: int, body: bytes) -> None:
         head = f"HTTP/1.1 {status} -\r\ncontent-type: application/json\r\n"

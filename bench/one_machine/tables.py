@@ -118,7 +118,8 @@ def _counted(results: Results) -> str:
 def _killed_heading(results: Results) -> str:
     return (
         "**`kill -9` of what works, in the middle of 1,000 calls of 50 ms**, and a new one a "
-        "second later. Before, 100 more tasks of the same second had been cancelled:"
+        "second later. Before, 100 more tasks of the same second had been cancelled. "
+        "A call that its caller did not live to see answered is not delivered:"
     )
 
 

@@ -1,6 +1,7 @@
 """What `make bench` makes of what it measured; the measuring itself is left to the benchmark."""
 
 import json
+import socket
 import sys
 import time
 from itertools import pairwise
@@ -23,7 +24,7 @@ from bench.one_machine.verdicts import better_than_ours, worse_than_ours
 
 
 def burst(contender: str, tasks: int, late_ms: float, rate: float, **more: Any) -> Record:
-    came = arrived({0: 0, 1: 0}, [(0, late_ms), (1, late_ms)])
+    came = arrived({0: 0, 1: 0}, [(0, late_ms, True), (1, late_ms, True)])
     cpu = {"own": 1.0, "server": 2.0}
     names = ("delivered", "lost", "repeated", "early", "p50_ms", "p99_ms", "max_ms", "curve_ms")
     return {
@@ -48,19 +49,28 @@ def results(*records: Record, load: float = 0.0, **skipped: str) -> Results:
 
 
 def test_a_call_is_late_by_its_first_arrival_and_counts_once() -> None:
-    came = arrived({0: 1_000, 1: 1_000, 2: 1_000}, [(0, 1_010.0), (1, 1_030.0), (0, 9_000.0)])
+    came = arrived(
+        {0: 1_000, 1: 1_000, 2: 1_000}, [(0, 1_010.0, True), (1, 1_030.0, True), (0, 9_000.0, True)]
+    )
     assert (came.delivered, came.lost, came.repeated, came.early) == (2, 1, 1, 0)
     assert (came.p50_ms, came.max_ms, came.last_ms) == (10.0, 30.0, 1_030.0)
     assert (came.curve_ms[0], came.curve_ms[-1]) == (10.0, 30.0)
 
 
 def test_an_early_call_is_counted_as_early() -> None:
-    assert arrived({0: 1_000}, [(0, 999.5)]).early == 1
+    assert arrived({0: 1_000}, [(0, 999.5, True)]).early == 1
+
+
+def test_a_call_whose_caller_died_is_not_delivered_until_it_is_made_again() -> None:
+    cut_off = arrived({0: 0, 1: 0}, [(0, 5.0, True), (1, 6.0, False)])
+    assert (cut_off.delivered, cut_off.lost, cut_off.repeated) == (1, 1, 0)
+    again = arrived({0: 0, 1: 0}, [(0, 5.0, True), (1, 6.0, False), (1, 70.0, True)])
+    assert (again.delivered, again.lost, again.repeated, again.max_ms) == (2, 0, 1, 70.0)
 
 
 def test_what_nobody_was_to_call_ends_the_run() -> None:
     with pytest.raises(ValueError, match="nobody was to call"):
-        arrived({0: 1_000}, [(7, 1_000.0)])
+        arrived({0: 1_000}, [(7, 1_000.0, True)])
 
 
 @pytest.mark.parametrize(("percent", "value"), [(0, 1), (50, 50), (99, 99), (100, 100)])
@@ -131,11 +141,34 @@ def test_the_sink_notes_each_call_under_its_task(tmp_path: Path) -> None:
                 assert answer.status == 200
         with urlopen(url) as answer:
             arrivals = json.load(answer)
-        assert [number for number, _ in arrivals] == [5, 7, 5]
+        assert [number for number, _, _ in arrivals] == [5, 7, 5]
+        assert all(answered for _, _, answered in arrivals)
         assert all(later[1] >= sooner[1] for sooner, later in pairwise(arrivals))
     finally:
         sink.stop()
     assert sink.running.returncode is not None
+
+
+def test_the_sink_does_not_count_a_call_as_answered_whose_caller_is_gone(tmp_path: Path) -> None:
+    sink = Process(python("bench.one_machine.sink"), tmp_path / "log", speaks=True)
+    try:
+        port = int(sink.line())
+        with socket.create_connection(("127.0.0.1", port)) as caller:
+            caller.sendall(b"POST /case/1?wait_ms=100 HTTP/1.1\r\ncontent-length: 0\r\n\r\n")
+            while count(port) == 0:
+                pass  # it is noted at once, and answered later
+        with urlopen(Request(f"http://127.0.0.1:{port}/case/2?wait_ms=200", data=b"{}")):
+            pass  # by then the answer to the first was due
+        with urlopen(f"http://127.0.0.1:{port}/case") as answer:
+            found = [(number, answered) for number, _, answered in json.load(answer)]
+        assert found == [(1, False), (2, True)]
+    finally:
+        sink.stop()
+
+
+def count(port: int) -> int:
+    with urlopen(f"http://127.0.0.1:{port}/case/count") as answer:
+        return int(answer.read())
 
 
 def test_a_killed_process_takes_its_children_along(tmp_path: Path) -> None:
