@@ -48,7 +48,7 @@ class Measuring:
             case, calls = self._calls([_now_ms() + 3_000] * number)
             seconds = self.running.create(calls, batch=batch).seconds
             self._per_second[batch] = number / seconds
-            if len(_answered(self._await(case, number, START_SECONDS))) < number:
+            if not _answered(self._await(case, number, START_SECONDS)):
                 raise SystemExit(f"{self.contender.name} does not call what it is told to")
 
     def burst(self, number: int, wait_ms: int, *, batch: bool) -> Record:
