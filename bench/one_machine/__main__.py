@@ -21,8 +21,9 @@ from bench.one_machine.compared_systems import PROCRASTINATE, apscheduler, celer
 from bench.one_machine.contenders import Contender
 from bench.one_machine.counted_second import counted_seconds
 from bench.one_machine.duewheel import Duewheel
+from bench.one_machine.figures import NothingCalled
 from bench.one_machine.measuring import Measuring, Record
-from bench.one_machine.processes import Process, python
+from bench.one_machine.processes import GaveUp, Process, python
 
 Case = Callable[[Measuring], Record]
 HELD_VISIBILITY_SECONDS, HELD_AHEAD_SECONDS = 5, 35
@@ -84,10 +85,12 @@ def main() -> None:
 
     found = conditions.of_this_machine()
     plan = [(contender, cases) for name, contender, cases in PLAN if not only or name in only]
-    records, skipped = run(plan, say)
+    records, skipped, failed = run(plan, say)
     say("counting units and requests")
     results = outputs.Results(found, records, skipped, counted_seconds())
     print("\n" + outputs.tables(results))
+    if failed:
+        raise SystemExit("Nothing is written, since not all was measured:\n" + "\n".join(failed))
     if not only:
         outputs.write(results)
         say("written to docs/performance.md and docs/bench/")
@@ -95,9 +98,10 @@ def main() -> None:
 
 def run(
     plan: list[tuple[Contender, list[Case]]], say: Callable[[str], None]
-) -> tuple[list[Record], dict[str, str]]:
-    """What was measured, and who was left out for want of what."""
+) -> tuple[list[Record], dict[str, str], list[str]]:
+    """What was measured, who was left out for want of what, and what went wrong."""
     records: list[Record] = []
+    failed: list[str] = []
     skipped: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as name, sink(Path(name)) as sink_url:
         Path(name).chmod(0o711)  # a server that runs as somebody else passes through it
@@ -109,11 +113,16 @@ def run(
             say(f"{contender.name}: {contender.settings}")
             folder = Path(name) / str(number)
             folder.mkdir(mode=0o711)
-            with contender.up(folder) as running:
-                measuring = Measuring(contender, running, sink_url, say)
-                measuring.warm_up()
-                records += [case(measuring) for case in cases]
-    return records, skipped
+            try:
+                with contender.up(folder) as running:
+                    measuring = Measuring(contender, running, sink_url, say)
+                    measuring.warm_up()
+                    for case in cases:
+                        records.append(case(measuring))
+            except (GaveUp, NothingCalled) as reason:
+                failed.append(f"{contender.name}: {reason}")
+                say(f"FAILED: {failed[-1]}")
+    return records, skipped, failed
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.one_machine import servers
 from bench.one_machine.contenders import Call, Cancelled, Cpu, Created
-from bench.one_machine.processes import ROOT, Process
+from bench.one_machine.processes import ROOT, GaveUp, Process
 
 PYTHON = ROOT / ".venv-bench/bin/python"
 _MODULES = "bench.one_machine.compared"
@@ -60,7 +60,7 @@ class RunningCompared:
             preparing = self._process(system.prepare, "prepare")
             preparing.running.wait(60)
             if preparing.running.returncode:
-                raise SystemExit(f"{system.prepare} failed:\n{preparing.last_words()}")
+                raise GaveUp(f"{system.prepare} failed:\n{preparing.last_words()}")
         self._worker: Process | None = None
         self._start_driver()
         self._start_worker()

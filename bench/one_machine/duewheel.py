@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.one_machine.contenders import Call, Cancelled, Cpu, Created
 from bench.one_machine.pacing import paced
-from bench.one_machine.processes import Process, python
+from bench.one_machine.processes import GaveUp, Process, python
 from bench.one_machine.servers import free_port
 
 BATCH = 500
@@ -79,7 +79,7 @@ class RunningDuewheel:
         while not self._is_healthy():
             self._service.must_run()
             if time.monotonic() > give_up:
-                raise SystemExit(f"the service does not answer:\n{self._service.last_words()}")
+                raise GaveUp(f"the service does not answer:\n{self._service.last_words()}")
             time.sleep(0.05)
 
     def kill(self) -> None:
@@ -155,4 +155,4 @@ def _task(call: Call) -> dict[str, Any]:
 
 def _must_be(status: int, wanted: int, answer: object) -> None:
     if status != wanted:
-        raise SystemExit(f"{status} and not {wanted}: {answer}")
+        raise GaveUp(f"{status} and not {wanted}: {answer}")

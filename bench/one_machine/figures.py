@@ -13,6 +13,10 @@ CURVE_POINTS = 200
 Arrival = tuple[int, float, bool]  # the task's number, when it came, whether it was answered
 
 
+class NothingCalled(Exception):
+    """There is no lateness to tell."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrived:
     delivered: int
@@ -37,7 +41,7 @@ def arrived(due_ms: Mapping[int, int], arrivals: Sequence[Arrival]) -> Arrived:
         raise ValueError(f"nobody was to call {sorted(unknown)[:5]}")
     late = sorted(at_ms - due_ms[number] for number, at_ms in first.items())
     if not late:
-        raise ValueError("nothing was called at all")
+        raise NothingCalled("nothing was called at all")
     return Arrived(
         delivered=len(first),
         lost=len(due_ms) - len(first),

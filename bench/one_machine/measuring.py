@@ -13,6 +13,7 @@ from urllib.request import urlopen
 
 from bench.one_machine.contenders import Call, Contender, Cpu, Created, Running
 from bench.one_machine.figures import Arrival, Arrived, arrived
+from bench.one_machine.processes import GaveUp
 
 STEADY_PER_SECOND, STEADY_SECONDS, STEADY_AHEAD_MS = 50, 15, 8_000
 KILLED_TASKS, KILLED_AT, KILLED_WAIT_MS, CANCELLED = 1_000, 300, 50, 100
@@ -49,7 +50,7 @@ class Measuring:
             seconds = self.running.create(calls, batch=batch).seconds
             self._per_second[batch] = number / seconds
             if not _answered(self._await(case, number, START_SECONDS)):
-                raise SystemExit(f"{self.contender.name} does not call what it is told to")
+                raise GaveUp(f"{self.contender.name} does not call what it is told to")
 
     def burst(self, number: int, wait_ms: int, *, batch: bool) -> Record:
         """All due at the begin of one second, and created before."""
@@ -96,7 +97,7 @@ class Measuring:
         self.running.create(kept, batch=batch)
         cancelled = self.running.cancel(cancelled_ids)
         if _now_ms() >= due_ms - CUT_OFF_MS:
-            raise SystemExit(f"{self.contender.name}: the tasks were not cancelled in time")
+            raise GaveUp(f"{self.contender.name}: the tasks were not cancelled in time")
         while len(self._arrivals(case)) < KILLED_AT:
             time.sleep(LOOK_SECONDS)
         killed_ms = _now_ms()
@@ -165,7 +166,7 @@ class Measuring:
                 return due_ms, case, created, before
             self.say(f"{number:,} tasks were not created before their second; once more")
             self._await(case, number, QUIET_SECONDS)
-        raise SystemExit(f"{self.contender.name}: {number} tasks were not created in time")
+        raise GaveUp(f"{self.contender.name}: {number} tasks were not created in time")
 
     def _calls(self, due_ms: Sequence[int], wait_ms: int = 0) -> tuple[str, list[Call]]:
         self._cases += 1

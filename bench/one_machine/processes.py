@@ -17,6 +17,10 @@ END_SECONDS = 15
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+class GaveUp(Exception):
+    """What is measured did not do its part; the others are measured all the same."""
+
+
 class Process:
     """What it says goes to `log`, or is read by `line` where it `speaks`. It runs as `user`."""
 
@@ -51,7 +55,7 @@ class Process:
         assert self.running.stdout is not None
         line = self.running.stdout.readline().decode()
         if not line:
-            raise SystemExit(f"{self.running.args} ended:\n{self.last_words()}")
+            raise GaveUp(f"{self.running.args} ended:\n{self.last_words()}")
         return line.rstrip("\n")
 
     def tell(self, line: str) -> None:
@@ -61,7 +65,7 @@ class Process:
 
     def must_run(self) -> None:
         if self.running.poll() is not None:
-            raise SystemExit(f"{self.running.args} ended:\n{self.last_words()}")
+            raise GaveUp(f"{self.running.args} ended:\n{self.last_words()}")
 
     def last_words(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])

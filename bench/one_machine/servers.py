@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.one_machine.processes import Process, as_user
+from bench.one_machine.processes import GaveUp, Process, as_user
 
 UP_SECONDS = 30
 DATABASE = "postgres"
@@ -104,7 +104,7 @@ def _as(user: str | None, command: list[Path | str]) -> None:
         command, check=False, capture_output=True, text=True, cwd="/", **as_user(user)
     )
     if made.returncode:
-        raise SystemExit(f"{command[0]} failed:\n{made.stderr}")
+        raise GaveUp(f"{command[0]} failed:\n{made.stderr}")
 
 
 def _await_port(process: Process, port: int) -> None:
@@ -120,5 +120,5 @@ def _await(process: Process, is_up: Callable[[], bool]) -> None:
     while not is_up():
         process.must_run()
         if time.monotonic() > give_up:
-            raise SystemExit(f"{process.running.args} did not come up:\n{process.last_words()}")
+            raise GaveUp(f"{process.running.args} did not come up:\n{process.last_words()}")
         time.sleep(0.1)
