@@ -24,6 +24,7 @@ from bench.one_machine.duewheel import Duewheel
 from bench.one_machine.figures import NothingCalled
 from bench.one_machine.measuring import Measuring, Record
 from bench.one_machine.processes import GaveUp, Process, python
+from bench.one_machine.results import Results
 
 Case = Callable[[Measuring], Record]
 HELD_VISIBILITY_SECONDS, HELD_AHEAD_SECONDS = 5, 35
@@ -87,7 +88,7 @@ def main() -> None:
     plan = [(contender, cases) for name, contender, cases in PLAN if not only or name in only]
     records, skipped, failed = run(plan, say)
     say("counting units and requests")
-    results = outputs.Results(found, records, skipped, counted_seconds())
+    results = Results(found, records, skipped, counted_seconds())
     print("\n" + outputs.tables(results))
     if failed:
         raise SystemExit("Nothing is written, since not all was measured:\n" + "\n".join(failed))

@@ -91,6 +91,7 @@ class RunningDuewheel:
         self._service.stop()
 
     def create(self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0) -> Created:
+        self._api.close()  # whoever has been idle for long is hung up on
         begun = time.perf_counter()
         if batch:
             starts = range(0, len(calls), BATCH)

@@ -34,7 +34,7 @@ class Process:
         speaks: bool = False,
     ) -> None:
         self._log: IO[bytes] = log.open("ab")
-        self.running = subprocess.Popen(
+        self.running: subprocess.Popen[bytes] = subprocess.Popen(
             [str(part) for part in command],
             cwd=ROOT,
             env={
@@ -48,6 +48,7 @@ class Process:
             start_new_session=True,
             **as_user(user),
         )
+        self.name = " ".join(map(str, command))
         self.log = log
 
     def line(self) -> str:
@@ -55,7 +56,7 @@ class Process:
         assert self.running.stdout is not None
         line = self.running.stdout.readline().decode()
         if not line:
-            raise GaveUp(f"{self.running.args} ended:\n{self.last_words()}")
+            raise GaveUp(f"{self.name} ended:\n{self.last_words()}")
         return line.rstrip("\n")
 
     def tell(self, line: str) -> None:
@@ -65,7 +66,7 @@ class Process:
 
     def must_run(self) -> None:
         if self.running.poll() is not None:
-            raise GaveUp(f"{self.running.args} ended:\n{self.last_words()}")
+            raise GaveUp(f"{self.name} ended:\n{self.last_words()}")
 
     def last_words(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])

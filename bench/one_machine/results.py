@@ -25,7 +25,7 @@ class Results:
         ]
 
     def creation_rates(self) -> dict[str, float]:
-        rates = {}
+        rates: dict[str, float] = {}
         for burst in self.of("burst", wait_ms=0):
             how = "in batches" if burst["batch"] else "singly"
             rates.setdefault(f"{burst['contender']}, {how}", burst["created_per_second"])

@@ -41,7 +41,17 @@ def redis(folder: Path) -> Iterator[tuple[Process, str]]:
     """The server and its URL."""
     binary, port = redis_binary(), free_port()
     assert binary is not None
-    command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", ""]
+    command: list[str | Path] = [
+        binary,
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        folder,
+        "--save",
+        "",
+    ]
     command += ["--appendonly", "yes", "--appendfsync", "everysec"]
     process = Process(command, folder / "redis.log")
     try:
@@ -61,12 +71,19 @@ def postgres(folder: Path) -> Iterator[tuple[Process, str]]:
     if user is not None:
         shutil.chown(data, user)
     _as(user, [binaries / "initdb", "-D", data, "-U", "bench", "--auth=trust", "--no-sync"])
-    command = [binaries / "postgres", "-D", data, "-p", str(port), "-k", data]
+    command: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port), "-k", data]
     command += ["-c", "listen_addresses=127.0.0.1"]
     process = Process(command, folder / "postgres.log", user=user)
 
     def takes_connections() -> bool:
-        ready = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+        ready: list[str | Path] = [
+            binaries / "pg_isready",
+            "-q",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(port),
+        ]
         return subprocess.run(ready, check=False).returncode == 0
 
     try:
@@ -120,5 +137,5 @@ def _await(process: Process, is_up: Callable[[], bool]) -> None:
     while not is_up():
         process.must_run()
         if time.monotonic() > give_up:
-            raise GaveUp(f"{process.running.args} did not come up:\n{process.last_words()}")
+            raise GaveUp(f"{process.name} did not come up:\n{process.last_words()}")
         time.sleep(0.1)
