@@ -15,7 +15,7 @@ import pytest
 from bench.one_machine import plots
 from bench.one_machine.conditions import Conditions
 from bench.one_machine.figures import arrived, percentile
-from bench.one_machine.outputs import BEGIN, END, between_the_marks, drawn
+from bench.one_machine.outputs import BEGIN, DOCS, END, between_the_marks, drawn
 from bench.one_machine.pacing import paced
 from bench.one_machine.processes import Process, python
 from bench.one_machine.results import Record, Results
@@ -126,6 +126,11 @@ def test_only_what_stands_between_the_marks_is_rewritten() -> None:
     assert between_the_marks(page, "new\n") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
     with pytest.raises(SystemExit, match="lacks the marks"):
         between_the_marks("no marks", "new")
+
+
+def test_the_page_of_figures_has_a_place_for_them() -> None:
+    page = (DOCS / "performance.md").read_text()
+    assert "new\n" in between_the_marks(page, "new\n")
 
 
 def test_things_are_done_in_order_and_all_of_them() -> None:
