@@ -173,7 +173,7 @@ PROCRASTINATE = Compared(
         *("--concurrency", THREADS, "--fetch-job-polling-interval", "0.5"),
     ),
     has_batches=True,
-    recovers_seconds=45,
+    recovers_seconds=40,
 )
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-CURVE_POINTS = 200
+CURVE_POINTS = 100
 
 Arrival = tuple[int, float, bool]  # the task's number, when it came, whether it was answered
 

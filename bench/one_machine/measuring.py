@@ -15,15 +15,15 @@ from bench.one_machine.contenders import Call, Contender, Cpu, Created, Running
 from bench.one_machine.figures import Arrival, Arrived, arrived
 from bench.one_machine.processes import GaveUp
 
-STEADY_PER_SECOND, STEADY_SECONDS, STEADY_AHEAD_MS = 50, 15, 8_000
+STEADY_PER_SECOND, STEADY_SECONDS, STEADY_AHEAD_MS = 50, 10, 8_000
 KILLED_TASKS, KILLED_AT, KILLED_WAIT_MS, CANCELLED = 1_000, 300, 50, 100
 CUT_OFF_MS = 3_000  # later than so long before its second Duewheel does not cancel a task
 WARM_SINGLE, WARM_BATCH = 50, 500
-ROOM = (1.5, 2.5)  # as long as creating took before, times this
+ROOM = (1.3, 2.5)  # as long as creating took before, times this
 MONTH_MS = 30 * 86_400_000
-SETTLE_SECONDS = 3.0  # after the last task: what comes twice comes about then
+SETTLE_SECONDS = 2.0  # after the last task: what comes twice comes about then
 START_SECONDS = 60.0  # until the first call of a worker that was just started
-QUIET_SECONDS = 30.0  # so long after the last call, what has not come is lost
+QUIET_SECONDS = 15.0  # so long after the last call, what has not come is lost
 REVIVED_AFTER_SECONDS = 1.0
 LOOK_SECONDS = 0.02
 
