@@ -17,6 +17,7 @@ from bench.one_machine.processes import ROOT, GaveUp, Process
 PYTHON = ROOT / ".venv-bench/bin/python"
 _MODULES = "bench.one_machine.compared"
 THREADS = "64"
+PREPARED_SECONDS = 60
 
 Server = Callable[[Path], AbstractContextManager[tuple[Process, str]]]
 
@@ -45,6 +46,7 @@ class Compared:
         with self.server(folder) as (server, url):
             running = RunningCompared(self, server, folder, {self.url_variable: url})
             try:
+                running.start()
                 yield running
             finally:
                 running.stop()
@@ -56,12 +58,15 @@ class RunningCompared:
     ) -> None:
         self._system, self._server, self._folder = system, server, folder
         self._environment = {**environment, **system.environment}
-        if system.prepare is not None:
-            preparing = self._process(system.prepare, "prepare")
-            preparing.running.wait(60)
-            if preparing.running.returncode:
-                raise GaveUp(f"{system.prepare} failed:\n{preparing.last_words()}")
+        self._driver: Process | None = None
         self._worker: Process | None = None
+
+    def start(self) -> None:
+        if self._system.prepare is not None:
+            preparing = self._process(self._system.prepare, "prepare")
+            if preparing.running.wait(PREPARED_SECONDS):
+                raise GaveUp(f"{preparing.name} failed:\n{preparing.last_words()}")
+            preparing.stop()
         self._start_driver()
         self._start_worker()
 
@@ -80,7 +85,7 @@ class RunningCompared:
         return int(self._ask({"do": "mend"})["number"])
 
     def kill(self) -> None:
-        (self._worker or self._driver).kill()
+        self._works().kill()
 
     def revive(self) -> None:
         if self._system.worker is None:
@@ -88,13 +93,18 @@ class RunningCompared:
         self._start_worker()
 
     def cpu(self) -> Cpu:
-        own = (self._worker or self._driver).cpu_seconds()
-        return Cpu(own, self._server.cpu_seconds())
+        return Cpu(self._works().cpu_seconds(), self._server.cpu_seconds())
 
     def stop(self) -> None:
-        if self._worker is not None:
-            self._worker.stop()
-        self._driver.stop()
+        for process in (self._worker, self._driver):
+            if process is not None:
+                process.stop()
+
+    def _works(self) -> Process:
+        """What runs the tasks."""
+        works = self._worker or self._driver
+        assert works is not None
+        return works
 
     def _start_driver(self) -> None:
         module = f"{_MODULES}.{self._system.driver}"
@@ -114,6 +124,7 @@ class RunningCompared:
         )
 
     def _ask(self, told: dict[str, Any]) -> dict[str, Any]:
+        assert self._driver is not None
         self._driver.tell(json.dumps(told))
         answer: dict[str, Any] = json.loads(self._driver.line())
         return answer

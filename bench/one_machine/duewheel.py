@@ -52,6 +52,7 @@ class Duewheel:
                 emulator = Process(emulated, folder / "emulator.log", speaks=True)
             running = RunningDuewheel(folder, emulator)
             try:
+                running.revive()
                 yield running
             finally:
                 running.stop()
@@ -65,7 +66,7 @@ class RunningDuewheel:
         self._emulator = emulator
         self._endpoint = f"http://127.0.0.1:{emulator.line()}" if emulator else ""
         self._folder = folder
-        self.revive()
+        self._service: Process | None = None
 
     def revive(self) -> None:
         port = free_port()
@@ -83,12 +84,14 @@ class RunningDuewheel:
             time.sleep(0.05)
 
     def kill(self) -> None:
+        assert self._service is not None
         self._api.close()
         self._service.kill()
 
     def stop(self) -> None:
-        self._api.close()
-        self._service.stop()
+        if self._service is not None:
+            self._api.close()
+            self._service.stop()
 
     def create(self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0) -> Created:
         self._api.close()  # whoever has been idle for long is hung up on
@@ -116,6 +119,7 @@ class RunningDuewheel:
 
     def cpu(self) -> Cpu:
         server = self._emulator.cpu_seconds() if self._emulator else 0.0
+        assert self._service is not None
         return Cpu(self._service.cpu_seconds(), server)
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
