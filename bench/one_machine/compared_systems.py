@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.one_machine import servers
 from bench.one_machine.contenders import Call, Cancelled, Cpu, Created
-from bench.one_machine.processes import ROOT, GaveUp, Process
+from bench.one_machine.processes import ROOT, Process
 
 PYTHON = ROOT / ".venv-bench/bin/python"
 _MODULES = "bench.one_machine.compared"
@@ -63,10 +63,7 @@ class RunningCompared:
 
     def start(self) -> None:
         if self._system.prepare is not None:
-            preparing = self._process(self._system.prepare, "prepare")
-            if preparing.running.wait(PREPARED_SECONDS):
-                raise GaveUp(f"{preparing.name} failed:\n{preparing.last_words()}")
-            preparing.stop()
+            self._process(self._system.prepare, "prepare").must_succeed(PREPARED_SECONDS)
         self._start_driver()
         self._start_worker()
 

@@ -68,6 +68,15 @@ class Process:
         if self.running.poll() is not None:
             raise GaveUp(f"{self.name} ended:\n{self.last_words()}")
 
+    def must_succeed(self, within_seconds: float) -> None:
+        try:
+            status = self.running.wait(within_seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        self.stop()
+        if status != 0:
+            raise GaveUp(f"{self.name} did not succeed:\n{self.last_words()}")
+
     def last_words(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
 
