@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test second-opinion check format examples cost model soak prove bench-local bench-catch-up bench-slow-lane \
+.PHONY: help local test second-opinion check format examples cost model soak prove bench bench-catch-up bench-slow-lane \
   audit dead-letters redrive-dead-letters pins clean
 
 help: ## list what can be made
@@ -66,8 +66,10 @@ prove: $(VENV)/ready ## prove it at length: generated stories, long soaks, 100,0
 	$(SOAK) --tasks 4000 --seed $(SEED) --per-second 2 --worlds 2 --profile economy
 	$(SOAK) --tasks 100000 --seed $(SEED) --per-second 200 --worlds 2
 
-bench-local: $(VENV)/ready ## print how fast the local stack is
-	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.local_second
+BENCH := .venv-bench
+
+bench: $(VENV)/ready $(BENCH)/ready ## measure the local stack, and Celery, Procrastinate and APScheduler beside it
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.one_machine
 
 bench-slow-lane: $(VENV)/ready ## print how late a quick business is beside a slow one, with and without the slow lane
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane
@@ -92,6 +94,7 @@ pins: $(VENV)/ready ## choose versions anew for the requirements files
 	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade layers/vendor/requirements.in -o layers/vendor/requirements.txt
 	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-dev.in -o requirements-dev.txt
 	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-second.in -o requirements-second.txt
+	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-bench.in -o requirements-bench.txt
 
 PIN_OPTIONS := --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url
 
@@ -108,6 +111,12 @@ $(SECOND)/ready: requirements-second.txt
 	rm -rf $(SECOND)
 	$(PYTHON) -m venv $(SECOND)
 	$(SECOND)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second.txt
+	@touch $@
+
+$(BENCH)/ready: requirements-bench.txt
+	rm -rf $(BENCH)
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	@touch $@
 
 include infra/build.mk

@@ -1,0 +1,80 @@
+"""Whoever is measured, brought up and spoken to in one way.
+
+Invariant: what is brought up has ports and a folder of its own, and is gone afterwards. `kill`
+is a `kill -9` of what does the work; the server that keeps the tasks lives on.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    due_ms: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    seconds: float
+    ids: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    seconds: float
+    said_yes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """Seconds: of what runs the tasks, and of the server that keeps them."""
+
+    own: float
+    server: float
+
+    def since(self, before: "Cpu") -> "Cpu":
+        return Cpu(self.own - before.own, self.server - before.server)
+
+
+class Running(Protocol):
+    def create(
+        self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0
+    ) -> Created: ...
+
+    def cancel(self, ids: Sequence[Any]) -> Cancelled: ...
+
+    def waiting(self, ids: Sequence[Any]) -> int:
+        """How many of these, the only ones there are, it still means to call."""
+
+    def mend(self) -> int:
+        """What its documentation says to do about a dead worker; how many tasks it gave back."""
+
+    def kill(self) -> None: ...
+
+    def revive(self) -> None: ...
+
+    def cpu(self) -> Cpu: ...
+
+
+class Contender(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def settings(self) -> str: ...
+
+    @property
+    def has_batches(self) -> bool: ...
+
+    @property
+    def recovers_seconds(self) -> int:
+        """How long after a kill something may still come by itself."""
+
+    def missing(self) -> str | None:
+        """What would have to be installed first."""
+
+    def up(self, folder: Path) -> AbstractContextManager[Running]: ...

@@ -1,0 +1,55 @@
+"""Units and requests per task of the local stack, from created to swept, counted on a moved clock.
+
+They do not depend on the machine, so they are not taken from the timed runs, which the counting
+would slow down. What they cost in dollars, by density and means of creation: `make cost`.
+"""
+
+import boto3
+
+from bench.one_machine.processes import ROOT
+from duewheel.log import logger
+from local.emulator import Emulator
+from local.resources import create_resources
+from local.template import load_template
+from tests.support.clock import ManualClock
+from tests.support.units import Meter
+from tests.support.world import World
+
+CROWDS = (1, 100, 1_000)
+PAYLOAD = '{"order": 17, "note": "' + "x" * 250 + '"}'
+
+
+def counted_seconds() -> dict[int, dict[str, float]]:
+    """By how many tasks are due at one and the same instant; created singly, list index on."""
+    logger.setLevel("WARNING")
+    return {tasks: counted_second(tasks) for tasks in CROWDS}
+
+
+def counted_second(tasks: int) -> dict[str, float]:
+    clock = ManualClock()
+    with Emulator(clock) as emulator:
+        clients = boto3.client("dynamodb"), boto3.client("sqs")
+        resources = create_resources(load_template(ROOT / "template.yaml"), *clients)
+        world = World(emulator, resources, clock)
+        world.wire()
+        meter = Meter(world.settings.wheel_table)
+        world.recorder.after = meter
+        _live_through(world, tasks)
+        return {
+            "write units": meter.write_units / tasks,
+            "read units": meter.read_units / tasks,
+            "DynamoDB requests": meter.dynamodb_requests / tasks,
+            "SQS requests": meter.sqs_requests / tasks,
+        }
+
+
+def _live_through(world: World, tasks: int) -> None:
+    made = [world.created(in_ms=60_000, payload=PAYLOAD) for _ in range(tasks)]
+    second = made[0].due_ms // 1000
+    world.clock.set_ms(second * 1000)
+    world.pointer()  # a reply tells AWS's time, which bounds the tick
+    world.dispatch.tick(second - 1)
+    world.drain()
+    world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
+    if not world.sweep_second_once(second):
+        raise AssertionError("the second is not finished")

@@ -1,0 +1,46 @@
+"""The emulator in a process of its own, behind a port, as the service meets AWS.
+
+So its CPU can be told from the service's, and the service killed without it. It answers for
+DynamoDB, SQS and KMS.
+
+    python -m bench.one_machine.emulated_aws     # prints its port, serves until it is ended
+"""
+
+import threading
+
+from botocore.awsrequest import AWSPreparedRequest
+from moto.core.models import botocore_stubber
+
+from duewheel.clock import SystemClock
+from local.emulator import Emulator
+from local.http_api import Reply, Request
+from local.http_front import HttpFront
+from local.template import REGION
+
+HOSTS = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs", "TrentService": "kms"}
+
+
+def answer(request: Request) -> Reply:
+    headers = dict(request.headers)
+    service = HOSTS[headers["X-Amz-Target"].partition(".")[0]]
+    url = f"https://{service}.{REGION}.amazonaws.com{request.target}"
+    sent = AWSPreparedRequest(request.method, url, headers, request.body, stream_output=False)
+    status, replied, body = botocore_stubber.process_request(sent)
+    named = tuple((str(name), str(value)) for name, value in replied.items())
+    return Reply(
+        status,
+        body.encode() if isinstance(body, str) else body,
+        tuple(pair for pair in named if pair[0].lower() != "content-length"),
+    )
+
+
+def main() -> None:
+    with Emulator(SystemClock()):
+        front = HttpFront(0, answer)
+        front.start()
+        print(front.port, flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
