@@ -50,8 +50,8 @@ SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simul
 soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and hold the promises against it
 	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS)
 
-CROWDS = tests/simulation/test_call_limit.py tests/workflows/test_spare_hosts.py tests/local/test_watchdogs.py \
-  tests/functions/test_key_prefix_in_bulk.py
+CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py tests/workflows/test_spare_hosts.py \
+  tests/local/test_watchdogs.py tests/functions/test_key_prefix_in_bulk.py
 
 prove: $(VENV)/ready ## prove it at length: generated stories, long soaks, 100,000 tasks
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto -m hypothesis

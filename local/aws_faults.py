@@ -71,28 +71,29 @@ def do(fault: Fault, request: Any, handle: Handle, chance: Random) -> Reply | No
             handle(request)
             raise ReadTimeoutError(endpoint_url=request.url)
         case Fault.PARTIAL:
-            return _in_part(request, handle, chance)
+            return in_part(request, handle, lambda _: chance.random() < 0.5)
 
 
 def _refusal(request: Any, status: int, code: str, message: str) -> Reply:
     if "form-urlencoded" not in str(request.headers.get("Content-Type", "")):
-        return _error(status, code, message)
+        return error_reply(status, code, message)
     error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     body = f"<ErrorResponse>{error}<RequestId>0</RequestId></ErrorResponse>"  # SNS's way
     return status, {"content-type": "text/xml"}, body
 
 
-def _error(status: int, code: str, message: str) -> Reply:
-    body = json.dumps({"__type": f"com.amazonaws#{code}", "message": message})
+def error_reply(status: int, code: str, message: str, **members: Any) -> Reply:
+    body = json.dumps({"__type": f"com.amazonaws#{code}", "message": message, **members})
     return status, {"content-type": "application/x-amz-json-1.0"}, body
 
 
-def _in_part(request: Any, handle: Handle, chance: Random) -> Reply | None:
+def in_part(request: Any, handle: Handle, is_done: Callable[[Any], bool]) -> Reply | None:
+    """Carry out of a batch what `is_done` says, and leave the rest undone."""
     operation = operation_of(request)
     asked = json.loads(request.body)
-    done, left = _split(operation, asked, chance)
+    done, left = _split(operation, asked, is_done)
     if not _size(operation, done):
-        return _error(400, "ThrottlingException", "Rate exceeded")
+        return error_reply(400, "ThrottlingException", "Rate exceeded")
     reply = handle(_with_body(request, json.dumps(done)))
     if reply is None or reply[0] != 200:
         return reply
@@ -104,18 +105,19 @@ def _in_part(request: Any, handle: Handle, chance: Random) -> Reply | None:
     return status, {**kept, "content-length": str(len(text))}, text
 
 
-def _split(operation: str, asked: Any, chance: Random) -> tuple[Any, Any]:
+def _split(operation: str, asked: Any, is_done: Callable[[Any], bool]) -> tuple[Any, Any]:
     """What is carried out of a batch, and how the answer names the rest."""
     if operation == "SendMessageBatch":
         entries = asked["Entries"]
-        done = [entry for entry in entries if chance.random() < 0.5]
+        done = [entry for entry in entries if is_done(entry)]
         left = [entry for entry in entries if entry not in done]
         failed = [{"Id": e["Id"], "Code": "InternalError", "SenderFault": False} for e in left]
         return {**asked, "Entries": done}, failed
     ((table, wanted),) = asked["RequestItems"].items()
     parts = wanted["Keys"] if operation == "BatchGetItem" else wanted
-    done = [part for part in parts if chance.random() < 0.5]
-    rest = [part for part in parts if part not in done]
+    fates = [(part, is_done(part)) for part in parts]
+    done = [part for part, is_one_done in fates if is_one_done]
+    rest = [part for part, is_one_done in fates if not is_one_done]
 
     def of_table(some: Any) -> Any:
         if not some:

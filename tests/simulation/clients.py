@@ -16,6 +16,7 @@ IN_SLOW_LANE = "parcels"
 RECEIVERS = ("ok",) * 28 + ("busy/1", "busy/3", "gone", "never")
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
+CROWD_EVERY_SECONDS = 30
 
 Story = Callable[[], Coroutine[Any, Any, None]]
 
@@ -46,7 +47,7 @@ class Clients:
 
     def _any_story(self) -> Story:
         stories = (self._batch, self._batch, self._left_alone, self._steered, self._watched)
-        return self._chance.choice((*stories, self._repeated, self._revived))
+        return self._chance.choice((*stories, self._repeated, self._revived, self._crowded))
 
     # Stories
 
@@ -59,6 +60,21 @@ class Clients:
         tasks = [
             self._new(max(0, in_seconds + self._chance.uniform(0, spread))) for _ in range(count)
         ]
+        asked, answer = await self._ask("POST", "/v1/tasks/batch", {"tasks": tasks})
+        for result in answer["results"] if asked.status == 200 else []:
+            if result["status"] == 201:
+                self._note(asked, result["task"])
+
+    async def _crowded(self) -> None:
+        """For the second that others crowd, too: the next whole half minute, some of it singly."""
+        now = self._service.seconds()
+        in_seconds = CROWD_EVERY_SECONDS - now % CROWD_EVERY_SECONDS
+        count = min(self._chance.randint(2, BATCH_MAX), max(2, self._tasks - self.begun))
+        tasks = [self._new(in_seconds + self._chance.random()) for _ in range(count)]
+        for task in [tasks.pop() for _ in range(len(tasks) // 4)]:
+            asked, answer = await self._ask("POST", "/v1/tasks", task)
+            if asked.is_granted:
+                self._note(asked, answer)
         asked, answer = await self._ask("POST", "/v1/tasks/batch", {"tasks": tasks})
         for result in answer["results"] if asked.status == 200 else []:
             if result["status"] == 201:

@@ -6,7 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from duewheel.rules import crowding
 from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
@@ -25,6 +27,7 @@ from tests.support.one_core import stay_on_core
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
+SLICE_ENTRIES = 6  # so that a few make a crowd, and seconds grow while tasks arrive
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200
 
@@ -51,12 +54,13 @@ def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
     service = Service(template or load_template(TEMPLATE), faults, seed=soak.seed + 1)
-    with service.running():
+    crowds = patch.object(crowding, "SLICE_ENTRIES", SLICE_ENTRIES)
+    with crowds, service.running():
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
         service.run(_lived(service, clients, soak))
         items = _items(service)
         report = judged(clients.ledger, service.receiver.calls, items)
-        report.dishonest = _dishonest(service, items)
+        report.dishonest = dishonest(service, items)
         for biz_type in BUSINESSES:
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         return report, faults, service.seconds()
@@ -114,7 +118,7 @@ def _items(service: Service, attributes: Collection[str] | None = None) -> list[
     return service.emulator.items(service.settings.wheel_table, attributes)
 
 
-def _dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
+def dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
     """What the audit finds in all the seconds that were used."""
     placed = [item["place"]["S"] for item in items if holds_seconds(item["slot"]["S"])]
     last_second = max(service.now_ms() // 1000, *map(second_of, placed))

@@ -26,9 +26,11 @@ from duewheel.stores import pointers, task_items
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.aws import AwsTime, TargetClients
 from duewheel.stores.businesses import BusinessStore
+from duewheel.stores.headers import HeaderStore
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.known_pointer import KnownTimePointer
+from duewheel.stores.known_shards import KnownShards
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
@@ -90,6 +92,7 @@ from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.run_timer import RunTimer
 from duewheel.workflows.send_releases import SendReleases
+from duewheel.workflows.size_seconds import SizeSeconds
 from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
@@ -125,7 +128,7 @@ class World:
         emulator.accept_invocation = self._accept
         self._numbers = count(1)
         self._target_clients = TargetClients(seconds_max=30, calls_at_once=10)
-        self.random_unit = 0.999  # what decides whether a single entry is noted in the forecast
+        self.random_unit = 0.999  # what decides whether an entry is noted, and its header looked at
         self.chance = 0.5  # of all else that is left to it
         self.loop = asyncio.new_event_loop()
         self._pool = ThreadPoolExecutor(4)
@@ -161,14 +164,17 @@ class World:
         self.queues = {Lane.MAIN: self.queue, Lane.SLOW: self.slow_queue}
         self.hand_over = HandOver(self.queues, second_link)
         self.loads = LoadStore(self.dynamodb, config.registry_table)
+        self.headers = HeaderStore(self.dynamodb, clock, config.wheel_table, config.buckets)
+        self.size_seconds = SizeSeconds(
+            self.loads, self.headers, KnownShards(clock), lambda: self.random_unit
+        )
         self.reenter = Reenter(
             clock,
             self.tasks,
             self.hand_over,
             self._random_bytes,
-            lambda: self.random_unit,
             KnownTimePointer(self.pointers, clock, self.origin),
-            self.loads,
+            self.size_seconds,
             config.lead_ms,
         )
         self.businesses = BusinessStore(
@@ -201,7 +207,7 @@ class World:
             RequestRecords(self.dynamodb, config.registry_table),
             self.tasks,
             self.create_batch,
-            self.reenter.placing,
+            self.reenter,
             lambda: f"claim-{next(self._numbers)}",
         )
         self.redrive = RedriveTask(clock, self.tasks, self.keys, self.reenter)
@@ -264,6 +270,7 @@ class World:
             self.read_second,
             self.sweep_second,
             self.keep_books,
+            self.headers,
             self.origin,
             config.sweep_delay_seconds * 1000,
         )
@@ -397,7 +404,7 @@ class World:
         return self.configure_business(biz_type, change, Precondition())
 
     def created_many(self, news: Iterable[NewTask]) -> list[Task | Refusal]:
-        return self.create.many([self.create.placed(new) for new in news])
+        return self.create.many(self.create.all_placed(list(news)))
 
     def created_by_key(self, new: NewTask) -> Made:
         return self.keyed.create(self.create.placed(new))

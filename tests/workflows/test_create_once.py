@@ -428,23 +428,39 @@ def test_a_request_may_stay_unfinished_any_number_of_times(world: World) -> None
 
 def test_what_was_refused_for_good_stays_so_while_the_rest_is_tried_again(world: World) -> None:
     world.created_by_key(world.new(key="order-17", digest="other", payload='"theirs"'))
-    tasks = [task(0), task(1), task(2, {"key": "order-17"})]
-    with leaving_unprocessed(world, 1):
-        assert statuses(batch(world, tasks)) == [201, 503, 422]
+    tasks = [task(0), task(1), task(2), task(3, {"key": "order-17"})]
+    with leaving_unprocessed(world, 2):
+        assert statuses(batch(world, tasks)) == [201, 503, 503, 422]
     world.keyed.cancel("orders", "order-17")
-    assert statuses(batch(world, tasks)) == [201, 201, 422]
+    assert statuses(batch(world, tasks)) == [201, 201, 201, 422]
 
 
-def test_a_throttled_single_create_can_be_repeated_at_once(world: World) -> None:
-    single(world, task(0), key="first")
-    throttled_operations = iter([False, True])
+def throttle_tasks(world: World, times: int) -> None:
+    left = iter(range(times))
 
-    def throttle_second_put(call: Call) -> None:
-        if call.operation == "PutItem" and next(throttled_operations, False):
+    def throttle(call: Call) -> None:
+        is_of_wheel = call.request.get("TableName") == world.settings.wheel_table
+        if call.operation == "PutItem" and is_of_wheel and next(left, None) is not None:
             code = "ProvisionedThroughputExceededException"
             raise ClientError({"Error": {"Code": code}}, call.operation)
 
-    world.recorder.before = throttle_second_put
+    world.recorder.before = throttle
+
+
+def test_a_throttled_single_create_is_claimed_and_placed_anew(world: World) -> None:
+    single(world, task(0), key="first")
+    throttle_tasks(world, 1)
+    made = single(world, task(1))
+
+    assert made.is_new
+    assert made.task.home.second in world.headers.read([made.task.home.second])
+    assert single(world, task(1)) == made
+    assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
+
+
+def test_a_create_that_is_throttled_again_can_be_repeated_at_once(world: World) -> None:
+    single(world, task(0), key="first")
+    throttle_tasks(world, 2)
     with pytest.raises(Unavailable):
         single(world, task(1))
     world.recorder.before = None

@@ -21,6 +21,7 @@ from duewheel.rules.turns import Rate
 RETENTION_DAYS_MIN = 1
 RETENTION_DAYS_MAX = 3_650
 RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # nobody keeps an ended task for less
+RETENTION_SECONDS_MAX = RETENTION_DAYS_MAX * 86_400
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,28 +3,41 @@
 Given the same placing and the same bytes, both come out the same, whoever asks and whenever.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, address_at
+from duewheel.rules.crowding import shard_for
 from duewheel.rules.task import NewTask, Task
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where clock and time pointer stood, and how far ahead of them slices are read."""
+    """Where clock and time pointer stood, how far ahead of them slices are read, and how many
+    shards those seconds have that were known to have more than one."""
 
     now_ms: int
     pointer_second: int
     lead_ms: int
+    shards: Mapping[int, int] = field(default_factory=dict)
 
     def address(self, instant_ms: int, random_bytes: bytes) -> Address:
-        """Where an entry written at this moment for this instant stands. By a clock that is far
-        behind, the time pointer is the better one: the sweep may have passed what the clock says.
-        """
+        """Where an entry written at this moment for this instant stands."""
+        placed_ms = self._placed_ms(instant_ms)
+        second = placed_ms // 1000
+        shard = shard_for(random_bytes, self.shards.get(second, 1))
+        return address_at(placed_ms, random_bytes, shard=shard, direct=self.is_near(second))
+
+    def second(self, instant_ms: int) -> int:
+        """In which an entry for this instant stands."""
+        return self._placed_ms(instant_ms) // 1000
+
+    def _placed_ms(self, instant_ms: int) -> int:
+        """By a clock that is far behind, the time pointer is the better one: the sweep may have
+        passed what the clock says."""
         pointer_ms = self.pointer_second * 1000 - wheel.SKEW_MS
-        placed_ms = wheel.placed_ms(instant_ms, max(self.now_ms, pointer_ms))
-        return address_at(placed_ms, random_bytes, direct=self.is_near(placed_ms // 1000))
+        return wheel.placed_ms(instant_ms, max(self.now_ms, pointer_ms))
 
     def is_near(self, second: int) -> bool:
         return wheel.is_near(second, self.now_ms, self.pointer_second, self.lead_ms)

@@ -2,17 +2,20 @@
 
 A timer that is enabled has a chain: an internal task that comes up before what it has written
 runs out, and writes more. Its home is its address for life. The home of an occurrence follows
-from its timer and its instants alone, so whoever plans a stretch again, in part or as another
-chain, finds there what he would write.
+from its timer, its instants and the shards that its second had when the first who planned it
+looked, which the chain says before anything is written. So whoever plans a stretch again, in part
+or as another chain, finds there what he would write.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2s
 
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
+from duewheel.rules.crowding import shard_for
 from duewheel.rules.placing import Placing
 from duewheel.rules.schedule import next_second, seconds_from
-from duewheel.rules.task import Occurrence, Plan, Task
+from duewheel.rules.task import UNSIZED, Occurrence, Plan, Sizes, Task
 from duewheel.rules.timer import Timer
 
 STEP_SECONDS = 3_600
@@ -43,7 +46,7 @@ def chain_home(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
         callback=None,
         created_ms=placing.now_ms,
         updated_ms=placing.now_ms,
-        plan=Plan(timer.timer_id, placing.now_ms // 1000 + 1, timer.numbered),
+        plan=Plan(timer.timer_id, placing.now_ms // 1000 + 1, timer.numbered, timer.sizes),
     )
 
 
@@ -60,7 +63,7 @@ def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
     )
     is_full = len(seconds) == OCCURRENCES_MAX
     until = seconds[-1] + 1 if is_full else last + 1
-    after = Plan(timer.timer_id, until, plan.numbered + len(seconds))
+    after = replace(plan, planned_until_second=until, numbered=plan.numbered + len(seconds))
     following = next_second(schedule, until - 1) if _runs_left(timer, after) != 0 else None
     if following is None:
         until = seconds[-1] + 1 if seconds else first
@@ -70,6 +73,29 @@ def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
     step = min(STEP_SECONDS, until - first) if is_full else STEP_SECONDS
     ahead = min(following - step - _spread(timer.timer_id, step), now + AHEAD_SECONDS_MAX)
     return Step(occurrences, after, max(ahead * 1000, now_ms))
+
+
+def unsized(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
+    """Those of whose homes nobody can have decided the shard: due seconds, by their own."""
+    return {
+        occurrence.second: _due_second_of(timer, occurrence)
+        for occurrence in step.occurrences
+        if occurrence.second >= plan.sizes.until_second
+    }
+
+
+def sized(
+    chain: Task, plan: Plan, step: Step, shards: Mapping[int, int], now_ms: int
+) -> tuple[Task, Step]:
+    """The chain with the shards of all that the step is to write, as it is to stand before the
+    first of it is written; and the step, which leaves the chain with them."""
+    # What is past and was planned before is planned by nobody any more.
+    kept = plan.sizes.kept_from(min(plan.planned_until_second, now_ms // 1000))
+    sizes = Sizes(step.occurrences[-1].second + 1, {**kept.shards, **shards})
+    changed = replace(
+        chain, plan=replace(plan, sizes=sizes), updated_ms=now_ms, version=chain.version + 1
+    )
+    return changed, replace(step, plan=replace(step.plan, sizes=sizes))
 
 
 def moved_on(chain: Task, step: Step, entry: Address, next_ms: int, now_ms: int) -> Task:
@@ -90,15 +116,20 @@ def due_second(timer_id: str, second: int, jitter_seconds: int) -> int:
     return second + _hash(f"{timer_id} {second}", b"jitter") % (jitter_seconds + 1)
 
 
-def occurrence_home(timer_id: str, second: int, due: int) -> Address:
-    token = blake2s(f"{timer_id} {second} {due}".encode(), digest_size=TOKEN_BYTES, person=b"timer")
-    return address_at(due * 1000, token.digest())
+def occurrence_home(timer_id: str, second: int, due: int, shards: int) -> Address:
+    hashed = blake2s(
+        f"{timer_id} {second} {due}".encode(), digest_size=TOKEN_BYTES, person=b"timer"
+    )
+    token = hashed.digest()
+    return address_at(due * 1000, token, shard=shard_for(token, shards))
 
 
-def occurrence_task(timer: Timer, occurrence: Occurrence, now_ms: int) -> Task:
+def occurrence_task(
+    timer: Timer, occurrence: Occurrence, now_ms: int, sizes: Sizes = UNSIZED
+) -> Task:
     """As it stands where it is its own entry. What is called its timer says, when it is called."""
-    due = due_second(timer.timer_id, occurrence.second, timer.rules.jitter_seconds)
-    home = occurrence_home(timer.timer_id, occurrence.second, due)
+    due = _due_second_of(timer, occurrence)
+    home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
     return Task(
         home=home,
         entry=home,
@@ -126,6 +157,10 @@ def manual_task(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
         updated_ms=placing.now_ms,
         occurrence=Occurrence(timer.timer_id, placing.now_ms // 1000, manual=True),
     )
+
+
+def _due_second_of(timer: Timer, occurrence: Occurrence) -> int:
+    return due_second(timer.timer_id, occurrence.second, timer.rules.jitter_seconds)
 
 
 def _runs_left(timer: Timer, plan: Plan) -> int | None:

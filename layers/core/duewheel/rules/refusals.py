@@ -185,6 +185,13 @@ class Unavailable(Refusal):
     status = 503
 
 
+class TooManyWrites(Unavailable):
+    """DynamoDB would not take them, where they were to be put; it may take them elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__("The task was not stored: too many writes at once. Try it again.")
+
+
 class UnreadableItem(Refusal):
     """Not the caller's fault: the record holds what this service never writes, and is left
     alone until an operator mends it. Never says what it holds, only in which attribute."""

@@ -1,7 +1,8 @@
 """The task and the small values it is made of."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from duewheel.rules.addresses import Address
@@ -133,13 +134,34 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True)
+class Sizes:
+    """Among how many shards a timer's occurrences are placed. It stands for all that its schedule
+    has before `until_second`; `shards` tells it of those for which it is more than one."""
+
+    until_second: int = 0
+    shards: Mapping[int, int] = field(default_factory=dict)
+
+    def of(self, second: int) -> int:
+        return self.shards.get(second, 1)
+
+    def kept_from(self, first_second: int) -> "Sizes":
+        """Without those of earlier seconds, which nobody plans again."""
+        kept = {second: n for second, n in self.shards.items() if second >= first_second}
+        return Sizes(self.until_second, kept)
+
+
+UNSIZED = Sizes()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Makes a task the internal one that plans a timer: up to which second its occurrences have
-    been written, and how many there have been."""
+    been written, how many there have been, and by which sizes they are placed."""
 
     timer_id: str
     planned_until_second: int
     numbered: int
+    sizes: Sizes = UNSIZED
 
 
 @dataclass(frozen=True, slots=True)

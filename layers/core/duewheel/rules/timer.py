@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from duewheel.rules.addresses import Address
 from duewheel.rules.schedule import Schedule
-from duewheel.rules.task import Callback, RetryPolicy
+from duewheel.rules.task import UNSIZED, Callback, RetryPolicy, Sizes
 
 NAME_CHARACTERS_MAX = 128
 
@@ -46,7 +46,8 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class Timer:
     """The stored record. `chain` is the home of the planning entry that plans it, as long as it
-    is enabled; `numbered` says how many occurrences came before those that this chain plans.
+    is enabled; `numbered` says how many occurrences came before those that this chain plans, and
+    `sizes` by which of them are placed that an earlier chain may have written.
     `ended`: enabled, but its definition contains nothing more."""
 
     timer_id: str
@@ -58,4 +59,5 @@ class Timer:
     updated_ms: int
     chain: Address | None = None
     numbered: int = 0
+    sizes: Sizes = UNSIZED
     ended: bool = False

@@ -105,9 +105,12 @@ def _planned(timer: Timer) -> tuple[object, ...]:
 
 
 def unchained(before: Timer, after: Timer, chain: Task | None, now_second: int) -> Timer:
-    """`after` without the chain of `before`, numbered as if it had planned nothing ahead."""
-    numbered = numbered_until(before, None if chain is None else chain.plan, now_second)
-    return replace(after, chain=None, numbered=numbered, ended=False)
+    """`after` without the chain of `before`, numbered as if it had planned nothing ahead. What it
+    did plan ahead stands there, and is not to be put beside itself in another shard."""
+    plan = None if chain is None else chain.plan
+    numbered = numbered_until(before, plan, now_second)
+    sizes = (before if plan is None else plan).sizes.kept_from(now_second + 1)
+    return replace(after, chain=None, numbered=numbered, sizes=sizes, ended=False)
 
 
 def numbered_until(timer: Timer, plan: Plan | None, now_second: int) -> int:

@@ -66,6 +66,8 @@ class AuditStore:
                 shards = _add(page, item) or shards
             except UnreadableItem as damaged:
                 page.damaged.append(damaged)
+                if addresses.is_header(damaged.place):
+                    shards = addresses.SHARDS_MAX
         last = answer.get("LastEvaluatedKey")
         page.following = _following(position, shards, last)
         return page

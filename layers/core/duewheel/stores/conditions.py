@@ -36,6 +36,10 @@ class Refused:
     item: Item | None
 
 
+def is_throttling(error: ClientError) -> bool:
+    return error.response["Error"]["Code"] in _THROTTLING
+
+
 class Throttled(Exception):
     """DynamoDB did not carry out a write however often it was asked."""
 
@@ -65,10 +69,9 @@ def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:
     try:
         answer = call(**arguments, ReturnValuesOnConditionCheckFailure="ALL_OLD")
     except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code in _THROTTLING:
+        if is_throttling(error):
             raise Throttled(str(error)) from error
-        if code != "ConditionalCheckFailedException":
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
             raise
         return Refused(error.response.get("Item") or None)  # type: ignore[arg-type]
     return Written(answer.get("Attributes", {}))

@@ -24,13 +24,16 @@ class LoadStore:
     client: "DynamoDBClient"
     table: str
 
-    def add(self, loads: Iterable[MinuteLoad]) -> None:
-        """An estimate is not worth failing for: what it speaks of has been written already."""
+    def add(self, loads: Iterable[MinuteLoad]) -> dict[int, float]:
+        """How many entries these seconds are expected to hold now. An estimate is not worth
+        failing for: where it could not be noted, nothing is known."""
+        expected: dict[int, float] = {}
         for load in loads:
             try:
-                self._add(load)
+                expected |= self._add(load)
             except (ClientError, BotoCoreError) as error:
                 logger.warning("load not noted", action="load-not-noted", error=str(error))
+        return expected
 
     def between(self, first_minute: int, last_minute: int) -> list[MinuteLoad]:
         """Minutes of which something is known, in order, both bounds included."""
@@ -41,11 +44,11 @@ class LoadStore:
             for item in self._hour(hour, first_minute, last_minute)
         ]
 
-    def _add(self, load: MinuteLoad) -> None:
+    def _add(self, load: MinuteLoad) -> dict[int, float]:
         """An SDK retry may add it twice; it is an estimate."""
         seconds = sorted(load.by_second)
         expires_at = load.minute * 60 + _KEPT_SECONDS
-        self.client.update_item(
+        answer = self.client.update_item(
             TableName=self.table,
             Key=_key(load.minute),
             UpdateExpression="SET #expires_at = :expires_at ADD "
@@ -58,7 +61,10 @@ class LoadStore:
                 ":expires_at": {"N": str(expires_at)},
                 **{f":{_SECOND}{s}": {"N": str(load.by_second[s])} for s in seconds},
             },
+            ReturnValues="UPDATED_NEW",
         )
+        by_second = _by_second(answer["Attributes"])
+        return {load.minute * 60 + second: entries for second, entries in by_second.items()}
 
     def _hour(self, hour: int, first_minute: int, last_minute: int) -> list[Item]:
         answer = self.client.query(
@@ -80,9 +86,12 @@ def _key(minute: int) -> dict[str, Any]:
 
 
 def _load_from(item: Item) -> MinuteLoad:
-    by_second = {
+    return MinuteLoad(int(item["record"]["S"]), dict(sorted(_by_second(item).items())))
+
+
+def _by_second(item: Item) -> dict[int, float]:
+    return {
         int(name.removeprefix(_SECOND)): float(value["N"])
         for name, value in item.items()
         if name.startswith(_SECOND) and name[len(_SECOND) :].isdecimal()
     }
-    return MinuteLoad(int(item["record"]["S"]), dict(sorted(by_second.items())))

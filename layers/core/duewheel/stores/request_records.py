@@ -90,10 +90,7 @@ def _record(name: str, item: Item) -> RequestRecord:
         name=name,
         digest=item["digest"]["S"],
         asked_ms=int(item["asked_ms"]["N"]),
-        claims=tuple(
-            Claim(number, token, Placing(*placing))
-            for number, token, *placing in json.loads(item["claims"]["S"])
-        ),
+        claims=tuple(_claim_from(*row) for row in json.loads(item["claims"]["S"])),
         lease_until_ms=int(item["lease_until_ms"]["N"]),
         state=State(item["state"]["S"]),
         outcomes={int(index): _outcome(row) for index, row in rows.items()},
@@ -102,7 +99,15 @@ def _record(name: str, item: Item) -> RequestRecord:
 
 def _claim_row(claim: Claim) -> list[Any]:
     placing = claim.placing
-    return [claim.number, claim.token, placing.now_ms, placing.pointer_second, placing.lead_ms]
+    row = [claim.number, claim.token, placing.now_ms, placing.pointer_second, placing.lead_ms]
+    return [*row, dict(placing.shards)] if placing.shards else row
+
+
+def _claim_from(
+    number: int, token: str, now_ms: int, pointer_second: int, lead_ms: int, shards: Any = None
+) -> Claim:
+    by_second = {int(second): count for second, count in (shards or {}).items()}
+    return Claim(number, token, Placing(now_ms, pointer_second, lead_ms, by_second))
 
 
 def _outcome_row(outcome: Outcome) -> Any:

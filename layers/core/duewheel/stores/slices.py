@@ -34,6 +34,7 @@ class WholeSlice:
     """Everything that stands in one slice, direct entries and leases included."""
 
     shards: int = 1  # from the header, which stands in shard 0
+    has_header: bool = False
     homes: list[HomeState] = field(default_factory=list)
     reentries: dict[Address, Reentry] = field(default_factory=dict)
     leases: dict[str, PageLease] = field(default_factory=dict)
@@ -92,10 +93,12 @@ class SliceStore:
                 _add(whole, item)
             except UnreadableItem as damaged:
                 whole.damaged.append(damaged)
+                if addresses.is_header(damaged.place):
+                    whole.shards = addresses.SHARDS_MAX  # nothing may be lost in any of them
         return whole
 
     def _shards(self, header: Item) -> int:
-        """A header that is damaged counts for nothing: as if the second had never been crowded."""
+        """A header that is damaged counts for nothing; the sweep sees to the other shards."""
         try:
             return shards_from(header)
         except UnreadableItem as damaged:
@@ -130,7 +133,7 @@ class SliceStore:
 def _add(whole: WholeSlice, item: Item) -> None:
     place = item["place"]["S"]
     if addresses.is_header(place):
-        whole.shards = shards_from(item)
+        whole.shards, whole.has_header = shards_from(item), True
     elif addresses.is_lease(place):
         lease = lease_from(item)
         whole.leases[lease.page] = lease

@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from duewheel.rules.addresses import SECOND_MAX
+from duewheel.rules.addresses import SECOND_MAX, SHARDS_MAX
 from duewheel.rules.settlement import HISTORY_MAX
-from duewheel.rules.task import TIMER_ID, Attempt, Occurrence, Plan, Promise
+from duewheel.rules.task import TIMER_ID, UNSIZED, Attempt, Occurrence, Plan, Promise, Sizes
 from duewheel.stores import attributes
 from duewheel.stores.attributes import whole, words
 
@@ -94,12 +94,37 @@ def occurrence_of(item: Mapping[str, Any]) -> Occurrence | None:
 
 
 def plan_row(plan: Plan) -> list[Any]:
-    return [plan.timer_id, plan.planned_until_second, plan.numbered]
+    row: list[Any] = [plan.timer_id, plan.planned_until_second, plan.numbered]
+    return [*row, *sizes_row(plan.sizes)] if plan.sizes.until_second else row
 
 
 def plan_from(row: list[Any]) -> Plan:
-    timer_id, until, numbered = row
-    return Plan(_timer_id(timer_id), whole(until, SECOND_MAX), whole(numbered, VERSION_MAX))
+    timer_id, until, numbered, *sizes = row
+    return Plan(
+        _timer_id(timer_id),
+        whole(until, SECOND_MAX),
+        whole(numbered, VERSION_MAX),
+        sizes_from(sizes) if sizes else UNSIZED,
+    )
+
+
+def sizes_row(sizes: Sizes) -> list[Any]:
+    """The seconds by their distance to the one before, each followed by its shards."""
+    row, before = [sizes.until_second], 0
+    for second, shards in sorted(sizes.shards.items()):
+        row += [second - before, shards]
+        before = second
+    return row
+
+
+def sizes_from(row: list[Any]) -> Sizes:
+    until, *pairs = row
+    shards: dict[int, int] = {}
+    second = 0
+    for ahead, count in zip(pairs[::2], pairs[1::2], strict=True):
+        second = whole(second + whole(ahead, SECOND_MAX), SECOND_MAX)
+        shards[second] = whole(count, SHARDS_MAX, smallest=1)
+    return Sizes(whole(until, SECOND_MAX), shards)
 
 
 def _timer_id(value: Any) -> str:

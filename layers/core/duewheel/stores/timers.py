@@ -16,11 +16,12 @@ from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.source_text import is_json
-from duewheel.rules.task import BIZ_TYPE
+from duewheel.rules.task import BIZ_TYPE, UNSIZED
 from duewheel.rules.timer import Timer
 from duewheel.stores import registry_keys
 from duewheel.stores.attributes import flag, whole
 from duewheel.stores.conditions import Item, Refused, transact, write_if
+from duewheel.stores.task_rows import compact, sizes_from, sizes_row
 from duewheel.stores.timer_rows import rules_of_row, rules_row
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
 
@@ -164,6 +165,7 @@ def timer_from(item: Item) -> Timer:
             updated_ms=whole(int(item["updated_ms"]["N"])),
             chain=address_named(item["chain"]["S"]) if "chain" in item else None,
             numbered=whole(int(item["numbered"]["N"]), _COUNT_MAX),
+            sizes=sizes_from(json.loads(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
             ended="ended" in item,
         )
     except NOT_UNDERSTOOD as error:
@@ -193,6 +195,8 @@ def _item(timer: Timer) -> dict[str, Any]:
         item["payload"] = {"S": timer.rules.payload}
     if timer.chain is not None:
         item["chain"] = {"S": timer.chain.name}
+    if timer.sizes.until_second:
+        item["sizes"] = {"S": compact(sizes_row(timer.sizes))}
     if timer.ended:
         item["ended"] = {"BOOL": True}
     return item

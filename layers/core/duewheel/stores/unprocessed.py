@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from botocore.exceptions import ClientError
+
 from duewheel.clock import Clock
-from duewheel.stores.conditions import Throttled
+from duewheel.stores.conditions import Throttled, is_throttling
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -27,8 +29,7 @@ def write_batch(
     """Carry out up to 25 writes; returns those that DynamoDB left undone to the last."""
     left = list(requests)
     for pause_seconds in (*_PAUSES_SECONDS, None):
-        answer = client.batch_write_item(RequestItems={table: left})
-        left = list(answer.get("UnprocessedItems", {}).get(table, []))
+        left = _unprocessed(client, table, left)
         if not left or pause_seconds is None:
             break
         clock.sleep(pause_seconds)
@@ -47,7 +48,7 @@ def get_batch(
     found: list[Any] = []
     asked: Any = {table: {"Keys": list(keys), "ConsistentRead": strongly}}
     for pause_seconds in (*_PAUSES_SECONDS, None):
-        answer = client.batch_get_item(RequestItems=asked)
+        answer = _answer(client, asked)
         found.extend(answer["Responses"].get(table, []))
         asked = answer.get("UnprocessedKeys")
         if not asked:
@@ -55,3 +56,23 @@ def get_batch(
         if pause_seconds is not None:
             clock.sleep(pause_seconds)
     raise Throttled(f"BatchGetItem left {len(asked[table]['Keys'])} keys unread")
+
+
+def _unprocessed(client: "DynamoDBClient", table: str, requests: list[Any]) -> list[Any]:
+    """A batch of which DynamoDB takes nothing at all is refused as a whole."""
+    try:
+        answer = client.batch_write_item(RequestItems={table: requests})
+    except ClientError as error:
+        if not is_throttling(error):
+            raise
+        return requests
+    return list(answer.get("UnprocessedItems", {}).get(table, []))
+
+
+def _answer(client: "DynamoDBClient", asked: Any) -> Any:
+    try:
+        return client.batch_get_item(RequestItems=asked)
+    except ClientError as error:
+        if not is_throttling(error):
+            raise
+        return {"Responses": {}, "UnprocessedKeys": asked}

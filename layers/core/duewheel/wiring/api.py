@@ -171,7 +171,7 @@ def create_once() -> CreateOnce:
         RequestRecords(dynamodb(), settings().registry_table),
         tasks(),
         create_batch(),
-        placing=reenter().placing,
+        reenter(),
         random_text=lambda: secrets.token_urlsafe(CLAIM_TOKEN_BYTES),
     )
 

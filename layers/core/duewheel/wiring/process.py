@@ -13,9 +13,11 @@ from duewheel.rules.lanes import Lane
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws import AwsTime, dynamodb_client, kms_client, lambda_client, sqs_client
 from duewheel.stores.businesses import BusinessStore
+from duewheel.stores.headers import HeaderStore
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.known_pointer import KnownTimePointer
+from duewheel.stores.known_shards import KnownShards
 from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.parking_records import ParkingRecords
@@ -30,6 +32,7 @@ from duewheel.stores.timers import TimerStore
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.read_second import ReadSecond
 from duewheel.workflows.reenter import Reenter
+from duewheel.workflows.size_seconds import SizeSeconds
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -189,14 +192,23 @@ def loads() -> LoadStore:
 
 
 @once
+def headers() -> HeaderStore:
+    return HeaderStore(dynamodb(), clock(), settings().wheel_table, settings().buckets)
+
+
+@once
+def size_seconds() -> SizeSeconds:
+    return SizeSeconds(loads(), headers(), KnownShards(clock()), random.random)
+
+
+@once
 def reenter() -> Reenter:
     return Reenter(
         clock(),
         tasks(),
         hand_over(),
         random_bytes=lambda: secrets.token_bytes(TOKEN_BYTES),
-        random_unit=random.random,
         time_pointer=KnownTimePointer(pointers(), clock(), origin()),
-        loads=loads(),
+        size_seconds=size_seconds(),
         lead_ms=settings().lead_ms,
     )

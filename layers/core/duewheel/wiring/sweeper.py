@@ -6,6 +6,7 @@ from duewheel.wiring.process import (
     businesses,
     clock,
     hand_over,
+    headers,
     once,
     origin,
     pages,
@@ -41,7 +42,9 @@ def sweep() -> Sweep:
     )
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
     lag_ms = config.sweep_delay_seconds * 1000
-    return Sweep(clock(), pointers(), read_second(), sweep_second, keep_books, origin(), lag_ms)
+    return Sweep(
+        clock(), pointers(), read_second(), sweep_second, keep_books, headers(), origin(), lag_ms
+    )
 
 
 @once

@@ -37,7 +37,7 @@ class ChainTimer:
 
     def begun(self, timer: Timer) -> Chained:
         """With a chain of its own, which is due at once."""
-        home = chain_home(timer, self.reenter.placing(), self.reenter.random_bytes())
+        home = chain_home(timer, self.reenter.placing_now(), self.reenter.random_bytes())
         put = {"Put": self.tasks.put_request(home)}
         return Chained(replace(timer, chain=home.home), (put,), home)
 

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from duewheel.rules.refusals import Refusal, Unavailable
+from duewheel.rules.refusals import Refusal, TooManyWrites
 from duewheel.rules.task import NewTask, Task
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.admit import Admit
 from duewheel.workflows.reenter import Reenter
-
-TOO_MANY_WRITES = "The task was not stored: too many writes at once. Try it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +18,22 @@ class CreateTasks:
     admit: Admit
 
     def placed(self, new: NewTask) -> Task:
-        """The task as it is to be stored, at a place that nobody else can take."""
-        return self.reenter.placing().task(new, self.reenter.random_bytes())
+        (task,) = self.all_placed([new])
+        return task
+
+    def all_placed(self, news: Sequence[NewTask], *, anew: bool = False) -> list[Task]:
+        """The tasks as they are to be stored, at places that nobody else can take. `anew`: where
+        DynamoDB has refused the first ones."""
+        place = self.reenter.crowded if anew else self.reenter.placing_of
+        placing = place([new.due_ms for new in news])
+        return [placing.task(new, self.reenter.random_bytes()) for new in news]
 
     def one(self, task: Task) -> None:
         self.admit.created(task)
         try:
             self.tasks.create(task)
         except Throttled as throttled:
-            raise Unavailable(TOO_MANY_WRITES) from throttled
+            raise TooManyWrites from throttled
         self.reenter.announce([task.home])
 
     def many(self, tasks: Sequence[Task]) -> list[Task | Refusal]:
@@ -38,6 +43,6 @@ class CreateTasks:
         unwritten = self.tasks.create_many(admitted)
         self.reenter.announce(task.home for task in admitted if task.task_id not in unwritten)
         return [
-            refusal or (Unavailable(TOO_MANY_WRITES) if task.task_id in unwritten else task)
+            refusal or (TooManyWrites() if task.task_id in unwritten else task)
             for task, refusal in zip(tasks, refusals, strict=True)
         ]

@@ -1,14 +1,16 @@
 """Create what one request asks for: place it, then store it.
 
-What has no key goes by BatchWriteItem, each keyed task by its transaction.
+What has no key goes by BatchWriteItem, each keyed task by its transaction. What DynamoDB does not
+take where it was placed is placed anew, once.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from duewheel.rules.refusals import Refusal
+from duewheel.rules.refusals import Refusal, TooManyWrites
 from duewheel.rules.task import Made, NewTask, Task
+from duewheel.stores.conditions import Throttled
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.keyed import KeyedTasks
 
@@ -23,13 +25,33 @@ class CreateBatch:
 
     def __call__(self, requested: Sequence[NewTask | Refusal]) -> list[Made | Refusal]:
         """Answers per task, in order; what was refused before stays refused."""
-        placed = [self.create_tasks.placed(new) for new in requested if isinstance(new, NewTask)]
-        stored = iter(self.store(placed))
+        news = [new for new in requested if isinstance(new, NewTask)]
+        stored = iter(self._stored(news))
         return [next(stored) if isinstance(new, NewTask) else new for new in requested]
+
+    def _stored(self, news: Sequence[NewTask]) -> list[Made | Refusal]:
+        placed = self.create_tasks.all_placed(news)
+        results = self.store(placed)
+        refused = [n for n, result in enumerate(results) if isinstance(result, TooManyWrites)]
+        try:
+            # An earlier try of the same request may have been carried out: then it is the task.
+            there = self.create_tasks.tasks.home_states(placed[n].home for n in refused)[0]
+        except Throttled:
+            return results
+        for number in refused:
+            if placed[number].home in there:
+                results[number] = Made(placed[number])
+        left = [number for number in refused if placed[number].home not in there]
+        again = self.create_tasks.all_placed([news[number] for number in left], anew=True)
+        for number, result in zip(left, self.store(again), strict=True):
+            results[number] = result
+        return results
 
     def store(self, tasks: Sequence[Task]) -> list[Made | Refusal]:
         """Answers per task, in order. Once it returns or raises, no write is under way: Lambda
         stops a process after its answer and may let it go on much later."""
+        if not tasks:
+            return []
         if len(tasks) == 1:
             return [self._one(tasks[0])]
         plain = iter(self.create_tasks.many([task for task in tasks if task.key is None]))

@@ -4,22 +4,30 @@ The request is claimed, its tasks are created, and what they came to is recorded
 answered. Who finds it unfinished, and its claim's lease over, takes it over.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from duewheel.rules import idempotency
 from duewheel.rules.addresses import Address
 from duewheel.rules.idempotency import Asked, Claim, RequestRecord, State
 from duewheel.rules.placing import Placing
-from duewheel.rules.refusals import IdempotencyKeyInUse, Refusal, Unavailable, UnknownTask
+from duewheel.rules.refusals import (
+    IdempotencyKeyInUse,
+    Refusal,
+    TooManyWrites,
+    Unavailable,
+    UnknownTask,
+)
 from duewheel.rules.task import Made, NewTask
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.create_batch import CreateBatch
+from duewheel.workflows.reenter import Reenter
 
 Requested = Sequence[NewTask | Refusal]
 Parse = Callable[[int], Requested]  # reads the body, with the time that it is given
+Place = Callable[[Iterable[int]], Placing]  # where tasks that are due at these instants stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,7 @@ class CreateOnce:
     records: RequestRecords
     tasks: TaskStore
     create_batch: CreateBatch
-    placing: Callable[[], Placing]
+    reenter: Reenter
     random_text: Callable[[], str]
 
     def __call__(self, asked: Asked, parse: Parse) -> list[Made | Refusal]:
@@ -38,10 +46,11 @@ class CreateOnce:
             raise Unavailable("Too many requests at once. Repeat this one.") from throttled
 
     def _results(self, asked: Asked, parse: Parse) -> list[Made | Refusal]:
-        claim = self._claim(0)
-        now_ms = claim.placing.now_ms
+        placing = self.reenter.placing()
+        now_ms = placing.now_ms
         requested = parse(now_ms)  # what is refused whole is refused before anything is claimed
-        mine = idempotency.claimed(asked, claim)
+        dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
+        mine = idempotency.claimed(asked, self._claim(0, self.reenter.sized(placing, dues_ms)))
         stands = self.records.claim(mine)
         if stands is None:
             return self._carry_out(asked, mine, requested)
@@ -49,27 +58,36 @@ class CreateOnce:
         requested = parse(stands.asked_ms)
         if stands.state is State.DONE:
             return self._answers(stands, requested, {})
-        return self._carry_out(asked, self._take_over(stands, requested), requested)
+        mine = self._take_over(stands, requested, self.reenter.placing_of)
+        return self._carry_out(asked, mine, requested)
 
-    def _take_over(self, stands: RequestRecord, requested: Requested) -> RequestRecord:
+    def _take_over(
+        self, stands: RequestRecord, requested: Requested, place: Place
+    ) -> RequestRecord:
         """Look first, then claim: should this invocation die as well, what it has found is
         recorded, and the next one has to look at no other claim's places than its own."""
-        sought = {task.home: index for index, task in stands.unsettled(requested).items()}
-        states, _ = self.tasks.home_states(sought)
-        found = [sought[home] for home in states]
-        mine = idempotency.taken_over(stands, found, self._claim(stands.latest.number + 1))
+        sought = stands.unsettled(requested)
+        states, _ = self.tasks.home_states(task.home for task in sought.values())
+        found = [index for index, task in sought.items() if task.home in states]
+        placing = place([task.due_ms for task in sought.values() if task.home not in states])
+        mine = idempotency.taken_over(stands, found, self._claim(stands.latest.number + 1, placing))
         self._replace(stands, mine)
         return mine
 
     def _carry_out(
-        self, asked: Asked, mine: RequestRecord, requested: Requested
+        self, asked: Asked, mine: RequestRecord, requested: Requested, *, is_last: bool = False
     ) -> list[Made | Refusal]:
+        """What DynamoDB does not take under this claim is claimed anew, once."""
         missing = mine.unsettled(requested)
         # If this raises, a write may still be on its way: the lease stands, and whoever repeats
         # the request waits until it has run out.
         created = self.create_batch.store(list(missing.values()))
         results = dict(zip(missing, created, strict=True))
-        self._replace(mine, idempotency.ended(asked, mine, results))
+        ended = idempotency.ended(asked, mine, results)
+        self._replace(mine, ended)
+        if not is_last and any(isinstance(result, TooManyWrites) for result in created):
+            again = self._take_over(ended, requested, self.reenter.crowded)
+            return self._carry_out(asked, again, requested, is_last=True)
         return self._answers(mine, requested, results)
 
     def _answers(
@@ -95,5 +113,5 @@ class CreateOnce:
                 "Another request with this key was faster.", idempotency.HEADER
             )
 
-    def _claim(self, number: int) -> Claim:
-        return Claim(number, self.random_text(), self.placing())
+    def _claim(self, number: int, placing: Placing) -> Claim:
+        return Claim(number, self.random_text(), placing)

@@ -9,12 +9,18 @@ from dataclasses import dataclass
 from duewheel.rules import key_answer
 from duewheel.rules.addresses import Address
 from duewheel.rules.key_answer import Meets
-from duewheel.rules.refusals import AlreadySettled, KeyTaken, Unavailable, UnknownTask
+from duewheel.rules.refusals import (
+    AlreadySettled,
+    KeyTaken,
+    TooManyWrites,
+    Unavailable,
+    UnknownTask,
+)
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.keys import KeyStore
 from duewheel.workflows.cancel import CancelTask
-from duewheel.workflows.create import TOO_MANY_WRITES, CreateTasks
+from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.steer import Steer
 
 # Each lost race shows who was first; more than a few in a row is a key fought over.
@@ -86,7 +92,7 @@ class KeyedTasks:
         try:
             taken = self.keys.create(task, replacing)
         except Throttled as throttled:
-            raise Unavailable(TOO_MANY_WRITES) from throttled
+            raise TooManyWrites from throttled
         # Refused, it may still be ours: an earlier try of the same transaction.
         if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
             return False

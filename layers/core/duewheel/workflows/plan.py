@@ -1,12 +1,13 @@
 """Plan: when a timer's chain comes up, write the occurrences ahead and let the chain move on.
 
-The occurrences are put first, each if it is not there; then the chain's next entry; then one
-conditional update of the chain says how far they have been written, and names that entry. Whoever
-dies in between, or is not alone, is followed by somebody who writes the same again.
+One conditional update of the chain says first into which shards they go. Then the occurrences are
+put, each if it is not there; then the chain's next entry; then another update of the chain says how
+far they have been written, and names that entry. Whoever dies in between, or is not alone, is
+followed by somebody who writes the same again.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +20,7 @@ from duewheel.rules.firing import Reason, misfire
 from duewheel.rules.lane_wait import come_up_again
 from duewheel.rules.planning import Step
 from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.task import Occurrence, Plan, Task
+from duewheel.rules.task import Occurrence, Plan, Sizes, Task
 from duewheel.rules.timer import Timer
 from duewheel.stores.conditions import Conflict
 from duewheel.stores.known_businesses import KnownBusinesses
@@ -71,12 +72,32 @@ class PlanTimers:
             self._end(chain, "plans no timer any more")
             return
         step = planning.next_step(timer, plan, self.clock.now_ms())
-        self._write(timer, step.occurrences)
+        if unsized := planning.unsized(timer, plan, step):
+            sized = self._sized(chain, plan, step, unsized)
+            if sized is None:
+                return
+            chain, step = sized
+        self._write(timer, step.occurrences, step.plan.sizes)
         if step.next_ms is None:
             self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
             self._end(chain, "timer ended")
             return
         self._move_on(chain, step, step.next_ms)
+
+    def _sized(
+        self, chain: Task, plan: Plan, step: Step, due_seconds: Mapping[int, int]
+    ) -> tuple[Task, Step] | None:
+        """None when another has changed the chain meanwhile. What is near, or past, has an entry
+        of its own, and there it does not matter where its home is."""
+        placing = self.reenter.placing()
+        far = {of: due for of, due in due_seconds.items() if not placing.is_near(due)}
+        by_due = self.reenter.size_seconds(far.values(), surely=True)
+        shards = {of: by_due[due] for of, due in far.items() if due in by_due}
+        changed, step = planning.sized(chain, plan, step, shards, self.clock.now_ms())
+        if self.tasks.change(chain, changed):
+            return changed, step
+        logger.info("timer planned by another", action="lost-race", task_id=chain.task_id)
+        return None
 
     def _move_on(self, chain: Task, step: Step, next_ms: int) -> None:
         entry = self.reenter.put(chain.home, next_ms)
@@ -91,11 +112,11 @@ class PlanTimers:
         now_ms = self.clock.now_ms()
         self.tasks.change(chain, settlement.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN))
 
-    def _write(self, timer: Timer, occurrences: Sequence[Occurrence]) -> None:
+    def _write(self, timer: Timer, occurrences: Sequence[Occurrence], sizes: Sizes) -> None:
         if not occurrences:
             return
         kept_seconds = self.known.one(timer.biz_type).retention_seconds
-        put = partial(self._put, timer, kept_seconds)
+        put = partial(self._put, timer, kept_seconds, sizes)
         written: list[Task] = []
         # Those that are due any moment are not to wait for the writing of those that are not.
         for some in (occurrences[:FIRST], occurrences[FIRST:]):
@@ -112,17 +133,19 @@ class PlanTimers:
             missed=sum(ended.values()),
         )
 
-    def _put(self, timer: Timer, kept_seconds: int, occurrence: Occurrence) -> Task | None:
+    def _put(
+        self, timer: Timer, kept_seconds: int, sizes: Sizes, occurrence: Occurrence
+    ) -> Task | None:
         """None when it stands there already. One whose second may be read at this very moment, or
         has been, gets an entry of its own beside it, and first comes up there."""
         placing = self.reenter.placing()
-        task = planning.occurrence_task(timer, occurrence, placing.now_ms)
+        task = planning.occurrence_task(timer, occurrence, placing.now_ms, sizes)
         reason = misfire(task, occurrence, timer, placing.now_ms)
         if reason is not None:
             task = settlement.cancelled(task, reason, placing.now_ms, kept_seconds)
         elif not placing.is_near(task.home.second):
             return task if self.tasks.create(task) else None
-        entry = placing.address(task.next_ms, self.reenter.random_bytes())
+        entry = self.reenter.address(task.next_ms)
         task = replace(task, entry=entry, first_second=entry.second)
         for _ in range(_TRIES):
             try:

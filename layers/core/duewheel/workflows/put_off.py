@@ -32,7 +32,7 @@ class PutOff:
     def each(self, changes: Sequence[tuple[Task, Task]]) -> list[bool]:
         """Every task becomes the one beside it, and gets an entry at its instant; whether it
         did, for nobody was faster."""
-        entries = [self.reenter.address(after.next_ms) for _, after in changes]
+        entries = self.reenter.addresses([after.next_ms for _, after in changes])
         homes = [before.home for before, _ in changes]
         self.tasks.put_entries(list(zip(entries, homes, strict=True)))
         named = list(self.writers.map(self._name, changes, entries))

@@ -29,6 +29,10 @@ class WholeSecond:
         return len(self.elsewhere) + sum(len(w.homes) + len(w.reentries) for w in self.slices)
 
     @property
+    def has_header(self) -> bool:
+        return self.slices[0].has_header
+
+    @property
     def was_made_good(self) -> bool:
         """Whether a page of it had been sent again, and then was begun and done."""
         leases = (lease for whole in self.slices for lease in whole.leases.values())

@@ -5,20 +5,20 @@ takes an entry away but the sweep, when it has passed its second: what no home n
 fires, and what was worked off tells the sweep what became of it.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address
-from duewheel.rules.load import sampled
 from duewheel.rules.messages import DirectMessage
 from duewheel.rules.placing import Placing
-from duewheel.stores.loads import LoadStore
+from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.hand_over import HandOver
+from duewheel.workflows.size_seconds import SizeSeconds
 
 ENTRIES_PER_MESSAGE = 25
 
@@ -29,32 +29,55 @@ class Reenter:
     tasks: TaskStore
     hand_over: HandOver
     random_bytes: Callable[[], bytes]
-    random_unit: Callable[[], float]
     time_pointer: Callable[[], int]
-    loads: LoadStore
+    size_seconds: SizeSeconds
     lead_ms: int
 
     def placing(self) -> Placing:
+        """As long as nothing is written there."""
         return Placing(self.clock.now_ms(), self.time_pointer(), self.lead_ms)
 
+    def placing_of(self, instants_ms: Iterable[int]) -> Placing:
+        """For entries that are about to be written for these instants, one each."""
+        return self.sized(self.placing(), instants_ms)
+
+    def placing_now(self) -> Placing:
+        """For one entry that is due at once."""
+        placing = self.placing()
+        return self.sized(placing, [placing.now_ms])
+
+    def sized(self, placing: Placing, instants_ms: Iterable[int]) -> Placing:
+        return replace(placing, shards=self.size_seconds(map(placing.second, instants_ms)))
+
+    def crowded(self, instants_ms: Iterable[int]) -> Placing:
+        """For another try, where DynamoDB has refused the first."""
+        placing = self.placing()
+        shards = self.size_seconds.crowded(map(placing.second, instants_ms))
+        return replace(placing, shards=shards)
+
+    def addresses(self, instants_ms: Sequence[int]) -> list[Address]:
+        """Where entries written now for these instants stand."""
+        placing = self.placing_of(instants_ms)
+        return [placing.address(instant_ms, self.random_bytes()) for instant_ms in instants_ms]
+
     def address(self, instant_ms: int) -> Address:
-        """Where an entry written now for this instant stands."""
-        return self.placing().address(instant_ms, self.random_bytes())
+        (address,) = self.addresses([instant_ms])
+        return address
 
     def put(self, home: Address, instant_ms: int) -> Address:
+        """An entry that was put after all, and is not returned, is named by nobody."""
         entry = self.address(instant_ms)
-        self.tasks.put_entry(entry, home)
+        try:
+            self.tasks.put_entry(entry, home)
+        except Throttled:
+            entry = self.crowded([instant_ms]).address(instant_ms, self.random_bytes())
+            self.tasks.put_entry(entry, home)
         return entry
 
     def announce(self, entries: Iterable[Address], *, one_by_one: bool = False) -> None:
-        """Tell of entries that have been written: the notifiers of direct ones, which no slice
-        read will see, and the forecast of all others.
-
-        The entries stand; should the queue refuse, the sweep delivers them, late.
-        """
+        """Tell the notifiers of those that have been written and are direct: no slice read will
+        see them. The entries stand; should the queue refuse, the sweep delivers them, late."""
         entries = sorted(entries, key=lambda entry: entry.place)
-        ahead = [entry.second for entry in entries if not entry.direct]
-        self.loads.add(sampled(ahead, self.random_unit))
         direct = [entry for entry in entries if entry.direct]
         size = 1 if one_by_one else ENTRIES_PER_MESSAGE
         for second, group in groupby(direct, key=lambda entry: entry.second):

@@ -84,7 +84,7 @@ class RetryOrEnd:
         death without its notice, no notice of one that did not come to pass, and never two."""
         if not is_told(before, business):
             return self._end(before, dead)
-        notice = dead_notice(dead, self.reenter.placing())
+        notice = dead_notice(dead, self.reenter.placing_now())
         is_changed = self.tasks.change_and_create(before, dead, notice)
         status = self._ended(before, dead, is_changed)
         if is_changed:

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 from duewheel.rules.planning import manual_task
-from duewheel.rules.refusals import Unavailable
+from duewheel.rules.refusals import TooManyWrites
 from duewheel.rules.task import Task
 from duewheel.rules.timer_ids import no_such_timer
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.timers import TimerStore
-from duewheel.workflows.create import TOO_MANY_WRITES
 from duewheel.workflows.reenter import Reenter
 
 
@@ -24,10 +23,10 @@ class RunTimer:
         timer = self.timers.read(timer_id)
         if timer is None:
             raise no_such_timer()
-        task = manual_task(timer, self.reenter.placing(), self.reenter.random_bytes())
+        task = manual_task(timer, self.reenter.placing_now(), self.reenter.random_bytes())
         try:
             self.tasks.create(task)
         except Throttled as throttled:
-            raise Unavailable(TOO_MANY_WRITES) from throttled
+            raise TooManyWrites from throttled
         self.reenter.announce([task.home])
         return task

@@ -12,6 +12,7 @@ from duewheel.log import logger
 from duewheel.rules import leadership, sweep_bound
 from duewheel.rules.leadership import Pointer, Step
 from duewheel.stores import pointers
+from duewheel.stores.headers import HeaderStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.workflows.keep_books import KeepBooks
 from duewheel.workflows.read_second import ReadSecond, WholeSecond
@@ -29,6 +30,7 @@ class Sweep:
     read_second: ReadSecond
     sweep_second: SweepSecond
     keep_books: KeepBooks
+    headers: HeaderStore
     origin: int
     lag_ms: int
 
@@ -64,6 +66,8 @@ class Sweep:
                 break
             position += 1
             made_good += whole.was_made_good
+            if whole.has_header:
+                self.headers.let_go(position)
             if whole.size:
                 passed.append(whole)
             if self._is_write_due(written_ms, passed):
