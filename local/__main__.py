@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 
+from duewheel.rules.profile import PRECISE, PROFILES
 from local.faults import Faults
 from local.intrinsics import TemplateError
 from local.stack import LocalStack
@@ -27,6 +28,10 @@ def main() -> int:
     # Blocked before there are threads, which inherit it, and then waited for: a handler would
     # run in the middle of whatever the main thread holds, an event's own lock included.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    profile = os.environ.get("PROFILE") or PRECISE.name
+    if profile not in PROFILES:
+        print(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}", file=sys.stderr)
+        return 2
     stack = LocalStack(int(text), faults=faults)
     try:
         stack.start()

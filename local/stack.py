@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import boto3
 
+from duewheel.rules.profile import PRECISE
 from duewheel.settings import settings_from
 from duewheel.stores.pointers import PointerStore
 from local.clock import MovableClock
@@ -50,7 +51,8 @@ _FAKE_ACCESS = {
 
 
 class LocalStack:
-    """Port 0 takes a free one. `overrides` are template parameters beside the usual ones.
+    """Port 0 takes a free one. `overrides` are template parameters beside the usual ones, and
+    beside the profile, which `PROFILE` names.
 
     `start_ms` is where the clock begins, by default at now; `frozen`, it stands still there.
     `faults` go wrong only where AWS is played in this process.
@@ -71,7 +73,8 @@ class LocalStack:
         self.faults = faults if faults and not self.endpoint else Faults(rate=0, seed=0)
         self._port = port
         targets = {} if self.endpoint else ALLOWED  # of the other AWS nothing is known
-        self._parameters = {**OVERRIDES, **targets, **(overrides or {})}
+        profile = {"Profile": os.environ.get("PROFILE") or PRECISE.name}
+        self._parameters = {**OVERRIDES, **profile, **targets, **(overrides or {})}
         self._template = template
         self._undo = ExitStack()
         self._api_environment = Lock()

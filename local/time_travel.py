@@ -51,11 +51,16 @@ class _Look:
 
     @property
     def first_behind(self) -> int | None:
-        return self.contents.first_occupied_between(self.sweep_pointer, self.time_pointer)
+        begun = min(self.time_pointer, self.now_ms // 1000)
+        return self.contents.first_occupied_between(self.sweep_pointer, begun)
 
-    def dispatch_ms(self) -> int | None:
+    def dispatch_ms(self, tried_ahead_of: int | None, ahead_ms: int) -> int | None:
+        """As far ahead as the profile lets it, but for the second that this was in vain for."""
         occupied = self.next_occupied
-        return None if occupied is None else max(occupied * 1000, self.now_ms)
+        if occupied is None:
+            return None
+        ahead_ms = 0 if occupied == tried_ahead_of else ahead_ms
+        return max(occupied * 1000 - ahead_ms, self.now_ms)
 
     def sweep_ms(self, swept_ms: int) -> int | None:
         """Where something remains behind the time pointer the sweeper runs each minute."""
@@ -85,6 +90,7 @@ class TimeTravel:
         self._requests_held = requests_held
         self._one_at_a_time = Lock()
         self._swept_ms = clock.now_ms()
+        self._tried_ahead_of: int | None = None  # the second for which a scheduler ran before it
 
     def now_ms(self) -> int:
         return self._clock.now_ms()
@@ -136,7 +142,9 @@ class TimeTravel:
         self._await_quiet()
         with self._requests_held:  # what one of them puts on the wheel must not be skipped
             look = self._look()
-            dispatch_ms, sweep_ms = look.dispatch_ms(), look.sweep_ms(self._swept_ms)
+            ahead_ms = self._settings.profile.ahead_ms
+            dispatch_ms = look.dispatch_ms(self._tried_ahead_of, ahead_ms)
+            sweep_ms = look.sweep_ms(self._swept_ms)
             happens_ms = [dispatch_ms, sweep_ms, self._clock.next_wake_ms(), self._waiting_ms()]
             next_ms = min(ms for ms in [*happens_ms, target_ms + 1] if ms is not None)
             self._clock.set_ms(min(next_ms, target_ms))
@@ -144,6 +152,7 @@ class TimeTravel:
         if next_ms > target_ms:
             return False
         if dispatch_ms == next_ms:
+            self._tried_ahead_of = look.next_occupied
             self._invoke("scheduler")
         if sweep_ms == next_ms:
             self._swept_ms = next_ms

@@ -9,6 +9,7 @@ import boto3
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from duewheel.rules.profile import PRECISE
 from local.emulator import Emulator
 from local.resources import Resources, create_resources
 from local.template import Template, load_template
@@ -79,8 +80,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @cache
-def the_template() -> Template:
-    return load_template(TEMPLATE)
+def the_template(profile: str = "") -> Template:
+    """`PROFILE` names the one that all tests run on for which it does not matter."""
+    profile = profile or os.environ.get("PROFILE") or PRECISE.name
+    return load_template(TEMPLATE, {"Profile": profile})
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from duewheel.rules import parking, settlement, wheel
 from duewheel.rules.addresses import address_at, holds_seconds, parked_place, parked_slots
 from duewheel.rules.parking import Fate, ParkedItem, Parking
 from duewheel.rules.task import Status, Task
+from duewheel.rules.wheel import NEAR_MARGIN_MS
 from tests.rules.test_settlement import TASK
 
 NOW_MS = 1_800_000_000_000
@@ -55,13 +56,15 @@ def test_a_record_goes_only_after_the_last_who_could_park_has_ended() -> None:
 
 @given(
     now_ms=st.integers(0, 10**13),
-    ahead_seconds=st.integers(-100, 100),
+    ahead_seconds=st.integers(-100, 0),
     lead_ms=st.integers(0, 2_000),
     writing_ms=st.integers(0, 999),
 )
-def test_what_is_far_is_not_near_even_after_a_second_of_writing(
+def test_what_is_released_comes_up_in_time_even_after_a_second_of_writing(
     now_ms: int, ahead_seconds: int, lead_ms: int, writing_ms: int
 ) -> None:
-    pointer = now_ms // 1000 + ahead_seconds
-    far_ms = wheel.first_far_ms(now_ms, pointer, lead_ms)
-    assert not wheel.is_near(far_ms // 1000, now_ms + writing_ms, pointer, lead_ms)
+    """Where none is handed over ahead of the time it is not even near: pages bring it."""
+    written_ms = now_ms + writing_ms
+    released = wheel.first_timely_ms(now_ms, lead_ms) // 1000
+    assert wheel.delay_seconds(released, written_ms, lead_ms) >= NEAR_MARGIN_MS // 1000
+    assert not wheel.is_near(released, written_ms, now_ms // 1000 + ahead_seconds, lead_ms, 0)

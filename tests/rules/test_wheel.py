@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules import wheel
+from duewheel.rules.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel import DELAY_SECONDS_MAX, DIRECT_LATE_MS, NEAR_MARGIN_MS, SKEW_MS
 
 NOW_MS = 1_900_000_000_000
@@ -15,6 +16,7 @@ NOW_MS = 1_900_000_000_000
 instants = st.integers(0, 4_000_000_000_000)
 leads = st.integers(0, 2_000)
 skews = st.integers(-(SKEW_MS - 1), SKEW_MS - 1)
+aheads = st.sampled_from([profile.ahead_ms for profile in PROFILES.values()])
 soon_ms = st.integers(-20_000, 20_000)
 near_horizon_ms = st.integers(2_000, 12_000)  # how far ahead the near rule turns
 
@@ -52,7 +54,29 @@ def test_near_is_counted_from_the_later_of_clock_and_pointer(
     ahead_seconds: int, pointer_ahead_seconds: int, near: bool
 ) -> None:
     now = NOW_MS // 1000
-    found = wheel.is_near(now + ahead_seconds, NOW_MS, now + pointer_ahead_seconds, lead_ms=500)
+    pointer = now + pointer_ahead_seconds
+    found = wheel.is_near(now + ahead_seconds, NOW_MS, pointer, lead_ms=500, ahead_ms=0)
+    assert found is near
+
+
+@pytest.mark.parametrize(
+    ("ahead_seconds", "pointer_ahead_seconds", "near"),
+    [
+        (155, 0, True),
+        (156, 0, False),  # the pointer may be at 150, lead and margin are 5.5 s
+        (155, 150, True),
+        (156, 150, False),
+        (155, -3_600, True),  # the next run takes it there
+        (206, 200, False),
+        (205, 200, True),  # further ahead than it should be
+    ],
+)
+def test_near_is_what_the_profile_may_have_handed_over(
+    ahead_seconds: int, pointer_ahead_seconds: int, near: bool
+) -> None:
+    now = NOW_MS // 1000
+    pointer = now + pointer_ahead_seconds
+    found = wheel.is_near(now + ahead_seconds, NOW_MS, pointer, 500, ECONOMY.ahead_ms)
     assert found is near
 
 
@@ -63,7 +87,7 @@ def test_an_entry_that_is_not_near_is_written_before_its_slice_may_be_read(
     second = (NOW_MS + ahead_ms) // 1000
     pointer = NOW_MS // 1000 + pointer_ahead
     notifier_ms = NOW_MS + skew_ms
-    is_near = wheel.is_near(second, NOW_MS, pointer, lead_ms)
+    is_near = wheel.is_near(second, NOW_MS, pointer, lead_ms, 0)
     assert is_near or notifier_ms < wheel.opens_ms(second, lead_ms)
 
 
@@ -72,42 +96,85 @@ def test_such_an_entry_may_take_the_margin_less_the_skew_to_be_written(
     ahead_ms: int, skew_ms: int, lead_ms: int, write_ms: int
 ) -> None:
     second = (NOW_MS + ahead_ms) // 1000
-    is_near = wheel.is_near(second, NOW_MS, 0, lead_ms)
+    is_near = wheel.is_near(second, NOW_MS, 0, lead_ms, 0)
     assert is_near or NOW_MS + skew_ms + write_ms < wheel.opens_ms(second, lead_ms)
 
 
-@given(near_horizon_ms, skews, soon_ms, leads, st.integers(-3_600, 10))
+def dispatched_by(clock_ms: int, lead_ms: int, aws_ms: int, profile_ahead_ms: int) -> int:
+    """The last second that a scheduler with this clock may hand over: see `Dispatch`."""
+    return wheel.dispatchable_second(
+        clock_ms + profile_ahead_ms, lead_ms, aws_ms + profile_ahead_ms
+    )
+
+
+@given(near_horizon_ms, skews, soon_ms, leads, st.integers(-3_600, 200), aheads)
 def test_an_entry_that_is_not_near_is_written_before_its_second_may_be_dispatched(
-    ahead_ms: int, skew_ms: int, aws_ahead_ms: int, lead_ms: int, pointer_ahead: int
+    ahead_ms: int,
+    skew_ms: int,
+    aws_ahead_ms: int,
+    lead_ms: int,
+    pointer_ahead: int,
+    profile_ahead_ms: int,
 ) -> None:
-    second = (NOW_MS + ahead_ms) // 1000
+    second = (NOW_MS + profile_ahead_ms + ahead_ms) // 1000
     pointer = NOW_MS // 1000 + pointer_ahead
-    scheduler_ms = NOW_MS + skew_ms
-    dispatched = wheel.dispatchable_second(scheduler_ms, lead_ms, NOW_MS + aws_ahead_ms)
-    is_near = wheel.is_near(second, NOW_MS, pointer, lead_ms)
+    dispatched = dispatched_by(NOW_MS + skew_ms, lead_ms, NOW_MS + aws_ahead_ms, profile_ahead_ms)
+    is_near = wheel.is_near(second, NOW_MS, pointer, lead_ms, profile_ahead_ms)
     assert is_near or second > max(dispatched, pointer)
 
 
-@given(near_horizon_ms, skews, st.integers(-10_000_000, 10_000_000), leads)
+@given(near_horizon_ms, skews, leads, st.integers(0, NEAR_MARGIN_MS - SKEW_MS), aheads)
+def test_it_may_take_the_margin_less_the_skew_to_be_written_before_that_too(
+    ahead_ms: int, skew_ms: int, lead_ms: int, write_ms: int, profile_ahead_ms: int
+) -> None:
+    second = (NOW_MS + profile_ahead_ms + ahead_ms) // 1000
+    written_ms = NOW_MS + write_ms
+    dispatched = dispatched_by(written_ms + skew_ms, lead_ms, written_ms, profile_ahead_ms)
+    assert wheel.is_near(second, NOW_MS, 0, lead_ms, profile_ahead_ms) or second > dispatched
+
+
+@given(near_horizon_ms, skews, st.integers(-10_000_000, 10_000_000), leads, aheads)
 def test_this_holds_for_a_scheduler_whose_clock_is_wrong_as_long_as_aws_is_right(
-    ahead_ms: int, aws_ahead_ms: int, clock_ahead_ms: int, lead_ms: int
+    ahead_ms: int, aws_ahead_ms: int, clock_ahead_ms: int, lead_ms: int, profile_ahead_ms: int
 ) -> None:
-    second = (NOW_MS + ahead_ms) // 1000
-    scheduler_ms = NOW_MS + clock_ahead_ms
-    dispatched = wheel.dispatchable_second(scheduler_ms, lead_ms, NOW_MS + aws_ahead_ms)
-    assert wheel.is_near(second, NOW_MS, 0, lead_ms) or second > dispatched
+    second = (NOW_MS + profile_ahead_ms + ahead_ms) // 1000
+    scheduler_ms, aws_ms = NOW_MS + clock_ahead_ms, NOW_MS + aws_ahead_ms
+    dispatched = dispatched_by(scheduler_ms, lead_ms, aws_ms, profile_ahead_ms)
+    assert wheel.is_near(second, NOW_MS, 0, lead_ms, profile_ahead_ms) or second > dispatched
 
 
-@given(near_horizon_ms, leads, st.integers(-3_600, 10), st.integers(0, 60))
+@given(near_horizon_ms, leads, st.integers(-3_600, 10), st.integers(0, 60), aheads)
 def test_what_is_near_stays_near_as_time_goes_by(
-    ahead_ms: int, lead_ms: int, pointer_ahead: int, later_seconds: int
+    ahead_ms: int, lead_ms: int, pointer_ahead: int, later_seconds: int, profile_ahead_ms: int
 ) -> None:
-    second = (NOW_MS + ahead_ms) // 1000
+    second = (NOW_MS + profile_ahead_ms + ahead_ms) // 1000
     pointer = NOW_MS // 1000 + pointer_ahead
     later_ms = NOW_MS + later_seconds * 1000
-    if wheel.is_near(second, NOW_MS, pointer, lead_ms):
-        assert wheel.is_near(second, later_ms, pointer, lead_ms)
-        assert wheel.is_near(second, NOW_MS, pointer + later_seconds, lead_ms)
+    if wheel.is_near(second, NOW_MS, pointer, lead_ms, profile_ahead_ms):
+        assert wheel.is_near(second, later_ms, pointer, lead_ms, profile_ahead_ms)
+        later = pointer + later_seconds
+        assert wheel.is_near(second, NOW_MS, later, lead_ms, profile_ahead_ms)
+
+
+# Clocks that are off by more than they may
+
+
+@given(instants, st.integers(0, 1_000_000), st.integers(0, 999))
+def test_a_clock_far_behind_is_taken_for_one_that_is_behind_as_far_as_clocks_may_be(
+    aws_ms: int, behind_ms: int, cut_ms: int
+) -> None:
+    taken_ms = wheel.not_behind_ms(aws_ms - behind_ms, aws_ms - cut_ms)
+    assert aws_ms - SKEW_MS - 1_000 < taken_ms <= aws_ms
+    assert taken_ms == aws_ms - behind_ms or behind_ms > SKEW_MS
+
+
+@given(instants, st.integers(0, 1_000_000), st.integers(0, 999))
+def test_a_clock_far_ahead_is_taken_for_one_that_is_ahead_as_far_as_clocks_may_be(
+    aws_ms: int, ahead_ms: int, cut_ms: int
+) -> None:
+    taken_ms = wheel.not_ahead_ms(aws_ms + ahead_ms, aws_ms - cut_ms)
+    assert aws_ms <= taken_ms <= aws_ms + SKEW_MS + 1_000
+    assert taken_ms == aws_ms + ahead_ms or ahead_ms > SKEW_MS
 
 
 # The cut-off
@@ -177,25 +244,23 @@ def test_nothing_is_dispatched_before_aws_has_told_the_time() -> None:
     assert wheel.dispatchable_second(NOW_MS, 500, aws_ms=0) <= 3
 
 
-# Direct messages
+# Messages
 
 
 @given(instants, soon_ms | st.integers(-5_000_000, 5_000_000), leads)
-def test_a_direct_message_never_comes_out_of_the_queue_late(
+def test_a_message_never_comes_out_of_the_queue_late(
     now_ms: int, ahead_ms: int, lead_ms: int
 ) -> None:
     second = (now_ms + ahead_ms) // 1000
-    delay_seconds = wheel.direct_delay_seconds(second, now_ms, lead_ms)
+    delay_seconds = wheel.delay_seconds(second, now_ms, lead_ms)
     assert 0 <= delay_seconds <= DELAY_SECONDS_MAX
     assert now_ms + delay_seconds * 1000 <= max(now_ms, wheel.opens_ms(second, lead_ms))
 
 
 @given(instants, st.integers(0, DELAY_SECONDS_MAX * 1000), leads)
-def test_a_direct_message_is_less_than_a_second_early(
-    now_ms: int, ahead_ms: int, lead_ms: int
-) -> None:
+def test_a_message_is_less_than_a_second_early(now_ms: int, ahead_ms: int, lead_ms: int) -> None:
     second = (now_ms + ahead_ms) // 1000
-    delay_seconds = wheel.direct_delay_seconds(second, now_ms, lead_ms)
+    delay_seconds = wheel.delay_seconds(second, now_ms, lead_ms)
     assert wheel.opens_ms(second, lead_ms) - (now_ms + delay_seconds * 1000) < 1_000
 
 

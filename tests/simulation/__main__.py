@@ -10,6 +10,7 @@ import sys
 import time
 from functools import partial
 
+from duewheel.rules.profile import PRECISE, PROFILES
 from tests.simulation.faults import Faults
 from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked_on_core
 from tests.simulation.verdict import Report
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--per-second", type=float, default=TASKS_PER_SECOND)
     parser.add_argument("--worlds", type=int, default=1)
+    parser.add_argument("--profile", choices=PROFILES, default=PRECISE.name)
     options = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -31,7 +33,10 @@ def main() -> None:
         AWS_DEFAULT_REGION="us-east-1",
     )
     soak = partial(
-        Soak, options.tasks // options.worlds, tasks_per_second=options.per_second / options.worlds
+        Soak,
+        options.tasks // options.worlds,
+        tasks_per_second=options.per_second / options.worlds,
+        profile=options.profile,
     )
     soaks = [soak(options.seed + number) for number in range(options.worlds)]
     began = time.monotonic()
@@ -43,7 +48,8 @@ def main() -> None:
 
 
 def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
-    print(f"{soak.tasks} tasks, seed {soak.seed}, {soak.tasks_per_second:g} a second")
+    pace = f"{soak.tasks_per_second:g} a second"
+    print(f"{soak.tasks} tasks, seed {soak.seed}, {pace}, {soak.profile}")
     print(f"  created {report.created}, as clients know; in the wheel at the end: ", end="")
     print(", ".join(f"{n} {status}" for status, n in sorted(report.by_status.items())))
     print(f"  calls {report.calls}, of these repeats after a delivery {report.repeated}")

@@ -44,6 +44,16 @@ HANDLERS = {
 }
 
 
+class AwsClock:
+    """What AWS itself goes by: the time, whatever the clocks of the functions are off by."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now_ms(self) -> int:
+        return NOON_MS + int(self._loop.time() * 1000 + 1e-6)
+
+
 class Service:
     """Also the clock of all functions: one time, and what each process's clock is off by."""
 
@@ -52,7 +62,7 @@ class Service:
         self.turns = Turns()
         self.faults = faults
         self.receiver = Receiver(faults)
-        self.emulator = Emulator(self)
+        self.emulator = Emulator(AwsClock(self.loop))
         self._template = template
         self.chance = random.Random(seed)
         self.wire = Wire(faults, self.turns, self.seconds, self.chance)

@@ -13,6 +13,7 @@ from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.profile import PRECISE
 from duewheel.stores import pointers
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
@@ -40,6 +41,7 @@ class Soak:
     tasks_per_second: float = TASKS_PER_SECOND
     settling_seconds_max: float = SETTLING_SECONDS_MAX
     turns_before_seconds: float = 0  # how long the wheel has turned when the first task comes
+    profile: str = PRECISE.name
 
     @property
     def seconds(self) -> float:
@@ -53,7 +55,8 @@ class Soak:
 def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
-    service = Service(template or load_template(TEMPLATE), faults, seed=soak.seed + 1)
+    template = template or load_template(TEMPLATE, {"Profile": soak.profile})
+    service = Service(template, faults, seed=soak.seed + 1)
     crowds = patch.object(crowding, "SLICE_ENTRIES", SLICE_ENTRIES)
     with crowds, service.running():
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)

@@ -53,6 +53,7 @@ class Story(Promises):
         world.receiver.received.clear()
         world.receiver.answer = self._answered
         world.clock.set_ms(NOON_MS)
+        world.aws_time._latest_ms = 0
         world.wire()
         self._skipping = WheelPointers(world.pointers, world.settings.buckets, world.clock.now_ms)
         self._sent: list[str] = []  # bodies of all messages that notifiers ever got

@@ -174,8 +174,10 @@ class World:
             self.hand_over,
             self._random_bytes,
             KnownTimePointer(self.pointers, clock, self.origin),
+            lambda: self.aws_time.latest_ms,
             self.size_seconds,
             config.lead_ms,
+            config.profile.ahead_ms,
         )
         self.businesses = BusinessStore(
             self.dynamodb, clock, config.registry_table, config.business_defaults
@@ -238,7 +240,7 @@ class World:
             config.lead_ms,
             ThreadPoolExecutor(4),
         )
-        self.lead = Lead(clock, self.pointers, self.dispatch, self.origin)
+        self.lead = Lead(clock, self.pointers, self.dispatch, self.origin, config.profile)
         self.read_second = ReadSecond(self.slices, self.tasks)
         self.sweep_second = SweepSecond(
             clock,
@@ -273,6 +275,7 @@ class World:
             self.headers,
             self.origin,
             config.sweep_delay_seconds * 1000,
+            lambda: self.aws_time.latest_ms,
         )
         self._wire_timers()
         self.deliver = self.notifier()

@@ -96,7 +96,7 @@ DAMAGE: dict[str, tuple[Callable[[World, Task], object], set[str]]] = {
         {"sweep-ahead"},
     ),
     "time ahead": (
-        lambda w, t: move_pointer(w, pointers.TIME, w.clock.now_ms() // 1000 + 11),
+        lambda w, t: move_pointer(w, pointers.TIME, w.clock.now_ms() // 1000 + 161),
         {"time-ahead"},
     ),
     "pending task expires": (

@@ -7,6 +7,7 @@ from functools import partial
 from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.business import Defaults
 from duewheel.rules.egress import allowed_networks
+from duewheel.rules.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel import DIRECT_LATE_MS
 
 LEASE_MARGIN_SECONDS = 15  # a page's lease outlives its Lambda by this
@@ -28,6 +29,7 @@ class Settings:
     notifier_function: str
     signing_key: str
     stack_id: str
+    profile: Profile = PRECISE
     buckets: int = 10_000_000
     lead_ms: int = 500
     page_size: int = 100
@@ -123,6 +125,10 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     if list_index not in ("on", "off"):
         problems.append(f"LIST_INDEX={list_index!r} is neither 'on' nor 'off'")
     values["list_index"] = list_index == "on"
+    profile = environment.get("PROFILE", PRECISE.name)
+    if profile not in PROFILES:
+        problems.append(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}")
+    values["profile"] = PROFILES.get(profile)
     _read_lists(environment, values, problems)
     if problems:
         raise SettingsError("; ".join(problems))

@@ -10,12 +10,14 @@ from enum import StrEnum
 
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, partition_of_business, task_id_at
+from duewheel.rules.profile import PROFILES
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import is_seen_to
 from duewheel.rules.task import Task
 
-# The time pointer runs ahead by the lead; the clock that is asked may differ from the leader's.
-POINTER_AHEAD_MS = 10_000
+# The time pointer runs ahead by the lead and as far as the profile lets it, or the one before did;
+# the clock that is asked may differ from the leader's.
+POINTER_AHEAD_MS = max(profile.ahead_ms for profile in PROFILES.values()) + 10_000
 
 
 class Wrong(StrEnum):

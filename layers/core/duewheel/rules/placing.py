@@ -14,38 +14,32 @@ from duewheel.rules.task import NewTask, Task
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where clock and time pointer stood, how far ahead of them slices are read, and how many
-    shards those seconds have that were known to have more than one."""
+    """Where clock and time pointer stood, how far ahead of them slices are read, and handed over,
+    and how many shards those seconds have that were known to have more than one."""
 
     now_ms: int
     pointer_second: int
     lead_ms: int
     shards: Mapping[int, int] = field(default_factory=dict)
+    ahead_ms: int = 0
 
     def address(self, instant_ms: int, random_bytes: bytes) -> Address:
         """Where an entry written at this moment for this instant stands."""
-        placed_ms = self._placed_ms(instant_ms)
+        placed_ms = wheel.placed_ms(instant_ms, self.now_ms)
         second = placed_ms // 1000
         shard = shard_for(random_bytes, self.shards.get(second, 1))
         return address_at(placed_ms, random_bytes, shard=shard, direct=self.is_near(second))
 
     def second(self, instant_ms: int) -> int:
         """In which an entry for this instant stands."""
-        return self._placed_ms(instant_ms) // 1000
-
-    def _placed_ms(self, instant_ms: int) -> int:
-        """By a clock that is far behind, the time pointer is the better one: the sweep may have
-        passed what the clock says."""
-        pointer_ms = self.pointer_second * 1000 - wheel.SKEW_MS
-        return wheel.placed_ms(instant_ms, max(self.now_ms, pointer_ms))
+        return wheel.placed_ms(instant_ms, self.now_ms) // 1000
 
     def is_near(self, second: int) -> bool:
-        return wheel.is_near(second, self.now_ms, self.pointer_second, self.lead_ms)
+        return wheel.is_near(second, self.now_ms, self.pointer_second, self.lead_ms, self.ahead_ms)
 
-    def far_ms(self) -> int:
-        """From here on entries are read with their slices, by pages, even if writing them takes
-        some time."""
-        return wheel.first_far_ms(self.now_ms, self.pointer_second, self.lead_ms)
+    def first_timely_ms(self) -> int:
+        """From here on entries come up on time, even if writing them takes some time."""
+        return wheel.first_timely_ms(self.now_ms, self.lead_ms)
 
     def task(self, new: NewTask, random_bytes: bytes, *, notice_of: str | None = None) -> Task:
         home = self.address(new.due_ms, random_bytes)

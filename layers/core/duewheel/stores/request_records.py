@@ -99,15 +99,14 @@ def _record(name: str, item: Item) -> RequestRecord:
 
 def _claim_row(claim: Claim) -> list[Any]:
     placing = claim.placing
-    row = [claim.number, claim.token, placing.now_ms, placing.pointer_second, placing.lead_ms]
-    return [*row, dict(placing.shards)] if placing.shards else row
+    stood = (placing.now_ms, placing.pointer_second, placing.lead_ms)
+    return [claim.number, claim.token, *stood, dict(placing.shards), placing.ahead_ms]
 
 
-def _claim_from(
-    number: int, token: str, now_ms: int, pointer_second: int, lead_ms: int, shards: Any = None
-) -> Claim:
-    by_second = {int(second): count for second, count in (shards or {}).items()}
-    return Claim(number, token, Placing(now_ms, pointer_second, lead_ms, by_second))
+def _claim_from(number: int, token: str, *stood: Any) -> Claim:
+    now_ms, pointer_second, lead_ms, shards, ahead_ms = stood
+    by_second = {int(second): count for second, count in shards.items()}
+    return Claim(number, token, Placing(now_ms, pointer_second, lead_ms, by_second, ahead_ms))
 
 
 def _outcome_row(outcome: Outcome) -> Any:

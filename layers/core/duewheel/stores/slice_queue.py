@@ -1,6 +1,6 @@
 """A queue to the notifiers, one for each lane: what all others hand to them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,14 +18,19 @@ _VISIBILITY_SECONDS_MAX = 43_200
 M = TypeVar("M", bound=Message)
 
 
+def at_once(_: Message) -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class SliceQueue:
     client: "SQSClient"
     url: str
 
-    def send(self, messages: Iterable[M], delay_seconds: int = 0) -> list[M]:
-        """Send all; returns those that SQS did not take, for whatever reason. Where it does
-        not answer, the rest is not tried: each further batch would hang as long."""
+    def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
+        """Send all, each to come up after so long; returns those that SQS did not take, for
+        whatever reason. Where it does not answer, the rest is not tried: each further batch would
+        hang as long."""
         waiting = list(messages)
         refused: list[M] = []
         for start in range(0, len(waiting), _MESSAGES_PER_BATCH):
@@ -48,10 +53,14 @@ class SliceQueue:
         except (ClientError, BotoCoreError) as error:
             logger.warning("message not hidden", action="hide-refused", error=str(error))
 
-    def _send(self, batch: list[M], delay_seconds: int) -> list[M] | None:
+    def _send(self, batch: list[M], delay_seconds: Callable[[M], int]) -> list[M] | None:
         """Those of the batch that were refused; None where there was no answer at all."""
         entries: list[Any] = [
-            {"Id": str(number), "MessageBody": encode(message), "DelaySeconds": delay_seconds}
+            {
+                "Id": str(number),
+                "MessageBody": encode(message),
+                "DelaySeconds": delay_seconds(message),
+            }
             for number, message in enumerate(batch)
         ]
         try:

@@ -209,6 +209,8 @@ def reenter() -> Reenter:
         hand_over(),
         random_bytes=lambda: secrets.token_bytes(TOKEN_BYTES),
         time_pointer=KnownTimePointer(pointers(), clock(), origin()),
+        aws_ms=lambda: aws_time().latest_ms,
         size_seconds=size_seconds(),
         lead_ms=settings().lead_ms,
+        ahead_ms=settings().profile.ahead_ms,
     )

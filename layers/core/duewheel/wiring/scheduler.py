@@ -26,4 +26,4 @@ def lead() -> Lead:
         lead_ms=settings().lead_ms,
         probers=ThreadPoolExecutor(PROBES_AT_ONCE),
     )
-    return Lead(clock(), pointers(), dispatch, origin())
+    return Lead(clock(), pointers(), dispatch, origin(), settings().profile)

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.wiring.process import (
+    aws_time,
     businesses,
     clock,
     hand_over,
@@ -43,7 +44,15 @@ def sweep() -> Sweep:
     keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
     lag_ms = config.sweep_delay_seconds * 1000
     return Sweep(
-        clock(), pointers(), read_second(), sweep_second, keep_books, headers(), origin(), lag_ms
+        clock(),
+        pointers(),
+        read_second(),
+        sweep_second,
+        keep_books,
+        headers(),
+        origin(),
+        lag_ms,
+        aws_ms=lambda: aws_time().latest_ms,
     )
 
 

@@ -32,9 +32,6 @@ from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.release import Release
 from duewheel.workflows.slow_lane import SlowLane
 
-# A slice that opens later than this was announced by a clock far ahead: not worth waiting for.
-_WAIT_MS_MAX = 5_000
-
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
@@ -55,7 +52,7 @@ class Deliver:
             await asyncio.to_thread(self.release, message, owner, deadline_ms)
             return Finished()
         opens_ms = wheel.opens_ms(message.second, self.lead_ms)
-        if opens_ms - self.clock.now_ms() > _WAIT_MS_MAX:
+        if opens_ms - self.clock.now_ms() > wheel.WAIT_SECONDS_MAX * 1000:
             return Held(opens_ms)
         match message:
             case PageMessage():

@@ -1,4 +1,5 @@
-"""Dispatch: from the time pointer to now, every occupied second's slices are handed over.
+"""Dispatch: from the time pointer to now, or as far ahead as is wanted, every occupied second's
+slices are handed over, each to come up when it opens.
 
 The pointer may only pass a second when either link has accepted all of its slices.
 """
@@ -26,18 +27,26 @@ class Dispatch:
     lead_ms: int
     probers: ThreadPoolExecutor
 
-    def tick(self, dispatched: int) -> int:
-        """Dispatch what has come up behind `dispatched`; returns the last second handed over."""
-        due = wheel.dispatchable_second(self.clock.now_ms(), self.lead_ms, self.aws_ms())
-        last = min(due, dispatched + STRIDE_SECONDS)
+    def tick(self, dispatched: int, ahead_ms: int = 0) -> int:
+        """Dispatch what has come up behind `dispatched`, or will have; returns the last second
+        handed over."""
+        last = min(self.last_second(ahead_ms), dispatched + STRIDE_SECONDS)
         seconds = range(dispatched + 1, last + 1)
-        refused = self.hand_over.send(self._messages(seconds))
+        refused = self.hand_over.send(self._messages(seconds), self._delay_seconds)
         if refused:
             return min(message.second for message in refused) - 1
         return max(dispatched, last)
 
+    def last_second(self, ahead_ms: int) -> int:
+        """That may be dispatched now: the last one that has come up so much later."""
+        now_ms, aws_ms = self.clock.now_ms() + ahead_ms, self.aws_ms() + ahead_ms
+        return wheel.dispatchable_second(now_ms, self.lead_ms, aws_ms)
+
     def next_tick_ms(self, dispatched: int) -> int:
         return wheel.opens_ms(dispatched + 1, self.lead_ms)
+
+    def _delay_seconds(self, message: PageMessage) -> int:
+        return wheel.delay_seconds(message.second, self.clock.now_ms(), self.lead_ms)
 
     def _messages(self, seconds: range) -> Iterable[PageMessage]:
         # One second is the rule; threads are for catching up.

@@ -2,18 +2,20 @@
 
 Both links at once do no harm: what comes twice is delivered once, by the pages' leases
 and the named entries. A message is handed over when either link has accepted it. Past the
-queues there is one lane: Lambda bounds nothing of what it is handed there.
+queues there is one lane: Lambda bounds nothing of what it is handed there. Nor does it hold a
+message back, so the second link gets only what a notifier would wait for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from duewheel.log import logger
+from duewheel.rules import wheel
 from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import Message, encode
 from duewheel.stores.second_link import SecondLink
-from duewheel.stores.slice_queue import SliceQueue
+from duewheel.stores.slice_queue import SliceQueue, at_once
 
 M = TypeVar("M", bound=Message)
 
@@ -28,8 +30,8 @@ class HandOver:
     second_link: SecondLink
     refusing: set[Lane] = field(default_factory=set)  # how the last attempts ended
 
-    def send(self, messages: Iterable[M], delay_seconds: int = 0) -> list[M]:
-        """Send all; returns those that neither link took."""
+    def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
+        """Send all, each to be held back for so long; returns those that neither link took."""
         by_lane: dict[Lane, list[M]] = {}
         for message in messages:
             by_lane.setdefault(message.lane, []).append(message)
@@ -43,7 +45,7 @@ class HandOver:
         if self.send([message]):
             raise HandOverRefused(f"neither link took {encode(message)[:200]}")
 
-    def _send(self, lane: Lane, refused: list[M], delay_seconds: int) -> list[M]:
+    def _send(self, lane: Lane, refused: list[M], delay_seconds: Callable[[M], int]) -> list[M]:
         """SQS is asked first, every time, so that it has the messages again as soon as it takes
         them. One refusal is tried again at once; SQS keeps refusing when that fails, too, and
         from then on it is asked once, so that one that hangs costs each tick a second.
@@ -54,11 +56,13 @@ class HandOver:
                 self.refusing.discard(lane)
                 return refused
         self.refusing.add(lane)
-        left = self.second_link.send(refused)
+        soon = [one for one in refused if delay_seconds(one) <= wheel.WAIT_SECONDS_MAX]
+        later = [one for one in refused if delay_seconds(one) > wheel.WAIT_SECONDS_MAX]
+        left = self.second_link.send(soon)
         logger.warning(
             "handed over by the second link",
             action="second-link",
-            count=len(refused) - len(left),
-            refused=len(left),
+            count=len(soon) - len(left),
+            refused=len(left) + len(later),
         )
-        return left
+        return [*left, *later]

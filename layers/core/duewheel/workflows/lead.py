@@ -1,5 +1,9 @@
 """One scheduler leads and moves the time pointer; one waits and takes over within seconds.
 
+In a profile in which none stays, a leader ends as soon as all that is ahead has been handed over.
+While something stands in its way it goes on as in any other: it hands over what comes up, and
+tries again to get ahead.
+
 Two leaders at once do no harm: what is dispatched twice is delivered once, by the
 pages' leases, and the pointer moves only for the epoch that owns it.
 """
@@ -11,6 +15,7 @@ from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules import leadership
 from duewheel.rules.leadership import Pointer, Step
+from duewheel.rules.profile import Profile
 from duewheel.stores import pointers
 from duewheel.stores.pointers import PointerStore
 from duewheel.workflows.dispatch import STRIDE_SECONDS, Dispatch
@@ -26,6 +31,7 @@ class Lead:
     pointers: PointerStore
     dispatch: Dispatch
     origin: int
+    profile: Profile
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
         """Wait for the lease, then lead until a newcomer comes or the time runs out."""
@@ -47,19 +53,23 @@ class Lead:
     def _lead(self, mine: Pointer, remaining_ms: Callable[[], int]) -> None:
         dispatched = mine.position
         written_ms = self.clock.now_ms()
-        is_stuck, failed = False, 0
+        is_stuck, failed, gets_ahead = False, 0, True
         try:
             while True:
                 before = dispatched
-                dispatched, failed = self._tick(dispatched, failed, is_stuck)
+                ahead_ms = self.profile.ahead_ms if gets_ahead else 0
+                dispatched, failed = self._tick(dispatched, ahead_ms, failed, is_stuck)
                 now_ms = self.clock.now_ms()
+                gets_ahead = dispatched > before
                 if self._is_write_due(mine, dispatched, now_ms - written_ms):
                     moved = self.pointers.advance(mine, dispatched, now_ms)
                     if moved is None:
                         logger.warning("deposed", action="deposed", epoch=mine.epoch)
                         return
-                    mine, written_ms = moved, now_ms
+                    mine, written_ms, gets_ahead = moved, now_ms, True
                 if mine.newcomer is not None or remaining_ms() <= RESERVE_MS:
+                    break
+                if self._is_finished(dispatched):
                     break
                 is_stuck = self._pause(dispatched, moved=dispatched > before)
         except Exception:
@@ -68,14 +78,19 @@ class Lead:
         self.pointers.release(mine, dispatched, self.clock.now_ms())
         logger.info("steps down", action="step-down", epoch=mine.epoch, at=dispatched)
 
-    def _tick(self, dispatched: int, failed: int, is_stuck: bool) -> tuple[int, int]:
+    def _is_finished(self, dispatched: int) -> bool:
+        if self.profile.stays:
+            return False
+        return dispatched >= self.dispatch.last_second(self.profile.ahead_ms)
+
+    def _tick(self, dispatched: int, ahead_ms: int, failed: int, is_stuck: bool) -> tuple[int, int]:
         """One tick, and how many have failed in a row. The leader lives through a few: what it
         cannot reach now, the next one could not either."""
         try:
             if is_stuck:
                 # It may be AWS's time that holds the pointer back: any reply brings a later one.
                 self.pointers.read(pointers.TIME, self.origin, strongly=False)
-            return self.dispatch.tick(dispatched), 0
+            return self.dispatch.tick(dispatched, ahead_ms), 0
         except Exception:
             if failed + 1 >= FAILED_TICKS_MAX:
                 raise

@@ -30,4 +30,4 @@ class Pausing:
         """Should both links refuse, the sweeper sends them."""
         release = [ReleaseMessage(biz_type)]
         self.hand_over.send(release)
-        self.hand_over.send(release, FORGOTTEN_AFTER_SECONDS)
+        self.hand_over.send(release, lambda _: FORGOTTEN_AFTER_SECONDS)

@@ -30,12 +30,16 @@ class Reenter:
     hand_over: HandOver
     random_bytes: Callable[[], bytes]
     time_pointer: Callable[[], int]
+    aws_ms: Callable[[], int]
     size_seconds: SizeSeconds
     lead_ms: int
+    ahead_ms: int
 
     def placing(self) -> Placing:
         """As long as nothing is written there."""
-        return Placing(self.clock.now_ms(), self.time_pointer(), self.lead_ms)
+        pointer_second = self.time_pointer()  # AWS's time comes with it
+        now_ms = wheel.not_behind_ms(self.clock.now_ms(), self.aws_ms())
+        return Placing(now_ms, pointer_second, self.lead_ms, ahead_ms=self.ahead_ms)
 
     def placing_of(self, instants_ms: Iterable[int]) -> Placing:
         """For entries that are about to be written for these instants, one each."""
@@ -80,16 +84,19 @@ class Reenter:
         entries = sorted(entries, key=lambda entry: entry.place)
         direct = [entry for entry in entries if entry.direct]
         size = 1 if one_by_one else ENTRIES_PER_MESSAGE
+        messages: list[DirectMessage] = []
         for second, group in groupby(direct, key=lambda entry: entry.second):
             names = [entry.name for entry in group]
-            messages = [
+            messages += (
                 DirectMessage(second, tuple(names[start : start + size]))
                 for start in range(0, len(names), size)
-            ]
-            delay = wheel.direct_delay_seconds(second, self.clock.now_ms(), self.lead_ms)
-            if refused := self.hand_over.send(messages, delay):
-                logger.error(
-                    "direct entries left to the sweep",
-                    action="direct-refused",
-                    entries=[name for message in refused for name in message.entries],
-                )
+            )
+        if refused := self.hand_over.send(messages, self._delay_seconds):
+            logger.error(
+                "direct entries left to the sweep",
+                action="direct-refused",
+                entries=[name for message in refused for name in message.entries],
+            )
+
+    def _delay_seconds(self, message: DirectMessage) -> int:
+        return wheel.delay_seconds(message.second, self.clock.now_ms(), self.lead_ms)

@@ -131,12 +131,12 @@ class Release:
     def _changes(
         self, tasks: Sequence[Task], business: Business, line_ms: int
     ) -> tuple[list[rules.Release], int]:
-        """Far enough ahead that pages bring them, many at once, and not a message for a few."""
+        """Far enough ahead that none of them comes up too late for the line that they stand in."""
         now_ms = self.clock.now_ms()
         due = [task for task in tasks if rules.is_called_on_release(task, now_ms)]
         others = [task for task in tasks if not rules.is_called_on_release(task, now_ms)]
         changes = rules.as_they_are(others, now_ms)
-        from_ms = max(line_ms, self.put_off.reenter.placing().far_ms())
+        from_ms = max(line_ms, self.put_off.reenter.placing().first_timely_ms())
         rate = business.call_rate
         if rate is None or not due:
             changes += rules.in_line(due, from_ms, now_ms)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules import leadership, sweep_bound
+from duewheel.rules import leadership, sweep_bound, wheel
 from duewheel.rules.leadership import Pointer, Step
 from duewheel.stores import pointers
 from duewheel.stores.headers import HeaderStore
@@ -33,6 +33,7 @@ class Sweep:
     headers: HeaderStore
     origin: int
     lag_ms: int
+    aws_ms: Callable[[], int]
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
         """Sweep as far as may be; a second that is not finished is left to the next run."""
@@ -43,7 +44,8 @@ class Sweep:
         if mine is None:
             return
         dispatched = self.pointers.read(pointers.TIME, self.origin).position
-        now_ms = self.clock.now_ms()
+        # By a clock that is ahead, what has not come up would have been dispatched long ago.
+        now_ms = wheel.not_ahead_ms(self.clock.now_ms(), self.aws_ms())
         notes = sweep_bound.noted(mine.notes, dispatched, now_ms, self.lag_ms)
         bound = sweep_bound.sweepable_second(notes, now_ms, self.lag_ms)
         noted = self.pointers.advance(mine, mine.position, now_ms, notes)

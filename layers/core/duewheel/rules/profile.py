@@ -1,0 +1,31 @@
+"""Profile: how the scheduler works, and so how far ahead of the time slices are handed over.
+
+Invariant: it decides what is handed over when, and by whom. When a slice may be read, and from
+when on a change comes too late, follows from the lead alone and is the same in every profile.
+"""
+
+from dataclasses import dataclass
+
+RUN_EVERY_SECONDS = 60  # by schedule, somewhere within the minute
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`ahead_seconds`: how long before it opens a slice may be handed over. `stays`: whether a
+    scheduler leads on, tick by tick, until the next one relieves it, with another standing by;
+    else a run ends when all that is ahead has been handed over."""
+
+    name: str
+    ahead_seconds: int
+    stays: bool
+
+    @property
+    def ahead_ms(self) -> int:
+        return self.ahead_seconds * 1000
+
+
+PRECISE = Profile("precise", ahead_seconds=0, stays=True)
+# Two runs may lie nearly two minutes apart; the rest is for the run itself and for a late start.
+ECONOMY = Profile("economy", ahead_seconds=150, stays=False)
+
+PROFILES = {profile.name: profile for profile in (PRECISE, ECONOMY)}
