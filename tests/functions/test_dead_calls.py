@@ -1,10 +1,10 @@
 """Dead tasks of a business over HTTP: listed with their causes, redriven by a filter."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.instants import rfc3339

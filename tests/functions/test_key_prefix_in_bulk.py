@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules import addresses, settlement
 from duewheel.rules.addresses import address_at, address_of_task
 from duewheel.rules.task import Attempt, Task

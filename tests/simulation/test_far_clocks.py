@@ -1,8 +1,7 @@
 """Clocks that are off by far more than the service allows for: tasks survive it, other promises
 need not, as docs/reliability.md says."""
 
-from dataclasses import replace
-
+from duewheel.frozen import replace
 from tests.conftest import the_template
 from tests.simulation.faults import CALM
 from tests.simulation.soak import Soak, soaked

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from email.utils import formatdate
 from functools import cached_property
 from itertools import count
@@ -12,6 +11,7 @@ from typing import Any
 
 import boto3
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import Address
 from duewheel.rules.business import Business
 from duewheel.rules.lanes import Lane
