@@ -13,7 +13,7 @@ SOURCES := layers/core functions local infra tests bench docs
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; FAULTS=0.05 lets things go wrong)
+local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; PROFILE=economy; FAULTS=0.05 lets things go wrong)
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
 
 test: $(VENV)/ready ## run the tests
@@ -45,10 +45,12 @@ TASKS ?= 1000
 SEED ?= 1
 PER_SECOND ?= 2
 WORLDS ?= 1
+PROFILE ?= precise
+export PROFILE
 SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simulation
 
-soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and hold the promises against it
-	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS)
+soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s PROFILE=economy) and hold the promises against it
+	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --profile $(PROFILE)
 
 CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py tests/workflows/test_spare_hosts.py \
   tests/local/test_watchdogs.py tests/functions/test_key_prefix_in_bulk.py
@@ -56,7 +58,9 @@ CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py test
 prove: $(VENV)/ready ## prove it at length: generated stories, long soaks, 100,000 tasks
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto -m hypothesis
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto $(CROWDS)
+	PROFILE=economy $(IN_VENV)/python -m pytest -n auto tests/local tests/simulation
 	$(SOAK) --tasks 8000 --seed $(SEED) --per-second 2 --worlds 4
+	$(SOAK) --tasks 4000 --seed $(SEED) --per-second 2 --worlds 2 --profile economy
 	$(SOAK) --tasks 100000 --seed $(SEED) --per-second 200 --worlds 2
 
 bench-local: $(VENV)/ready ## print how fast the local stack is

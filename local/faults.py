@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from random import Random
 from threading import Lock
@@ -18,7 +19,6 @@ from typing import Any
 from unittest.mock import patch
 
 from duewheel.clock import Clock
-from duewheel.frozen import replace
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import HttpCallback
 from duewheel.targets.http import HttpTarget

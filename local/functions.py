@@ -8,13 +8,12 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
 
-from duewheel.frozen import replace
 from local.intrinsics import TemplateError
 from local.resources import Resources
 

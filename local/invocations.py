@@ -10,13 +10,12 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Thread
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from duewheel.frozen import replace
 from local.clock import MovableClock
 from local.environments import Caller, Environments
 from local.functions import Function

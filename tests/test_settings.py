@@ -2,6 +2,7 @@
 
 import pytest
 
+from duewheel.rules.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel import DIRECT_LATE_MS
 from duewheel.settings import SWEEP_MARGIN_SECONDS, Settings, SettingsError, settings_from
 
@@ -83,6 +84,17 @@ def test_what_the_design_gives_a_default_may_be_left_out() -> None:
     assert (settings.buckets, settings.lead_ms, settings.retention_days) == (10_000_000, 500, 30)
     assert settings.list_index
     assert settings.allowed_private_cidrs == ()
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_a_profile_is_named(profile: Profile) -> None:
+    assert settings_from({**LEAST, "PROFILE": profile.name}).profile is profile
+    assert settings_from(LEAST).profile is PRECISE
+
+
+@pytest.mark.parametrize("text", ["", "Economy", "cheap"])
+def test_a_profile_that_there_is_not_is_refused(text: str) -> None:
+    assert error_of({**LEAST, "PROFILE": text}) == f"PROFILE={text!r} is none of precise, economy"
 
 
 def test_the_notifier_knows_its_own_name_from_lambda() -> None:

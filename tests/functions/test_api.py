@@ -82,7 +82,7 @@ class Workflows:
         self._fail()
         second = NOW_MS // 1000
         return WheelState(
-            NOW_MS + 250, 1_000, second - 900, second + 1, second - 130, "leader-1", []
+            NOW_MS + 250, "economy", 1_000, second - 900, second + 1, second - 130, "leader-1", []
         )
 
     def _fail(self) -> None:
@@ -314,6 +314,7 @@ def test_the_wheel_shows_its_pointers_and_how_far_behind_they_are(workflows: Wor
     assert status == 200
     assert wheel == {
         "now": "2030-03-17T17:46:40.250Z",
+        "profile": "economy",
         "buckets": 1_000,
         "origin": "2030-03-17T17:31:40.000Z",
         "time_pointer": {

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
 
-from duewheel.frozen import replace
 from duewheel.rules.task import HttpCallback
 from duewheel.wiring import notifier as notifier_wiring
 from local import __main__ as local_command

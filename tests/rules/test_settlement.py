@@ -36,6 +36,7 @@ attempts = st.builds(
     lateness_ms=st.integers(0, 100_000),
     duration_ms=st.integers(0, 60_000),
     outcome=st.sampled_from([verdict.value for verdict in Verdict]),
+    entry_second=st.integers(NOW_MS // 1000 - 100, NOW_MS // 1000),
     status_code=st.none() | st.integers(100, 999),
     note=st.text(max_size=NOTE_CHARACTERS_MAX),
 )

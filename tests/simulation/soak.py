@@ -29,7 +29,7 @@ from tests.support.one_core import stay_on_core
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
-SLICE_ENTRIES = 6  # so that a few make a crowd, and seconds grow while tasks arrive
+SLICE_ENTRIES = 40  # so that a few batches make a crowd, and seconds grow while tasks arrive
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200
 

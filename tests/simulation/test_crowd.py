@@ -59,8 +59,9 @@ def test_with_one_fixed_shard_a_crowd_meets_the_wall_of_its_partition() -> None:
 
 def test_a_crowd_that_comes_one_by_one_grows_its_second() -> None:
     """Most of them are not noted, and some are created while others grow it."""
-    singles = 4_000 if IS_PROOF else 600
-    came = crowded(Crowd(singles, TABLE_WRITE_UNITS.value, clients=32, singles=singles))
+    singles, slice_entries = (4_000, crowding.SLICE_ENTRIES) if IS_PROOF else (200, 20)
+    with patch.object(crowding, "SLICE_ENTRIES", slice_entries):
+        came = crowded(Crowd(singles, TABLE_WRITE_UNITS.value, clients=32, singles=singles))
     check_nothing_is_lost_or_repeated(came, singles)
     assert len(came.by_shard) > 1
     assert came.repeated_creates == 0

@@ -1,13 +1,18 @@
 """Clocks that are off by far more than the service allows for: tasks survive it, other promises
 need not, as docs/reliability.md says."""
 
-from duewheel.frozen import replace
+from dataclasses import replace
+
+import pytest
+
+from duewheel.rules.profile import PROFILES
 from tests.conftest import the_template
 from tests.simulation.faults import CALM
 from tests.simulation.soak import Soak, soaked
 
 
-def test_no_task_is_lost_while_clocks_are_off_by_minutes() -> None:
+@pytest.mark.parametrize("profile", PROFILES)
+def test_no_task_is_lost_while_clocks_are_off_by_minutes(profile: str) -> None:
     soak = Soak(
         tasks=30,
         seed=7,
@@ -15,7 +20,7 @@ def test_no_task_is_lost_while_clocks_are_off_by_minutes() -> None:
         tasks_per_second=2,
         turns_before_seconds=400,
     )
-    report, _, _ = soaked(soak, the_template())
+    report, _, _ = soaked(soak, the_template(profile))
     assert report.created >= soak.tasks
     assert report.lost == []
     assert report.dishonest == []

@@ -11,6 +11,7 @@ import pytest
 
 from duewheel.frozen import replace
 from duewheel.rules import settlement
+from duewheel.rules.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.task import Task
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
@@ -26,11 +27,12 @@ def report_of(soak: Soak) -> Report:
     return report
 
 
-@pytest.mark.parametrize("seed", [11, 12])
-def test_no_promise_is_broken_whatever_goes_wrong(seed: int) -> None:
-    soak = Soak(tasks=60, seed=seed, tasks_per_second=4)
-    report, faults, _ = soaked(soak, the_template())
-    assert report.broken == [], f"replay: make soak TASKS=60 SEED={seed} PER_SECOND=4"
+@pytest.mark.parametrize(("seed", "profile"), [(11, PRECISE), (12, ECONOMY)])
+def test_no_promise_is_broken_whatever_goes_wrong(seed: int, profile: Profile) -> None:
+    soak = Soak(tasks=60, seed=seed, tasks_per_second=4, profile=profile.name)
+    report, faults, _ = soaked(soak, the_template(profile.name))
+    replay = f"make soak TASKS=60 SEED={seed} PER_SECOND=4 PROFILE={profile.name}"
+    assert report.broken == [], f"replay: {replay}"
     assert report.created >= 30
     assert faults.injected.total() >= 20
 
@@ -57,8 +59,8 @@ def test_the_command_shares_the_tasks_between_worlds_and_says_what_came_of_each(
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "4 tasks, seed 21, 1 a second" in ended.stdout
-    assert "4 tasks, seed 22, 1 a second" in ended.stdout
+    assert "4 tasks, seed 21, 1 a second, precise" in ended.stdout
+    assert "4 tasks, seed 22, 1 a second, precise" in ended.stdout
     assert ended.stdout.count("lost 0, early 0") == 2
 
 

@@ -1,6 +1,7 @@
 """The whole service wired by hand on moto, one step at a time: what a workflow test drives."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
@@ -230,7 +231,13 @@ class World:
             b"cursors are sealed with this",
         )
         self.look_up = LookUp(
-            clock, self.tasks, self.pointers, self.loads, self.origin, config.buckets
+            clock,
+            self.tasks,
+            self.pointers,
+            self.loads,
+            self.origin,
+            config.buckets,
+            config.profile,
         )
         self.dispatch = Dispatch(
             clock,
@@ -494,12 +501,12 @@ class World:
             return True
         if invocation.tries < len(RETRY_AFTER_MS):
             due_ms = self.clock.now_ms() + RETRY_AFTER_MS[invocation.tries]
-            again = replace(invocation, due_ms=due_ms, tries=invocation.tries + 1)
+            again = dataclasses.replace(invocation, due_ms=due_ms, tries=invocation.tries + 1)
             self.invocations.append(again)
         return False
 
     def _accept(self, invocation: Invocation) -> None:
-        self.invocations.append(replace(invocation, due_ms=self.clock.now_ms()))
+        self.invocations.append(dataclasses.replace(invocation, due_ms=self.clock.now_ms()))
 
     def sweep_once(self) -> None:
         self.sweep.run(f"sweeper-{next(self._numbers)}", lambda: 1_000_000)

@@ -1,7 +1,6 @@
 """What the protocols expect of queues, schedules, timeouts and settings."""
 
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.idempotency import LEASE_MS
+from duewheel.rules.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel import SKEW_MS
 from duewheel.settings import Settings, settings_from
 from local.resources import Resources
@@ -50,7 +50,7 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     variables = {v for v in resources.environment(function) if not v.startswith("POWERTOOLS_")}
 
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
-    assert variables == {field.name.upper() for field in fields(Settings)} - by_lambda
+    assert variables == {name.upper() for name in Settings.__match_args__} - by_lambda
 
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
@@ -83,6 +83,13 @@ def test_every_parameter_says_what_it_is_for_and_what_it_takes() -> None:
         assert declared["Description"], name
         assert "Default" in declared, name
         assert {"MinValue", "AllowedValues", "AllowedPattern"} & set(declared), name
+
+
+def test_profiles_to_choose_from_are_those_that_the_functions_know(emulator: Any) -> None:
+    assert PARAMETERS["Profile"]["AllowedValues"] == list(PROFILES)
+    resources = resources_with(emulator, {"Profile": ECONOMY.name})
+    for function in ("api", "scheduler", "notifier", "sweeper"):
+        assert resources.environment(function)["PROFILE"] == ECONOMY.name
 
 
 def test_visibility_outlives_the_page_lease_and_that_the_notifier(

@@ -7,6 +7,7 @@ and a few.
 
 import pytest
 
+from duewheel.rules.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
 from tests.support.minutes import DYNAMODB, LAMBDA, SQS, Minute, Minutes
@@ -17,7 +18,13 @@ CROWD = 30  # seconds in a row, each with tasks, beside the sparse ones
 
 
 @pytest.fixture
-def minutes(world: World) -> Minutes:
+def profile() -> Profile:
+    return PRECISE
+
+
+@pytest.fixture
+def minutes(world: World, profile: Profile) -> Minutes:
+    world.wire(profile=profile)
     running = Minutes(world)
     running.pass_by(1)
     return running
@@ -25,7 +32,7 @@ def minutes(world: World) -> Minutes:
 
 def tasks_of_the_hour(world: World) -> list[Task]:
     """One every third minute, and in the midst of it half a minute with two in each second."""
-    sparse = [world.created(in_ms=90_000 + n * 180_000) for n in range(19)]
+    sparse = [world.created(in_ms=170_000 + n * 180_000) for n in range(19)]
     crowd = [
         world.created(in_ms=30 * 60_000 + n * 1_000 + 250 * twice)
         for n in range(CROWD)
@@ -66,6 +73,7 @@ def task_ids(tasks: list[Task]) -> list[str]:
     return [task.task_id for task in tasks]
 
 
+@pytest.mark.parametrize("profile", [PRECISE, ECONOMY], ids=lambda profile: profile.name)
 def test_an_hour_without_scheduler(world: World, minutes: Minutes) -> None:
     tasks = tasks_of_the_hour(world)
     minutes.scheduler = False
@@ -109,6 +117,7 @@ def test_an_hour_without_sqs_is_bridged_by_the_second_link(world: World, minutes
     assert sent(passed) == 0
 
 
+@pytest.mark.parametrize("profile", [PRECISE, ECONOMY], ids=lambda profile: profile.name)
 def test_an_hour_without_either_link(world: World, minutes: Minutes) -> None:
     tasks = tasks_of_the_hour(world)
     minutes.refused = SQS | LAMBDA

@@ -7,6 +7,7 @@ from duewheel.rules.wheel_state import WheelState
 def wheel_view(state: WheelState) -> dict[str, object]:
     return {
         "now": rfc3339(state.now_ms),
+        "profile": state.profile,
         "buckets": state.buckets,
         "origin": rfc3339(state.origin_second * 1000),
         "time_pointer": _pointer(state.time_pointer, state.now_ms),
@@ -33,7 +34,7 @@ def _forecast(state: WheelState) -> dict[str, object]:
 
 
 def _pointer(second: int, now_ms: int) -> dict[str, object]:
-    """The time pointer may stand a little ahead of now; that is no negative lag."""
+    """The time pointer may stand ahead of now; that is no negative lag."""
     return {
         "at": rfc3339(second * 1000),
         "second": second,

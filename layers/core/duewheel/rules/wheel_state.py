@@ -7,6 +7,7 @@ from duewheel.rules.load import MinuteLoad
 @frozen
 class WheelState:
     now_ms: int
+    profile: str
     buckets: int
     origin_second: int
     time_pointer: int

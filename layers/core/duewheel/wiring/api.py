@@ -201,7 +201,9 @@ def audit() -> Audit:
 
 @once
 def look_up() -> LookUp:
-    return LookUp(clock(), tasks(), pointers(), loads(), origin(), settings().buckets)
+    config = settings()
+    buckets, profile = config.buckets, config.profile
+    return LookUp(clock(), tasks(), pointers(), loads(), origin(), buckets, profile)
 
 
 @once

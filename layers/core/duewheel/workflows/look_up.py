@@ -5,6 +5,7 @@ from duewheel.frozen import frozen
 from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.load import FORECAST_MINUTES
+from duewheel.rules.profile import Profile
 from duewheel.rules.refusals import UnknownTask
 from duewheel.rules.task import Task
 from duewheel.rules.wheel_state import WheelState
@@ -22,6 +23,7 @@ class LookUp:
     loads: LoadStore
     origin: int
     buckets: int
+    profile: Profile
 
     def task(self, task_id: str) -> Task:
         task = self.tasks.get(address_of_task(task_id))
@@ -37,6 +39,7 @@ class LookUp:
         is_led = time_pointer.owner is not None and time_pointer.lease_until_ms > now_ms
         return WheelState(
             now_ms=now_ms,
+            profile=self.profile.name,
             buckets=self.buckets,
             origin_second=self.origin,
             time_pointer=time_pointer.position,
