@@ -8,7 +8,7 @@ import pytest
 
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.lanes import Lane
-from duewheel.wiring import process
+from duewheel.wiring import wheel as wheel_wiring
 from functions.notifier import app as notifier
 from infra import audit, dead_letters
 from local.stack import LocalStack
@@ -119,7 +119,7 @@ def test_the_command_walks_a_stack_and_fails_only_if_something_is_wrong(
 
         task = Service(stack.url).create("box", delay_seconds=30)
         home = address_of_task(task["task_id"])
-        tasks = process.tasks()
+        tasks = wheel_wiring.tasks()
         found = tasks.get(home)
         assert found is not None
         item = {**tasks.item(found), "next_ms": {"S": "never"}}

@@ -7,7 +7,7 @@ from typing import Any
 
 from docs.examples.teller import INBOX, Story, Teller
 from duewheel.rules.addresses import address_of_task
-from duewheel.wiring import process
+from duewheel.wiring import wheel as wheel_wiring
 
 HOOK = {"url": "https://example.com/hook"}  # for tasks that do not come due in their story
 
@@ -188,7 +188,7 @@ def auditing(teller: Teller) -> None:
 
 def damage(task: Any, **attributes: Any) -> None:
     """Done to the table itself, past the service."""
-    tasks, home = process.tasks(), address_of_task(task["task_id"])
+    tasks, home = wheel_wiring.tasks(), address_of_task(task["task_id"])
     (item,) = tasks.items_at([home])
     tasks.client.put_item(TableName=tasks.table, Item={**item, **attributes})
 

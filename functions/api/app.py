@@ -4,7 +4,6 @@ Every error of the service leaves as a problem document, and `handler` alone dec
 Bodies, headers and callbacks are never logged: they are the callers' and may hold secrets.
 """
 
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -123,7 +122,7 @@ def list_by_prefix(request: Request, biz_type: str) -> Answer:
 def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
     asked = prefix_request(request.query)
     cancel = wiring.key_prefix().cancel
-    return json_answer(asdict(cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)))
+    return json_answer(vars(cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)))
 
 
 def _made(made: Made) -> Answer:

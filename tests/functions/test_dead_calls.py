@@ -1,16 +1,16 @@
 """Dead tasks of a business over HTTP: listed with their causes, redriven by a filter."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Task
-from duewheel.wiring import process
+from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
 from tests.support.clock import ManualClock
 
@@ -32,7 +32,7 @@ def died(clock: ManualClock, *outcomes: Outcome, biz_type: str = "orders") -> li
 
 
 def die(task_id: str, outcome: Outcome, now_ms: int) -> None:
-    tasks = process.tasks()
+    tasks = wheel_wiring.tasks()
     task = tasks.get(address_of_task(task_id))
     assert isinstance(task, Task)
     attempt = settlement.attempt_made(task, outcome, now_ms, now_ms)
@@ -109,7 +109,7 @@ def test_a_redrive_takes_those_that_the_filter_takes_page_by_page(
 
 def test_what_cannot_be_redriven_is_named(wired: ManualClock) -> None:
     first, second = died(wired, GONE, GONE)
-    tasks = process.tasks()
+    tasks = wheel_wiring.tasks()
     task = tasks.get(address_of_task(first))
     assert task is not None
     soon = wired.now_ms() // 1000 + 60

@@ -13,6 +13,7 @@ from duewheel.rules.messages import PageMessage, encode
 from duewheel.rules.page_lease import PageLease
 from duewheel.settings import SettingsError
 from duewheel.wiring import process
+from duewheel.wiring import wheel as wheel_wiring
 from functions.api import app as api
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
@@ -127,7 +128,7 @@ def test_a_message_that_another_works_on_is_hidden_and_reported(
     batch = received_batch()
     message = json.loads(batch["Records"][0]["body"])
     page = PageLease(message["second"], message["shard"])
-    assert isinstance(process.pages().take(page, "another", wired.now_ms(), 50_000), PageLease)
+    assert isinstance(wheel_wiring.pages().take(page, "another", wired.now_ms(), 50_000), PageLease)
     answer = notifier.handler(batch, Context())
     assert [f["itemIdentifier"] for f in answer["batchItemFailures"]] == [
         batch["Records"][0]["messageId"]
@@ -171,7 +172,7 @@ def test_past_the_queue_a_message_that_is_left_fails_the_run_after_the_others(
     bad = "{rubbish"
     if left == "held":
         held = PageLease(wired.now_ms() // 1000 - 1, 0)
-        process.pages().take(held, "another", wired.now_ms(), 50_000)
+        wheel_wiring.pages().take(held, "another", wired.now_ms(), 50_000)
         bad = encode(PageMessage(held.second, held.shard))
     with pytest.raises(notifier.MessagesLeft, match="1 of 2"):
         notifier.handler(invoked_with(bad, record["body"]), Context())

@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules import addresses, settlement
 from duewheel.rules.addresses import address_at, address_of_task
 from duewheel.rules.task import Attempt, Task
 from duewheel.stores import task_items
 from duewheel.wiring import process
+from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
 from tests.support.clock import ManualClock
 from tests.support.recorder import Call, Recorder
@@ -47,7 +48,7 @@ def create(key: str, biz_type: str = "orders", delay_seconds: float = DAY_SECOND
 def fill(keys: Sequence[str], ended: Iterable[str] = ()) -> None:
     """Keyed tasks after the pattern of one that was created, put straight into the table and
     in no order; those that have ended like tasks that were cancelled."""
-    store, left_out = process.tasks(), set(ended)
+    store, left_out = wheel_wiring.tasks(), set(ended)
     pattern = store.get(address_of_task(create("z:pattern")["task_id"]))
     assert pattern is not None
     key_item = item_of_key("z:pattern")
@@ -65,7 +66,7 @@ def fill(keys: Sequence[str], ended: Iterable[str] = ()) -> None:
 
 def item_of_key(key: str) -> dict[str, Any]:
     name = {"slot": {"S": addresses.key_slot("orders", key)}, "place": {"S": key}}
-    answer = process.dynamodb().get_item(TableName=process.tasks().table, Key=name)
+    answer = process.dynamodb().get_item(TableName=wheel_wiring.tasks().table, Key=name)
     return dict(answer["Item"])
 
 
@@ -129,23 +130,23 @@ def settle(key: str) -> None:
     task = task_of(key)
     now_ms = task.updated_ms
     ended = settlement.delivered(task, CALLED, now_ms, DAY_SECONDS)
-    process.tasks().put_delivered([ended])
-    process.keys().release([ended])
+    wheel_wiring.tasks().put_delivered([ended])
+    wheel_wiring.keys().release([ended])
 
 
 def delete_record(key: str) -> None:
     """As TTL does, long after the task has ended: in any order, and both items in the end."""
     settle(key)
     home = task_of(key).home
-    table, client = process.tasks().table, process.dynamodb()
+    table, client = wheel_wiring.tasks().table, process.dynamodb()
     client.delete_item(TableName=table, Key=task_items.key(home, process.settings().buckets))
     name = {"slot": {"S": addresses.key_slot("orders", key)}, "place": {"S": key}}
     client.delete_item(TableName=table, Key=name)
 
 
 def task_of(key: str) -> Task:
-    home = process.keys().home("orders", key)
-    task = None if home is None else process.tasks().get(home)
+    home = wheel_wiring.keys().home("orders", key)
+    task = None if home is None else wheel_wiring.tasks().get(home)
     assert task is not None
     return task
 

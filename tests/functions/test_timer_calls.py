@@ -7,7 +7,8 @@ import pytest
 
 from duewheel.rules.addresses import address_of_task
 from duewheel.stores import registry_keys
-from duewheel.wiring import process
+from duewheel.wiring import timers as timer_wiring
+from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call, sent
 from tests.support.clock import ManualClock
 
@@ -178,7 +179,7 @@ def test_enable_and_disable_answer_the_timer_and_heed_if_match(wired: ManualCloc
 
 
 def test_a_chain_is_nobodys_task(wired: ManualClock) -> None:
-    timer = process.timers().read(made()["timer_id"])
+    timer = timer_wiring.timers().read(made()["timer_id"])
     assert timer is not None
     assert timer.chain is not None
     path = f"/v1/tasks/{timer.chain.task_id}"
@@ -251,7 +252,7 @@ def test_a_cursor_opens_for_its_own_question_only(wired: ManualClock) -> None:
 
 
 def test_a_list_leaves_out_what_is_damaged(wired: ManualClock) -> None:
-    damaged, store = made(), process.timers()
+    damaged, store = made(), timer_wiring.timers()
     made(name="other")
     store.client.update_item(
         TableName=store.table,
@@ -304,7 +305,7 @@ def test_an_occurrence_is_left_to_its_timer_but_can_be_cancelled(wired: ManualCl
     timer = made(enabled=False)
     _, task = call("POST", path_of(timer, "/run"))
     home = address_of_task(task["task_id"])
-    (run,) = process.tasks().get_many([home]).values()
+    (run,) = wheel_wiring.tasks().get_many([home]).values()
     wired.advance_ms(-3_600_000)  # as if it had been written ahead
     for method, action, body in [("PATCH", "", {"delay_seconds": 60}), ("POST", "/run", None)]:
         status, problem = call(method, f"/v1/tasks/{run.task_id}{action}", body)

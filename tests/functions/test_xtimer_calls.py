@@ -8,7 +8,7 @@ import pytest
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.settlement import delivered
 from duewheel.rules.task import Attempt
-from duewheel.wiring import process
+from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
 from tests.support.clock import ManualClock
 
@@ -159,9 +159,9 @@ def test_records_are_its_runs_the_latest_first(wired: ManualClock) -> None:
         _, run = call("POST", f"/v1/timers/{timer_id}/run")
         wired.advance_ms(1_000)
     home = address_of_task(run["task_id"])
-    (task,) = process.tasks().get_many([home]).values()
+    (task,) = wheel_wiring.tasks().get_many([home]).values()
     attempt = Attempt(task.due_ms, 0, 35, "delivered", home.second, 200, "received")
-    process.tasks().put_delivered([delivered(task, attempt, task.due_ms + 35, 86_400)])
+    wheel_wiring.tasks().put_delivered([delivered(task, attempt, task.due_ms + 35, 86_400)])
 
     status, answer = call("GET", RECORDS, query=f"timerID={timer_id}")
     assert (status, answer["code"], answer["total"]) == (200, 0, 3)

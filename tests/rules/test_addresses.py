@@ -1,12 +1,12 @@
 """Where entries stand: the sort order of a slice, the ranges over it, and the task id."""
 
 import string
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules import addresses
 from duewheel.rules.addresses import (
     SECOND_MAX,

@@ -1,10 +1,9 @@
 """What the sweep books of the homes it meets in a second."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.books import Facts, Sheet, booked, facts_of, joined
 from duewheel.rules.sweep_verdict import HomeState

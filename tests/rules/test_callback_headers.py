@@ -1,10 +1,9 @@
 """What every callback carries besides the caller's own headers."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import TOKEN_BYTES, address_at
 from duewheel.rules.callback_headers import callback_headers
 from duewheel.rules.task import HttpCallback, Task

@@ -1,11 +1,11 @@
 """Callbacks of every type: what is understood, what is refused, and by which name."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets, Scope
 from duewheel.rules.change import Change, changed
 from duewheel.rules.change_request import change_request

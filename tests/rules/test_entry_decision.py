@@ -1,11 +1,10 @@
 """What becomes of an entry that has come up."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.task import HttpCallback, Status, Task

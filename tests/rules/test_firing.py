@@ -1,11 +1,10 @@
 """Whether an occurrence that comes up is called, by its timer as it then stands."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.firing import Reason, filled, is_to_stop, misfire, reason_to_end
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.planning import due_second, next_step, occurrence_task

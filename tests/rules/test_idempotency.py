@@ -1,12 +1,12 @@
 """What is remembered of a request, and what follows from it alone."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import address_at
 from duewheel.rules.idempotency import (
     LEASE_MS,

@@ -1,12 +1,13 @@
 """Who moves the pointer: the table of states, what two schedulers may do, and timelines."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.leadership import (
     HEIR_GRACE_MS,
     LEASE_MS,

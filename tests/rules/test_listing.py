@@ -1,7 +1,7 @@
 """Pages of a list, over an index that is played by sorted lists, one for each partition."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from random import Random
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import LIST_PARTITIONS, Address, address_at, partition_of_business
 from duewheel.rules.listing import (
     Found,

@@ -1,10 +1,10 @@
 """What a payload becomes on its way, and how messages of one task are told apart."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.message_text import attributes_of, deduplication_id, envelope, text_of
 from duewheel.rules.task import SqsCallback
 from tests.rules.test_settlement import TASK

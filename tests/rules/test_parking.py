@@ -1,11 +1,10 @@
 """What a release makes of a parked item, by how its home stands."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules import parking, settlement, wheel
 from duewheel.rules.addresses import address_at, holds_seconds, parked_place, parked_slots
 from duewheel.rules.parking import Fate, ParkedItem, Parking

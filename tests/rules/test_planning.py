@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.placing import Placing
 from duewheel.rules.planning import (

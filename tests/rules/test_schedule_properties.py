@@ -1,12 +1,12 @@
 """What holds of every schedule about every change of the clocks."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.schedule import (
     DstGap,
     DstOverlap,

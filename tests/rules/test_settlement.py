@@ -1,12 +1,12 @@
 """How a task's record changes with each attempt, and how it ends."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules import settlement
 from duewheel.rules.addresses import TOKEN_BYTES, address_at
 from duewheel.rules.outcome import Outcome, Verdict
@@ -36,6 +36,7 @@ attempts = st.builds(
     lateness_ms=st.integers(0, 100_000),
     duration_ms=st.integers(0, 60_000),
     outcome=st.sampled_from([verdict.value for verdict in Verdict]),
+    entry_second=st.integers(NOW_MS // 1000 - 100, NOW_MS // 1000),
     status_code=st.none() | st.integers(100, 999),
     note=st.text(max_size=NOTE_CHARACTERS_MAX),
 )

@@ -3,10 +3,9 @@
 Held against slices whose true state is known from how they were made.
 """
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import (
     Address,
     is_passed_on,

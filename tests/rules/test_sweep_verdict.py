@@ -1,10 +1,10 @@
 """Whether a second is finished and what it still needs: a table for each branch."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, direct_page, first_page, rest_page, slow_page
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.sweep_verdict import EntryState, Verdict

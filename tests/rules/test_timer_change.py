@@ -1,10 +1,10 @@
 """When a timer gets another chain, and how many occurrences it has had by then."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import address_at
 from duewheel.rules.placing import Placing
 from duewheel.rules.planning import chain_home

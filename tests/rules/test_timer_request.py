@@ -1,11 +1,11 @@
 """What a timer may be, and what each refusal names."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TargetNotEnabled, TooLarge
 from duewheel.rules.schedule import DstGap, DstOverlap, Schedule
 from duewheel.rules.task import HttpCallback, RetryPolicy

@@ -18,9 +18,9 @@ from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import notifier as notifier_wiring
-from duewheel.wiring import process
 from duewheel.wiring import scheduler as scheduler_wiring
 from duewheel.wiring import sweeper as sweeper_wiring
+from duewheel.wiring import wheel as wheel_wiring
 from tests.simulation.receiver import Receiver
 from tests.simulation.virtual_time import Turns
 
@@ -45,10 +45,10 @@ def _replacements(
     yield notifier_wiring, "HttpTarget", receiver.target
     yield notifier_wiring.Notifier, "run", lambda _, work: turns.wait_for(work)
     yield notifier_wiring.random, "random", chance.random
-    yield process.secrets, "token_bytes", chance.randbytes
+    yield wheel_wiring.secrets, "token_bytes", chance.randbytes
     for module in _POOLED:
         yield module, "ThreadPoolExecutor", OneByOne
-    yield process, "KeyStore", _key_store
+    yield wheel_wiring, "KeyStore", _key_store
 
 
 class OneByOne:

@@ -3,11 +3,12 @@
 import asyncio
 import gc
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from duewheel.frozen import replace
 from duewheel.rules import crowding
 from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding

@@ -4,12 +4,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules import settlement
 from duewheel.rules.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.task import Task

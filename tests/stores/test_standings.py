@@ -1,12 +1,12 @@
 """How a business stands: written piece by piece, read along with its settings."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from duewheel.frozen import replace
 from duewheel.rules.standing import BREAKERS_MAX, KEPT_SECONDS, LEFT_ALONE_MS, Breaker, Standing
 from duewheel.stores import registry_keys
 from duewheel.stores.known_businesses import KEPT_MS

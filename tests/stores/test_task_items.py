@@ -1,7 +1,6 @@
 """A task becomes an item of the wheel and comes back as it was."""
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import (

@@ -1,10 +1,10 @@
 """A timer's records: definition and list line stand together, and each write knows its own."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule

@@ -1,10 +1,11 @@
 """Slices of one second whose true state is known, because it is known how they were made."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import (
     TOKEN_BYTES,
     Address,

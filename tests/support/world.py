@@ -1,9 +1,9 @@
 """The whole service wired by hand on moto, one step at a time: what a workflow test drives."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from email.utils import formatdate
 from functools import cached_property
 from itertools import count
@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import Address
 from duewheel.rules.business import Business
 from duewheel.rules.lanes import Lane
@@ -500,12 +501,12 @@ class World:
             return True
         if invocation.tries < len(RETRY_AFTER_MS):
             due_ms = self.clock.now_ms() + RETRY_AFTER_MS[invocation.tries]
-            again = replace(invocation, due_ms=due_ms, tries=invocation.tries + 1)
+            again = dataclasses.replace(invocation, due_ms=due_ms, tries=invocation.tries + 1)
             self.invocations.append(again)
         return False
 
     def _accept(self, invocation: Invocation) -> None:
-        self.invocations.append(replace(invocation, due_ms=self.clock.now_ms()))
+        self.invocations.append(dataclasses.replace(invocation, due_ms=self.clock.now_ms()))
 
     def sweep_once(self) -> None:
         self.sweep.run(f"sweeper-{next(self._numbers)}", lambda: 1_000_000)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
@@ -11,6 +11,7 @@ import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import TOKEN_BYTES, address_at
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import (

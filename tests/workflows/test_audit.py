@@ -1,11 +1,11 @@
 """The audit is silent on a healthy wheel at any moment, and finds each kind of damage."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding, Wrong
 from duewheel.rules.audit_request import AuditRequest

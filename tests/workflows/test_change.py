@@ -1,12 +1,11 @@
 """A pending task is moved, altered, run or redriven; an entry no longer named never fires."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from duewheel.frozen import replace
 from duewheel.rules import wheel
 from duewheel.rules.change import Change
 from duewheel.rules.refusals import AlreadySettled, NotRedrivable, TooLate, UnknownTask

@@ -1,11 +1,11 @@
 """A timer, its list line and its chain change together, whoever else is at work on them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.callback_defaults import METHOD_DEFAULT
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import (

@@ -1,10 +1,9 @@
 """A business creates as many tasks as its limit allows, over all processes, and is told when to
 come again."""
 
-from dataclasses import replace
-
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.business import Business, Own
 from duewheel.rules.refusals import Refusal, TooManyCreates
 from duewheel.rules.task import Made, Task

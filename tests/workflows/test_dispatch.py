@@ -1,10 +1,9 @@
 """From the time pointer to the queue."""
 
-from dataclasses import replace
-
 import pytest
 from botocore.exceptions import ClientError
 
+from duewheel.frozen import replace
 from duewheel.rules import addresses
 from duewheel.settings import SettingsError
 from duewheel.stores import pointers

@@ -1,11 +1,11 @@
 """The caller's own keys: what each call meets in each state, and who wins a race."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules import wheel
 from duewheel.rules.refusals import AlreadySettled, KeyTaken, NotRedrivable, TooLate, UnknownTask
 from duewheel.rules.task import Made, NewTask, Status, Task

@@ -1,11 +1,11 @@
 """Tasks of a slow business are passed by id to a lane of its own, and nothing of it is lost."""
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import direct_page, slow_page
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.lane_wait import WAIT_MS_MAX, WAIT_MS_MIN

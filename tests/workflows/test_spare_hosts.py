@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from duewheel.frozen import replace
 from duewheel.rules.breaker import CALLS_MIN, SETTLE_MS, WAIT_FIRST_MS
 from duewheel.rules.messages import decode
 from duewheel.rules.outcome import Outcome, Verdict

@@ -1,11 +1,11 @@
 """The second look at every second: what was lost is found, what is slow is waited for."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duewheel.frozen import replace
 from duewheel.rules.change import Change
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import TRIES_MAX, PageLease

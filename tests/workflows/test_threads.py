@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 from typing import TypeVar
 
+from duewheel.frozen import replace
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.task import Status

@@ -1,6 +1,5 @@
 """The one place that reads the time; whoever needs an instant is handed a clock."""
 
-import asyncio
 import time
 from typing import Protocol
 
@@ -24,6 +23,8 @@ class SystemClock:
         time.sleep(max(0.0, seconds))
 
     async def sleep_until_ms(self, instant_ms: int) -> None:
+        import asyncio  # which only the notifier needs: it costs the others' cold starts
+
         # A timer may fire a fraction early; "never before its due instant" is kept here.
         while (missing_ms := instant_ms - self.now_ms()) > 0:
             await asyncio.sleep(missing_ms / 1000)

@@ -1,9 +1,9 @@
 """One frozen settings object from the environment, and one error that names what is wrong."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
+from duewheel.frozen import frozen
 from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.business import Defaults
 from duewheel.rules.egress import allowed_networks
@@ -20,7 +20,7 @@ class SettingsError(Exception):
     """The deployment is configured wrongly; nothing runs until it is mended."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     wheel_table: str
     registry_table: str

@@ -3,8 +3,10 @@
 import json
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from duewheel.frozen import frozen
 
 JSON = "application/json"
 
@@ -13,7 +15,7 @@ JSON = "application/json"
 _TEXT_BYTES_MAX = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     status: int
     text: str

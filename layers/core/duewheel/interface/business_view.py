@@ -1,7 +1,5 @@
 """A business in an answer: the settings that hold, and which of them are its own."""
 
-from dataclasses import fields
-
 from duewheel.interface.answer import Answer, compact
 from duewheel.interface.callback_view import callback_view
 from duewheel.interface.task_view import number_view, retry_view
@@ -10,7 +8,7 @@ from duewheel.rules.instants import rfc3339
 from duewheel.rules.standing import Standing
 from duewheel.rules.task import Callback
 
-_SETTINGS = tuple(setting.name for setting in fields(Own))
+_SETTINGS = tuple(vars(Own()))
 
 
 def business_answer(business: Business, now_ms: int, status: int = 200) -> Answer:

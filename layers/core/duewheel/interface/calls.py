@@ -5,8 +5,8 @@ attribute: two threads, as one machine's stack has them, would answer each other
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.interface.answer import Answer
 from duewheel.interface.request import Request
 from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
@@ -14,7 +14,7 @@ from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
 Call = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calls:
     """By path (`/v1/tasks/{task_id}`) and method. The first path that matches is meant."""
 

@@ -2,9 +2,9 @@
 
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
+from duewheel.frozen import frozen
 from duewheel.rules.idempotency import HEADER
 from duewheel.rules.precondition import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import MalformedBody, TooLarge
@@ -12,7 +12,7 @@ from duewheel.rules.refusals import MalformedBody, TooLarge
 LOCAL_CALLER = "local"  # of a stack that checks no signatures
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     method: str
     path: str

@@ -10,9 +10,9 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import blake2s
 
+from duewheel.frozen import frozen
 from duewheel.rules.refusals import MalformedTaskId
 
 TOKEN_BYTES = 8
@@ -38,7 +38,7 @@ _PAGE = re.compile(rf"(0|[1-9][0-9]{{0,8}})r{{0,99}}(sr{{0,99}})?|{_DIRECT_PAGE}
 _SLOT = re.compile(r"[0-9]+\.(0|[1-9][0-9]{0,4})")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """One entry's position. `token` is the random part that makes it unique."""
 

@@ -5,15 +5,16 @@ matched no more generously than IAM matches them, so what passes here is not ref
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
+
+from duewheel.frozen import frozen
 
 _STACK_ID = re.compile(r"arn:([a-z-]+):cloudformation:([a-z0-9-]+):([0-9]{12}):stack/.+")
 _SEGMENTS = 6  # arn, partition, service, Region, account, resource
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """Where the deployment is: what a bare name is completed with."""
 
@@ -33,7 +34,7 @@ class Scope:
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllowedTargets:
     """ARNs, in which `*` and `?` stand for others, as they do in IAM. None: not enabled."""
 

@@ -6,10 +6,10 @@ is which, a business may say by lists of its own.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+from duewheel.frozen import replace
 from duewheel.rules.backoff import RETRY_AFTER_SECONDS_MAX
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.status_lists import StatusLists

@@ -5,9 +5,9 @@ whether what the task rests on is there: its named entry, its key, the absence o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
+from duewheel.frozen import frozen
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, partition_of_business, task_id_at
 from duewheel.rules.profile import PROFILES
@@ -65,7 +65,7 @@ SENTENCES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pointing:
     """An item that names a home: a re-entry, a parked item or a key."""
 
@@ -73,7 +73,7 @@ class Pointing:
     expires: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditedTask:
     """A task with what it rests on. `entry` is of no matter when it names its home, or while it
     is parked."""
@@ -86,13 +86,13 @@ class AuditedTask:
     is_to_be_released: bool = False  # whether its business is known to have parked tasks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pointers:
     sweep_second: int
     time_second: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     wrong: Wrong
     task_id: str | None = None

@@ -1,7 +1,6 @@
 """From the query string of an audit to the seconds that are asked for, and where to go on."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules import cursors
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.query_string import Parameters
@@ -10,7 +9,7 @@ from duewheel.rules.task_fields import invalid
 AROUND_NOW_MS = 3_600_000  # an hour back, and an hour ahead
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditRequest:
     """Whole seconds, both included."""
 
@@ -19,7 +18,7 @@ class AuditRequest:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """What comes next: the items of this slice behind `after`."""
 

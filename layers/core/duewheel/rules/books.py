@@ -13,8 +13,8 @@ timer is no task of anybody's, and counts nowhere.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.tally import NOTHING, Tally, delivered_so_late
 from duewheel.rules.task import Status
@@ -28,7 +28,7 @@ _ENDED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sheet:
     """One minute of one business."""
 
@@ -42,7 +42,7 @@ class Sheet:
         return self.minute * 60 + KEPT_DAYS * 86_400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statistics:
     """What the books say of a stretch of minutes."""
 

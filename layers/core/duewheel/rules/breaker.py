@@ -6,9 +6,9 @@ docs/decisions/0024-breaker.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.settlement import owed_since_ms
@@ -58,7 +58,7 @@ def sign_of(outcome: Outcome) -> Sign | None:
     return Sign.UNWELL if is_unwell else Sign.WELL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent:
     """The latest calls of one host: when each ended, and whether it went badly. Those that began
     before `from_ms` do not count."""

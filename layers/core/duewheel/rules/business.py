@@ -5,9 +5,9 @@ change holds for tasks that are pending already.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules import host_patterns
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.callback_url import parse_callback_url
@@ -24,7 +24,7 @@ RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # nobody keeps an ended tas
 RETENTION_SECONDS_MAX = RETENTION_DAYS_MAX * 86_400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Defaults:
     """What the deployment says where a business says nothing, and what it allows."""
 
@@ -33,7 +33,7 @@ class Defaults:
     timeout_seconds_max: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SigningSecret:
     """Sealed: only a notifier can open it. `hint` is what may be shown of it."""
 
@@ -41,7 +41,7 @@ class SigningSecret:
     sealed: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Own:
     """What a business says itself. None: the default."""
 
@@ -62,7 +62,7 @@ class Own:
     lane: Lane | None = None  # None: by what is observed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Business:
     """`version` 0: never configured. `damaged` names what cannot be read of its record."""
 

@@ -1,20 +1,19 @@
 """The query strings of calls on businesses: which page of their list, and how one is deleted."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.query_string import Parameters
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BusinessesRequest:
     cursor: str | None
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeleteRequest:
     cancels_pending: bool
     cursor: str | None

@@ -6,10 +6,10 @@ could take for two different hosts is refused.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 
+from duewheel.frozen import frozen
 from duewheel.rules.egress import ipv4_by_any_spelling
 
 URL_LENGTH_MAX = 2_048
@@ -23,7 +23,7 @@ _AUTHORITY_END = re.compile(r"[/?#]")
 _IDNA_DEVIATIONS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallbackUrl:
     """`host` is lower-case ASCII (an IPv6 literal without brackets); `target` is path and query."""
 

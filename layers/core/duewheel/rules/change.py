@@ -1,13 +1,12 @@
 """What a caller may change of a pending task, and what the task becomes."""
 
-from dataclasses import dataclass, replace
-
+from duewheel.frozen import frozen, replace
 from duewheel.rules.message_text import unsuitable
 from duewheel.rules.task import Callback, Task
 from duewheel.rules.task_fields import invalid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """What is absent stays. `sets_payload` tells a payload taken away from one left alone."""
 

@@ -7,8 +7,9 @@ every date that might do, and `is_on` has the last word.
 """
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime
+
+from duewheel.frozen import frozen
 
 DAY_SECONDS = 86_400
 _FIRST_ORDINAL = date(1970, 1, 1).toordinal()
@@ -24,7 +25,7 @@ def midnight_of(day: date) -> int:
     return (day.toordinal() - _FIRST_ORDINAL) * DAY_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MonthDays:
     """What the day-of-month field names. `before_last`: 0 for L, 3 for L-3. `nearest`: 15 for 15W,
     the working day nearest to the 15th in the same month. `last_working`: LW."""
@@ -59,7 +60,7 @@ class MonthDays:
         return days & set(range(1, 32))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WeekDays:
     """What the day-of-week field names; Sunday is 0. `nth`: (5, 2) for 5#2. `last`: 5 for 5L."""
 
@@ -79,7 +80,7 @@ class WeekDays:
         return {*self.numbers, *(weekday for weekday, _ in self.nth), *self.last}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cron:
     """`either`: a date that fits one of the two day fields will do; else it has to fit both.
     `years`: None for every year."""

@@ -6,7 +6,9 @@ field are refused: some programs read them as nothing, others go round, and some
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from duewheel.frozen import frozen
 
 _ENTRY = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/([0-9]+))?", re.ASCII)
 _NUMBER = re.compile("[0-9]{1,4}")
@@ -16,7 +18,7 @@ class NotUnderstood(ValueError):
     """The text is no such expression; the message says what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One field: its smallest and largest number, and the words that stand for some of them."""
 

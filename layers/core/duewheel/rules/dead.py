@@ -6,8 +6,8 @@ redrive comes to an end though its tasks may die again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules import cursors
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.task import Status, Task
@@ -20,7 +20,7 @@ REDRIVEN_MAX = 100
 TEXT_CHARACTERS_MAX = 120
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeadFilter:
     """What is None does not matter. `until_ms` is exclusive."""
 
@@ -44,14 +44,14 @@ class DeadFilter:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeadRequest:
     wanted: DeadFilter
     limit: int = LIMIT_DEFAULT
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Died:
     """Where the index has a dead task."""
 
@@ -59,7 +59,7 @@ class Died:
     home: Address
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """What is still to be looked at: from `low_ms` to `high_ms`, both included, behind `after`."""
 

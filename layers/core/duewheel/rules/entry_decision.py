@@ -3,14 +3,14 @@
 The rule that keeps entries honest: the home names the one entry that may fire.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import Address
 from duewheel.rules.task import Status, Task
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundEntry:
     """An entry as read. `task` is there when the entry is itself the home."""
 

@@ -4,9 +4,9 @@ Occurrences are only ever added, never taken away: what its owner has changed si
 here. One rule says what is misfired, to whoever plans and to whoever calls.
 """
 
-from dataclasses import replace
 from enum import StrEnum
 
+from duewheel.frozen import replace
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.placeholders import filled_in
 from duewheel.rules.planning import due_second

@@ -10,10 +10,11 @@ put it, if it stands anywhere. Whoever takes a request over looks there, and the
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from enum import StrEnum
 from hashlib import blake2b
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules.addresses import TOKEN_BYTES, Address
 from duewheel.rules.placing import Placing
 from duewheel.rules.refusals import (
@@ -41,7 +42,7 @@ _VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
 Outcome = int | Address | KeyTaken
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A request under an idempotency key, as far as repeats are told by it."""
 
@@ -50,7 +51,7 @@ class Asked:
     is_single: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """One invocation's right to carry a request out. The random token is its owner's mark, and
     what the places of the tasks follow from that are created under it."""
@@ -71,7 +72,7 @@ class State(StrEnum):
     RELEASED = "released"  # refused, and nothing was created: as if it had never been
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestRecord:
     name: str
     digest: str

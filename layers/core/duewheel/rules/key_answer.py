@@ -1,8 +1,8 @@
 """What a create or an upsert by key meets, and what follows from it."""
 
-from dataclasses import replace
 from enum import Enum
 
+from duewheel.frozen import replace
 from duewheel.rules.task import NewTask, Task
 
 

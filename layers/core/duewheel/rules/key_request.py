@@ -1,7 +1,6 @@
 """The query string of calls on a key prefix."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task_request import checked_key
 
@@ -9,7 +8,7 @@ LIMIT_DEFAULT = 50
 LIMIT_MAX = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrefixRequest:
     prefix: str
     cursor: str | None

@@ -1,7 +1,8 @@
 """Which lane a business's calls are made in: its own setting decides, then what was observed."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from duewheel.frozen import frozen
 
 
 class Lane(StrEnum):
@@ -19,7 +20,7 @@ class ChosenBy(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneChoice:
     lane: Lane
     by: ChosenBy

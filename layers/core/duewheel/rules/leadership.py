@@ -4,8 +4,9 @@ The lease stands on the pointer's record. A waiting scheduler registers as heir;
 that finds leader and heir registers as newcomer, which tells the leader to step down.
 """
 
-from dataclasses import dataclass
 from enum import Enum
+
+from duewheel.frozen import frozen
 
 LEASE_MS = 8_000
 HEIR_GRACE_MS = 2_000  # how long a free lease is left to its heir
@@ -14,7 +15,7 @@ WATCH_SECONDS = 1.0
 WATCH_SECONDS_AT_HANDOVER = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pointer:
     """A pointer as stored. `position` is the last second that is finished."""
 

@@ -1,7 +1,6 @@
 """From the query string of a list call to what is asked for, and its limits."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.listing import LIMIT_DEFAULT, LIMIT_MAX, ListQuery, Order
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task import Status
@@ -11,7 +10,7 @@ from duewheel.rules.task_request import checked_biz_type
 _KNOWN = ("biz_type", "status", "due_from", "due_to", "order", "cursor", "limit")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListRequest:
     query: ListQuery
     limit: int = LIMIT_DEFAULT

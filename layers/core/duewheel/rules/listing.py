@@ -6,10 +6,10 @@ happens to the tasks before it changes nothing behind it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
+from duewheel.frozen import frozen
 from duewheel.rules import cursors
 from duewheel.rules.addresses import (
     SECOND_MAX,
@@ -35,7 +35,7 @@ class Order(StrEnum):
     DESC = "desc"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListQuery:
     """What is asked for, the same on every page. `due_to_ms` is exclusive."""
 
@@ -57,7 +57,7 @@ class ListQuery:
         return limit if self.status is None else LIMIT_MAX
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listed:
     """Where the index has a task. It follows the task's record a moment later."""
 
@@ -65,7 +65,7 @@ class Listed:
     home: Address
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """What is still to be listed of one partition; both bounds are inclusive."""
 
@@ -76,7 +76,7 @@ class Stretch:
     after: Listed | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The first keys of a stretch, and whether it may go on behind them."""
 

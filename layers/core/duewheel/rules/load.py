@@ -7,13 +7,14 @@ each counting for so much that the expectation is right; from 64 on they are cou
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from duewheel.frozen import frozen
 
 SAMPLED_ONE_IN = 64
 FORECAST_MINUTES = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MinuteLoad:
     minute: int  # since the epoch
     by_second: dict[int, float]  # second within the minute: entries expected

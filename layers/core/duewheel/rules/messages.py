@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import (
     SECOND_MAX,
     SHARD_MAX,
@@ -20,7 +20,7 @@ MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
 _EVENT_MEMBER = "messages"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageMessage:
     """Deliver one page of a slice: what follows `after`, or just `places` of what was passed on."""
 
@@ -35,7 +35,7 @@ class PageMessage:
         return Lane.SLOW if is_slow_page(self.page) else Lane.MAIN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DirectMessage:
     """Deliver these entries (by name, all of one second), which no slice read will see."""
 
@@ -48,7 +48,7 @@ class DirectMessage:
         return Lane.MAIN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReleaseMessage:
     """Release what is parked of this business."""
 

@@ -1,7 +1,8 @@
 """What came of one try at a callback: a value, never an exception."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from duewheel.frozen import frozen
 
 
 class Verdict(StrEnum):
@@ -10,7 +11,7 @@ class Verdict(StrEnum):
     STOP = "stop"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     verdict: Verdict
     note: str  # the reason, or the start of the reply's body

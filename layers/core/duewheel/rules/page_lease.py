@@ -3,15 +3,14 @@
 What it passed on is recorded before it is sent, so whoever comes by later leaves it alone.
 """
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import first_page
 
 LEASE_MS_MAX = 3_600_000  # longer than any notifier's timeout and what is added to it
 TRIES_MAX = 5  # after so many runs or resends a page is left to the sweep to take apart
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageLease:
     second: int
     shard: int
@@ -43,13 +42,13 @@ def is_absurd(lease: PageLease, now_ms: int) -> bool:
     return max(lease.until_ms, lease.resent_ms) > now_ms + LEASE_MS_MAX
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """Somebody else works on it; come back after `until_ms`."""
 
     until_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finished:
     """Nothing is left to do for this message."""

@@ -6,9 +6,9 @@ an item that has done its service can meet no other.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from duewheel.frozen import frozen
 from duewheel.rules import settlement, wheel
 from duewheel.rules.addresses import Address, parked_place
 from duewheel.rules.entry_decision import is_expired
@@ -20,14 +20,14 @@ APART_MS = 1
 PAUSE_MARK_BYTES = 12  # of chance in the mark that tells one pause from another
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParkedItem:
     slot: str
     place: str
     home: Address
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parking:
     """The record of a business that may have parked tasks, as it was read. `mark`: of the latest
     pause. `unpaused_ms`: since when the business has been seen unpaused after it."""

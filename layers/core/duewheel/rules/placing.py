@@ -4,15 +4,16 @@ Given the same placing and the same bytes, both come out the same, whoever asks 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from duewheel.frozen import frozen
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.crowding import shard_for
 from duewheel.rules.task import NewTask, Task
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placing:
     """Where clock and time pointer stood, how far ahead of them slices are read, and handed over,
     and how many shards those seconds have that were known to have more than one."""

@@ -1,8 +1,8 @@
 """`If-Match` and `If-None-Match`: as what a record must stand for a request to be carried out."""
 
 import re
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules.refusals import VersionMismatch
 from duewheel.rules.task_fields import invalid
 
@@ -12,7 +12,7 @@ IF_NONE_MATCH = "if-none-match"
 _TAG = re.compile(r'"([0-9]{1,15})"')
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Precondition:
     version: int | None = None
     is_there: bool | None = None  # None: either way

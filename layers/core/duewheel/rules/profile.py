@@ -4,12 +4,12 @@ Invariant: it decides what is handed over when, and by whom. When a slice may be
 when on a change comes too late, follows from the lead alone and is the same in every profile.
 """
 
-from dataclasses import dataclass
+from duewheel.frozen import frozen
 
 RUN_EVERY_SECONDS = 60  # by schedule, somewhere within the minute
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """`ahead_seconds`: how long before it opens a slice may be handed over. `stays`: whether a
     scheduler leads on, tick by tick, until the next one relieves it, with another standing by;

@@ -1,7 +1,6 @@
 """The `retry` of a task or a business: how often, how soon and for how long it is tried again."""
 
-from dataclasses import replace
-
+from duewheel.frozen import replace
 from duewheel.rules.task import RetryPolicy
 from duewheel.rules.task_fields import Fields
 

@@ -6,7 +6,6 @@ or has twice, is decided here. `contains` and `seconds_from` agree on every seco
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
@@ -15,6 +14,7 @@ from itertools import groupby, islice
 from operator import attrgetter
 from zoneinfo import ZoneInfo
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.cron import DAY_SECONDS, Cron, day_of, midnight_of
 from duewheel.rules.cron_dialect import read_cron
@@ -55,7 +55,7 @@ class DstOverlap(StrEnum):
     BOTH = "both"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """Exactly one of `cron` and `every_seconds`. An interval counts from `anchor_second`, which is
     the first it may contain. `start_second` and `end_second` are the first and the last second

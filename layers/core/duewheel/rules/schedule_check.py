@@ -1,8 +1,8 @@
 """Whether a schedule may be taken: what of it is refused, and why."""
 
-from dataclasses import replace
 from datetime import date
 
+from duewheel.frozen import replace
 from duewheel.rules.cron_fields import NotUnderstood
 from duewheel.rules.schedule import DstGap, Schedule, cron_of, next_second
 from duewheel.rules.zones import UnknownZone, zone_named

@@ -8,7 +8,8 @@ what is opened may not repeat a member, what is not opened may hold any JSON.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from duewheel.frozen import frozen
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _EXACT_DIGITS_MAX = 40  # more digits cost quadratic time and fit no field of this service
@@ -29,7 +30,7 @@ class RepeatedMember(ValueError):
         self.member = member
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """One JSON value as it was written. Read on demand, so that big ones are not held twice."""
 

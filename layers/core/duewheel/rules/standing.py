@@ -4,14 +4,14 @@ It decides when and where a task is called, never what becomes of it; so whoever
 or knows it a few seconds late, breaks no promise.
 """
 
-from dataclasses import dataclass
+from duewheel.frozen import frozen
 
 KEPT_SECONDS = 86_400  # after a write; nothing in it reaches as far ahead
 BREAKERS_MAX = 20  # of a business, at a time
 LEFT_ALONE_MS = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Breaker:
     """Open: its host keeps failing and is not called. From `until_ms` on somebody may probe it,
     who first moves `until_ms` on, so that nobody else does at the same time."""
@@ -27,7 +27,7 @@ class Breaker:
         return now_ms - self.until_ms > LEFT_ALONE_MS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """`openings` rises whenever a breaker opens, so that their number can be kept within bounds."""
 

@@ -1,7 +1,6 @@
 """From the query string of a statistics call to the minutes that are asked for."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task_fields import invalid
 
@@ -10,7 +9,7 @@ MINUTES_MAX = 1_440
 MINUTES_DEFAULT = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatsRequest:
     """Whole minutes since the epoch, both included."""
 

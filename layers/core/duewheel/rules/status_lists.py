@@ -6,7 +6,8 @@ its class; what neither list names is tried again. 2xx is success and in neither
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from duewheel.frozen import frozen
 
 StatusEntry = int | str
 
@@ -18,7 +19,7 @@ ENTRIES_MAX = 100
 _STATUS = re.compile("[345][0-9]{2}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatusLists:
     retry: tuple[StatusEntry, ...] = RETRY_DEFAULT
     stop: tuple[StatusEntry, ...] = STOP_DEFAULT

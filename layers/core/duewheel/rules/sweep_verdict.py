@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import (
     Address,
     is_direct_page,
@@ -25,7 +26,7 @@ from duewheel.rules.task import Status, Task
 RESEND_EVERY_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HomeState:
     """What the sweep needs to know of a task."""
 
@@ -43,7 +44,7 @@ class HomeState:
     is_plan: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeenEntry:
     """An entry and the home it belongs to; None when that home is gone."""
 
@@ -55,7 +56,7 @@ class SeenEntry:
         return self.home is not None and self.home.home == self.address
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reentry:
     home: Address
     written_ms: int | None
@@ -139,7 +140,7 @@ def _names_another(seen: SeenEntry) -> bool:
     return seen.home is not None and seen.home.entry != seen.address
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PassedOn:
     """What a page was given, and until when whoever gave it may have worked."""
 
@@ -147,7 +148,7 @@ class _PassedOn:
     until_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Judging:
     verdict: Verdict
     leases: Mapping[str, PageLease]

@@ -4,16 +4,17 @@ A tally is a sum, so tallies of seconds make a minute's, and those of minutes an
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from itertools import starmap
 from operator import add
+
+from duewheel.frozen import frozen
 
 # Up to and including each bound; the last class is what is later still.
 LATENESS_BOUNDS_MS = (10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 60_000, 600_000)
 _NO_LATENESS = (0,) * (len(LATENESS_BOUNDS_MS) + 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tally:
     """`dead` are those that are dead now: a redrive takes its task out again."""
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import Address
 
 BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -20,7 +21,7 @@ class Status(StrEnum):
     EXPIRED = "expired"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HttpCallback:
     """`url` and `method` are empty where a task leaves them to its business. `is_raw`: the payload
     is a string, and its text is the body."""
@@ -31,7 +32,7 @@ class HttpCallback:
     is_raw: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LambdaCallback:
     """`function` is a name or an ARN, with or without an alias or a version."""
 
@@ -39,7 +40,7 @@ class LambdaCallback:
     waits: bool = True  # for the function's answer; else Lambda keeps the event and tries it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SqsCallback:
     """`group_id` is there for a FIFO queue, and for no other."""
 
@@ -49,7 +50,7 @@ class SqsCallback:
     is_raw: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnsCallback:
     """`group_id` is there for a FIFO topic, and for no other."""
 
@@ -59,7 +60,7 @@ class SnsCallback:
     is_raw: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventBridgeCallback:
     """`event_bus` is a name or an ARN."""
 
@@ -72,7 +73,7 @@ class EventBridgeCallback:
 Callback = HttpCallback | LambdaCallback | SqsCallback | SnsCallback | EventBridgeCallback
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetryPolicy:
     """Exponential, by default with full jitter, or, when `delays_seconds` is given, that explicit
     ladder. `max_age_seconds` counts from the due instant, or from the latest redrive."""
@@ -86,7 +87,7 @@ class RetryPolicy:
     max_age_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewTask:
     """A validated create request: what the caller said, before it has a place on the wheel."""
 
@@ -101,7 +102,7 @@ class NewTask:
     max_due_ms: int | None = None  # how far a watchdog may be pushed out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """One try at one callback. `outcome` is `delivered`, `retry` or `stop`; `note` says why."""
 
@@ -114,7 +115,7 @@ class Attempt:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Promise:
     """A call fits its business's limit at this instant, by settings of this version."""
 
@@ -122,7 +123,7 @@ class Promise:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Occurrence:
     """What a task is of a timer: the one of this second by its schedule, which jitter may put
     off, and the how manieth. One that somebody asked for by hand has no number."""
@@ -133,7 +134,7 @@ class Occurrence:
     manual: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sizes:
     """Among how many shards a timer's occurrences are placed. It stands for all that its schedule
     has before `until_second`; `shards` tells it of those for which it is more than one."""
@@ -153,7 +154,7 @@ class Sizes:
 UNSIZED = Sizes()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Makes a task the internal one that plans a timer: up to which second its occurrences have
     been written, how many there have been, and by which sizes they are placed."""
@@ -164,7 +165,7 @@ class Plan:
     sizes: Sizes = UNSIZED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
 
@@ -219,7 +220,7 @@ class Task:
         return self.entry == self.home
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Made:
     """What a create came to: a new task, or the live one that its key names already."""
 

@@ -1,8 +1,8 @@
 """The timer and the small values it is made of."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import Address
 from duewheel.rules.schedule import Schedule
 from duewheel.rules.task import UNSIZED, Callback, RetryPolicy, Sizes
@@ -25,7 +25,7 @@ class Overlap(StrEnum):
     SKIP = "skip"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """What its owner has said of a timer."""
 
@@ -43,7 +43,7 @@ class Rules:
     disable_on_stop: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timer:
     """The stored record. `chain` is the home of the planning entry that plans it, as long as it
     is enabled; `numbered` says how many occurrences came before those that this chain plans, and

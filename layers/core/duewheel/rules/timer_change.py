@@ -5,9 +5,9 @@ put off. All else is looked up when an occurrence is called, so a change of it n
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
 
+from duewheel.frozen import replace
 from duewheel.rules import settlement
 from duewheel.rules.business import RETENTION_SECONDS_MIN
 from duewheel.rules.message_text import unsuitable
@@ -64,8 +64,7 @@ def _changed_schedule(schedule: Schedule, values: Mapping[str, Any], now_second:
 
 
 def _with_defaults(kind: type[Rules | Schedule], values: Mapping[str, Any]) -> dict[str, Any]:
-    usual = {field.name: field.default for field in fields(kind)}
-    return {name: usual[name] if value is None else value for name, value in values.items()}
+    return {name: getattr(kind, name) if value is None else value for name, value in values.items()}
 
 
 def _check_together(rules: Rules) -> None:

@@ -1,8 +1,8 @@
 """The query strings of calls on timers."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from duewheel.frozen import frozen
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task import Status
 from duewheel.rules.task_fields import invalid
@@ -23,7 +23,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimersRequest:
     biz_type: str
     name_prefix: str
@@ -36,13 +36,13 @@ class TimersRequest:
         return "timers", self.biz_type, self.name_prefix, self.state
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpcomingRequest:
     count: int
     from_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunsRequest:
     status: Status | None
     cursor: str | None

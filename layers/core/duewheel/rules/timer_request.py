@@ -7,11 +7,11 @@ is any JSON, so its null is a value.
 import math
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callback_request import callback_from
@@ -53,14 +53,14 @@ E = TypeVar("E", bound=StrEnum)
 Values = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewTimer:
     biz_type: str
     rules: Rules
     enabled: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimerChange:
     """`values`: what is named, by the names of requests; None where it goes back to its default.
     `enabled` None: as it is."""
@@ -69,7 +69,7 @@ class TimerChange:
     enabled: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     rules: Rules
     count: int

@@ -4,14 +4,14 @@ Invariant: turns that were taken one after the other lie at least an interval ap
 holds more of them than the rate. What was not used in time is gone; it is never saved up.
 """
 
-from dataclasses import dataclass
+from duewheel.frozen import frozen
 
 US_PER_MS = 1_000
 US_PER_SECOND = 1_000_000
 NO_LIMIT_AHEAD_US = 10**15  # some thirty years
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rate:
     """`version`: the instant its settings were written; a newer one begins its turns anew.
 
@@ -26,7 +26,7 @@ class Rate:
         return max(1, round(US_PER_SECOND / self.per_second))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turns:
     """Some turns that belong to whoever took them."""
 
@@ -43,7 +43,7 @@ class Turns:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoTurn:
     """So many could not be had: how many are free within what was allowed, and when there will
     be one more."""

@@ -1,11 +1,10 @@
 """What the wheel page shows."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.load import MinuteLoad
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WheelState:
     now_ms: int
     profile: str

@@ -6,10 +6,10 @@ cannot be carried out is refused by its field. As there, members nobody knows ar
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Self
 from urllib.parse import parse_qsl
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules.http_callback import checked_headers, checked_method, checked_url
 from duewheel.rules.placeholders import without_placeholders
 from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge
@@ -30,7 +30,7 @@ _HEADER_VALUES_MAX = 100
 _BLANK = replace(BLANK, schedule=Schedule(dialect=Dialect.CRONEXPR))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """A timer, and the app that says it is its own; None where a call does not ask for one."""
 
@@ -38,7 +38,7 @@ class Named:
     app: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paging:
     index: int  # from 1
     size: int

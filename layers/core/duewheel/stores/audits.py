@@ -4,10 +4,11 @@ It only reads. What a page says may be a moment old; what it rests on is read st
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address
 from duewheel.rules.audit import AuditedTask, Pointing
@@ -37,7 +38,7 @@ class AuditPage:
     damaged: list[UnreadableItem] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditStore:
     tasks: TaskStore
     parking_records: ParkingRecords

@@ -7,10 +7,10 @@ reads as a business without settings that says so: it is never called for as if 
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.log import report_unreadable
 from duewheel.rules.business import Business, Defaults, Own, SigningSecret
 from duewheel.rules.lanes import Lane
@@ -33,7 +33,7 @@ _DURATION_SECONDS_MAX = 10**9
 _DAYS_MAX = 10**6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BusinessStore:
     client: "DynamoDBClient"
     clock: Clock

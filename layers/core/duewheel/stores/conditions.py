@@ -5,10 +5,11 @@ So a refusal returns the item as it stands, and the caller looks for its own mar
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
+
+from duewheel.frozen import frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -24,12 +25,12 @@ _THROTTLED_IN_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 Item = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     attributes: Item
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     """`item` is what stood there instead; None when there was nothing."""
 

@@ -4,12 +4,12 @@ The number only rises. A header has no TTL until the sweep has passed its second
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger, report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.business import RETENTION_SECONDS_MAX
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeaderStore:
     client: "DynamoDBClient"
     clock: Clock

@@ -5,10 +5,10 @@ same moment both read, which costs less than a wait that a dying reader could ma
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from threading import Lock
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.rules.business import Business
 from duewheel.rules.standing import Standing
 from duewheel.stores.businesses import BusinessStore
@@ -17,7 +17,7 @@ KEPT_MS = 5_000
 KNOWN_MAX = 2_000  # anybody may ask with any name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Known:
     business: Business
     read_ms: int

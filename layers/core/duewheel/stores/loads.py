@@ -1,11 +1,11 @@
 """What the seconds to come are expected to hold: one record a minute, an hour's under one key."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.load import MinuteLoad
 from duewheel.stores import registry_keys
@@ -19,7 +19,7 @@ _KEPT_SECONDS = 86_400
 _SECOND = "s"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadStore:
     client: "DynamoDBClient"
     table: str

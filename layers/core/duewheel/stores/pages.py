@@ -5,10 +5,10 @@ merely be looked at again. So one that somebody has damaged is forgotten.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease, is_absurd
@@ -46,7 +46,7 @@ class LeaseDamaged(Exception):
     """Somebody damages it faster than it is forgotten; the message comes back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageStore:
     client: "DynamoDBClient"
     clock: Clock

@@ -6,10 +6,10 @@ another entry. It has no TTL.
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from heapq import merge
 from typing import Any
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import (
     PARKED_SLOTS,
     Address,
@@ -30,7 +30,7 @@ from duewheel.stores.unprocessed import WRITES_PER_BATCH, chunks, write_batch
 _SLOT_SPARE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParkedBlock:
     """A run of them, in their order. `after` is where the next one begins: None at the end."""
 
@@ -39,7 +39,7 @@ class ParkedBlock:
     is_empty: bool  # not even what cannot be read
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParkedStore:
     tasks: TaskStore
     readers: ThreadPoolExecutor

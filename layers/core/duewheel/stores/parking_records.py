@@ -5,10 +5,10 @@ stands as it was read. So whatever is parked, there is a record that leads to it
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules.page_lease import LEASE_MS_MAX
 from duewheel.rules.parking import Parking
 from duewheel.stores import registry_keys
@@ -23,7 +23,7 @@ _SINCE = {"#since": "unpaused_ms"}
 _MARK = {"#mark": "mark"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParkingRecords:
     client: "DynamoDBClient"
     clock: Clock

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules.leadership import LEASE_MS, Pointer, Step, heir_after_claim
 from duewheel.settings import SettingsError
 from duewheel.stores import registry_keys
@@ -19,7 +19,7 @@ SWEEP = "sweep"
 _ORIGIN_MARGIN_SECONDS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointerStore:
     client: "DynamoDBClient"
     table: str

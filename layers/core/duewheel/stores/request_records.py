@@ -4,9 +4,9 @@ A record is always written whole, by whoever holds its latest claim or takes it 
 """
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.idempotency import Claim, Outcome, RequestRecord, State
 from duewheel.rules.placing import Placing
@@ -21,7 +21,7 @@ _FREE = "attribute_not_exists(#kind) OR #state = :released OR #expires_at <= :no
 _AS_SEEN = "#owner = :owner AND #state = :running"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestRecords:
     client: "DynamoDBClient"
     table: str

@@ -1,10 +1,10 @@
 """Which occurrence of a timer was begun last: a record each, of timers that do not overlap."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.messages import NOT_UNDERSTOOD
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HOME = "home"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Running:
     """As it was read. `home` is None where there is none, or none that can be read."""
 
@@ -27,7 +27,7 @@ class Running:
     home: Address | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunningStore:
     client: "DynamoDBClient"
     clock: Clock

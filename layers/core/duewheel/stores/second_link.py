@@ -5,18 +5,18 @@ EventInvokeConfig says. It knows no delay: whoever comes early waits in the noti
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.messages import MESSAGES_PER_RUN, Message, encode_event
 
 M = TypeVar("M", bound=Message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SecondLink:
     client: Callable[[], Any]  # built when it is needed, which it hardly ever is
     function: str

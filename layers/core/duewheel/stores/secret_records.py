@@ -1,8 +1,8 @@
 """Secrets that the service makes for itself, each recorded once in the Registry."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from duewheel.frozen import frozen
 from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Refused, write_if
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CURSOR = "cursor"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SecretRecords:
     client: "DynamoDBClient"
     table: str

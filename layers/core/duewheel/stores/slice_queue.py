@@ -1,11 +1,11 @@
 """A queue to the notifiers, one for each lane: what all others hand to them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.messages import Message, encode
 
@@ -22,7 +22,7 @@ def at_once(_: Message) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SliceQueue:
     client: "SQSClient"
     url: str

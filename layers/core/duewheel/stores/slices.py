@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address
@@ -41,7 +42,7 @@ class WholeSlice:
     damaged: list[UnreadableItem] = field(default_factory=list)  # and so none of the others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SliceStore:
     client: "DynamoDBClient"
     table: str

@@ -5,11 +5,11 @@ record that somebody has damaged reads as if there were none, and is reported.
 """
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.standing import KEPT_SECONDS, Breaker, Standing
@@ -29,7 +29,7 @@ class StandingUnknown(Exception):
     """The Registry did not take a write. Nobody waits for it: a standing is an aid."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StandingStore:
     client: "DynamoDBClient"
     table: str

@@ -4,10 +4,10 @@ Only the sweep writes them, each on condition that it still holds what was read.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules.books import Sheet, SheetName
 from duewheel.rules.tally import Tally
 from duewheel.stores import registry_keys
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 MINUTES_PER_DAY = 1_440
-_COUNTS = tuple(name for name in asdict(Tally()) if name != "lateness_classes")
+_COUNTS = tuple(name for name in vars(Tally()) if name != "lateness_classes")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatisticsStore:
     client: "DynamoDBClient"
     clock: Clock

@@ -5,10 +5,10 @@ names it, and only the sweep deletes one, when its second is finished.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address
 from duewheel.rules.entry_decision import FoundEntry
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _KEY_ATTRIBUTES = ("slot", "place")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskStore:
     client: "DynamoDBClient"
     clock: Clock

@@ -5,12 +5,12 @@ count twice. Exact are the runs themselves, and the statistics of the business.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.firing import Reason
 from duewheel.rules.messages import NOT_UNDERSTOOD
@@ -37,7 +37,7 @@ COUNTED_AS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CounterStore:
     client: "DynamoDBClient"
     table: str

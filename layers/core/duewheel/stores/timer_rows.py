@@ -5,7 +5,6 @@ Short: what is as it is by default is left out. The payload is kept beside it, a
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from datetime import date
 from typing import Any
 
@@ -73,11 +72,12 @@ def _schedule(row: dict[str, Any]) -> Schedule:
 
 
 def _said(value: Any, beside: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The members of a dataclass that are not as they are by default."""
+    """The fields that are not as they are by default."""
+    usual = vars(type(value))
     return {
-        field.name: getattr(value, field.name)
-        for field in fields(value)
-        if field.name not in beside and getattr(value, field.name) != field.default
+        name: said
+        for name, said in vars(value).items()
+        if name not in beside and (name not in usual or said != usual[name])
     }
 
 

@@ -3,9 +3,9 @@
 It follows the table a moment later, so what it says is where to look, never what is true.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import Address
 from duewheel.stores import task_items
 from duewheel.stores.attributes import readable_ones
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _INDEX = "by_timer"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunIndex:
     client: "DynamoDBClient"
     table: str

@@ -7,10 +7,10 @@ its version alone, and is a condition of its own.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.messages import NOT_UNDERSTOOD
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _COUNT_MAX = 10**15
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimerLine:
     """What the list of a business's timers says of one."""
 
@@ -40,7 +40,7 @@ class TimerLine:
     enabled: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimerStore:
     """`actions` are what a transaction does besides: ready parts of it."""
 

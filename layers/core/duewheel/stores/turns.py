@@ -5,9 +5,9 @@ then some turns stay unused, which no promise forbids. A record has no TTL: with
 that were taken would be given a second time.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from duewheel.frozen import frozen
 from duewheel.rules.turns import NoTurn, Rate, Turns, shortage
 from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Throttled, Written, write_if
@@ -22,7 +22,7 @@ _TRIES = 10
 _NAMES = {"#free": "free_us", "#interval": "interval_us", "#version": "version"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnStore:
     client: "DynamoDBClient"
     table: str

@@ -1,8 +1,8 @@
 """The one door to all targets: a callback goes to that of its type, and has one outcome."""
 
-from dataclasses import dataclass
 from typing import assert_never
 
+from duewheel.frozen import frozen
 from duewheel.rules.callback_headers import callback_headers
 from duewheel.rules.message_text import text_of, unsuitable
 from duewheel.rules.outcome import Outcome, Verdict
@@ -22,7 +22,7 @@ from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Targets:
     http: HttpTarget
     lambda_function: LambdaTarget

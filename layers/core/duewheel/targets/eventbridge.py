@@ -1,8 +1,8 @@
 """Deliver by putting an event on an EventBridge bus."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from duewheel.frozen import frozen
 from duewheel.rules.aws_answers import outcome_of_refusal
 from duewheel.rules.message_text import envelope
 from duewheel.rules.outcome import Outcome, Verdict
@@ -10,7 +10,7 @@ from duewheel.rules.task import EventBridgeCallback, Task
 from duewheel.targets.aws_calls import AwsCalls
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventBridgeTarget:
     calls: AwsCalls
 

@@ -4,9 +4,9 @@ The parser is llhttp (httptools); this adds the bound: whatever the far side sen
 than REPLY_BYTES_MAX of it is looked at and BODY_START_BYTES of its body kept.
 """
 
-from dataclasses import dataclass
-
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from duewheel.frozen import frozen
 
 REPLY_BYTES_MAX = 65_536
 BODY_START_BYTES = 256
@@ -16,7 +16,7 @@ class ReplyFailed(Exception):
     """No whole reply came; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     status_code: int
     headers: dict[str, str]  # names in lower case

@@ -7,8 +7,8 @@ here, for it may have been processed; it counts as a failed attempt.
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.targets.http_connection import HttpConnection
 
 IDLE_SECONDS = 4.0
@@ -16,7 +16,7 @@ IDLE_SECONDS = 4.0
 Origin = tuple[str, str, int]  # scheme, host, port
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kept:
     origin: Origin
     connection: HttpConnection

@@ -1,8 +1,8 @@
 """Deliver by invoking a Lambda function, and waiting for its answer or not."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from duewheel.frozen import frozen
 from duewheel.rules.aws_answers import ANSWER_BYTES_MAX, outcome_of_function
 from duewheel.rules.message_text import envelope
 from duewheel.rules.outcome import Outcome, Verdict
@@ -10,7 +10,7 @@ from duewheel.rules.task import LambdaCallback, Task
 from duewheel.targets.aws_calls import AwsCalls
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LambdaTarget:
     calls: AwsCalls
 

@@ -1,8 +1,8 @@
 """Deliver by publishing to an SNS topic, standard or FIFO."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from duewheel.frozen import frozen
 from duewheel.rules.message_text import text_of
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import SnsCallback, Task
@@ -10,7 +10,7 @@ from duewheel.targets.aws_calls import AwsCalls
 from duewheel.targets.message_members import message_members
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnsTarget:
     calls: AwsCalls
 

@@ -2,8 +2,8 @@
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
+from duewheel.frozen import replace
 from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
@@ -13,30 +13,14 @@ from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
+from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.timer_counters import CounterStore
 from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.turns import TurnStore
-from duewheel.wiring.process import (
-    businesses,
-    clock,
-    dynamodb,
-    hand_over,
-    keys,
-    known_businesses,
-    loads,
-    once,
-    origin,
-    parking_records,
-    pointers,
-    read_second,
-    reenter,
-    sealed_secrets,
-    settings,
-    statistics,
-    tasks,
-    timers,
-)
-from duewheel.wiring.timers import change_timer
+from duewheel.wiring.businesses import businesses, known_businesses, parking_records, sealed_secrets
+from duewheel.wiring.process import clock, dynamodb, hand_over, once, origin, pointers, settings
+from duewheel.wiring.timers import change_timer, timers
+from duewheel.wiring.wheel import keys, loads, read_second, reenter, tasks
 from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import READERS as AUDIT_READERS
 from duewheel.workflows.audit import Audit
@@ -60,6 +44,11 @@ from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.steer import Steer
+
+
+@once
+def statistics() -> StatisticsStore:
+    return StatisticsStore(dynamodb(), clock(), settings().registry_table)
 
 
 @once

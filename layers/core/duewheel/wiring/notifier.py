@@ -10,9 +10,9 @@ import secrets
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, TypeVar
 
+from duewheel.frozen import replace
 from duewheel.rules.addresses import PARKED_SLOTS
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
@@ -29,23 +29,10 @@ from duewheel.targets.http import HttpTarget
 from duewheel.targets.lambda_function import LambdaTarget
 from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
-from duewheel.wiring.process import (
-    businesses,
-    clock,
-    dynamodb,
-    generation,
-    hand_over,
-    keys,
-    once,
-    pages,
-    parking_records,
-    reenter,
-    sealed_secrets,
-    settings,
-    slices,
-    tasks,
-    timers,
-)
+from duewheel.wiring.businesses import businesses, parking_records, sealed_secrets
+from duewheel.wiring.process import clock, dynamodb, generation, hand_over, once, settings, slices
+from duewheel.wiring.timers import timers
+from duewheel.wiring.wheel import keys, pages, reenter, tasks
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.chain_timer import ChainTimer
 from duewheel.workflows.change_timer import ChangeTimer

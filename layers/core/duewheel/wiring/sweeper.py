@@ -2,23 +2,19 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from duewheel.stores.statistics import StatisticsStore
+from duewheel.wiring.businesses import businesses, parking_records
 from duewheel.wiring.process import (
     aws_time,
-    businesses,
     clock,
+    dynamodb,
     hand_over,
-    headers,
     once,
     origin,
-    pages,
-    parking_records,
     pointers,
-    read_second,
-    reenter,
     settings,
-    statistics,
-    tasks,
 )
+from duewheel.wiring.wheel import headers, pages, read_second, reenter, tasks
 from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.keep_books import WRITERS, KeepBooks
 from duewheel.workflows.put_off import WRITERS as PUTTING_OFF
@@ -26,6 +22,11 @@ from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.send_releases import SendReleases
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
+
+
+@once
+def statistics() -> StatisticsStore:
+    return StatisticsStore(dynamodb(), clock(), settings().registry_table)
 
 
 @once

@@ -4,21 +4,20 @@ import secrets
 
 from duewheel.rules.timer_ids import ID_RANGE
 from duewheel.stores.timer_runs import RunIndex
-from duewheel.wiring.process import (
-    clock,
-    dynamodb,
-    known_businesses,
-    once,
-    reenter,
-    settings,
-    tasks,
-    timers,
-)
+from duewheel.stores.timers import TimerStore
+from duewheel.wiring.businesses import known_businesses
+from duewheel.wiring.process import clock, dynamodb, once, settings
+from duewheel.wiring.wheel import reenter, tasks
 from duewheel.workflows.chain_timer import ChainTimer
 from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.create_timer import CreateTimer
 from duewheel.workflows.look_up_xtimer import LookUpXtimer
 from duewheel.workflows.run_timer import RunTimer
+
+
+@once
+def timers() -> TimerStore:
+    return TimerStore(dynamodb(), clock(), settings().registry_table)
 
 
 @once

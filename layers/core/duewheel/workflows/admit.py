@@ -6,8 +6,8 @@ business says by then.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import check_callback
 from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
@@ -19,7 +19,7 @@ from duewheel.workflows.limit_creates import Allowed, LimitCreates
 _TOO_MANY_AT_ONCE = "Too many requests at once. Try it again."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Admit:
     known: KnownBusinesses
     limit_creates: LimitCreates

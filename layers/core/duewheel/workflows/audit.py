@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules import audit
 from duewheel.rules.addresses import Address
 from duewheel.rules.audit import AuditedTask, Finding, Pointers, Wrong
@@ -40,7 +41,7 @@ class Audited:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Audit:
     clock: Clock
     pointers: PointerStore

@@ -6,9 +6,9 @@ Occurrences of timers are checked before. Chains of timers that come up are plan
 import asyncio
 import math
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
@@ -43,7 +43,7 @@ CALLS_IN_FLIGHT_MAX = 100
 Secrets = tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPage:
     clock: Clock
     tasks: TaskStore
@@ -283,7 +283,7 @@ class CallPage:
             return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Run:
     """What the calls of one business in a page share. `page`: what is known of its occurrences.
     `overtaken`: those whose host has failed while they waited for a line."""

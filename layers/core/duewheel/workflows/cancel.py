@@ -1,7 +1,6 @@
 """Cancel a task: a cancel that gets a 2xx wins, and cancelling twice is one cancel."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address, address_of_task
 from duewheel.rules.refusals import AlreadySettled
@@ -10,7 +9,7 @@ from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.workflows.steer import Steer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CancelTask:
     steer: Steer
     known: KnownBusinesses

@@ -1,9 +1,9 @@
 """Chain: the parts of a transaction by which a timer begins, or ceases, to plan itself."""
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.rules.planning import chain_home
 from duewheel.rules.task import Task
 from duewheel.rules.timer import Timer
@@ -12,7 +12,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chained:
     """`actions` go into the transaction that writes the timer; `begun`, if anything, is announced
     when it is written."""
@@ -22,7 +22,7 @@ class Chained:
     begun: Task | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChainTimer:
     clock: Clock
     tasks: TaskStore

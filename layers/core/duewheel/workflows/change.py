@@ -1,7 +1,6 @@
 """Change a pending task: another instant, payload or callback, or its call right now."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.change import Change, brought_forward, changed
 from duewheel.rules.refusals import OfATimer
@@ -10,7 +9,7 @@ from duewheel.workflows.admit import Admit
 from duewheel.workflows.steer import Steer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeTask:
     steer: Steer
     admit: Admit

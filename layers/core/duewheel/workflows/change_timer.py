@@ -6,9 +6,9 @@ From its answer on the timer as it then stands decides what is called.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules import timer_change
 from duewheel.rules.callback_defaults import check_callback
 from duewheel.rules.precondition import Precondition
@@ -26,7 +26,7 @@ _TRIES = 5
 _ANYHOW = Precondition()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeTimer:
     clock: Clock
     timers: TimerStore

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import firing, settlement
 from duewheel.rules.addresses import Address
@@ -77,14 +78,14 @@ class Firing:
         self.counts.setdefault(occurrence.timer_id, Counter())[what] += 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     fire: list[Task] = field(default_factory=list)  # with all that their timers say of the call
     ended: list[Ended] = field(default_factory=list)
     unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckOccurrences:
     clock: Clock
     tasks: TaskStore

@@ -5,9 +5,9 @@ meets its message afterwards drops it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.lane_wait import come_up_again
 from duewheel.rules.page_lease import PageLease
@@ -17,7 +17,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.put_off import PutOff
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComeUpAgain:
     clock: Clock
     tasks: TaskStore

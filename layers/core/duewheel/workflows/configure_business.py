@@ -1,10 +1,10 @@
 """Configure a business: read it, change what is named, write it if it still stands so."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.business import Business, SigningSecret, changed
 from duewheel.rules.precondition import Precondition
@@ -19,7 +19,7 @@ from duewheel.workflows.pausing import Pausing
 _TRIES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfigureBusiness:
     clock: Clock
     store: BusinessStore

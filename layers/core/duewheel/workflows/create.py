@@ -1,8 +1,8 @@
 """Create tasks: place, then store. One write each, and a message for those that are near."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules.refusals import Refusal, TooManyWrites
 from duewheel.rules.task import NewTask, Task
 from duewheel.stores.conditions import Throttled
@@ -11,7 +11,7 @@ from duewheel.workflows.admit import Admit
 from duewheel.workflows.reenter import Reenter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CreateTasks:
     tasks: TaskStore
     reenter: Reenter

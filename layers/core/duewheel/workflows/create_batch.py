@@ -6,8 +6,8 @@ take where it was placed is placed anew, once.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules.refusals import Refusal, TooManyWrites
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.stores.conditions import Throttled
@@ -17,7 +17,7 @@ from duewheel.workflows.keyed import KeyedTasks
 TRANSACTIONS_AT_ONCE = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CreateBatch:
     create_tasks: CreateTasks
     keyed: KeyedTasks

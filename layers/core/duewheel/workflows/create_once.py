@@ -5,8 +5,8 @@ answered. Who finds it unfinished, and its claim's lease over, takes it over.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules import idempotency
 from duewheel.rules.addresses import Address
 from duewheel.rules.idempotency import Asked, Claim, RequestRecord, State
@@ -30,7 +30,7 @@ Parse = Callable[[int], Requested]  # reads the body, with the time that it is g
 Place = Callable[[Iterable[int]], Placing]  # where tasks that are due at these instants stand
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CreateOnce:
     records: RequestRecords
     tasks: TaskStore

@@ -1,9 +1,9 @@
 """Create a timer: definition, list line and, where it is enabled, its chain, all at once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules.callback_defaults import check_callback
 from duewheel.rules.refusals import Unavailable
 from duewheel.rules.timer import Timer
@@ -20,7 +20,7 @@ _TRIES = 3
 NOT_STORED = "The timer was not stored: too many writes at once. Try it again."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CreateTimer:
     clock: Clock
     timers: TimerStore

@@ -5,9 +5,9 @@ records say what is true.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.rules import dead, settlement
 from duewheel.rules.dead import DeadRequest, Died
 from duewheel.rules.listing import PAYLOAD_BYTES_MAX
@@ -21,7 +21,7 @@ from duewheel.workflows.list_tasks import Page
 from duewheel.workflows.redrive import RedriveTask
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Redriven:
     """What a page of redrives came to."""
 
@@ -30,7 +30,7 @@ class Redriven:
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeadTasks:
     clock: Clock
     index: DeadIndex

@@ -5,8 +5,7 @@ record goes with the call that comes to the end of them; a page on which somethi
 cancelled is looked at again.
 """
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules import cursors
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import DeleteRequest
@@ -37,7 +36,7 @@ TIMERS_AT_ONCE = 50
 CANCELLED_WITH_IT = "cancelled with its business"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deleted:
     """What one call came to. `timers` is how many were deleted, `cancelled` how many tasks were;
     `too_late` are the ids of tasks whose calls may be under way."""
@@ -49,7 +48,7 @@ class Deleted:
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeleteBusiness:
     store: BusinessStore
     known: KnownBusinesses

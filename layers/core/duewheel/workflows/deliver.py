@@ -7,9 +7,9 @@ another notifier, in a message of its own. Anything else raises, and the message
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import wheel
 from duewheel.rules.addresses import (
@@ -33,7 +33,7 @@ from duewheel.workflows.release import Release
 from duewheel.workflows.slow_lane import SlowLane
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deliver:
     clock: Clock
     tasks: TaskStore

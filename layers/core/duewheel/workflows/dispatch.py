@@ -6,9 +6,9 @@ The pointer may only pass a second when either link has accepted all of its slic
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules import wheel
 from duewheel.rules.messages import PageMessage
 from duewheel.stores.slices import SliceStore
@@ -18,7 +18,7 @@ STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is f
 PROBES_AT_ONCE = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dispatch:
     clock: Clock
     slices: SliceStore

@@ -7,9 +7,9 @@ facts still there, and in each sheet up to which second it holds them already.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules.books import SheetName, booked, facts_of, joined
 from duewheel.rules.tally import Tally
 from duewheel.stores.statistics import StatisticsStore
@@ -24,7 +24,7 @@ class BooksContested(Exception):
     """Another sweeper writes the same sheets all the time; the next run goes on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeepBooks:
     clock: Clock
     statistics: StatisticsStore

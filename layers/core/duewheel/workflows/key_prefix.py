@@ -1,7 +1,6 @@
 """List and cancel all live tasks under a key prefix: no index, a page at a time, resumable."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules import cursors
 from duewheel.rules.listing import PAYLOAD_BYTES_MAX
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
@@ -13,7 +12,7 @@ from duewheel.workflows.list_tasks import Page
 KEYS_AT_ONCE = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cancelled:
     """What a page of cancels came to. `too_late` are the keys whose calls may be under way."""
 
@@ -22,7 +21,7 @@ class Cancelled:
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyPrefix:
     keys: KeyStore
     cancel_task: CancelTask

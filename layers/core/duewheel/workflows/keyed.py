@@ -4,8 +4,7 @@ A key names one live task. Whoever finds it naming a task that has ended takes i
 transaction that checks just that, so of two takers, or a taker and a redrive, one wins.
 """
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules import key_answer
 from duewheel.rules.addresses import Address
 from duewheel.rules.key_answer import Meets
@@ -27,7 +26,7 @@ from duewheel.workflows.steer import Steer
 _TRIES = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyedTasks:
     keys: KeyStore
     create_tasks: CreateTasks

@@ -5,9 +5,9 @@ the turns and nothing else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules.business import Business
 from duewheel.rules.promises import is_promised, shared_out
 from duewheel.rules.task import Promise, Task
@@ -16,7 +16,7 @@ from duewheel.stores.conditions import Throttled
 from duewheel.stores.turns import CALLS, TurnStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitCalls:
     clock: Clock
     turns: TurnStore

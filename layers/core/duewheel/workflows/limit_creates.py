@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules.business import Business
 from duewheel.rules.turns import US_PER_MS, NoTurn, Rate, Turns
 from duewheel.stores.turns import CREATES, TurnStore
@@ -25,7 +26,7 @@ class _Block:
     taken_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowed:
     """So many of those asked for; when they are fewer, one more can be had after a wait."""
 

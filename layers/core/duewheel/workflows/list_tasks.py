@@ -6,10 +6,10 @@ as long as its cursor says that the listing goes on.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules import listing, settlement
 from duewheel.rules.addresses import Address
 from duewheel.rules.list_request import ListRequest
@@ -24,13 +24,13 @@ from duewheel.stores.unprocessed import chunks
 READERS = 16  # one for each partition of the index
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     tasks: list[Task]
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListTasks:
     clock: Clock
     index: ListIndex

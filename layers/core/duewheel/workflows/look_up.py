@@ -1,8 +1,7 @@
 """Read: one task by its id, and the state of the wheel."""
 
-from dataclasses import dataclass
-
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.load import FORECAST_MINUTES
@@ -16,7 +15,7 @@ from duewheel.stores.pointers import PointerStore
 from duewheel.stores.tasks import TaskStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookUp:
     clock: Clock
     tasks: TaskStore

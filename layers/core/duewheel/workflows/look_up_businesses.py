@@ -1,8 +1,8 @@
 """Read businesses: one by its name, or all of them in pages, and how they stand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from duewheel.frozen import frozen, replace
 from duewheel.rules import cursors
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import BusinessesRequest
@@ -14,13 +14,13 @@ NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the 
 _QUESTION = ("businesses",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BusinessPage:
     businesses: list[Business]
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookUpBusinesses:
     """`store` reads the standing as well."""
 

@@ -1,9 +1,10 @@
 """Read timers: one with its counters, a business's in pages, what is ahead of one, and its runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules import addresses, cursors, settlement, timer_state
 from duewheel.rules.addresses import Address
 from duewheel.rules.page_filling import filled
@@ -27,7 +28,7 @@ from duewheel.workflows.list_tasks import Page
 from duewheel.workflows.unavailable import unavailable_when_throttled
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownTimer:
     timer: Timer
     next_second: int | None
@@ -38,13 +39,13 @@ class ShownTimer:
         return timer_state.state_of(self.timer, self.next_second)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimerPage:
     timers: list[ShownTimer]
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookUpTimers:
     clock: Clock
     timers: TimerStore

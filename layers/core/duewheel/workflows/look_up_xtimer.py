@@ -1,9 +1,9 @@
 """Read what the xTimer interface shows: an app's timers and a timer's records, by page number."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules import addresses, settlement
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Task
@@ -20,7 +20,7 @@ _LINES_AT_ONCE = 1_000
 LINES_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookUpXtimer:
     clock: Clock
     timers: TimerStore

@@ -6,9 +6,9 @@ again.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.task import Task
@@ -18,7 +18,7 @@ from duewheel.stores.tasks import TaskStore
 WRITERS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Park:
     clock: Clock
     tasks: TaskStore

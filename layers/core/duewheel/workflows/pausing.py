@@ -6,8 +6,8 @@ forgotten it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules.messages import ReleaseMessage
 from duewheel.rules.wheel import SKEW_MS
 from duewheel.stores.known_businesses import KEPT_MS
@@ -17,7 +17,7 @@ from duewheel.workflows.hand_over import HandOver
 FORGOTTEN_AFTER_SECONDS = -(-(KEPT_MS + SKEW_MS) // 1000) + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pausing:
     records: ParkingRecords
     hand_over: HandOver

@@ -9,10 +9,10 @@ followed by somebody who writes the same again.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import partial
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.log import logger
 from duewheel.rules import planning, settlement
 from duewheel.rules.business import RETENTION_SECONDS_MIN
@@ -36,7 +36,7 @@ RESERVE_MS = 20_000  # what a step may take, with time to spare
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanTimers:
     clock: Clock
     tasks: TaskStore

@@ -5,9 +5,9 @@ Whoever changes a task in between wins; the entry that was put for it then never
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
@@ -18,7 +18,7 @@ from duewheel.workflows.reenter import Reenter
 WRITERS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PutOff:
     clock: Clock
     tasks: TaskStore

@@ -1,8 +1,8 @@
 """Read a second whole: its slices, and the homes that its re-entries point to."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules.addresses import Address, task_id_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState, Reentry, SeenEntry
@@ -10,7 +10,7 @@ from duewheel.stores.slices import SliceStore, WholeSlice
 from duewheel.stores.tasks import TaskStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WholeSecond:
     second: int
     slices: list[WholeSlice]  # by shard
@@ -60,7 +60,7 @@ class WholeSecond:
         return [entry for whole in self.slices for entry in whole.reentries]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadSecond:
     slices: SliceStore
     tasks: TaskStore

@@ -6,9 +6,9 @@ sweep book those seconds in between, each sheet tells that it holds them already
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules.books import Facts, Sheet, Statistics, booked, facts_of, joined
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.stores import pointers
@@ -23,7 +23,7 @@ SECONDS_AHEAD_MAX = 600
 HOMES_AHEAD_MAX = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadStatistics:
     clock: Clock
     pointers: PointerStore

@@ -1,8 +1,7 @@
 """Redrive: give a dead task new attempts, beginning now."""
 
-from dataclasses import dataclass
-
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address, address_of_task
 from duewheel.rules.refusals import NotRedrivable, UnknownTask
@@ -12,7 +11,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RedriveTask:
     clock: Clock
     tasks: TaskStore

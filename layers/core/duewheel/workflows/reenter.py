@@ -6,10 +6,10 @@ fires, and what was worked off tells the sweep what became of it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.log import logger
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address
@@ -23,7 +23,7 @@ from duewheel.workflows.size_seconds import SizeSeconds
 ENTRIES_PER_MESSAGE = 25
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reenter:
     clock: Clock
     tasks: TaskStore

@@ -7,9 +7,9 @@ stands until nothing is parked and nobody can believe in the pause any more.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import parking as rules
 from duewheel.rules.business import Business
@@ -31,7 +31,7 @@ BLOCK = 100
 RESERVE_MS = 10_000  # what the last block takes before the invocation ends, with time to spare
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """How far a release got. `empty_ms`: when there was nothing in the slots, if so."""
 
@@ -40,7 +40,7 @@ class Seen:
     empty_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release:
     clock: Clock
     records: ParkingRecords

@@ -5,9 +5,9 @@ the task to whoever won it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.business import Business
@@ -26,7 +26,7 @@ class PlacingFailed(Exception):
     """The message comes back, and with it another try."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetryOrEnd:
     clock: Clock
     tasks: TaskStore

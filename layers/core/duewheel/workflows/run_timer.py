@@ -1,7 +1,6 @@
 """Run a timer now: an occurrence that somebody asked for, enabled or not, beside all others."""
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.planning import manual_task
 from duewheel.rules.refusals import TooManyWrites
 from duewheel.rules.task import Task
@@ -12,7 +11,7 @@ from duewheel.stores.timers import TimerStore
 from duewheel.workflows.reenter import Reenter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunTimer:
     timers: TimerStore
     tasks: TaskStore

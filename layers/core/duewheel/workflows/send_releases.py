@@ -3,15 +3,14 @@
 It is what a message that was refused, lost or died of comes to: another one, within the minute.
 """
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.rules.messages import ReleaseMessage
 from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.parking_records import ParkingRecords
 from duewheel.workflows.hand_over import HandOver
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SendReleases:
     records: ParkingRecords
     businesses: BusinessStore

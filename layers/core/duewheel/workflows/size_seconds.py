@@ -6,8 +6,8 @@ hold by now. A shard is used only after the header that announces it has been wr
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from duewheel.frozen import frozen
 from duewheel.rules.crowding import is_looked_at, shards_for, widened
 from duewheel.rules.load import sampled
 from duewheel.stores.headers import HeaderStore
@@ -15,7 +15,7 @@ from duewheel.stores.known_shards import KnownShards
 from duewheel.stores.loads import LoadStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizeSeconds:
     loads: LoadStore
     headers: HeaderStore

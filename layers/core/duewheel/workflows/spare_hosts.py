@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import breaker as rules
 from duewheel.rules import settlement
@@ -39,7 +40,7 @@ class Probe:
     sign: Sign | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SortedOut:
     free: list[Task]
     probes: list[Probe]

@@ -5,9 +5,9 @@ this clock. An earlier instant gets its entry first, and the home names it in th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen, replace
 from duewheel.rules import settlement, wheel
 from duewheel.rules.addresses import Address
 from duewheel.rules.change import needs_earlier_entry
@@ -21,7 +21,7 @@ from duewheel.workflows.reenter import Reenter
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steer:
     clock: Clock
     tasks: TaskStore

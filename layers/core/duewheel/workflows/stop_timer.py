@@ -4,8 +4,7 @@ On condition that it stands as it was called: who has changed it since may have 
 receiver complained of, and the next occurrence will tell.
 """
 
-from dataclasses import dataclass
-
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
@@ -13,7 +12,7 @@ from duewheel.rules.timer import Timer
 from duewheel.workflows.change_timer import ChangeTimer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StopTimer:
     change_timer: ChangeTimer
 

@@ -5,9 +5,9 @@ or named by an entry ahead of the pointer.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import leadership, sweep_bound, wheel
 from duewheel.rules.leadership import Pointer, Step
@@ -23,7 +23,7 @@ LOOK_AHEAD_SECONDS_MAX = 900
 HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sweep:
     clock: Clock
     pointers: PointerStore

@@ -1,9 +1,9 @@
 """See to it that nothing of one second is lost: judge it once more, and act on the verdict."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from duewheel.clock import Clock
+from duewheel.frozen import frozen
 from duewheel.log import logger, report_unreadable
 from duewheel.rules.addresses import Address, is_slow_page
 from duewheel.rules.messages import PageMessage
@@ -17,7 +17,7 @@ from duewheel.workflows.read_second import WholeSecond
 from duewheel.workflows.reenter import Reenter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SweepSecond:
     clock: Clock
     tasks: TaskStore

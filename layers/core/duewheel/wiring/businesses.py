@@ -1,0 +1,39 @@
+"""What functions need that look businesses up."""
+
+from typing import TYPE_CHECKING
+
+from duewheel.stores.aws import kms_client
+from duewheel.stores.businesses import BusinessStore
+from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.stores.parking_records import ParkingRecords
+from duewheel.stores.sealed_secrets import SealedSecrets
+from duewheel.wiring.process import clock, dynamodb, once, settings
+
+if TYPE_CHECKING:
+    from mypy_boto3_kms.client import KMSClient
+
+
+@once
+def businesses() -> BusinessStore:
+    config = settings()
+    return BusinessStore(dynamodb(), clock(), config.registry_table, config.business_defaults)
+
+
+@once
+def known_businesses() -> KnownBusinesses:
+    return KnownBusinesses(businesses(), clock())
+
+
+@once
+def kms() -> "KMSClient":
+    return kms_client()
+
+
+@once
+def sealed_secrets() -> SealedSecrets:
+    return SealedSecrets(kms, settings().signing_key)
+
+
+@once
+def parking_records() -> ParkingRecords:
+    return ParkingRecords(dynamodb(), clock(), settings().registry_table)
