@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from bench.counted import new_world
+
 from duewheel.rules.task import Status
 from tests.support.minutes import DYNAMODB, LAMBDA, SQS, Minutes
 from tests.support.world import World
