@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import Address, task_id_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState, Reentry, SeenEntry
@@ -10,8 +11,7 @@ from duewheel.stores.slices import SliceStore, WholeSlice
 from duewheel.stores.tasks import TaskStore
 
 
-@frozen
-class WholeSecond:
+class WholeSecond(Struct, frozen=True):
     second: int
     slices: list[WholeSlice]  # by shard
     elsewhere: dict[Address, HomeState]  # homes that re-entries point to
@@ -60,8 +60,7 @@ class WholeSecond:
         return [entry for whole in self.slices for entry in whole.reentries]
 
 
-@frozen
-class ReadSecond:
+class ReadSecond(Struct, frozen=True):
     slices: SliceStore
     tasks: TaskStore
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger, report_unreadable
 from duewheel.rules.addresses import Address, is_slow_page
 from duewheel.rules.messages import PageMessage
@@ -17,8 +18,7 @@ from duewheel.workflows.read_second import WholeSecond
 from duewheel.workflows.reenter import Reenter
 
 
-@frozen
-class SweepSecond:
+class SweepSecond(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     pages: PageStore
