@@ -10,11 +10,12 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -58,6 +59,12 @@ class Emulated:
 
 
 @dataclass
+class Receiver:
+    url: str
+    answered: "Synchronized[int]"
+
+
+@dataclass
 class Own:
     """CPU milliseconds of this process without the emulator's, by the piece."""
 
@@ -71,16 +78,20 @@ class Own:
         into.append(took * 1000 / pieces)
 
 
-def deliveries(own: Own, clock: ManualClock, url: str, tasks: int) -> Iterator[float]:
-    """Of one second after the other, each with so many tasks."""
+def deliveries(own: Own, clock: ManualClock, receiver: Receiver, tasks: int) -> Iterator[float]:
+    """Of one second after the other, each with so many tasks, in as many slices as it has."""
     while True:
         second = clock.now_ms() // 1000 + AHEAD_SECONDS
-        create(second, url, tasks)
+        create(second, receiver.url, tasks)
         clock.set_ms(second * 1000)
+        slices = process.slices().slices_to_dispatch(second)
+        answered = receiver.answered.value
         took: list[float] = []
-        with own.measured(tasks, took):
-            deliver(encode(PageMessage(second, 0)))
-        yield took[0]
+        for shard in range(slices):
+            deliver(encode(PageMessage(second, shard)), partial(own.measured, tasks, took))
+        if receiver.answered.value != answered + tasks:
+            raise AssertionError("not all tasks were called, or not once")
+        yield sum(took)
 
 
 def create(second: int, url: str, tasks: int) -> None:
@@ -107,13 +118,15 @@ def create(second: int, url: str, tasks: int) -> None:
             raise AssertionError(f"not all tasks were created: {results[0]}")
 
 
-def deliver(first: str) -> None:
-    """Page after page, each in a run of its own, as the messages come."""
-    sqs, url = boto3.client("sqs"), process.settings().slice_queue_url
+def deliver(first: str, measured: Callable[[], AbstractContextManager[None]]) -> None:
+    """Page after page, each in a run of its own, as the messages come; in AWS it is not the
+    notifier who fetches them."""
+    sqs, url = process.sqs(), process.settings().slice_queue_url
     bodies = [first]
     while bodies:
         records = [{"messageId": "m", "receiptHandle": "r", "body": body} for body in bodies]
-        answer = notifier.handler({"Records": records}, context("notifier"))
+        with measured():
+            answer = notifier.handler({"Records": records}, context("notifier"))
         if answer != {"batchItemFailures": []}:
             raise AssertionError(f"messages were left: {answer}")
         got = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=1).get("Messages", [])
@@ -144,25 +157,28 @@ def updates(own: Own) -> Iterator[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=1_000, help="of each second")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--tasks", type=int, default=200, help="of each second")
+    parser.add_argument("--rounds", type=int, default=25)
     options = parser.parse_args()
-    here, there = get_context("spawn").Pipe()
-    receiver = get_context("spawn").Process(target=serve, args=(there,), daemon=True)
-    receiver.start()
-    port = port_of(here)
-    with emulated() as (own, clock):
-        tasks = deliveries(own, clock, f"http://127.0.0.1:{port}/", options.tasks)
+    with receiving() as receiver, emulated() as (own, clock):
+        tasks = deliveries(own, clock, receiver, options.tasks)
         baseline = updates(own)
         next(tasks), next(baseline)  # connections, caches, and what is compiled once
         rounds = [(next(tasks), next(baseline)) for _ in range(options.rounds)]
-    receiver.terminate()
     show(rounds, options.tasks)
 
 
-def port_of(pipe: Connection) -> int:
-    port: int = pipe.recv()
-    return port
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    spawn = get_context("spawn")
+    answered = spawn.Value("q", 0)
+    here, there = spawn.Pipe()
+    process_of_its_own = spawn.Process(target=serve, args=(there, answered), daemon=True)
+    process_of_its_own.start()
+    try:
+        yield Receiver(f"http://127.0.0.1:{here.recv()}/", answered)
+    finally:
+        process_of_its_own.terminate()
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from hashlib import blake2b
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.task import Callback, HttpCallback, SnsCallback, SqsCallback, Task
 
-# SQS and SNS take the characters of XML.
-NOT_IN_A_MESSAGE = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# SQS and SNS take the characters of XML. Said by what they do not take: the few compile in a tenth
+# of the time, which every cold start pays.
+NOT_IN_A_MESSAGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 

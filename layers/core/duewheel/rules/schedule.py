@@ -12,7 +12,7 @@ from functools import lru_cache
 from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -28,6 +28,9 @@ from duewheel.rules.zones import (
     offset_at,
     zone_named,
 )
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 # What is not due within so many years never is: the rarest date comes round in 40, and the years
 # that a cron expression may name are 130.
@@ -161,7 +164,7 @@ def _of_cron(schedule: Schedule, first: int, last: int) -> Iterator[int]:
 
 
 def _instants(
-    schedule: Schedule, zone: ZoneInfo, pick: _Pick, walls: Iterator[int]
+    schedule: Schedule, zone: "ZoneInfo", pick: _Pick, walls: Iterator[int]
 ) -> Iterator[int]:
     """One for each wall; they rise as the walls do, since all take the same of two moments."""
     gap_until = 0

@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 from functools import cache
 from io import BytesIO
 from pkgutil import get_data
-from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 _START = datetime(1970, 1, 1)
 
@@ -29,7 +31,9 @@ class Moments(NamedTuple):
 
 
 @cache
-def zone_named(name: str) -> ZoneInfo:
+def zone_named(name: str) -> "ZoneInfo":
+    from zoneinfo import ZoneInfo  # slow to import, and most starts meet no timer
+
     if name not in _names():
         raise UnknownZone(name)
     data = get_data("tzdata", f"zoneinfo/{name}")
@@ -38,12 +42,12 @@ def zone_named(name: str) -> ZoneInfo:
     return ZoneInfo.from_file(BytesIO(data), key=name)
 
 
-def offset_at(zone: ZoneInfo, second: int) -> int:
+def offset_at(zone: "ZoneInfo", second: int) -> int:
     """How far the clocks of the zone are ahead of UTC at that instant."""
     return _offset(_local(zone, second))
 
 
-def moments_of(zone: ZoneInfo, wall: int) -> Moments:
+def moments_of(zone: "ZoneInfo", wall: int) -> Moments:
     local = (_START + timedelta(seconds=wall)).replace(tzinfo=zone)
     before, after = _offset(local), _offset(local.replace(fold=1))
     if before >= after:
@@ -54,17 +58,17 @@ def moments_of(zone: ZoneInfo, wall: int) -> Moments:
     return Moments(at, at, gap_until=at + after)
 
 
-def earliest_wall(zone: ZoneInfo, second: int) -> int:
+def earliest_wall(zone: "ZoneInfo", second: int) -> int:
     """No wall before it has an instant from `second` on."""
     return second + min(_offsets_about(zone, second))
 
 
-def latest_wall(zone: ZoneInfo, second: int) -> int:
+def latest_wall(zone: "ZoneInfo", second: int) -> int:
     """No wall after it has an instant up to `second`."""
     return second + max(_offsets_about(zone, second))
 
 
-def _offsets_about(zone: ZoneInfo, second: int) -> tuple[int, int, int]:
+def _offsets_about(zone: "ZoneInfo", second: int) -> tuple[int, int, int]:
     """Those by which an instant can be read: its own, that of the other time its wall has, and
     that just before it, if clocks are set at this very instant."""
     local = _local(zone, second)
@@ -72,7 +76,7 @@ def _offsets_about(zone: ZoneInfo, second: int) -> tuple[int, int, int]:
     return _offset(local), _offset(other), offset_at(zone, second - 1)
 
 
-def _local(zone: ZoneInfo, second: int) -> datetime:
+def _local(zone: "ZoneInfo", second: int) -> datetime:
     return zone.fromutc((_START + timedelta(seconds=second)).replace(tzinfo=zone))
 
 
