@@ -5,8 +5,9 @@ Leases are the service's own, kept in memory; backoff and near entries go by its
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from bench.cloud.assumed import (
     READ_CPU_MS,

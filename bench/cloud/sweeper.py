@@ -5,7 +5,9 @@ It reads one second after the other on one processor, so it has a speed of its o
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from bench.cloud.assumed import REQUEST_CPU_MS, SWEEP_CPU_MS, TASK_UNITS_READ, Knobs
 from bench.cloud.functions import Processor

@@ -2,8 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.books import Facts, Met, Sheet, booked, joined
 from duewheel.rules.sweep_verdict import HomeState

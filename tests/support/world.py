@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import boto3
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import Address
 from duewheel.rules.business import Business
 from duewheel.rules.lanes import Lane

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.change import Change
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import TRIES_MAX, PageLease

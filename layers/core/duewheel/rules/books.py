@@ -14,7 +14,9 @@ timer is no task of anybody's, and counts nowhere.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules.addresses import Address
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.tally import NOTHING, Tally, delivered_so_late
@@ -29,8 +31,7 @@ _ENDED = {
 }
 
 
-@frozen
-class Sheet:
+class Sheet(Struct, frozen=True):
     """One minute of one business."""
 
     biz_type: str
@@ -43,8 +44,7 @@ class Sheet:
         return self.minute * 60 + KEPT_DAYS * 86_400
 
 
-@frozen
-class Statistics:
+class Statistics(Struct, frozen=True):
     """What the books say of a stretch of minutes."""
 
     first_minute: int

@@ -7,8 +7,9 @@ names it, and only the sweep deletes one, when its second is finished.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address
 from duewheel.rules.entry_decision import FoundEntry
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
 _KEY_ATTRIBUTES = ("slot", "place")
 
 
-@frozen
-class TaskStore:
+class TaskStore(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

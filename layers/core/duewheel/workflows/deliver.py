@@ -8,8 +8,9 @@ another notifier, in a message of its own. Anything else raises, and the message
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import wheel
 from duewheel.rules.addresses import (
@@ -33,8 +34,7 @@ from duewheel.workflows.release import Release
 from duewheel.workflows.slow_lane import SlowLane
 
 
-@frozen
-class Deliver:
+class Deliver(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     slices: SliceStore

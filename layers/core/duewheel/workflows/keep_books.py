@@ -8,8 +8,9 @@ facts still there, and in each sheet up to which second it holds them already.
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules.books import SheetName, booked, joined
 from duewheel.rules.tally import Tally
 from duewheel.stores.statistics import StatisticsStore
@@ -24,8 +25,7 @@ class BooksContested(Exception):
     """Another sweeper writes the same sheets all the time; the next run goes on."""
 
 
-@frozen
-class KeepBooks:
+class KeepBooks(Struct, frozen=True):
     clock: Clock
     statistics: StatisticsStore
     tasks: TaskStore

@@ -5,7 +5,8 @@ One slice is held at a time: a crowded second is larger than any memory.
 
 from collections.abc import Iterable, Iterator
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import Address, task_id_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState, Reentry, SeenEntry
@@ -13,8 +14,7 @@ from duewheel.stores.slices import SliceStore, WholeSlice
 from duewheel.stores.tasks import TaskStore
 
 
-@frozen
-class SliceOfSecond:
+class SliceOfSecond(Struct, frozen=True):
     second: int
     shard: int
     whole: WholeSlice
@@ -56,8 +56,7 @@ class SliceOfSecond:
         }
 
 
-@frozen
-class ReadSecond:
+class ReadSecond(Struct, frozen=True):
     slices: SliceStore
     tasks: TaskStore
 

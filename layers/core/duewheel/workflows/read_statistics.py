@@ -7,8 +7,9 @@ sweep book those seconds in between, each sheet tells that it holds them already
 
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules.books import Facts, Met, Sheet, Statistics, booked, joined
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.stores import pointers
@@ -23,8 +24,7 @@ SECONDS_AHEAD_MAX = 600
 HOMES_AHEAD_MAX = 10_000
 
 
-@frozen
-class ReadStatistics:
+class ReadStatistics(Struct, frozen=True):
     clock: Clock
     pointers: PointerStore
     origin: int

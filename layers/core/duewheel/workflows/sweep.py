@@ -6,8 +6,9 @@ or named by an entry ahead of the pointer.
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import leadership, sweep_bound, wheel
 from duewheel.rules.leadership import Pointer, Step
@@ -22,8 +23,7 @@ LOOK_AHEAD_SECONDS_MAX = 900
 HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
 
 
-@frozen
-class Sweep:
+class Sweep(Struct, frozen=True):
     clock: Clock
     pointers: PointerStore
     sweep_second: SweepSecond

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger, report_unreadable
 from duewheel.rules.addresses import Address, is_slow_page
 from duewheel.rules.books import Met
@@ -39,8 +40,7 @@ class SweptSecond:
         self.reentries += part.whole.reentries
 
 
-@frozen
-class SweepSecond:
+class SweepSecond(Struct, frozen=True):
     clock: Clock
     read_second: ReadSecond
     tasks: TaskStore
