@@ -146,7 +146,7 @@ def test_two_sweepers_at_once_send_a_page_again_once(world: World) -> None:
     world.dispatch_until(task.due_ms // 1000)
     lose_all_messages(world)
     world.clock.advance_ms(600_000)
-    (verdict,) = world.sweep_second.judge(world.read_second(task.home.second))
+    (verdict,) = map(world.sweep_second.judge, world.read_second(task.home.second))
     ((lease, _),) = verdict.resend
 
     assert world.pages.note_resend(lease, world.clock.now_ms()) is True

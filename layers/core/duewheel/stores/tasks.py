@@ -154,6 +154,10 @@ class TaskStore(Struct, frozen=True):
             unwritten.update(task_items.address_of(item).task_id for item in items)
         return unwritten
 
+    def standing(self, addresses: Iterable[Address]) -> set[Address]:
+        """Those at which an entry stands that can be read, strongly consistent."""
+        return set(readable(self.items_at(addresses), task_items.address_of_entry)[0])
+
     def items_at(self, addresses: Iterable[Address]) -> list[Item]:
         """As they stand, strongly consistent, in no order."""
         keys = [self._key(address) for address in dict.fromkeys(addresses)]
