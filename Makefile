@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test second-opinion check format examples cost model soak prove bench bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test second-opinion check format examples cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
   audit dead-letters redrive-dead-letters pins clean
 
 help: ## list what can be made
@@ -70,6 +70,9 @@ BENCH := .venv-bench
 
 bench: $(VENV)/ready $(BENCH)/ready ## measure the local stack, and Celery, Procrastinate and APScheduler beside it
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.one_machine
+
+bench-cpu: $(VENV)/ready ## print what a delivered task costs in CPU, beside an UpdateItem of boto3
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cpu_per_task
 
 bench-slow-lane: $(VENV)/ready ## print how late a quick business is beside a slow one, with and without the slow lane
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane

@@ -11,7 +11,7 @@ RUNTIME_CLIENT := build/$(AWSLAMBDARIC)
 PACKAGES := build/package
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: build deploy package-test
+.PHONY: build deploy package-test bench-cold
 
 build: $(SAM_READY) ## build what is deployed (ARCHITECTURE=x86_64 for that one)
 	bin=$$(infra/find-python313) && export PATH="$$bin:$$PATH" && \
@@ -26,6 +26,13 @@ package-test: $(VENV)/ready $(RUNTIME_CLIENT) ## boot the built functions in the
 	$(MAKE) build ARCHITECTURE=x86_64 BUILD_DIR=$(PACKAGES)/x86_64
 	PACKAGES="$(PACKAGES)" RUNTIME_CLIENT="$(RUNTIME_CLIENT)" PYTHON313_BIN="$$(infra/find-python313)" \
 	$(IN_VENV)/python -m pytest tests/package
+
+MACHINE := $(patsubst aarch64,arm64,$(shell uname -m))
+
+bench-cold: $(VENV)/ready ## build, and print what each function costs until its first event, beside a bare boto3
+	@$(MAKE) build ARCHITECTURE=$(MACHINE) BUILD_DIR=$(PACKAGES)/$(MACHINE) >&2
+	@$(IN_VENV)/python -m bench.cold_starts --build $(PACKAGES)/$(MACHINE) \
+	  --python "$$(infra/find-python313)/python3.13"
 
 $(SAM_READY):
 	rm -rf .venv-sam

@@ -2,11 +2,12 @@
 
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.config import Config
+from botocore.session import Session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -20,6 +21,7 @@ _CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 4},
     max_pool_connections=64,
     tcp_keepalive=True,
+    parameter_validation=False,  # looks at every value of every item; types and DynamoDB do, too
 )
 # A link to the notifiers that does not answer must not cost the tick: whoever sends tries
 # again by itself, and has the other link.
@@ -32,6 +34,17 @@ _LINK_CONFIG = Config(
 )
 
 _one_at_a_time = Lock()
+
+
+@cache
+def _session() -> Session:
+    """One for all clients: what it has read of the SDK's descriptions serves the next one, too.
+    It is botocore's own; boto3 would do the same, and import a good deal more."""
+    return Session()
+
+
+def _client(service: str, config: Config) -> Any:
+    return _session().create_client(service, config=config)
 
 
 class AwsTime:
@@ -58,26 +71,26 @@ class AwsTime:
 
 
 def dynamodb_client() -> "DynamoDBClient":
-    client: DynamoDBClient = boto3.client("dynamodb", config=_CONFIG)
+    client: DynamoDBClient = _client("dynamodb", _CONFIG)
     return client
 
 
 def sqs_client() -> "SQSClient":
-    client: SQSClient = boto3.client("sqs", config=_LINK_CONFIG)
+    client: SQSClient = _client("sqs", _LINK_CONFIG)
     return client
 
 
 def kms_client() -> "KMSClient":
     """Built late, as the one below."""
     with _one_at_a_time:
-        client: KMSClient = boto3.client("kms", config=_CONFIG)
+        client: KMSClient = _client("kms", _CONFIG)
         return client
 
 
 def lambda_client() -> Any:
-    """Built late, when threads are at work, and boto3 builds one client at a time."""
+    """Built late, when threads are at work, and the SDK builds one client at a time."""
     with _one_at_a_time:
-        return boto3.client("lambda", config=_LINK_CONFIG)
+        return _client("lambda", _LINK_CONFIG)
 
 
 class TargetClients:
@@ -99,5 +112,5 @@ class TargetClients:
     def of(self, service: str) -> Any:
         with _one_at_a_time:
             if service not in self._built:
-                self._built[service] = boto3.client(service, config=self._config)
+                self._built[service] = _client(service, self._config)
             return self._built[service]
