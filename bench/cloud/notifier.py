@@ -5,7 +5,6 @@ Leases are the service's own, kept in memory; backoff and near entries go by its
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 from bench.cloud.assumed import (
@@ -21,6 +20,7 @@ from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Signal, Story
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import Entry, WheelState
+from duewheel.frozen import replace
 from duewheel.rules import backoff, wheel
 from duewheel.rules.addresses import address_named, next_page
 from duewheel.rules.messages import DirectMessage, Message, PageMessage

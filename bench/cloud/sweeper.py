@@ -5,7 +5,7 @@ It reads one second after the other on one processor, so it has a speed of its o
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.cloud.assumed import REQUEST_CPU_MS, SWEEP_CPU_MS, TASK_UNITS_READ, Knobs
 from bench.cloud.functions import Processor
@@ -14,6 +14,7 @@ from bench.cloud.loop import Loop, Story
 from bench.cloud.scheduler import Scheduler
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import WheelState
+from duewheel.frozen import replace
 from duewheel.rules import sweep_bound
 from duewheel.rules.addresses import first_page, next_page
 from duewheel.rules.messages import PageMessage
