@@ -22,13 +22,15 @@ _EVENT_MEMBER = "messages"
 
 @frozen
 class PageMessage:
-    """Deliver one page of a slice: what follows `after`, or just `places` of what was passed on."""
+    """Deliver one page of a slice: what follows `after`, or just `places` of what was passed on.
+    `called`: records of those among them that were delivered, and are only to be settled."""
 
     second: int
     shard: int
     page: str = first_page()
     after: str | None = None
     places: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
 
     @property
     def lane(self) -> Lane:
@@ -41,6 +43,7 @@ class DirectMessage:
 
     second: int
     entries: tuple[str, ...]
+    called: tuple[str, ...] = ()
 
     @property
     def lane(self) -> Lane:
@@ -94,6 +97,8 @@ def encode(message: Message) -> str:
             body = {"v": 1, "second": message.second, "entries": message.entries}
         case ReleaseMessage():
             body = {"v": 1, "release": message.biz_type}
+    if not isinstance(message, ReleaseMessage) and message.called:
+        body["called"] = message.called
     return json.dumps(body, separators=(",", ":"))
 
 
@@ -106,7 +111,8 @@ def decode(text: str) -> Message:
         if "release" in body:
             return _checked_release(ReleaseMessage(body["release"]))
         if "entries" in body:
-            return _checked_direct(DirectMessage(body["second"], tuple(body["entries"])))
+            entries = tuple(body["entries"])
+            return _checked_direct(DirectMessage(body["second"], entries, _called(body)))
         return _checked_page(
             PageMessage(
                 body["second"],
@@ -114,6 +120,7 @@ def decode(text: str) -> Message:
                 body["page"],
                 body.get("after"),
                 tuple(body.get("places", ())),
+                _called(body),
             )
         )
     except NOT_UNDERSTOOD as error:
@@ -152,6 +159,13 @@ def _checked_page(message: PageMessage) -> PageMessage:
     if not is_page(message.page) or not isinstance(message.after, str | None):
         raise ValueError("no such page")
     return message
+
+
+def _called(body: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    called = tuple(body.get("called", ()))
+    if not all(isinstance(text, str) for text in called):
+        raise ValueError("no such records")
+    return called
 
 
 def _check_whole(number: object, largest: int) -> None:
