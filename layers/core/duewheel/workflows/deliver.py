@@ -140,7 +140,9 @@ class Deliver:
     async def _direct(
         self, message: DirectMessage, opens_ms: int, deadline_ms: int
     ) -> Held | Finished:
-        if wheel.is_direct_too_late(message.second, self.clock.now_ms()):
+        called = self._called(message)
+        is_late = wheel.is_direct_too_late(message.second, self.clock.now_ms())
+        if is_late and not called:
             logger.warning(
                 "direct message too late, left to the sweep",
                 action="direct-late",
@@ -150,7 +152,8 @@ class Deliver:
         await self.clock.sleep_until_ms(opens_ms)
         entries = await asyncio.to_thread(self.tasks.find, map(address_named, message.entries))
         owed = await self._owed(entries)
-        called = self._called(message)
+        if is_late:  # but nobody else knows what was called
+            owed = [(entry, task) for entry, task in owed if task and task.home in called]
         slow = await asyncio.to_thread(self.slow_lane.of_direct, message, _but(called, owed))
         own = [pair for pair in owed if pair[0] not in slow]
         left = await self.call_page(own, deadline_ms, called)
