@@ -75,11 +75,11 @@ class Knobs:
     page_size: int = _ENVIRONMENT.page_size
     lead_ms: int = _ENVIRONMENT.lead_ms
     slice_entries: int = SLICE_ENTRIES
-    messages_per_run: int = 10  # BatchSize
+    messages_per_run: int = 2  # BatchSize
     notifiers_max: int = 500  # NotifierConcurrency
     notifier_mb: int = 512
     scheduler_mb: int = 128
-    sweeper_mb: int = 256
+    sweeper_mb: int = 512
     provisioned_pollers: int = 0
     link: Link = Link.QUEUE
     table_write_units: float = limits.TABLE_WRITE_UNITS.value

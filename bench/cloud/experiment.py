@@ -145,7 +145,7 @@ def _create_near(
 ) -> None:
     message = state.put_again(Entry(due_ms), due_ms, direct=True)
     assert message is not None
-    seconds = wheel.delay_seconds(message.second, int(loop.now_ms), knobs.lead_ms)
+    seconds = wheel.delay_seconds(due_ms, int(loop.now_ms), knobs.lead_ms)
     loop.start(link.send([message], seconds * 1000))
 
 

@@ -54,7 +54,7 @@ def written_until(partitions: int, until_ms: float) -> float:
     loop = Loop()
     table = Table(loop, Random(1), write_units=1e6, read_units=1e6)
     for number in range(60):
-        loop.start(table.write_batch(f"{number % partitions}.0", 25))
+        loop.start(table.write_batch(f"{number % partitions}.0", 25, deadline_ms=60_000))
     loop.run(until_ms)
     return table.written
 
