@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
-.PHONY: help local test second-opinion check format examples cost model soak prove bench bench-catch-up bench-slow-lane \
+.PHONY: help local test second-opinion check format examples cost model soak prove bench bench-catch-up bench-crowd bench-slow-lane \
   audit dead-letters redrive-dead-letters pins clean
 
 help: ## list what can be made
@@ -73,6 +73,9 @@ bench: $(VENV)/ready $(BENCH)/ready ## measure the local stack, and Celery, Proc
 
 bench-slow-lane: $(VENV)/ready ## print how late a quick business is beside a slow one, with and without the slow lane
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane
+
+bench-crowd: $(VENV)/ready ## print how 20,000 tasks on one second meet AWS's limits, with and without shards
+	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.crowded_second
 
 bench-catch-up: $(VENV)/ready ## print the load of catching up with an hour's outage
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.catching_up

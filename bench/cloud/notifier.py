@@ -7,6 +7,8 @@ import heapq
 from collections.abc import Sequence
 from random import Random
 
+from msgspec.structs import replace
+
 from bench.cloud.assumed import (
     READ_CPU_MS,
     REQUEST_CPU_MS,
@@ -20,7 +22,6 @@ from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Signal, Story
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import Entry, WheelState
-from duewheel.frozen import replace
 from duewheel.rules import backoff, wheel
 from duewheel.rules.addresses import address_named, next_page
 from duewheel.rules.messages import DirectMessage, Message, PageMessage

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from bench.cloud.assumed import REQUEST_CPU_MS, SWEEP_CPU_MS, TASK_UNITS_READ, Knobs
 from bench.cloud.functions import Processor
 from bench.cloud.links import DirectLink, Queue
@@ -14,7 +16,6 @@ from bench.cloud.loop import Loop, Story
 from bench.cloud.scheduler import Scheduler
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import WheelState
-from duewheel.frozen import replace
 from duewheel.rules import sweep_bound
 from duewheel.rules.addresses import first_page, next_page
 from duewheel.rules.messages import PageMessage

@@ -9,6 +9,7 @@ from typing import Any
 
 from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from msgspec.structs import asdict
 
 from duewheel import __version__
 from duewheel.api import business_calls, timer_calls, xtimer_calls
@@ -122,7 +123,7 @@ def list_by_prefix(request: Request, biz_type: str) -> Answer:
 def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
     asked = prefix_request(request.query)
     cancel = wiring.key_prefix().cancel
-    return json_answer(vars(cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)))
+    return json_answer(asdict(cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)))
 
 
 def _made(made: Made) -> Answer:

@@ -31,8 +31,9 @@ def test_the_page_lists_the_problems_that_the_service_answers() -> None:
     assert len(rows) == len(listed), "each of them once"
 
 
-def test_every_refusal_has_a_type_of_its_own() -> None:
-    types = [refusal.type for refusal in refusals()]
+def test_no_two_refusals_say_that_they_are_of_the_same_type() -> None:
+    """One that says none is a case of the one above it."""
+    types = [refusal.type for refusal in refusals() if "type" in vars(refusal)]
     assert len({*types, Refusal.type}) == len(types) + 1
 
 

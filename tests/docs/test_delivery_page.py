@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from samtranslator.yaml_helper import yaml_parse
 
-from duewheel.frozen import replace
 from duewheel.rules.aws_answers import outcome_of_refusal
 from duewheel.rules.backoff import DEFAULT_RETRY, delay_ms
 from duewheel.rules.message_text import attributes_of, envelope

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.instants import rfc3339

@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import addresses, settlement
 from duewheel.rules.addresses import address_at, address_of_task
 from duewheel.rules.task import Attempt, Task

@@ -2,8 +2,8 @@ import json
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.interface.task_view import batch_text, task_text
 from duewheel.rules.addresses import address_at
 from duewheel.rules.refusals import InvalidField, TooLate

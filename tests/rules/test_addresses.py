@@ -5,8 +5,8 @@ import string
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import addresses
 from duewheel.rules.addresses import (
     SECOND_MAX,

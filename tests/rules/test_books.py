@@ -2,10 +2,10 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, address_at
-from duewheel.rules.books import Facts, Sheet, booked, facts_of, joined
+from duewheel.rules.books import Facts, Met, Sheet, booked, joined
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.tally import LATENESS_BOUNDS_MS, NOTHING, Tally, delivered_so_late
 from duewheel.rules.task import Status
@@ -32,6 +32,13 @@ def tally(facts: Facts, minute: int = MINUTE, biz_type: str = "orders") -> Tally
 
 def met(home: HomeState, *seconds: int) -> Facts:
     return joined(facts_of(second, [home]) for second in seconds)
+
+
+def facts_of(second: int, *slices: list[HomeState]) -> Facts:
+    met = Met(second)
+    for homes in slices:
+        met.add(homes)
+    return met.facts
 
 
 def test_a_delivered_task_is_created_and_delivered_in_its_minute() -> None:
@@ -100,6 +107,13 @@ def test_a_task_that_died_before_its_home_came_up_counts_where_it_died() -> None
     facts = met(early, EARLIER, SECOND, LATER)
     assert set(facts) == {("orders", EARLIER // 60)}
     assert tally(facts, EARLIER // 60).delivered == 1
+
+
+def test_a_task_whose_entries_stand_in_several_slices_of_a_second_counts_once() -> None:
+    again = replace(DELIVERED, home=at(EARLIER), failed_seconds=(SECOND, SECOND))
+    facts = facts_of(SECOND, [again], [DELIVERED, again])
+    assert facts == facts_of(SECOND, [again, DELIVERED])
+    assert tally(facts).failed_attempts == 2
 
 
 def test_businesses_are_counted_apart() -> None:

@@ -2,8 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import TOKEN_BYTES, address_at
 from duewheel.rules.callback_headers import callback_headers
 from duewheel.rules.task import HttpCallback, Task

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets, Scope
 from duewheel.rules.change import Change, changed
 from duewheel.rules.change_request import change_request

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.task import HttpCallback, Status, Task

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.firing import Reason, filled, is_to_stop, misfire, reason_to_end
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.planning import due_second, next_step, occurrence_task

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import address_at
 from duewheel.rules.idempotency import (
     LEASE_MS,

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import address_at
 from duewheel.rules.lane_wait import WAIT_MS_MAX, WAIT_MS_MIN, come_up_again, comes_up_again_ms
 from duewheel.rules.lanes import ChosenBy, Lane, LaneChoice, lane_choice

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.leadership import (
     HEIR_GRACE_MS,
     LEASE_MS,

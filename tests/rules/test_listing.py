@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import LIST_PARTITIONS, Address, address_at, partition_of_business
 from duewheel.rules.listing import (
     Found,

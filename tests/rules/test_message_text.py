@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.message_text import attributes_of, deduplication_id, envelope, text_of
 from duewheel.rules.task import SqsCallback
 from tests.rules.test_settlement import TASK

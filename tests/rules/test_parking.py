@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import parking, settlement, wheel
 from duewheel.rules.addresses import address_at, holds_seconds, parked_place, parked_slots
 from duewheel.rules.parking import Fate, ParkedItem, Parking

@@ -7,8 +7,8 @@ from itertools import islice, pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.placing import Placing
 from duewheel.rules.planning import (

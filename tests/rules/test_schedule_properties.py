@@ -5,8 +5,8 @@ from random import Random
 
 from hypothesis import given, note
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.schedule import (
     DstGap,
     DstOverlap,

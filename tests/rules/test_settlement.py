@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import settlement
 from duewheel.rules.addresses import TOKEN_BYTES, address_at
 from duewheel.rules.outcome import Outcome, Verdict

@@ -4,8 +4,8 @@ Held against slices whose true state is known from how they were made.
 """
 
 from hypothesis import given, settings
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import (
     Address,
     is_passed_on,

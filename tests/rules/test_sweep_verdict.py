@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, direct_page, first_page, rest_page, slow_page
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.sweep_verdict import EntryState, Verdict

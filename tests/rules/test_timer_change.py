@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import address_at
 from duewheel.rules.placing import Placing
 from duewheel.rules.planning import chain_home

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TargetNotEnabled, TooLarge
 from duewheel.rules.schedule import DstGap, DstOverlap, Schedule
 from duewheel.rules.task import HttpCallback, RetryPolicy

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules import crowding
 from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding

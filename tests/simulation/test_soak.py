@@ -8,8 +8,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import settlement
 from duewheel.rules.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.task import Task

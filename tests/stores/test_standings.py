@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.standing import BREAKERS_MAX, KEPT_SECONDS, LEFT_ALONE_MS, Breaker, Standing
 from duewheel.stores import registry_keys
 from duewheel.stores.known_businesses import KEPT_MS

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import (

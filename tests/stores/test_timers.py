@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import (
     TOKEN_BYTES,
     Address,

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import boto3
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import Address
 from duewheel.rules.business import Business
 from duewheel.rules.lanes import Lane
@@ -253,6 +253,7 @@ class World:
         self.read_second = ReadSecond(self.slices, self.tasks)
         self.sweep_second = SweepSecond(
             clock,
+            self.read_second,
             self.tasks,
             self.pages,
             self.hand_over,
@@ -278,7 +279,6 @@ class World:
         self.sweep = Sweep(
             clock,
             self.pointers,
-            self.read_second,
             self.sweep_second,
             self.keep_books,
             self.headers,
@@ -518,11 +518,10 @@ class World:
 
     def sweep_second_once(self, second: int) -> bool:
         """Look at this one second, and book it if it is finished."""
-        whole = self.read_second(second)
-        finished = self.sweep_second(whole)
-        if finished:
-            self.keep_books([whole] if whole.size else [])
-        return finished
+        swept = self.sweep_second(second, lambda: True)
+        if swept.is_finished:
+            self.keep_books([swept] if swept.size else [])
+        return swept.is_finished
 
     def sweep_past(self, second: int) -> None:
         """Let a minute pass at a time, sweeping and delivering, until the sweep has passed."""

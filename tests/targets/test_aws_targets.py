@@ -10,8 +10,8 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import TOKEN_BYTES, address_at
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import (

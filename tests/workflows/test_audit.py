@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import holds_seconds, second_of
 from duewheel.rules.audit import Finding, Wrong
 from duewheel.rules.audit_request import AuditRequest

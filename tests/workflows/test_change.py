@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import wheel
 from duewheel.rules.change import Change
 from duewheel.rules.refusals import AlreadySettled, NotRedrivable, TooLate, UnknownTask

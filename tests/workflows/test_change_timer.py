@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.callback_defaults import METHOD_DEFAULT
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import (

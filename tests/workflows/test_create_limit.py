@@ -2,8 +2,8 @@
 come again."""
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.business import Business, Own
 from duewheel.rules.refusals import Refusal, TooManyCreates
 from duewheel.rules.task import Made, Task

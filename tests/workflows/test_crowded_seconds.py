@@ -302,7 +302,7 @@ def test_what_is_left_of_a_batch_is_placed_anew(world: World) -> None:
 
     world.dynamodb.batch_write_item = partly  # type: ignore[method-assign]
     second = (world.clock.now_ms() + MINUTE_MS) // 1000
-    world.headers.raise_to(second, 64)
+    world.headers.raise_to(second, addresses.SHARDS_MAX)
     tasks = batch(world, 10)
     world.dynamodb.batch_write_item = original  # type: ignore[method-assign]
     assert len(tasks) == 10

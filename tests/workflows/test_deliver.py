@@ -1,8 +1,8 @@
 """From a queue message to callbacks made and settled, and what happens when it breaks off."""
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import address_at
 from duewheel.rules.messages import (
     DirectMessage,

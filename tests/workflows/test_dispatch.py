@@ -2,8 +2,8 @@
 
 import pytest
 from botocore.exceptions import ClientError
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import addresses
 from duewheel.settings import SettingsError
 from duewheel.stores import pointers

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules import wheel
 from duewheel.rules.refusals import AlreadySettled, KeyTaken, NotRedrivable, TooLate, UnknownTask
 from duewheel.rules.task import Made, NewTask, Status, Task

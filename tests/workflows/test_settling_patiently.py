@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.page_lease import Finished
 from duewheel.rules.task import Status, Task
 from duewheel.workflows.keep_trying import PAUSE_MS_MAX, TRY_MS_MAX, pause_ms

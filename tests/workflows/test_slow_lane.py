@@ -4,8 +4,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.addresses import direct_page, slow_page
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.lane_wait import WAIT_MS_MAX, WAIT_MS_MIN

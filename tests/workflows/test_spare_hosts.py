@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.breaker import CALLS_MIN, SETTLE_MS, WAIT_FIRST_MS
 from duewheel.rules.messages import decode
 from duewheel.rules.outcome import Outcome, Verdict

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.frozen import replace
 from duewheel.rules.change import Change
 from duewheel.rules.messages import decode
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
@@ -146,7 +146,7 @@ def test_two_sweepers_at_once_send_a_page_again_once(world: World) -> None:
     world.dispatch_until(task.due_ms // 1000)
     lose_all_messages(world)
     world.clock.advance_ms(600_000)
-    (verdict,) = world.sweep_second.judge(world.read_second(task.home.second))
+    (verdict,) = map(world.sweep_second.judge, world.read_second(task.home.second))
     ((lease, _),) = verdict.resend
 
     assert world.pages.note_resend(lease, world.clock.now_ms()) is True

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import TypeVar
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.task import Status

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.business import Defaults
 from duewheel.rules.egress import allowed_networks
@@ -20,8 +21,7 @@ class SettingsError(Exception):
     """The deployment is configured wrongly; nothing runs until it is mended."""
 
 
-@frozen
-class Settings:
+class Settings(Struct, frozen=True):
     wheel_table: str
     registry_table: str
     slice_queue_url: str

@@ -1,5 +1,7 @@
 """The calls on businesses: their settings, their dead tasks, their statistics."""
 
+from msgspec.structs import asdict
+
 from duewheel.interface.answer import Answer, compact, json_answer
 from duewheel.interface.business_view import business_answer, business_view
 from duewheel.interface.dead_view import redriven_view
@@ -57,7 +59,7 @@ def delete_business(request: Request, biz_type: str) -> Answer:
     asked = delete_request(request.query)
     delete = wiring.delete_business()
     deleted = delete(checked_biz_type(biz_type), asked, request.precondition)
-    return Answer(200 if deleted.done else 202, compact(vars(deleted)))
+    return Answer(200 if deleted.done else 202, compact(asdict(deleted)))
 
 
 def list_dead(request: Request, biz_type: str) -> Answer:

@@ -3,10 +3,9 @@
 import json
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct, field
 
 JSON = "application/json"
 
@@ -15,8 +14,7 @@ JSON = "application/json"
 _TEXT_BYTES_MAX = 1_000_000
 
 
-@frozen
-class Answer:
+class Answer(Struct, frozen=True):
     status: int
     text: str
     content_type: str = JSON

@@ -8,7 +8,7 @@ from duewheel.rules.instants import rfc3339
 from duewheel.rules.standing import Standing
 from duewheel.rules.task import Callback
 
-_SETTINGS = tuple(vars(Own()))
+_SETTINGS = Own.__struct_fields__
 
 
 def business_answer(business: Business, now_ms: int, status: int = 200) -> Answer:

@@ -6,7 +6,8 @@ attribute: two threads, as one machine's stack has them, would answer each other
 
 from collections.abc import Callable, Mapping
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.interface.answer import Answer
 from duewheel.interface.request import Request
 from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
@@ -14,8 +15,7 @@ from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
 Call = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
 
 
-@frozen
-class Calls:
+class Calls(Struct, frozen=True):
     """By path (`/v1/tasks/{task_id}`) and method. The first path that matches is meant."""
 
     by_path: Mapping[str, Mapping[str, Call]]

@@ -4,7 +4,8 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Self
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.idempotency import HEADER
 from duewheel.rules.precondition import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import MalformedBody, TooLarge
@@ -12,8 +13,7 @@ from duewheel.rules.refusals import MalformedBody, TooLarge
 LOCAL_CALLER = "local"  # of a stack that checks no signatures
 
 
-@frozen
-class Request:
+class Request(Struct, frozen=True):
     method: str
     path: str
     request_id: str

@@ -12,7 +12,8 @@ from binascii import Error as Base64Error
 from collections.abc import Iterable
 from hashlib import blake2s
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.refusals import MalformedTaskId
 
 TOKEN_BYTES = 8
@@ -38,8 +39,7 @@ _PAGE = re.compile(rf"(0|[1-9][0-9]{{0,8}})r{{0,99}}(sr{{0,99}})?|{_DIRECT_PAGE}
 _SLOT = re.compile(r"[0-9]+\.(0|[1-9][0-9]{0,4})")
 
 
-@frozen
-class Address:
+class Address(Struct, frozen=True):
     """One entry's position. `token` is the random part that makes it unique."""
 
     second: int

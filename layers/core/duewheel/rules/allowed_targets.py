@@ -8,14 +8,13 @@ import re
 from functools import lru_cache
 from typing import Self
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 _STACK_ID = re.compile(r"arn:([a-z-]+):cloudformation:([a-z0-9-]+):([0-9]{12}):stack/.+")
 _SEGMENTS = 6  # arn, partition, service, Region, account, resource
 
 
-@frozen
-class Scope:
+class Scope(Struct, frozen=True):
     """Where the deployment is: what a bare name is completed with."""
 
     partition: str = ""
@@ -34,8 +33,7 @@ class Scope:
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
-@frozen
-class AllowedTargets:
+class AllowedTargets(Struct, frozen=True):
     """ARNs, in which `*` and `?` stand for others, as they do in IAM. None: not enabled."""
 
     scope: Scope = Scope()

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.backoff import RETRY_AFTER_SECONDS_MAX
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.status_lists import StatusLists

@@ -7,7 +7,8 @@ whether what the task rests on is there: its named entry, its key, the absence o
 from collections.abc import Iterator
 from enum import StrEnum
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, partition_of_business, task_id_at
 from duewheel.rules.profile import PROFILES
@@ -65,16 +66,14 @@ SENTENCES = {
 }
 
 
-@frozen
-class Pointing:
+class Pointing(Struct, frozen=True):
     """An item that names a home: a re-entry, a parked item or a key."""
 
     home: Address
     expires: bool
 
 
-@frozen
-class AuditedTask:
+class AuditedTask(Struct, frozen=True):
     """A task with what it rests on. `entry` is of no matter when it names its home, or while it
     is parked."""
 
@@ -86,14 +85,12 @@ class AuditedTask:
     is_to_be_released: bool = False  # whether its business is known to have parked tasks
 
 
-@frozen
-class Pointers:
+class Pointers(Struct, frozen=True):
     sweep_second: int
     time_second: int
 
 
-@frozen
-class Finding:
+class Finding(Struct, frozen=True):
     wrong: Wrong
     task_id: str | None = None
     biz_type: str | None = None

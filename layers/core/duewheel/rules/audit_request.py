@@ -1,6 +1,7 @@
 """From the query string of an audit to the seconds that are asked for, and where to go on."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import cursors
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.query_string import Parameters
@@ -9,8 +10,7 @@ from duewheel.rules.task_fields import invalid
 AROUND_NOW_MS = 3_600_000  # an hour back, and an hour ahead
 
 
-@frozen
-class AuditRequest:
+class AuditRequest(Struct, frozen=True):
     """Whole seconds, both included."""
 
     first_second: int
@@ -18,8 +18,7 @@ class AuditRequest:
     cursor: str | None = None
 
 
-@frozen
-class Position:
+class Position(Struct, frozen=True):
     """What comes next: the items of this slice behind `after`."""
 
     second: int

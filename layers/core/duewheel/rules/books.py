@@ -14,7 +14,10 @@ timer is no task of anybody's, and counts nowhere.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.addresses import Address
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.tally import NOTHING, Tally, delivered_so_late
 from duewheel.rules.task import Status
@@ -28,8 +31,7 @@ _ENDED = {
 }
 
 
-@frozen
-class Sheet:
+class Sheet(Struct, frozen=True):
     """One minute of one business."""
 
     biz_type: str
@@ -42,8 +44,7 @@ class Sheet:
         return self.minute * 60 + KEPT_DAYS * 86_400
 
 
-@frozen
-class Statistics:
+class Statistics(Struct, frozen=True):
     """What the books say of a stretch of minutes."""
 
     first_minute: int
@@ -61,14 +62,25 @@ SheetName = tuple[str, int]  # business and minute
 Facts = dict[SheetName, dict[int, Tally]]  # by the second in which they were met
 
 
-def facts_of(second: int, homes: Iterable[HomeState]) -> Facts:
-    """What is to be booked when a second is passed in which these homes, each once, were met."""
-    facts: Facts = {}
-    for home in homes:
-        for minute, tally in _facts(home, second):
-            by_second = facts.setdefault((home.biz_type, minute), {})
-            by_second[second] = by_second.get(second, NOTHING) + tally
-    return facts
+class Met:
+    """What is to be booked when a second is passed: of the homes met in it, slice by slice, each
+    once however many of its entries stand there."""
+
+    def __init__(self, second: int) -> None:
+        self.facts: Facts = {}
+        self._second = second
+        self._from_elsewhere: set[Address] = set()
+
+    def add(self, homes: Iterable[HomeState]) -> None:
+        """The homes of one slice, each once; one that stands in this second only where it does."""
+        for home in homes:
+            if home.home.second != self._second:
+                if home.home in self._from_elsewhere:
+                    continue
+                self._from_elsewhere.add(home.home)
+            for minute, tally in _facts(home, self._second):
+                by_second = self.facts.setdefault((home.biz_type, minute), {})
+                by_second[self._second] = by_second.get(self._second, NOTHING) + tally
 
 
 def joined(all_facts: Iterable[Facts]) -> Facts:

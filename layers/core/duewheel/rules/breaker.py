@@ -8,7 +8,9 @@ docs/decisions/0024-breaker.md.
 from collections.abc import Sequence
 from enum import Enum
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.settlement import owed_since_ms
@@ -58,8 +60,7 @@ def sign_of(outcome: Outcome) -> Sign | None:
     return Sign.UNWELL if is_unwell else Sign.WELL
 
 
-@frozen
-class Recent:
+class Recent(Struct, frozen=True):
     """The latest calls of one host: when each ended, and whether it went badly. Those that began
     before `from_ms` do not count."""
 

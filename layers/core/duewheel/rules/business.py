@@ -7,7 +7,9 @@ change holds for tasks that are pending already.
 from collections.abc import Mapping
 from typing import Any
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules import host_patterns
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.callback_url import parse_callback_url
@@ -24,8 +26,7 @@ RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # nobody keeps an ended tas
 RETENTION_SECONDS_MAX = RETENTION_DAYS_MAX * 86_400
 
 
-@frozen
-class Defaults:
+class Defaults(Struct, frozen=True):
     """What the deployment says where a business says nothing, and what it allows."""
 
     retention_days: int
@@ -33,16 +34,14 @@ class Defaults:
     timeout_seconds_max: float
 
 
-@frozen
-class SigningSecret:
+class SigningSecret(Struct, frozen=True):
     """Sealed: only a notifier can open it. `hint` is what may be shown of it."""
 
     hint: str
     sealed: bytes
 
 
-@frozen
-class Own:
+class Own(Struct, frozen=True):
     """What a business says itself. None: the default."""
 
     callback: Callback | None = None
@@ -62,8 +61,7 @@ class Own:
     lane: Lane | None = None  # None: by what is observed
 
 
-@frozen
-class Business:
+class Business(Struct, frozen=True):
     """`version` 0: never configured. `damaged` names what cannot be read of its record."""
 
     biz_type: str

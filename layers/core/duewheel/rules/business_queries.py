@@ -1,20 +1,19 @@
 """The query strings of calls on businesses: which page of their list, and how one is deleted."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.query_string import Parameters
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100
 
 
-@frozen
-class BusinessesRequest:
+class BusinessesRequest(Struct, frozen=True):
     cursor: str | None
     limit: int
 
 
-@frozen
-class DeleteRequest:
+class DeleteRequest(Struct, frozen=True):
     cancels_pending: bool
     cursor: str | None
 

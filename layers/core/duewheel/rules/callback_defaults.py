@@ -4,7 +4,8 @@ Create and change ask here whether there will be anything to call, the notifier 
 by one rule, so what was refused is never called and what was taken is called while it may be.
 """
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.business import Business
 from duewheel.rules.message_text import unsuitable
 from duewheel.rules.outcome import Outcome, Verdict

@@ -9,7 +9,8 @@ import re
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.egress import ipv4_by_any_spelling
 
 URL_LENGTH_MAX = 2_048
@@ -23,8 +24,7 @@ _AUTHORITY_END = re.compile(r"[/?#]")
 _IDNA_DEVIATIONS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 
 
-@frozen
-class CallbackUrl:
+class CallbackUrl(Struct, frozen=True):
     """`host` is lower-case ASCII (an IPv6 literal without brackets); `target` is path and query."""
 
     scheme: str

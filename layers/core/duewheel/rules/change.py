@@ -1,13 +1,14 @@
 """What a caller may change of a pending task, and what the task becomes."""
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules.message_text import unsuitable
 from duewheel.rules.task import Callback, Task
 from duewheel.rules.task_fields import invalid
 
 
-@frozen
-class Change:
+class Change(Struct, frozen=True):
     """What is absent stays. `sets_payload` tells a payload taken away from one left alone."""
 
     due_ms: int | None = None

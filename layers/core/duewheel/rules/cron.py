@@ -9,7 +9,7 @@ every date that might do, and `is_on` has the last word.
 from collections.abc import Container, Iterable, Iterator
 from datetime import date, datetime
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 DAY_SECONDS = 86_400
 _FIRST_ORDINAL = date(1970, 1, 1).toordinal()
@@ -25,8 +25,7 @@ def midnight_of(day: date) -> int:
     return (day.toordinal() - _FIRST_ORDINAL) * DAY_SECONDS
 
 
-@frozen
-class MonthDays:
+class MonthDays(Struct, frozen=True):
     """What the day-of-month field names. `before_last`: 0 for L, 3 for L-3. `nearest`: 15 for 15W,
     the working day nearest to the 15th in the same month. `last_working`: LW."""
 
@@ -60,8 +59,7 @@ class MonthDays:
         return days & set(range(1, 32))
 
 
-@frozen
-class WeekDays:
+class WeekDays(Struct, frozen=True):
     """What the day-of-week field names; Sunday is 0. `nth`: (5, 2) for 5#2. `last`: 5 for 5L."""
 
     numbers: frozenset[int]
@@ -80,8 +78,7 @@ class WeekDays:
         return {*self.numbers, *(weekday for weekday, _ in self.nth), *self.last}
 
 
-@frozen
-class Cron:
+class Cron(Struct, frozen=True):
     """`either`: a date that fits one of the two day fields will do; else it has to fit both.
     `years`: None for every year."""
 

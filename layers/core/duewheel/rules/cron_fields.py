@@ -6,9 +6,8 @@ field are refused: some programs read them as nothing, others go round, and some
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 
-from duewheel.frozen import frozen
+from msgspec import Struct, field
 
 _ENTRY = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/([0-9]+))?", re.ASCII)
 _NUMBER = re.compile("[0-9]{1,4}")
@@ -18,8 +17,7 @@ class NotUnderstood(ValueError):
     """The text is no such expression; the message says what is wrong with it."""
 
 
-@frozen
-class Field:
+class Field(Struct, frozen=True):
     """One field: its smallest and largest number, and the words that stand for some of them."""
 
     name: str

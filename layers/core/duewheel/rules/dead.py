@@ -7,7 +7,9 @@ redrive comes to an end though its tasks may die again.
 
 from collections.abc import Sequence
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules import cursors
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.task import Status, Task
@@ -20,8 +22,7 @@ REDRIVEN_MAX = 100
 TEXT_CHARACTERS_MAX = 120
 
 
-@frozen
-class DeadFilter:
+class DeadFilter(Struct, frozen=True):
     """What is None does not matter. `until_ms` is exclusive."""
 
     since_ms: int | None = None
@@ -44,23 +45,20 @@ class DeadFilter:
         )
 
 
-@frozen
-class DeadRequest:
+class DeadRequest(Struct, frozen=True):
     wanted: DeadFilter
     limit: int = LIMIT_DEFAULT
     cursor: str | None = None
 
 
-@frozen
-class Died:
+class Died(Struct, frozen=True):
     """Where the index has a dead task."""
 
     settled_ms: int
     home: Address
 
 
-@frozen
-class Stretch:
+class Stretch(Struct, frozen=True):
     """What is still to be looked at: from `low_ms` to `high_ms`, both included, behind `after`."""
 
     low_ms: int

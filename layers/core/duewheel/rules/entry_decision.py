@@ -5,13 +5,13 @@ The rule that keeps entries honest: the home names the one entry that may fire.
 
 from enum import Enum
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import Address
 from duewheel.rules.task import Status, Task
 
 
-@frozen
-class FoundEntry:
+class FoundEntry(Struct, frozen=True):
     """An entry as read. `task` is there when the entry is itself the home."""
 
     address: Address

@@ -6,7 +6,8 @@ here. One rule says what is misfired, to whoever plans and to whoever calls.
 
 from enum import StrEnum
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.placeholders import filled_in
 from duewheel.rules.planning import due_second

@@ -10,11 +10,12 @@ put it, if it stands anywhere. Whoever takes a request over looks there, and the
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from enum import StrEnum
 from hashlib import blake2b
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from duewheel.rules.addresses import TOKEN_BYTES, Address
 from duewheel.rules.placing import Placing
 from duewheel.rules.refusals import (
@@ -42,8 +43,7 @@ _VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
 Outcome = int | Address | KeyTaken
 
 
-@frozen
-class Asked:
+class Asked(Struct, frozen=True):
     """A request under an idempotency key, as far as repeats are told by it."""
 
     name: str  # of caller and key
@@ -51,8 +51,7 @@ class Asked:
     is_single: bool
 
 
-@frozen
-class Claim:
+class Claim(Struct, frozen=True):
     """One invocation's right to carry a request out. The random token is its owner's mark, and
     what the places of the tasks follow from that are created under it."""
 
@@ -72,8 +71,7 @@ class State(StrEnum):
     RELEASED = "released"  # refused, and nothing was created: as if it had never been
 
 
-@frozen
-class RequestRecord:
+class RequestRecord(Struct, frozen=True):
     name: str
     digest: str
     asked_ms: int  # the time that the body is read with; what `delay_seconds` counts from

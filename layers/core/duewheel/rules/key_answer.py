@@ -2,7 +2,8 @@
 
 from enum import Enum
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.task import NewTask, Task
 
 

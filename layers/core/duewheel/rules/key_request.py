@@ -1,6 +1,7 @@
 """The query string of calls on a key prefix."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task_request import checked_key
 
@@ -8,8 +9,7 @@ LIMIT_DEFAULT = 50
 LIMIT_MAX = 100
 
 
-@frozen
-class PrefixRequest:
+class PrefixRequest(Struct, frozen=True):
     prefix: str
     cursor: str | None
     limit: int

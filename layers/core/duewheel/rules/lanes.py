@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 
 class Lane(StrEnum):
@@ -20,8 +20,7 @@ class ChosenBy(StrEnum):
     DEFAULT = "default"
 
 
-@frozen
-class LaneChoice:
+class LaneChoice(Struct, frozen=True):
     lane: Lane
     by: ChosenBy
 

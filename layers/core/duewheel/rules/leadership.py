@@ -6,7 +6,7 @@ that finds leader and heir registers as newcomer, which tells the leader to step
 
 from enum import Enum
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 LEASE_MS = 8_000
 HEIR_GRACE_MS = 2_000  # how long a free lease is left to its heir
@@ -15,8 +15,7 @@ WATCH_SECONDS = 1.0
 WATCH_SECONDS_AT_HANDOVER = 0.25
 
 
-@frozen
-class Pointer:
+class Pointer(Struct, frozen=True):
     """A pointer as stored. `position` is the last second that is finished."""
 
     name: str

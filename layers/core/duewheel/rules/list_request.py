@@ -1,6 +1,7 @@
 """From the query string of a list call to what is asked for, and its limits."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.listing import LIMIT_DEFAULT, LIMIT_MAX, ListQuery, Order
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task import Status
@@ -10,8 +11,7 @@ from duewheel.rules.task_request import checked_biz_type
 _KNOWN = ("biz_type", "status", "due_from", "due_to", "order", "cursor", "limit")
 
 
-@frozen
-class ListRequest:
+class ListRequest(Struct, frozen=True):
     query: ListQuery
     limit: int = LIMIT_DEFAULT
     cursor: str | None = None

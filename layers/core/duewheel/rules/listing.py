@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import chain
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import cursors
 from duewheel.rules.addresses import (
     SECOND_MAX,
@@ -35,8 +36,7 @@ class Order(StrEnum):
     DESC = "desc"
 
 
-@frozen
-class ListQuery:
+class ListQuery(Struct, frozen=True):
     """What is asked for, the same on every page. `due_to_ms` is exclusive."""
 
     biz_type: str
@@ -57,16 +57,14 @@ class ListQuery:
         return limit if self.status is None else LIMIT_MAX
 
 
-@frozen
-class Listed:
+class Listed(Struct, frozen=True):
     """Where the index has a task. It follows the task's record a moment later."""
 
     due_ms: int
     home: Address
 
 
-@frozen
-class Stretch:
+class Stretch(Struct, frozen=True):
     """What is still to be listed of one partition; both bounds are inclusive."""
 
     partition: str
@@ -76,8 +74,7 @@ class Stretch:
     after: Listed | None = None
 
 
-@frozen
-class Found:
+class Found(Struct, frozen=True):
     """The first keys of a stretch, and whether it may go on behind them."""
 
     keys: Sequence[Listed]

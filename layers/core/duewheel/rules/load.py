@@ -8,14 +8,13 @@ each counting for so much that the expectation is right; from 64 on they are cou
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 SAMPLED_ONE_IN = 64
 FORECAST_MINUTES = 60
 
 
-@frozen
-class MinuteLoad:
+class MinuteLoad(Struct, frozen=True):
     minute: int  # since the epoch
     by_second: dict[int, float]  # second within the minute: entries expected
 

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterable, Mapping
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import (
     SECOND_MAX,
     SHARD_MAX,
@@ -20,8 +21,7 @@ MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
 _EVENT_MEMBER = "messages"
 
 
-@frozen
-class PageMessage:
+class PageMessage(Struct, frozen=True):
     """Deliver one page of a slice: what follows `after`, or just `places` of what was passed on.
     `called`: records of those among them that were delivered, and are only to be settled."""
 
@@ -37,8 +37,7 @@ class PageMessage:
         return Lane.SLOW if is_slow_page(self.page) else Lane.MAIN
 
 
-@frozen
-class DirectMessage:
+class DirectMessage(Struct, frozen=True):
     """Deliver these entries (by name, all of one second), which no slice read will see."""
 
     second: int
@@ -51,8 +50,7 @@ class DirectMessage:
         return Lane.MAIN
 
 
-@frozen
-class ReleaseMessage:
+class ReleaseMessage(Struct, frozen=True):
     """Release what is parked of this business."""
 
     biz_type: str

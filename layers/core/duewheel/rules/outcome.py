@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 
 class Verdict(StrEnum):
@@ -11,8 +11,7 @@ class Verdict(StrEnum):
     STOP = "stop"
 
 
-@frozen
-class Outcome:
+class Outcome(Struct, frozen=True):
     verdict: Verdict
     note: str  # the reason, or the start of the reply's body
     status_code: int | None = None

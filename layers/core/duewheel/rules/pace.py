@@ -4,7 +4,7 @@ holds pages up.
 A page with slow calls keeps its notifier busy for as long as they take, whoever else waits for it.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 WINDOW_MS = 60_000
 CALLS_MIN = 5  # of fewer nothing is concluded
@@ -13,8 +13,7 @@ SLOW_FOR_MS = 300_000  # after the latest time it was found slow
 TOLD_EVERY_MS = 60_000
 
 
-@frozen
-class Pace:
+class Pace(Struct, frozen=True):
     """Of calls that ended within a window that began with the first of them."""
 
     since_ms: int

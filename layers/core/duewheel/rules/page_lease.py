@@ -3,15 +3,15 @@
 What it passed on is recorded before it is sent, so whoever comes by later leaves it alone.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import first_page
 
 LEASE_MS_MAX = 3_600_000  # longer than any notifier's timeout and what is added to it
 TRIES_MAX = 5  # after so many runs or resends a page is left to the sweep to take apart
 
 
-@frozen
-class PageLease:
+class PageLease(Struct, frozen=True):
     second: int
     shard: int
     page: str = first_page()
@@ -42,13 +42,11 @@ def is_absurd(lease: PageLease, now_ms: int) -> bool:
     return max(lease.until_ms, lease.resent_ms) > now_ms + LEASE_MS_MAX
 
 
-@frozen
-class Held:
+class Held(Struct, frozen=True):
     """Somebody else works on it; come back after `until_ms`."""
 
     until_ms: int
 
 
-@frozen
-class Finished:
+class Finished(Struct, frozen=True):
     """Nothing is left to do for this message."""

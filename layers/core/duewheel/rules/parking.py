@@ -8,7 +8,8 @@ an item that has done its service can meet no other.
 from collections.abc import Sequence
 from enum import Enum
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import settlement, wheel
 from duewheel.rules.addresses import Address, parked_place
 from duewheel.rules.entry_decision import is_expired
@@ -20,15 +21,13 @@ APART_MS = 1
 PAUSE_MARK_BYTES = 12  # of chance in the mark that tells one pause from another
 
 
-@frozen
-class ParkedItem:
+class ParkedItem(Struct, frozen=True):
     slot: str
     place: str
     home: Address
 
 
-@frozen
-class Parking:
+class Parking(Struct, frozen=True):
     """The record of a business that may have parked tasks, as it was read. `mark`: of the latest
     pause. `unpaused_ms`: since when the business has been seen unpaused after it."""
 

@@ -4,17 +4,16 @@ Given the same placing and the same bytes, both come out the same, whoever asks 
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 
-from duewheel.frozen import frozen
+from msgspec import Struct, field
+
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.crowding import shard_for
 from duewheel.rules.task import NewTask, Task
 
 
-@frozen
-class Placing:
+class Placing(Struct, frozen=True):
     """Where clock and time pointer stood, how far ahead of them slices are read, and handed over,
     and how many shards those seconds have that were known to have more than one."""
 

@@ -10,7 +10,9 @@ or as another chain, finds there what he would write.
 from collections.abc import Mapping
 from hashlib import blake2s
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.crowding import shard_for
 from duewheel.rules.placing import Placing
@@ -23,8 +25,7 @@ OCCURRENCES_MAX = 1_000  # of one step, and so of one run of a planning entry
 AHEAD_SECONDS_MAX = 86_400  # a timer is looked at once a day, however rarely it fires
 
 
-@frozen
-class Step:
+class Step(Struct, frozen=True):
     """What a planning entry does when it comes up: these are to be written, then the chain is to
     stand so, and to come up again at that instant. None: there is nothing more to come."""
 

@@ -2,7 +2,8 @@
 
 import re
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.refusals import VersionMismatch
 from duewheel.rules.task_fields import invalid
 
@@ -12,8 +13,7 @@ IF_NONE_MATCH = "if-none-match"
 _TAG = re.compile(r'"([0-9]{1,15})"')
 
 
-@frozen
-class Precondition:
+class Precondition(Struct, frozen=True):
     version: int | None = None
     is_there: bool | None = None  # None: either way
 

@@ -4,13 +4,12 @@ Invariant: it decides what is handed over when, and by whom. When a slice may be
 when on a change comes too late, follows from the lead alone and is the same in every profile.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 RUN_EVERY_SECONDS = 60  # by schedule, somewhere within the minute
 
 
-@frozen
-class Profile:
+class Profile(Struct, frozen=True):
     """`ahead_seconds`: how long before it opens a slice may be handed over. `stays`: whether a
     scheduler leads on, tick by tick, until the next one relieves it, with another standing by;
     else a run ends when all that is ahead has been handed over."""

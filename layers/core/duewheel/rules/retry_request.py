@@ -1,6 +1,7 @@
 """The `retry` of a task or a business: how often, how soon and for how long it is tried again."""
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.task import RetryPolicy
 from duewheel.rules.task_fields import Fields
 

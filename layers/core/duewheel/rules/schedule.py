@@ -14,7 +14,8 @@ from itertools import groupby, islice
 from operator import attrgetter
 from zoneinfo import ZoneInfo
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.cron import DAY_SECONDS, Cron, day_of, midnight_of
 from duewheel.rules.cron_dialect import read_cron
@@ -55,8 +56,7 @@ class DstOverlap(StrEnum):
     BOTH = "both"
 
 
-@frozen
-class Schedule:
+class Schedule(Struct, frozen=True):
     """Exactly one of `cron` and `every_seconds`. An interval counts from `anchor_second`, which is
     the first it may contain. `start_second` and `end_second` are the first and the last second
     there may be."""

@@ -2,7 +2,8 @@
 
 from datetime import date
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.cron_fields import NotUnderstood
 from duewheel.rules.schedule import DstGap, Schedule, cron_of, next_second
 from duewheel.rules.zones import UnknownZone, zone_named

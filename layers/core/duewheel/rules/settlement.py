@@ -1,6 +1,7 @@
 """How a task's record changes with each attempt, and how it ends."""
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.addresses import Address
 from duewheel.rules.backoff import delay_ms
 from duewheel.rules.outcome import Outcome, Verdict

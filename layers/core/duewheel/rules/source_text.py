@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _EXACT_DIGITS_MAX = 40  # more digits cost quadratic time and fit no field of this service
@@ -30,8 +30,7 @@ class RepeatedMember(ValueError):
         self.member = member
 
 
-@frozen
-class Source:
+class Source(Struct, frozen=True):
     """One JSON value as it was written. Read on demand, so that big ones are not held twice."""
 
     text: str

@@ -4,15 +4,14 @@ It decides when and where a task is called, never what becomes of it; so whoever
 or knows it a few seconds late, breaks no promise.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 KEPT_SECONDS = 86_400  # after a write; nothing in it reaches as far ahead
 BREAKERS_MAX = 20  # of a business, at a time
 LEFT_ALONE_MS = 3_600_000
 
 
-@frozen
-class Breaker:
+class Breaker(Struct, frozen=True):
     """Open: its host keeps failing and is not called. From `until_ms` on somebody may probe it,
     who first moves `until_ms` on, so that nobody else does at the same time."""
 
@@ -27,8 +26,7 @@ class Breaker:
         return now_ms - self.until_ms > LEFT_ALONE_MS
 
 
-@frozen
-class Standing:
+class Standing(Struct, frozen=True):
     """`openings` rises whenever a breaker opens, so that their number can be kept within bounds."""
 
     slow_until_ms: int = 0

@@ -1,6 +1,7 @@
 """From the query string of a statistics call to the minutes that are asked for."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task_fields import invalid
 
@@ -9,8 +10,7 @@ MINUTES_MAX = 1_440
 MINUTES_DEFAULT = 60
 
 
-@frozen
-class StatsRequest:
+class StatsRequest(Struct, frozen=True):
     """Whole minutes since the epoch, both included."""
 
     first_minute: int

@@ -7,7 +7,7 @@ its class; what neither list names is tried again. 2xx is success and in neither
 import re
 from collections.abc import Iterable
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 StatusEntry = int | str
 
@@ -19,8 +19,7 @@ ENTRIES_MAX = 100
 _STATUS = re.compile("[345][0-9]{2}")
 
 
-@frozen
-class StatusLists:
+class StatusLists(Struct, frozen=True):
     retry: tuple[StatusEntry, ...] = RETRY_DEFAULT
     stop: tuple[StatusEntry, ...] = STOP_DEFAULT
 

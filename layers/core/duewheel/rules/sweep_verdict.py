@@ -6,10 +6,10 @@ way, and no notifier that began it before the lag can still be alive.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 
-from duewheel.frozen import frozen
+from msgspec import Struct, field
+
 from duewheel.rules.addresses import (
     Address,
     is_direct_page,
@@ -26,8 +26,7 @@ from duewheel.rules.task import Status, Task
 RESEND_EVERY_MS = 60_000
 
 
-@frozen
-class HomeState:
+class HomeState(Struct, frozen=True):
     """What the sweep needs to know of a task."""
 
     home: Address
@@ -44,8 +43,7 @@ class HomeState:
     is_plan: bool = False
 
 
-@frozen
-class SeenEntry:
+class SeenEntry(Struct, frozen=True):
     """An entry and the home it belongs to; None when that home is gone."""
 
     address: Address
@@ -56,8 +54,7 @@ class SeenEntry:
         return self.home is not None and self.home.home == self.address
 
 
-@frozen
-class Reentry:
+class Reentry(Struct, frozen=True):
     home: Address
     written_ms: int | None
 
@@ -74,8 +71,7 @@ class EntryState(Enum):
     FINISHED = "finished"  # settled, named elsewhere ahead, or an entry that may never fire
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(Struct):
     """What one slice still needs. It is finished when nothing keeps the pointer waiting."""
 
     owed: list[SeenEntry] = field(default_factory=list)  # give each a new entry
@@ -140,16 +136,14 @@ def _names_another(seen: SeenEntry) -> bool:
     return seen.home is not None and seen.home.entry != seen.address
 
 
-@frozen
-class _PassedOn:
+class _PassedOn(Struct, frozen=True):
     """What a page was given, and until when whoever gave it may have worked."""
 
     places: tuple[str, ...]
     until_ms: int
 
 
-@frozen
-class _Judging:
+class _Judging(Struct, frozen=True):
     verdict: Verdict
     leases: Mapping[str, PageLease]
     now_ms: int

@@ -7,15 +7,14 @@ from bisect import bisect_left
 from itertools import starmap
 from operator import add
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 # Up to and including each bound; the last class is what is later still.
 LATENESS_BOUNDS_MS = (10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 60_000, 600_000)
 _NO_LATENESS = (0,) * (len(LATENESS_BOUNDS_MS) + 1)
 
 
-@frozen
-class Tally:
+class Tally(Struct, frozen=True):
     """`dead` are those that are dead now: a redrive takes its task out again."""
 
     created: int = 0

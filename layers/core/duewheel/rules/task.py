@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 
-from duewheel.frozen import frozen
+from msgspec import Struct, field
+
 from duewheel.rules.addresses import Address
 
 BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -21,8 +21,7 @@ class Status(StrEnum):
     EXPIRED = "expired"
 
 
-@frozen
-class HttpCallback:
+class HttpCallback(Struct, frozen=True):
     """`url` and `method` are empty where a task leaves them to its business. `is_raw`: the payload
     is a string, and its text is the body."""
 
@@ -32,16 +31,14 @@ class HttpCallback:
     is_raw: bool = False
 
 
-@frozen
-class LambdaCallback:
+class LambdaCallback(Struct, frozen=True):
     """`function` is a name or an ARN, with or without an alias or a version."""
 
     function: str
     waits: bool = True  # for the function's answer; else Lambda keeps the event and tries it
 
 
-@frozen
-class SqsCallback:
+class SqsCallback(Struct, frozen=True):
     """`group_id` is there for a FIFO queue, and for no other."""
 
     queue_url: str
@@ -50,8 +47,7 @@ class SqsCallback:
     is_raw: bool = False
 
 
-@frozen
-class SnsCallback:
+class SnsCallback(Struct, frozen=True):
     """`group_id` is there for a FIFO topic, and for no other."""
 
     topic_arn: str
@@ -60,8 +56,7 @@ class SnsCallback:
     is_raw: bool = False
 
 
-@frozen
-class EventBridgeCallback:
+class EventBridgeCallback(Struct, frozen=True):
     """`event_bus` is a name or an ARN."""
 
     event_bus: str
@@ -73,8 +68,7 @@ class EventBridgeCallback:
 Callback = HttpCallback | LambdaCallback | SqsCallback | SnsCallback | EventBridgeCallback
 
 
-@frozen
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """Exponential, by default with full jitter, or, when `delays_seconds` is given, that explicit
     ladder. `max_age_seconds` counts from the due instant, or from the latest redrive."""
 
@@ -87,8 +81,7 @@ class RetryPolicy:
     max_age_seconds: float | None = None
 
 
-@frozen
-class NewTask:
+class NewTask(Struct, frozen=True):
     """A validated create request: what the caller said, before it has a place on the wheel."""
 
     biz_type: str
@@ -102,8 +95,7 @@ class NewTask:
     max_due_ms: int | None = None  # how far a watchdog may be pushed out
 
 
-@frozen
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One try at one callback. `outcome` is `delivered`, `retry` or `stop`; `note` says why."""
 
     at_ms: int
@@ -115,16 +107,14 @@ class Attempt:
     note: str = ""
 
 
-@frozen
-class Promise:
+class Promise(Struct, frozen=True):
     """A call fits its business's limit at this instant, by settings of this version."""
 
     at_ms: int
     version: int
 
 
-@frozen
-class Occurrence:
+class Occurrence(Struct, frozen=True):
     """What a task is of a timer: the one of this second by its schedule, which jitter may put
     off, and the how manieth. One that somebody asked for by hand has no number."""
 
@@ -134,8 +124,7 @@ class Occurrence:
     manual: bool = False
 
 
-@frozen
-class Sizes:
+class Sizes(Struct, frozen=True):
     """Among how many shards a timer's occurrences are placed. It stands for all that its schedule
     has before `until_second`; `shards` tells it of those for which it is more than one."""
 
@@ -154,8 +143,7 @@ class Sizes:
 UNSIZED = Sizes()
 
 
-@frozen
-class Plan:
+class Plan(Struct, frozen=True):
     """Makes a task the internal one that plans a timer: up to which second its occurrences have
     been written, how many there have been, and by which sizes they are placed."""
 
@@ -165,8 +153,7 @@ class Plan:
     sizes: Sizes = UNSIZED
 
 
-@frozen
-class Task:
+class Task(Struct, frozen=True):
     """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
 
     home: Address
@@ -220,8 +207,7 @@ class Task:
         return self.entry == self.home
 
 
-@frozen
-class Made:
+class Made(Struct, frozen=True):
     """What a create came to: a new task, or the live one that its key names already."""
 
     task: Task

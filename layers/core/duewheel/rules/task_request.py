@@ -8,7 +8,8 @@ from base64 import urlsafe_b64encode
 from decimal import Decimal
 from hashlib import blake2b
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callback_request import callback_from
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339

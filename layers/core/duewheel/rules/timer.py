@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import Address
 from duewheel.rules.schedule import Schedule
 from duewheel.rules.task import UNSIZED, Callback, RetryPolicy, Sizes
@@ -25,8 +26,7 @@ class Overlap(StrEnum):
     SKIP = "skip"
 
 
-@frozen
-class Rules:
+class Rules(Struct, frozen=True):
     """What its owner has said of a timer."""
 
     name: str
@@ -43,8 +43,7 @@ class Rules:
     disable_on_stop: bool = False
 
 
-@frozen
-class Timer:
+class Timer(Struct, frozen=True):
     """The stored record. `chain` is the home of the planning entry that plans it, as long as it
     is enabled; `numbered` says how many occurrences came before those that this chain plans, and
     `sizes` by which of them are placed that an earlier chain may have written.

@@ -7,7 +7,8 @@ put off. All else is looked up when an occurrence is called, so a change of it n
 from collections.abc import Mapping
 from typing import Any
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules import settlement
 from duewheel.rules.business import RETENTION_SECONDS_MIN
 from duewheel.rules.message_text import unsuitable
@@ -39,7 +40,7 @@ def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> R
     as a whole. None takes a value back to its default."""
     schedule = _changed_schedule(rules.schedule, values, now_second)
     said = {name: value for name, value in values.items() if name not in _IN_THE_SCHEDULE}
-    after = replace(rules, schedule=schedule, **_with_defaults(Rules, said))
+    after = replace(rules, schedule=schedule, **_with_defaults(BLANK, said))
     _check_together(after)
     if after.schedule != rules.schedule:
         refused = refusal_of(after.schedule, now_second + 1)
@@ -54,7 +55,7 @@ def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> R
 
 def _changed_schedule(schedule: Schedule, values: Mapping[str, Any], now_second: int) -> Schedule:
     said = {field: values[name] for name, field in _IN_THE_SCHEDULE.items() if name in values}
-    after = replace(schedule, **_with_defaults(Schedule, said))
+    after = replace(schedule, **_with_defaults(BLANK.schedule, said))
     if after.every_seconds is None:
         return replace(after, anchor_second=0)
     if "every_seconds" in said or "start_second" in said:
@@ -63,8 +64,10 @@ def _changed_schedule(schedule: Schedule, values: Mapping[str, Any], now_second:
     return after
 
 
-def _with_defaults(kind: type[Rules | Schedule], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: getattr(kind, name) if value is None else value for name, value in values.items()}
+def _with_defaults(blank: Rules | Schedule, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: getattr(blank, name) if value is None else value for name, value in values.items()
+    }
 
 
 def _check_together(rules: Rules) -> None:

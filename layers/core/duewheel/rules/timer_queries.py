@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.task import Status
 from duewheel.rules.task_fields import invalid
@@ -23,8 +24,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-@frozen
-class TimersRequest:
+class TimersRequest(Struct, frozen=True):
     biz_type: str
     name_prefix: str
     state: State | None
@@ -36,14 +36,12 @@ class TimersRequest:
         return "timers", self.biz_type, self.name_prefix, self.state
 
 
-@frozen
-class UpcomingRequest:
+class UpcomingRequest(Struct, frozen=True):
     count: int
     from_ms: int | None
 
 
-@frozen
-class RunsRequest:
+class RunsRequest(Struct, frozen=True):
     status: Status | None
     cursor: str | None
     limit: int

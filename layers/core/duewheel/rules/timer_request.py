@@ -11,7 +11,8 @@ from datetime import date
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callback_request import callback_from
@@ -53,15 +54,13 @@ E = TypeVar("E", bound=StrEnum)
 Values = dict[str, Any]
 
 
-@frozen
-class NewTimer:
+class NewTimer(Struct, frozen=True):
     biz_type: str
     rules: Rules
     enabled: bool = True
 
 
-@frozen
-class TimerChange:
+class TimerChange(Struct, frozen=True):
     """`values`: what is named, by the names of requests; None where it goes back to its default.
     `enabled` None: as it is."""
 
@@ -69,8 +68,7 @@ class TimerChange:
     enabled: bool | None = None
 
 
-@frozen
-class Preview:
+class Preview(Struct, frozen=True):
     rules: Rules
     count: int
     from_ms: int | None

@@ -4,15 +4,14 @@ Invariant: turns that were taken one after the other lie at least an interval ap
 holds more of them than the rate. What was not used in time is gone; it is never saved up.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 US_PER_MS = 1_000
 US_PER_SECOND = 1_000_000
 NO_LIMIT_AHEAD_US = 10**15  # some thirty years
 
 
-@frozen
-class Rate:
+class Rate(Struct, frozen=True):
     """`version`: the instant its settings were written; a newer one begins its turns anew.
 
     Not the settings' own number, which starts again when a business is deleted.
@@ -26,8 +25,7 @@ class Rate:
         return max(1, round(US_PER_SECOND / self.per_second))
 
 
-@frozen
-class Turns:
+class Turns(Struct, frozen=True):
     """Some turns that belong to whoever took them."""
 
     first_us: int
@@ -43,8 +41,7 @@ class Turns:
         ]
 
 
-@frozen
-class NoTurn:
+class NoTurn(Struct, frozen=True):
     """So many could not be had: how many are free within what was allowed, and when there will
     be one more."""
 

@@ -1,11 +1,11 @@
 """What the wheel page shows."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.load import MinuteLoad
 
 
-@frozen
-class WheelState:
+class WheelState(Struct, frozen=True):
     now_ms: int
     profile: str
     buckets: int

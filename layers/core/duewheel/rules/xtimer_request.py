@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Self
 from urllib.parse import parse_qsl
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules.http_callback import checked_headers, checked_method, checked_url
 from duewheel.rules.placeholders import without_placeholders
 from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge
@@ -30,16 +32,14 @@ _HEADER_VALUES_MAX = 100
 _BLANK = replace(BLANK, schedule=Schedule(dialect=Dialect.CRONEXPR))
 
 
-@frozen
-class Named:
+class Named(Struct, frozen=True):
     """A timer, and the app that says it is its own; None where a call does not ask for one."""
 
     timer_id: str
     app: str | None
 
 
-@frozen
-class Paging:
+class Paging(Struct, frozen=True):
     index: int  # from 1
     size: int
 

@@ -4,11 +4,12 @@ It only reads. What a page says may be a moment old; what it rests on is read st
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address
 from duewheel.rules.audit import AuditedTask, Pointing
@@ -27,8 +28,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
 
 
-@dataclass(slots=True)
-class AuditPage:
+class AuditPage(Struct):
     """What one look into a slice met."""
 
     following: Position
@@ -38,8 +38,7 @@ class AuditPage:
     damaged: list[UnreadableItem] = field(default_factory=list)
 
 
-@frozen
-class AuditStore:
+class AuditStore(Struct, frozen=True):
     tasks: TaskStore
     parking_records: ParkingRecords
 

@@ -9,8 +9,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.log import report_unreadable
 from duewheel.rules.business import Business, Defaults, Own, SigningSecret
 from duewheel.rules.lanes import Lane
@@ -33,8 +35,7 @@ _DURATION_SECONDS_MAX = 10**9
 _DAYS_MAX = 10**6
 
 
-@frozen
-class BusinessStore:
+class BusinessStore(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
-
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -25,13 +24,11 @@ _THROTTLED_IN_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 Item = Mapping[str, Any]
 
 
-@frozen
-class Written:
+class Written(Struct, frozen=True):
     attributes: Item
 
 
-@frozen
-class Refused:
+class Refused(Struct, frozen=True):
     """`item` is what stood there instead; None when there was nothing."""
 
     item: Item | None

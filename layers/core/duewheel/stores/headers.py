@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger, report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.business import RETENTION_SECONDS_MAX
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-@frozen
-class HeaderStore:
+class HeaderStore(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

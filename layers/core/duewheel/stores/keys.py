@@ -6,11 +6,11 @@ is settled, and may then be taken by another task.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
 from heapq import merge
 from typing import Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct, field
+
 from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address, address_named
@@ -27,8 +27,7 @@ _SLOT_SPARE = 4
 _SETTLED = "attribute_not_exists(place) OR #status <> :pending"
 
 
-@frozen
-class KeyStore:
+class KeyStore(Struct, frozen=True):
     tasks: TaskStore
     readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
 

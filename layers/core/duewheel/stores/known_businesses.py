@@ -7,8 +7,10 @@ same moment both read, which costs less than a wait that a dying reader could ma
 from collections.abc import Iterable
 from threading import Lock
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.rules.business import Business
 from duewheel.rules.standing import Standing
 from duewheel.stores.businesses import BusinessStore
@@ -17,8 +19,7 @@ KEPT_MS = 5_000
 KNOWN_MAX = 2_000  # anybody may ask with any name
 
 
-@frozen
-class _Known:
+class _Known(Struct, frozen=True):
     business: Business
     read_ms: int
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.load import MinuteLoad
 from duewheel.stores import registry_keys
@@ -19,8 +19,7 @@ _KEPT_SECONDS = 86_400
 _SECOND = "s"
 
 
-@frozen
-class LoadStore:
+class LoadStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 

@@ -7,8 +7,10 @@ merely be looked at again. So one that somebody has damaged is forgotten.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease, is_absurd
@@ -46,8 +48,7 @@ class LeaseDamaged(Exception):
     """Somebody damages it faster than it is forgotten; the message comes back."""
 
 
-@frozen
-class PageStore:
+class PageStore(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from heapq import merge
 from typing import Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import (
     PARKED_SLOTS,
     Address,
@@ -30,8 +31,7 @@ from duewheel.stores.unprocessed import WRITES_PER_BATCH, chunks, write_batch
 _SLOT_SPARE = 4
 
 
-@frozen
-class ParkedBlock:
+class ParkedBlock(Struct, frozen=True):
     """A run of them, in their order. `after` is where the next one begins: None at the end."""
 
     items: list[ParkedItem]
@@ -39,8 +39,7 @@ class ParkedBlock:
     is_empty: bool  # not even what cannot be read
 
 
-@frozen
-class ParkedStore:
+class ParkedStore(Struct, frozen=True):
     tasks: TaskStore
     readers: ThreadPoolExecutor
 

@@ -7,8 +7,9 @@ stands as it was read. So whatever is parked, there is a record that leads to it
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules.page_lease import LEASE_MS_MAX
 from duewheel.rules.parking import Parking
 from duewheel.stores import registry_keys
@@ -23,8 +24,7 @@ _SINCE = {"#since": "unpaused_ms"}
 _MARK = {"#mark": "mark"}
 
 
-@frozen
-class ParkingRecords:
+class ParkingRecords(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

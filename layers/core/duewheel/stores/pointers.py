@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules.leadership import LEASE_MS, Pointer, Step, heir_after_claim
 from duewheel.settings import SettingsError
 from duewheel.stores import registry_keys
@@ -19,8 +21,7 @@ SWEEP = "sweep"
 _ORIGIN_MARGIN_SECONDS = 10
 
 
-@frozen
-class PointerStore:
+class PointerStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 

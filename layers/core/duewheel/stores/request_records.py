@@ -6,7 +6,8 @@ A record is always written whole, by whoever holds its latest claim or takes it 
 import json
 from typing import TYPE_CHECKING, Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.idempotency import Claim, Outcome, RequestRecord, State
 from duewheel.rules.placing import Placing
@@ -21,8 +22,7 @@ _FREE = "attribute_not_exists(#kind) OR #state = :released OR #expires_at <= :no
 _AS_SEEN = "#owner = :owner AND #state = :running"
 
 
-@frozen
-class RequestRecords:
+class RequestRecords(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 

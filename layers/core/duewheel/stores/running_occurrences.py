@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.messages import NOT_UNDERSTOOD
@@ -19,16 +20,14 @@ if TYPE_CHECKING:
 _HOME = "home"
 
 
-@frozen
-class Running:
+class Running(Struct, frozen=True):
     """As it was read. `home` is None where there is none, or none that can be read."""
 
     seen: Mapping[str, Any] | None = None
     home: Address | None = None
 
 
-@frozen
-class RunningStore:
+class RunningStore(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.messages import MESSAGES_PER_RUN, Message, encode_event
 
 M = TypeVar("M", bound=Message)
 
 
-@frozen
-class SecondLink:
+class SecondLink(Struct, frozen=True):
     client: Callable[[], Any]  # built when it is needed, which it hardly ever is
     function: str
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Refused, write_if
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
 CURSOR = "cursor"
 
 
-@frozen
-class SecretRecords:
+class SecretRecords(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.messages import Message, encode
 
@@ -22,8 +22,7 @@ def at_once(_: Message) -> int:
     return 0
 
 
-@frozen
-class SliceQueue:
+class SliceQueue(Struct, frozen=True):
     client: "SQSClient"
     url: str
 

@@ -1,10 +1,10 @@
 """Reading the wheel by the second: probes, pages of a slice, whole slices for the sweep."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct, field
+
 from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address
@@ -30,8 +30,7 @@ _SWEPT = (
 _BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"
 
 
-@dataclass(slots=True)
-class WholeSlice:
+class WholeSlice(Struct):
     """Everything that stands in one slice, direct entries and leases included."""
 
     shards: int = 1  # from the header, which stands in shard 0
@@ -42,8 +41,7 @@ class WholeSlice:
     damaged: list[UnreadableItem] = field(default_factory=list)  # and so none of the others
 
 
-@frozen
-class SliceStore:
+class SliceStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
     buckets: int

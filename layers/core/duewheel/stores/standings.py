@@ -8,8 +8,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
-from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.standing import KEPT_SECONDS, Breaker, Standing
@@ -29,8 +29,7 @@ class StandingUnknown(Exception):
     """The Registry did not take a write. Nobody waits for it: a standing is an aid."""
 
 
-@frozen
-class StandingStore:
+class StandingStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 

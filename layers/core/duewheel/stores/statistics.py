@@ -6,8 +6,9 @@ Only the sweep writes them, each on condition that it still holds what was read.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules.books import Sheet, SheetName
 from duewheel.rules.tally import Tally
 from duewheel.stores import registry_keys
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 MINUTES_PER_DAY = 1_440
-_COUNTS = tuple(name for name in vars(Tally()) if name != "lateness_classes")
+_COUNTS = tuple(name for name in Tally.__struct_fields__ if name != "lateness_classes")
 
 
-@frozen
-class StatisticsStore:
+class StatisticsStore(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

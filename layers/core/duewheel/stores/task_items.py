@@ -75,6 +75,15 @@ def address_of(item: Mapping[str, Any]) -> Address:
         raise attributes.unreadable(item, "place") from error
 
 
+def address_of_entry(item: Mapping[str, Any]) -> Address:
+    """The same, of an entry all of which can be read."""
+    if is_reentry(item):
+        reentry_from(item)
+    else:
+        home_state_from(item)
+    return address_of(item)
+
+
 def is_reentry(item: Mapping[str, Any]) -> bool:
     return "home" in item and "status" not in item
 

@@ -8,8 +8,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address
 from duewheel.rules.entry_decision import FoundEntry
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 _KEY_ATTRIBUTES = ("slot", "place")
 
 
-@frozen
-class TaskStore:
+class TaskStore(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str
@@ -165,6 +165,10 @@ class TaskStore:
             items = [request["PutRequest"]["Item"] for request in left]
             unwritten.update(task_items.address_of(item).task_id for item in items)
         return unwritten
+
+    def standing(self, addresses: Iterable[Address]) -> set[Address]:
+        """Those at which an entry stands that can be read, strongly consistent."""
+        return set(readable(self.items_at(addresses), task_items.address_of_entry)[0])
 
     def items_at(self, addresses: Iterable[Address]) -> list[Item]:
         """As they stand, strongly consistent, in no order."""

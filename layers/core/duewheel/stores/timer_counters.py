@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.firing import Reason
 from duewheel.rules.messages import NOT_UNDERSTOOD
@@ -37,8 +37,7 @@ COUNTED_AS = {
 }
 
 
-@frozen
-class CounterStore:
+class CounterStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule, cron_of
 from duewheel.rules.timer import Misfire, Overlap, Rules
@@ -71,12 +74,13 @@ def _schedule(row: dict[str, Any]) -> Schedule:
     return schedule
 
 
-def _said(value: Any, beside: tuple[str, ...] = ()) -> dict[str, Any]:
+def _said(value: Struct, beside: tuple[str, ...] = ()) -> dict[str, Any]:
     """The fields that are not as they are by default."""
-    usual = vars(type(value))
+    defaults = reversed(value.__struct_defaults__)  # those without stand before those with one
+    usual = dict(zip(reversed(value.__struct_fields__), defaults, strict=False))
     return {
         name: said
-        for name, said in vars(value).items()
+        for name, said in asdict(value).items()
         if name not in beside and (name not in usual or said != usual[name])
     }
 

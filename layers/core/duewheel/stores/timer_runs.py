@@ -5,7 +5,8 @@ It follows the table a moment later, so what it says is where to look, never wha
 
 from typing import TYPE_CHECKING, Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import Address
 from duewheel.stores import task_items
 from duewheel.stores.attributes import readable_ones
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 _INDEX = "by_timer"
 
 
-@frozen
-class RunIndex:
+class RunIndex(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 

@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.messages import NOT_UNDERSTOOD
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 _COUNT_MAX = 10**15
 
 
-@frozen
-class TimerLine:
+class TimerLine(Struct, frozen=True):
     """What the list of a business's timers says of one."""
 
     name: str
@@ -40,8 +40,7 @@ class TimerLine:
     enabled: bool
 
 
-@frozen
-class TimerStore:
+class TimerStore(Struct, frozen=True):
     """`actions` are what a transaction does besides: ready parts of it."""
 
     client: "DynamoDBClient"

@@ -7,7 +7,8 @@ that were taken would be given a second time.
 
 from typing import TYPE_CHECKING, Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.turns import NoTurn, Rate, Turns, shortage
 from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Throttled, Written, write_if
@@ -22,8 +23,7 @@ _TRIES = 10
 _NAMES = {"#free": "free_us", "#interval": "interval_us", "#version": "version"}
 
 
-@frozen
-class TurnStore:
+class TurnStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 

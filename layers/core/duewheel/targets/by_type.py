@@ -2,7 +2,8 @@
 
 from typing import assert_never
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.callback_headers import callback_headers
 from duewheel.rules.message_text import text_of, unsuitable
 from duewheel.rules.outcome import Outcome, Verdict
@@ -22,8 +23,7 @@ from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
 
 
-@frozen
-class Targets:
+class Targets(Struct, frozen=True):
     http: HttpTarget
     lambda_function: LambdaTarget
     sqs: SqsTarget

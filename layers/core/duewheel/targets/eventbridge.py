@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.aws_answers import outcome_of_refusal
 from duewheel.rules.message_text import envelope
 from duewheel.rules.outcome import Outcome, Verdict
@@ -10,8 +11,7 @@ from duewheel.rules.task import EventBridgeCallback, Task
 from duewheel.targets.aws_calls import AwsCalls
 
 
-@frozen
-class EventBridgeTarget:
+class EventBridgeTarget(Struct, frozen=True):
     calls: AwsCalls
 
     async def call(

@@ -5,8 +5,7 @@ than REPLY_BYTES_MAX of it is looked at and BODY_START_BYTES of its body kept.
 """
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
-
-from duewheel.frozen import frozen
+from msgspec import Struct
 
 REPLY_BYTES_MAX = 65_536
 BODY_START_BYTES = 256
@@ -16,8 +15,7 @@ class ReplyFailed(Exception):
     """No whole reply came; the message says why."""
 
 
-@frozen
-class Reply:
+class Reply(Struct, frozen=True):
     status_code: int
     headers: dict[str, str]  # names in lower case
     body_start: bytes

@@ -8,7 +8,8 @@ here, for it may have been processed; it counts as a failed attempt.
 import asyncio
 from collections.abc import Collection
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.targets.http_connection import HttpConnection
 
 IDLE_SECONDS = 4.0
@@ -16,8 +17,7 @@ IDLE_SECONDS = 4.0
 Origin = tuple[str, str, int]  # scheme, host, port
 
 
-@frozen
-class _Kept:
+class _Kept(Struct, frozen=True):
     origin: Origin
     connection: HttpConnection
     idle_since: float

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.aws_answers import ANSWER_BYTES_MAX, outcome_of_function
 from duewheel.rules.message_text import envelope
 from duewheel.rules.outcome import Outcome, Verdict
@@ -10,8 +11,7 @@ from duewheel.rules.task import LambdaCallback, Task
 from duewheel.targets.aws_calls import AwsCalls
 
 
-@frozen
-class LambdaTarget:
+class LambdaTarget(Struct, frozen=True):
     calls: AwsCalls
 
     async def call(self, callback: LambdaCallback, task: Task, timeout_seconds: float) -> Outcome:

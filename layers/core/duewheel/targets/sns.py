@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.message_text import text_of
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import SnsCallback, Task
@@ -10,8 +11,7 @@ from duewheel.targets.aws_calls import AwsCalls
 from duewheel.targets.message_members import message_members
 
 
-@frozen
-class SnsTarget:
+class SnsTarget(Struct, frozen=True):
     calls: AwsCalls
 
     async def call(self, callback: SnsCallback, task: Task, timeout_seconds: float) -> Outcome:

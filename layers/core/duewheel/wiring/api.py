@@ -3,7 +3,8 @@
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES

@@ -12,7 +12,8 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from duewheel.frozen import replace
+from msgspec.structs import replace
+
 from duewheel.rules.addresses import PARKED_SLOTS
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients

@@ -35,6 +35,7 @@ def sweep() -> Sweep:
     put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(PUTTING_OFF))
     sweep_second = SweepSecond(
         clock(),
+        read_second(),
         tasks(),
         pages(),
         hand_over(),
@@ -47,7 +48,6 @@ def sweep() -> Sweep:
     return Sweep(
         clock(),
         pointers(),
-        read_second(),
         sweep_second,
         keep_books,
         headers(),

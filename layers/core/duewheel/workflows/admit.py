@@ -7,7 +7,8 @@ business says by then.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import check_callback
 from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
@@ -19,8 +20,7 @@ from duewheel.workflows.limit_creates import Allowed, LimitCreates
 _TOO_MANY_AT_ONCE = "Too many requests at once. Try it again."
 
 
-@frozen
-class Admit:
+class Admit(Struct, frozen=True):
     known: KnownBusinesses
     limit_creates: LimitCreates
 

@@ -7,11 +7,11 @@ only if its home stood unchanged while all that it rests on was read.
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import Struct, field
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules import audit
 from duewheel.rules.addresses import Address
 from duewheel.rules.audit import AuditedTask, Finding, Pointers, Wrong
@@ -30,8 +30,7 @@ ITEMS_AT_ONCE = 500
 _LOOKS = 3  # at what looks wrong; a task that changes each time is alive
 
 
-@dataclass(slots=True)
-class Audited:
+class Audited(Struct):
     first_second: int
     last_second: int
     audited_until_second: int  # not included
@@ -41,8 +40,7 @@ class Audited:
     cursor: str | None = None
 
 
-@frozen
-class Audit:
+class Audit(Struct, frozen=True):
     clock: Clock
     pointers: PointerStore
     origin: int

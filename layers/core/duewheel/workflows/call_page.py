@@ -8,8 +8,9 @@ import math
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
@@ -43,8 +44,7 @@ CALLS_IN_FLIGHT_MAX = 100
 Secrets = tuple[bytes, ...]
 
 
-@frozen
-class CallPage:
+class CallPage(Struct, frozen=True):
     clock: Clock
     targets: Targets
     settle: Settle
@@ -285,8 +285,7 @@ class CallPage:
             return None
 
 
-@frozen
-class _Run:
+class _Run(Struct, frozen=True):
     """What the calls of one business in a page share. `page`: what is known of its occurrences.
     `overtaken`: those whose host has failed while they waited for a line."""
 

@@ -1,6 +1,7 @@
 """Cancel a task: a cancel that gets a 2xx wins, and cancelling twice is one cancel."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address, address_of_task
 from duewheel.rules.refusals import AlreadySettled
@@ -9,8 +10,7 @@ from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.workflows.steer import Steer
 
 
-@frozen
-class CancelTask:
+class CancelTask(Struct, frozen=True):
     steer: Steer
     known: KnownBusinesses
 

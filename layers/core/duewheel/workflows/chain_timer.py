@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.rules.planning import chain_home
 from duewheel.rules.task import Task
 from duewheel.rules.timer import Timer
@@ -12,8 +14,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
 
-@frozen
-class Chained:
+class Chained(Struct, frozen=True):
     """`actions` go into the transaction that writes the timer; `begun`, if anything, is announced
     when it is written."""
 
@@ -22,8 +23,7 @@ class Chained:
     begun: Task | None = None
 
 
-@frozen
-class ChainTimer:
+class ChainTimer(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     reenter: Reenter

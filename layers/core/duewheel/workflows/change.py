@@ -1,6 +1,7 @@
 """Change a pending task: another instant, payload or callback, or its call right now."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.change import Change, brought_forward, changed
 from duewheel.rules.refusals import OfATimer
@@ -9,8 +10,7 @@ from duewheel.workflows.admit import Admit
 from duewheel.workflows.steer import Steer
 
 
-@frozen
-class ChangeTask:
+class ChangeTask(Struct, frozen=True):
     steer: Steer
     admit: Admit
 

@@ -7,8 +7,9 @@ From its answer on the timer as it then stands decides what is called.
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules import timer_change
 from duewheel.rules.callback_defaults import check_callback
 from duewheel.rules.precondition import Precondition
@@ -26,8 +27,7 @@ _TRIES = 5
 _ANYHOW = Precondition()
 
 
-@frozen
-class ChangeTimer:
+class ChangeTimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     chain: ChainTimer

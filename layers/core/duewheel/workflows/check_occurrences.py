@@ -9,10 +9,10 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import firing, settlement
 from duewheel.rules.addresses import Address
@@ -41,8 +41,7 @@ _OUTCOMES = {
 }
 
 
-@dataclass(slots=True)
-class Firing:
+class Firing(Struct):
     """The occurrences of one page: by which timer each may be called and when that was read, and
     what has come of them. Of all other tasks it knows nothing."""
 
@@ -78,15 +77,13 @@ class Firing:
         self.counts.setdefault(occurrence.timer_id, Counter())[what] += 1
 
 
-@frozen
-class Checked:
+class Checked(Struct, frozen=True):
     fire: list[Task] = field(default_factory=list)  # with all that their timers say of the call
     ended: list[Ended] = field(default_factory=list)
     unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read
 
 
-@frozen
-class CheckOccurrences:
+class CheckOccurrences(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     timers: TimerStore

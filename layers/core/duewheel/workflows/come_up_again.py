@@ -6,8 +6,9 @@ meets its message afterwards drops it.
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.lane_wait import come_up_again
 from duewheel.rules.page_lease import PageLease
@@ -17,8 +18,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.put_off import PutOff
 
 
-@frozen
-class ComeUpAgain:
+class ComeUpAgain(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     pages: PageStore

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.business import Business, SigningSecret, changed
 from duewheel.rules.precondition import Precondition
@@ -19,8 +20,7 @@ from duewheel.workflows.pausing import Pausing
 _TRIES = 5
 
 
-@frozen
-class ConfigureBusiness:
+class ConfigureBusiness(Struct, frozen=True):
     clock: Clock
     store: BusinessStore
     known: KnownBusinesses

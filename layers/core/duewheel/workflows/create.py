@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.refusals import Refusal, TooManyWrites
 from duewheel.rules.task import NewTask, Task
 from duewheel.stores.conditions import Throttled
@@ -11,8 +12,7 @@ from duewheel.workflows.admit import Admit
 from duewheel.workflows.reenter import Reenter
 
 
-@frozen
-class CreateTasks:
+class CreateTasks(Struct, frozen=True):
     tasks: TaskStore
     reenter: Reenter
     admit: Admit

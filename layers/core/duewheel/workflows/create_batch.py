@@ -7,7 +7,8 @@ take where it was placed is placed anew, once.
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.refusals import Refusal, TooManyWrites
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.stores.conditions import Throttled
@@ -17,8 +18,7 @@ from duewheel.workflows.keyed import KeyedTasks
 TRANSACTIONS_AT_ONCE = 16
 
 
-@frozen
-class CreateBatch:
+class CreateBatch(Struct, frozen=True):
     create_tasks: CreateTasks
     keyed: KeyedTasks
     transactions: ThreadPoolExecutor

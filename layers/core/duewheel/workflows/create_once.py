@@ -6,7 +6,8 @@ answered. Who finds it unfinished, and its claim's lease over, takes it over.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import idempotency
 from duewheel.rules.addresses import Address
 from duewheel.rules.idempotency import Asked, Claim, RequestRecord, State
@@ -30,8 +31,7 @@ Parse = Callable[[int], Requested]  # reads the body, with the time that it is g
 Place = Callable[[Iterable[int]], Placing]  # where tasks that are due at these instants stand
 
 
-@frozen
-class CreateOnce:
+class CreateOnce(Struct, frozen=True):
     records: RequestRecords
     tasks: TaskStore
     create_batch: CreateBatch

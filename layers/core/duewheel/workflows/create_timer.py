@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules.callback_defaults import check_callback
 from duewheel.rules.refusals import Unavailable
 from duewheel.rules.timer import Timer
@@ -20,8 +21,7 @@ _TRIES = 3
 NOT_STORED = "The timer was not stored: too many writes at once. Try it again."
 
 
-@frozen
-class CreateTimer:
+class CreateTimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     chain: ChainTimer

@@ -6,8 +6,10 @@ records say what is true.
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.rules import dead, settlement
 from duewheel.rules.dead import DeadRequest, Died
 from duewheel.rules.listing import PAYLOAD_BYTES_MAX
@@ -21,8 +23,7 @@ from duewheel.workflows.list_tasks import Page
 from duewheel.workflows.redrive import RedriveTask
 
 
-@frozen
-class Redriven:
+class Redriven(Struct, frozen=True):
     """What a page of redrives came to."""
 
     redriven: int
@@ -30,8 +31,7 @@ class Redriven:
     cursor: str | None
 
 
-@frozen
-class DeadTasks:
+class DeadTasks(Struct, frozen=True):
     clock: Clock
     index: DeadIndex
     tasks: TaskStore

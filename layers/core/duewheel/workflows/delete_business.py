@@ -5,7 +5,8 @@ record goes with the call that comes to the end of them; a page on which somethi
 cancelled is looked at again.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import cursors
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import DeleteRequest
@@ -36,8 +37,7 @@ TIMERS_AT_ONCE = 50
 CANCELLED_WITH_IT = "cancelled with its business"
 
 
-@frozen
-class Deleted:
+class Deleted(Struct, frozen=True):
     """What one call came to. `timers` is how many were deleted, `cancelled` how many tasks were;
     `too_late` are the ids of tasks whose calls may be under way."""
 
@@ -48,8 +48,7 @@ class Deleted:
     cursor: str | None
 
 
-@frozen
-class DeleteBusiness:
+class DeleteBusiness(Struct, frozen=True):
     store: BusinessStore
     known: KnownBusinesses
     list_tasks: ListTasks

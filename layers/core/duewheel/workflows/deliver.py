@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import accumulate
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import wheel
 from duewheel.rules.addresses import (
@@ -41,8 +42,7 @@ BEGIN_RESERVE_MS = 20_000
 CALLED_CHARACTERS_MAX = 150_000  # past the queue Lambda takes 256 KB
 
 
-@frozen
-class Deliver:
+class Deliver(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     slices: SliceStore

@@ -7,8 +7,9 @@ The pointer may only pass a second when either link has accepted all of its slic
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules import wheel
 from duewheel.rules.messages import PageMessage
 from duewheel.stores.slices import SliceStore
@@ -18,8 +19,7 @@ STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is f
 PROBES_AT_ONCE = 16
 
 
-@frozen
-class Dispatch:
+class Dispatch(Struct, frozen=True):
     clock: Clock
     slices: SliceStore
     hand_over: HandOver

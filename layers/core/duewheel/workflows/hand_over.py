@@ -7,8 +7,9 @@ message back, so the second link gets only what a notifier would wait for.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from duewheel.log import logger
 from duewheel.rules import wheel
@@ -24,8 +25,7 @@ class HandOverRefused(Exception):
     """Neither link took a message that nothing else would soon replace."""
 
 
-@dataclass(slots=True)
-class HandOver:
+class HandOver(Struct):
     queues: Mapping[Lane, SliceQueue]
     second_link: SecondLink
     refusing: set[Lane] = field(default_factory=set)  # how the last attempts ended

@@ -8,13 +8,14 @@ facts still there, and in each sheet up to which second it holds them already.
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
-from duewheel.rules.books import SheetName, booked, facts_of, joined
+from duewheel.rules.books import SheetName, booked, joined
 from duewheel.rules.tally import Tally
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
-from duewheel.workflows.read_second import WholeSecond
+from duewheel.workflows.sweep_second import SweptSecond
 
 WRITERS = 8
 _TRIES = 4
@@ -24,20 +25,19 @@ class BooksContested(Exception):
     """Another sweeper writes the same sheets all the time; the next run goes on."""
 
 
-@frozen
-class KeepBooks:
+class KeepBooks(Struct, frozen=True):
     clock: Clock
     statistics: StatisticsStore
     tasks: TaskStore
     writers: ThreadPoolExecutor
 
-    def __call__(self, passed: Sequence[WholeSecond]) -> None:
+    def __call__(self, passed: Sequence[SweptSecond]) -> None:
         """`passed` are finished seconds in their order."""
-        facts = joined(facts_of(whole.second, whole.homes) for whole in passed)
+        facts = joined(swept.met.facts for swept in passed)
         if facts:
             up_to = passed[-1].second
             list(self.writers.map(lambda each: self._enter(each[0], each[1], up_to), facts.items()))
-        self.tasks.delete_entries([entry for whole in passed for entry in whole.reentries])
+        self.tasks.delete_entries([entry for swept in passed for entry in swept.reentries])
 
     def _enter(self, name: SheetName, by_second: dict[int, Tally], up_to: int) -> None:
         for _ in range(_TRIES):

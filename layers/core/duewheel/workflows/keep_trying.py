@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.stores.conditions import Throttled
 
 FIRST_PAUSE_MS = 100
@@ -20,8 +21,7 @@ TRY_MS_MAX = 8_000
 T = TypeVar("T")
 
 
-@frozen
-class KeepTrying:
+class KeepTrying(Struct, frozen=True):
     clock: Clock
     random_unit: Callable[[], float]
 

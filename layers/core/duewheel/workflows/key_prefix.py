@@ -1,6 +1,7 @@
 """List and cancel all live tasks under a key prefix: no index, a page at a time, resumable."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import cursors
 from duewheel.rules.listing import PAYLOAD_BYTES_MAX
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
@@ -12,8 +13,7 @@ from duewheel.workflows.list_tasks import Page
 KEYS_AT_ONCE = 100
 
 
-@frozen
-class Cancelled:
+class Cancelled(Struct, frozen=True):
     """What a page of cancels came to. `too_late` are the keys whose calls may be under way."""
 
     cancelled: int
@@ -21,8 +21,7 @@ class Cancelled:
     cursor: str | None
 
 
-@frozen
-class KeyPrefix:
+class KeyPrefix(Struct, frozen=True):
     keys: KeyStore
     cancel_task: CancelTask
     secret: bytes

@@ -4,7 +4,8 @@ A key names one live task. Whoever finds it naming a task that has ended takes i
 transaction that checks just that, so of two takers, or a taker and a redrive, one wins.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules import key_answer
 from duewheel.rules.addresses import Address
 from duewheel.rules.key_answer import Meets
@@ -26,8 +27,7 @@ from duewheel.workflows.steer import Steer
 _TRIES = 4
 
 
-@frozen
-class KeyedTasks:
+class KeyedTasks(Struct, frozen=True):
     keys: KeyStore
     create_tasks: CreateTasks
     steer: Steer

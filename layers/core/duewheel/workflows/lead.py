@@ -10,8 +10,9 @@ pages' leases, and the pointer moves only for the epoch that owns it.
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import leadership
 from duewheel.rules.leadership import Pointer, Step
@@ -25,8 +26,7 @@ FAILED_TICKS_MAX = 5  # in a row, until the lease is left to another
 _PAUSE_WHEN_STUCK_MS = 200  # the queue refuses, or this clock is ahead of AWS's
 
 
-@frozen
-class Lead:
+class Lead(Struct, frozen=True):
     clock: Clock
     pointers: PointerStore
     dispatch: Dispatch

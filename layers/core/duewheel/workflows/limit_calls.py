@@ -6,8 +6,9 @@ the turns and nothing else.
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules.business import Business
 from duewheel.rules.promises import is_promised, shared_out
 from duewheel.rules.task import Promise, Task
@@ -16,8 +17,7 @@ from duewheel.stores.conditions import Throttled
 from duewheel.stores.turns import CALLS, TurnStore
 
 
-@frozen
-class LimitCalls:
+class LimitCalls(Struct, frozen=True):
     clock: Clock
     turns: TurnStore
 

@@ -5,11 +5,11 @@ What it has not given out after a second is gone: nobody saves up beyond the bur
 """
 
 import math
-from dataclasses import dataclass
 from threading import Lock
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules.business import Business
 from duewheel.rules.turns import US_PER_MS, NoTurn, Rate, Turns
 from duewheel.stores.turns import CREATES, TurnStore
@@ -19,15 +19,13 @@ BLOCK_GOOD_MS = 1_000
 BLOCKS_MAX = 2_000
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     left: int
     version: int
     taken_ms: int
 
 
-@frozen
-class Allowed:
+class Allowed(Struct, frozen=True):
     """So many of those asked for; when they are fewer, one more can be had after a wait."""
 
     count: int

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules import listing, settlement
 from duewheel.rules.addresses import Address
 from duewheel.rules.list_request import ListRequest
@@ -24,14 +25,12 @@ from duewheel.stores.unprocessed import chunks
 READERS = 16  # one for each partition of the index
 
 
-@frozen
-class Page:
+class Page(Struct, frozen=True):
     tasks: list[Task]
     cursor: str | None
 
 
-@frozen
-class ListTasks:
+class ListTasks(Struct, frozen=True):
     clock: Clock
     index: ListIndex
     tasks: TaskStore

@@ -1,7 +1,8 @@
 """Read: one task by its id, and the state of the wheel."""
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules import settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.load import FORECAST_MINUTES
@@ -15,8 +16,7 @@ from duewheel.stores.pointers import PointerStore
 from duewheel.stores.tasks import TaskStore
 
 
-@frozen
-class LookUp:
+class LookUp(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     pointers: PointerStore

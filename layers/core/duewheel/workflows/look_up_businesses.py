@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from duewheel.frozen import frozen, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules import cursors
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import BusinessesRequest
@@ -14,14 +16,12 @@ NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the 
 _QUESTION = ("businesses",)
 
 
-@frozen
-class BusinessPage:
+class BusinessPage(Struct, frozen=True):
     businesses: list[Business]
     cursor: str | None
 
 
-@frozen
-class LookUpBusinesses:
+class LookUpBusinesses(Struct, frozen=True):
     """`store` reads the standing as well."""
 
     store: BusinessStore

@@ -1,10 +1,10 @@
 """Read timers: one with its counters, a business's in pages, what is ahead of one, and its runs."""
 
 from collections.abc import Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules import addresses, cursors, settlement, timer_state
 from duewheel.rules.addresses import Address
 from duewheel.rules.page_filling import filled
@@ -28,8 +28,7 @@ from duewheel.workflows.list_tasks import Page
 from duewheel.workflows.unavailable import unavailable_when_throttled
 
 
-@frozen
-class ShownTimer:
+class ShownTimer(Struct, frozen=True):
     timer: Timer
     next_second: int | None
     counters: dict[str, int] | None = field(default=None)  # only of one that is read by itself
@@ -39,14 +38,12 @@ class ShownTimer:
         return timer_state.state_of(self.timer, self.next_second)
 
 
-@frozen
-class TimerPage:
+class TimerPage(Struct, frozen=True):
     timers: list[ShownTimer]
     cursor: str | None
 
 
-@frozen
-class LookUpTimers:
+class LookUpTimers(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore

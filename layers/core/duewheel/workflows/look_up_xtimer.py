@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules import addresses, settlement
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Task
@@ -20,8 +21,7 @@ _LINES_AT_ONCE = 1_000
 LINES_MAX = 10_000
 
 
-@frozen
-class LookUpXtimer:
+class LookUpXtimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore

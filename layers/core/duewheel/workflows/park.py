@@ -7,8 +7,9 @@ again.
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.task import Task
@@ -18,8 +19,7 @@ from duewheel.stores.tasks import TaskStore
 WRITERS = 16
 
 
-@frozen
-class Park:
+class Park(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     parked: ParkedStore

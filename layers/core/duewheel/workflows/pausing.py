@@ -7,7 +7,8 @@ forgotten it.
 
 from collections.abc import Callable
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.messages import ReleaseMessage
 from duewheel.rules.wheel import SKEW_MS
 from duewheel.stores.known_businesses import KEPT_MS
@@ -17,8 +18,7 @@ from duewheel.workflows.hand_over import HandOver
 FORGOTTEN_AFTER_SECONDS = -(-(KEPT_MS + SKEW_MS) // 1000) + 1
 
 
-@frozen
-class Pausing:
+class Pausing(Struct, frozen=True):
     records: ParkingRecords
     hand_over: HandOver
     random_text: Callable[[], str]

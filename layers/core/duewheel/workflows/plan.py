@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.log import logger
 from duewheel.rules import planning, settlement
 from duewheel.rules.business import RETENTION_SECONDS_MIN
@@ -36,8 +38,7 @@ RESERVE_MS = 20_000  # what a step may take, with time to spare
 _TRIES = 3
 
 
-@frozen
-class PlanTimers:
+class PlanTimers(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     timers: TimerStore

@@ -6,8 +6,10 @@ Whoever changes a task in between wins; the entry that was put for it then never
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
@@ -18,8 +20,7 @@ from duewheel.workflows.reenter import Reenter
 WRITERS = 16
 
 
-@frozen
-class PutOff:
+class PutOff(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     reenter: Reenter

@@ -1,8 +1,12 @@
-"""Read a second whole: its slices, and the homes that its re-entries point to."""
+"""Read a second slice by slice, each with the homes that its re-entries point to.
 
-from collections.abc import Iterable
+One slice is held at a time: a crowded second is larger than any memory.
+"""
 
-from duewheel.frozen import frozen
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
 from duewheel.rules.addresses import Address, task_id_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState, Reentry, SeenEntry
@@ -10,39 +14,36 @@ from duewheel.stores.slices import SliceStore, WholeSlice
 from duewheel.stores.tasks import TaskStore
 
 
-@frozen
-class WholeSecond:
+class SliceOfSecond(Struct, frozen=True):
     second: int
-    slices: list[WholeSlice]  # by shard
+    shard: int
+    whole: WholeSlice
     elsewhere: dict[Address, HomeState]  # homes that re-entries point to
     damaged: list[UnreadableItem]  # what could not be read of all these
 
-    def seen_in(self, shard: int) -> list[SeenEntry]:
-        whole = self.slices[shard]
+    @property
+    def entries(self) -> list[SeenEntry]:
+        reentries = self.whole.reentries.items()
         return [
-            *(SeenEntry(state.home, state) for state in whole.homes),
-            *(SeenEntry(entry, self.elsewhere.get(r.home)) for entry, r in whole.reentries.items()),
+            *(SeenEntry(state.home, state) for state in self.whole.homes),
+            *(SeenEntry(entry, self.elsewhere.get(reentry.home)) for entry, reentry in reentries),
         ]
 
     @property
     def size(self) -> int:
-        return len(self.elsewhere) + sum(len(w.homes) + len(w.reentries) for w in self.slices)
-
-    @property
-    def has_header(self) -> bool:
-        return self.slices[0].has_header
+        return len(self.whole.homes) + len(self.whole.reentries)
 
     @property
     def was_made_good(self) -> bool:
         """Whether a page of it had been sent again, and then was begun and done."""
-        leases = (lease for whole in self.slices for lease in whole.leases.values())
+        leases = self.whole.leases.values()
         return any(lease.done and lease.resends and lease.tries for lease in leases)
 
     @property
     def homes(self) -> Iterable[HomeState]:
-        """Each home once, however many of its entries stand here."""
-        here = {state.home: state for whole in self.slices for state in whole.homes}
-        return (self.elsewhere | here).values()
+        """Each once, but for those that stand in this second and are met where they do."""
+        outside = {home: s for home, s in self.elsewhere.items() if home.second != self.second}
+        return (outside | {state.home: state for state in self.whole.homes}).values()
 
     @property
     def homeless(self) -> dict[Address, Reentry]:
@@ -50,26 +51,22 @@ class WholeSecond:
         damaged = {task_id_at(one.slot, one.place) for one in self.damaged}
         return {
             entry: reentry
-            for whole in self.slices
-            for entry, reentry in whole.reentries.items()
+            for entry, reentry in self.whole.reentries.items()
             if reentry.home not in self.elsewhere and reentry.home.task_id not in damaged
         }
 
-    @property
-    def reentries(self) -> list[Address]:
-        return [entry for whole in self.slices for entry in whole.reentries]
 
-
-@frozen
-class ReadSecond:
+class ReadSecond(Struct, frozen=True):
     slices: SliceStore
     tasks: TaskStore
 
-    def __call__(self, second: int) -> WholeSecond:
-        first = self.slices.read_whole(second, 0)
-        slices = [first, *(self.slices.read_whole(second, n) for n in range(1, first.shards))]
-        homes, damaged = self.tasks.home_states(
-            reentry.home for whole in slices for reentry in whole.reentries.values()
-        )
-        damaged += [one for whole in slices for one in whole.damaged]
-        return WholeSecond(second, slices, homes, damaged)
+    def __call__(self, second: int) -> Iterator[SliceOfSecond]:
+        first = self._slice(second, 0)
+        yield first
+        for shard in range(1, first.whole.shards):
+            yield self._slice(second, shard)
+
+    def _slice(self, second: int, shard: int) -> SliceOfSecond:
+        whole = self.slices.read_whole(second, shard)
+        homes, damaged = self.tasks.home_states(r.home for r in whole.reentries.values())
+        return SliceOfSecond(second, shard, whole, homes, [*damaged, *whole.damaged])

@@ -7,9 +7,10 @@ sweep book those seconds in between, each sheet tells that it holds them already
 
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
-from duewheel.rules.books import Facts, Sheet, Statistics, booked, facts_of, joined
+from duewheel.rules.books import Facts, Met, Sheet, Statistics, booked, joined
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.stores import pointers
 from duewheel.stores.pointers import PointerStore
@@ -20,11 +21,10 @@ from duewheel.workflows.read_second import ReadSecond
 READERS = 16
 # Bounds what one request reads ahead of the sweep: minutes of a quiet wheel, less of a crowded one.
 SECONDS_AHEAD_MAX = 600
-HOMES_AHEAD_MAX = 5_000
+HOMES_AHEAD_MAX = 10_000
 
 
-@frozen
-class ReadStatistics:
+class ReadStatistics(Struct, frozen=True):
     clock: Clock
     pointers: PointerStore
     origin: int
@@ -58,9 +58,28 @@ class ReadStatistics:
         found: list[Facts] = []
         homes_read = 0
         for seconds in chunks(range(swept + 1, last + 1), READERS):
-            if homes_read > HOMES_AHEAD_MAX:
-                return joined(found), seconds[0]
-            for whole in self.readers.map(self.read_second, seconds):
-                homes_read += whole.size
-                found.append(facts_of(whole.second, whole.homes))
+            for second, read in zip(seconds, self.readers.map(self._read, seconds), strict=True):
+                homes_read += read.size
+                if not read.is_whole or homes_read > HOMES_AHEAD_MAX:
+                    return joined(found), second
+                found.append(read.met.facts)
         return joined(found), last + 1
+
+    def _read(self, second: int) -> "_Read":
+        read = _Read(second)
+        for part in self.read_second(second):
+            read.size += part.size
+            read.met.add(part.homes)
+            if read.size > HOMES_AHEAD_MAX:
+                read.is_whole = False
+                break
+        return read
+
+
+class _Read:
+    """What was read of a second, which may be too crowded to be read whole."""
+
+    def __init__(self, second: int) -> None:
+        self.met = Met(second)
+        self.size = 0
+        self.is_whole = True

@@ -1,7 +1,8 @@
 """Redrive: give a dead task new attempts, beginning now."""
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address, address_of_task
 from duewheel.rules.refusals import NotRedrivable, UnknownTask
@@ -11,8 +12,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
 
-@frozen
-class RedriveTask:
+class RedriveTask(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore

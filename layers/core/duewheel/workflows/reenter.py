@@ -8,8 +8,10 @@ fires, and what was worked off tells the sweep what became of it.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.log import logger
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, address_named
@@ -23,8 +25,7 @@ from duewheel.workflows.size_seconds import SizeSeconds
 ENTRIES_PER_MESSAGE = 25
 
 
-@frozen
-class Reenter:
+class Reenter(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     hand_over: HandOver

@@ -8,8 +8,9 @@ stands until nothing is parked and nobody can believe in the pause any more.
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import parking as rules
 from duewheel.rules.business import Business
@@ -31,8 +32,7 @@ BLOCK = 100
 RESERVE_MS = 10_000  # what the last block takes before the invocation ends, with time to spare
 
 
-@frozen
-class Seen:
+class Seen(Struct, frozen=True):
     """How far a release got. `empty_ms`: when there was nothing in the slots, if so."""
 
     unpaused_ms: int | None = None
@@ -40,8 +40,7 @@ class Seen:
     empty_ms: int | None = None
 
 
-@frozen
-class Release:
+class Release(Struct, frozen=True):
     clock: Clock
     records: ParkingRecords
     businesses: BusinessStore

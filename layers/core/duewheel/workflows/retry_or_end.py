@@ -6,8 +6,10 @@ the task to whoever won it.
 
 from collections.abc import Callable
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.business import Business
@@ -26,8 +28,7 @@ class PlacingFailed(Exception):
     """The message comes back, and with it another try."""
 
 
-@frozen
-class RetryOrEnd:
+class RetryOrEnd(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore

@@ -1,6 +1,7 @@
 """Run a timer now: an occurrence that somebody asked for, enabled or not, beside all others."""
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.planning import manual_task
 from duewheel.rules.refusals import TooManyWrites
 from duewheel.rules.task import Task
@@ -11,8 +12,7 @@ from duewheel.stores.timers import TimerStore
 from duewheel.workflows.reenter import Reenter
 
 
-@frozen
-class RunTimer:
+class RunTimer(Struct, frozen=True):
     timers: TimerStore
     tasks: TaskStore
     reenter: Reenter

@@ -3,15 +3,15 @@
 It is what a message that was refused, lost or died of comes to: another one, within the minute.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.messages import ReleaseMessage
 from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.parking_records import ParkingRecords
 from duewheel.workflows.hand_over import HandOver
 
 
-@frozen
-class SendReleases:
+class SendReleases(Struct, frozen=True):
     records: ParkingRecords
     businesses: BusinessStore
     hand_over: HandOver

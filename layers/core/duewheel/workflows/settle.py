@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.log import logger
 from duewheel.rules.addresses import Address
 from duewheel.rules.task import Task
@@ -25,8 +26,7 @@ LINGER_SECONDS = 0.02
 Called = Mapping[Address, Task]  # by home: as they are settled, if they still stand as read
 
 
-@frozen
-class Settle:
+class Settle(Struct, frozen=True):
     tasks: TaskStore
     keys: KeyStore
     keep_trying: KeepTrying
@@ -35,8 +35,7 @@ class Settle:
         return Settler(self, deadline_ms, called)
 
 
-@frozen
-class Left:
+class Left(Struct, frozen=True):
     """Tasks for which no call could be begun, and delivered ones that could not be settled."""
 
     uncalled: list[Task]

@@ -7,7 +7,8 @@ hold by now. A shard is used only after the header that announces it has been wr
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.rules.crowding import is_looked_at, shards_for, widened
 from duewheel.rules.load import sampled
 from duewheel.stores.headers import HeaderStore
@@ -15,8 +16,7 @@ from duewheel.stores.known_shards import KnownShards
 from duewheel.stores.loads import LoadStore
 
 
-@frozen
-class SizeSeconds:
+class SizeSeconds(Struct, frozen=True):
     loads: LoadStore
     headers: HeaderStore
     known: KnownShards

@@ -7,8 +7,9 @@ the slow lane is called there, whatever is known of its business by then.
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.addresses import Address, direct_page, is_slow_page, slow_page
 from duewheel.rules.entry_decision import Decision, decide
@@ -23,8 +24,7 @@ from duewheel.workflows.hand_over import HandOver
 Owed = Sequence[tuple[Address, Task | None]]
 
 
-@frozen
-class SlowLane:
+class SlowLane(Struct, frozen=True):
     clock: Clock
     known: KnownBusinesses
     pages: PageStore

@@ -8,10 +8,10 @@ moves or closes a little later, or not at all.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import breaker as rules
 from duewheel.rules import settlement
@@ -29,8 +29,7 @@ HOSTS_COUNTED_MAX = 500  # in a process: some megabytes at most
 MARK_BYTES = 4
 
 
-@dataclass
-class Probe:
+class Probe(Struct):
     """The one call that is made while a breaker is open, and what it said of the host."""
 
     biz_type: str
@@ -40,8 +39,7 @@ class Probe:
     sign: Sign | None = None
 
 
-@frozen
-class SortedOut:
+class SortedOut(Struct, frozen=True):
     free: list[Task]
     probes: list[Probe]
     held: list[Task]

@@ -6,8 +6,10 @@ this clock. An earlier instant gets its entry first, and the home names it in th
 
 from collections.abc import Callable
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.clock import Clock
-from duewheel.frozen import frozen, replace
 from duewheel.rules import settlement, wheel
 from duewheel.rules.addresses import Address
 from duewheel.rules.change import needs_earlier_entry
@@ -21,8 +23,7 @@ from duewheel.workflows.reenter import Reenter
 _TRIES = 3
 
 
-@frozen
-class Steer:
+class Steer(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore

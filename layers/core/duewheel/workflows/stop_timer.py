@@ -4,7 +4,8 @@ On condition that it stands as it was called: who has changed it since may have 
 receiver complained of, and the next occurrence will tell.
 """
 
-from duewheel.frozen import frozen
+from msgspec import Struct
+
 from duewheel.log import logger
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
@@ -12,8 +13,7 @@ from duewheel.rules.timer import Timer
 from duewheel.workflows.change_timer import ChangeTimer
 
 
-@frozen
-class StopTimer:
+class StopTimer(Struct, frozen=True):
     change_timer: ChangeTimer
 
     def __call__(self, timer: Timer) -> None:

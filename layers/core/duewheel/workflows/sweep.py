@@ -4,10 +4,11 @@ After it has passed a second, none of that second's tasks can be lost: each is s
 or named by an entry ahead of the pointer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+
+from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules import leadership, sweep_bound, wheel
 from duewheel.rules.leadership import Pointer, Step
@@ -15,19 +16,16 @@ from duewheel.stores import pointers
 from duewheel.stores.headers import HeaderStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.workflows.keep_books import KeepBooks
-from duewheel.workflows.read_second import ReadSecond, WholeSecond
-from duewheel.workflows.sweep_second import SweepSecond
+from duewheel.workflows.sweep_second import SweepSecond, SweptSecond
 
 RESERVE_MS = 10_000
 LOOK_AHEAD_SECONDS_MAX = 900
 HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
 
 
-@frozen
-class Sweep:
+class Sweep(Struct, frozen=True):
     clock: Clock
     pointers: PointerStore
-    read_second: ReadSecond
     sweep_second: SweepSecond
     keep_books: KeepBooks
     headers: HeaderStore
@@ -53,59 +51,77 @@ class Sweep:
             self._sweep_to(noted, mine.position if bound is None else bound, remaining_ms)
 
     def _sweep_to(self, mine: Pointer, bound: int, remaining_ms: Callable[[], int]) -> None:
-        position = mine.position
-        written_ms = self.clock.now_ms()
-        passed: list[WholeSecond] = []  # those with anything in them, not booked yet
+        run = _Run(self, mine, remaining_ms)
         made_good = 0  # seconds passed whose pages had been sent again, and were worked off
-        while position < bound and remaining_ms() > RESERVE_MS:
-            whole = self.read_second(position + 1)
-            if not self.sweep_second(whole):
-                logger.info("sweep waits", action="sweep-waits", second=position + 1)
-                ahead = range(position + 2, bound + 1)[:LOOK_AHEAD_SECONDS_MAX]
-                self._look_ahead(ahead, 2 * made_good, remaining_ms)
-                if self.sweep_second.is_held_by_slow_lane(whole):
-                    self._clear_slow_lane(ahead, remaining_ms)
+        while run.position < bound and run.may_go_on():
+            swept = self.sweep_second(run.position + 1, run.may_go_on)
+            if not swept.is_finished:
+                logger.info("sweep waits", action="sweep-waits", second=swept.second)
+                ahead = range(swept.second + 1, bound + 1)[:LOOK_AHEAD_SECONDS_MAX]
+                self._look_ahead(ahead, 2 * made_good, run.may_go_on)
+                if swept.waits_for_slow_lane:
+                    self._clear_slow_lane(ahead, run.may_go_on)
                 break
-            position += 1
-            made_good += whole.was_made_good
-            if whole.has_header:
-                self.headers.let_go(position)
-            if whole.size:
-                passed.append(whole)
-            if self._is_write_due(written_ms, passed):
-                self.keep_books(passed)
-                written_ms = self.clock.now_ms()
-                moved = self.pointers.advance(mine, position, written_ms)
-                if moved is None:
-                    return
-                mine, passed = moved, []
-        self.keep_books(passed)
-        self.pointers.release(mine, position, self.clock.now_ms())
+            made_good += swept.was_made_good
+            if swept.has_header:
+                self.headers.let_go(swept.second)
+            run.has_passed(swept)
+        run.end()
 
-    def _look_ahead(
-        self, seconds: range, occupied_max: int, remaining_ms: Callable[[], int]
-    ) -> None:
+    def _look_ahead(self, seconds: range, occupied_max: int, may_go_on: Callable[[], bool]) -> None:
         """The pointer waits; what is lost behind that second is sent again meanwhile. The more
         of it is worked off the further ahead, twice as far with each run; while nothing is
         worked off, not at all, so that a backlog is not multiplied."""
         for second in seconds:
-            if occupied_max <= 0 or remaining_ms() <= RESERVE_MS:
+            if occupied_max <= 0 or not may_go_on():
                 return
-            whole = self.read_second(second)
-            if whole.size:
+            if self.sweep_second(second, may_go_on).size:
                 occupied_max -= 1
-                self.sweep_second(whole)
 
-    def _clear_slow_lane(self, seconds: range, remaining_ms: Callable[[], int]) -> None:
+    def _clear_slow_lane(self, seconds: range, may_go_on: Callable[[], bool]) -> None:
         """The pointer waits for a page that is called in the slow lane. What waits there behind
         it is put off, or the lane would work at the very second where the sweep stands, and keep
         it for as long as it has more than it can take."""
         for second in seconds:
-            if remaining_ms() <= RESERVE_MS:
+            if not may_go_on():
                 return
-            self.sweep_second.put_off_slow_pages(self.read_second(second))
+            self.sweep_second.put_off_slow_pages(second)
 
-    def _is_write_due(self, written_ms: int, passed: Sequence[WholeSecond]) -> bool:
-        if self.clock.now_ms() - written_ms >= leadership.POINTER_WRITE_EVERY_MS:
-            return True
-        return sum(whole.size for whole in passed) > HOMES_HELD_MAX
+
+class _Run:
+    """One turn of a sweeper: its lease, and what it has passed and not booked yet."""
+
+    def __init__(self, sweep: Sweep, mine: Pointer, remaining_ms: Callable[[], int]) -> None:
+        self.position = mine.position
+        self._sweep = sweep
+        self._mine: Pointer | None = mine  # None when another has it
+        self._remaining_ms = remaining_ms
+        self._written_ms = sweep.clock.now_ms()
+        self._passed: list[SweptSecond] = []  # those with anything in them
+
+    def may_go_on(self) -> bool:
+        """Asked every so often, for the lease is renewed on the way: a second may take long."""
+        if self._sweep.clock.now_ms() - self._written_ms >= leadership.POINTER_WRITE_EVERY_MS:
+            self._write()
+        return self._mine is not None and self._remaining_ms() > RESERVE_MS
+
+    def has_passed(self, swept: SweptSecond) -> None:
+        self.position = swept.second
+        if swept.size:
+            self._passed.append(swept)
+        if sum(swept.size for swept in self._passed) > HOMES_HELD_MAX:
+            self._write()
+
+    def end(self) -> None:
+        if self._mine is not None:
+            self._sweep.keep_books(self._passed)
+            now_ms = self._sweep.clock.now_ms()
+            self._sweep.pointers.release(self._mine, self.position, now_ms)
+
+    def _write(self) -> None:
+        """The books first: nobody goes back to a second that the pointer has passed."""
+        if self._mine is not None:
+            self._sweep.keep_books(self._passed)
+            self._passed = []
+            self._written_ms = self._sweep.clock.now_ms()
+            self._mine = self._sweep.pointers.advance(self._mine, self.position, self._written_ms)

@@ -1,25 +1,48 @@
 """See to it that nothing of one second is lost: judge it once more, and act on the verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger, report_unreadable
 from duewheel.rules.addresses import Address, is_slow_page
+from duewheel.rules.books import Met
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import PageLease, is_absurd
-from duewheel.rules.sweep_verdict import SeenEntry, Verdict, judge_slice
+from duewheel.rules.sweep_verdict import SeenEntry, Verdict, is_seen_to, judge_slice
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.hand_over import HandOver
-from duewheel.workflows.read_second import WholeSecond
+from duewheel.workflows.read_second import ReadSecond, SliceOfSecond
 from duewheel.workflows.reenter import Reenter
 
 
-@frozen
-class SweepSecond:
+class SweptSecond:
+    """What is kept of a second, one slice of which is looked at after the other."""
+
+    def __init__(self, second: int) -> None:
+        self.second = second
+        self.is_finished = True  # and the sweep pointer may pass it
+        self.size = 0
+        self.has_header = False
+        self.was_made_good = False
+        self.waits_for_slow_lane = False
+        self.met = Met(second)
+        self.reentries: list[Address] = []
+
+    def add(self, part: SliceOfSecond) -> None:
+        self.size += part.size
+        self.has_header |= part.whole.has_header
+        self.was_made_good |= part.was_made_good
+        self.met.add(part.homes)
+        self.reentries += part.whole.reentries
+
+
+class SweepSecond(Struct, frozen=True):
     clock: Clock
+    read_second: ReadSecond
     tasks: TaskStore
     pages: PageStore
     hand_over: HandOver
@@ -27,60 +50,72 @@ class SweepSecond:
     come_up_again: ComeUpAgain
     page_size: int
 
-    def __call__(self, whole: WholeSecond) -> bool:
-        """True when the second is finished and the sweep pointer may pass it."""
-        self._set_damage_aside(whole)
-        verdicts = self.judge(whole)
-        finished = not any(verdict.keeps_waiting for verdict in verdicts)
-        for verdict in verdicts:
-            # Whoever was faster may have left the old entry named: look again next time.
-            finished = self._rescue(whole.second, verdict.owed) and finished
-            finished = self._put_off(verdict) and finished
-            for lease, owed in verdict.take_apart:
-                self._take_apart(whole.second, lease, owed)
-            for lease, message in verdict.resend:
-                self._resend(lease, message)
-        return finished
+    def __call__(self, second: int, may_go_on: Callable[[], bool]) -> SweptSecond:
+        """`may_go_on` is asked after each slice; where it says no, the second is not finished."""
+        swept = SweptSecond(second)
+        for part in self.read_second(second):
+            swept.add(part)
+            self._set_damage_aside(part)
+            self._act(part, swept)
+            if not may_go_on():
+                swept.is_finished = False
+                break
+        return swept
 
-    def is_held_by_slow_lane(self, whole: WholeSecond) -> bool:
-        return any(is_slow_page(page) for one in self.judge(whole) for page in one.waits_for)
-
-    def put_off_slow_pages(self, whole: WholeSecond) -> None:
+    def put_off_slow_pages(self, second: int) -> None:
         """Nothing but that, of a second whose turn has not come yet."""
-        for verdict in self.judge(whole):
-            self._put_off(verdict)
+        for part in self.read_second(second):
+            self._put_off(self.judge(part))
 
-    def judge(self, whole: WholeSecond) -> list[Verdict]:
-        seen = [whole.seen_in(shard) for shard in range(len(whole.slices))]
-        present = {entry.address for entries in seen for entry in entries}
-        return [
-            judge_slice(
-                whole.second,
-                shard,
-                seen[shard],
-                whole.slices[shard].leases,
-                present=present.__contains__,
-                now_ms=self.clock.now_ms(),
-                page_size=self.page_size,
-            )
-            for shard in range(len(seen))
-        ]
+    def judge(self, part: SliceOfSecond) -> Verdict:
+        entries = part.entries
+        present = self._present(part.second, entries)
+        return judge_slice(
+            part.second,
+            part.shard,
+            entries,
+            part.whole.leases,
+            present=present.__contains__,
+            now_ms=self.clock.now_ms(),
+            page_size=self.page_size,
+        )
 
-    def _set_damage_aside(self, whole: WholeSecond) -> None:
+    def _act(self, part: SliceOfSecond, swept: SweptSecond) -> None:
+        verdict = self.judge(part)
+        swept.waits_for_slow_lane |= any(map(is_slow_page, verdict.waits_for))
+        # Whoever was faster may have left the old entry named: look again next time.
+        is_rescued = self._rescue(part.second, verdict.owed)
+        is_put_off = self._put_off(verdict)
+        for lease, owed in verdict.take_apart:
+            self._take_apart(part.second, lease, owed)
+        for lease, message in verdict.resend:
+            self._resend(lease, message)
+        swept.is_finished &= is_rescued and is_put_off and not verdict.keeps_waiting
+
+    def _present(self, second: int, entries: Sequence[SeenEntry]) -> set[Address]:
+        """Where entries stand in this second: those in hand, and those in other slices that a
+        home of this one is waiting for."""
+        here = {entry.address for entry in entries}
+        waiting = (
+            e.home for e in entries if e.is_home and e.home and not is_seen_to(e.home, second)
+        )
+        named = {home.entry for home in waiting}
+        return here | self.tasks.standing(entry for entry in named - here if entry.second == second)
+
+    def _set_damage_aside(self, part: SliceOfSecond) -> None:
         """What cannot be read is reported, and passed: it holds up nobody else. A lease is only
         in the way, so that goes, and its page is begun anew."""
         now_ms = self.clock.now_ms()
-        damaged = list(whole.damaged)
-        for part in whole.slices:
-            absurd = [lease for lease in part.leases.values() if is_absurd(lease, now_ms)]
-            for lease in absurd:
-                del part.leases[lease.page]
-                damaged.append(self.pages.as_unreadable(lease))
+        damaged = list(part.damaged)
+        leases = part.whole.leases
+        for lease in [lease for lease in leases.values() if is_absurd(lease, now_ms)]:
+            del leases[lease.page]
+            damaged.append(self.pages.as_unreadable(lease))
         for one in damaged:
             report_unreadable(one)
             if self.pages.is_lease(one):
                 self.pages.forget(one)
-        for entry, reentry in whole.homeless.items():
+        for entry, reentry in part.homeless.items():
             if reentry.is_orphan(now_ms):
                 logger.error(
                     "the task of an entry is gone",

@@ -5,10 +5,10 @@ they renew it. Nobody's page fails for want of telling.
 """
 
 import asyncio
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from duewheel.clock import Clock
-from duewheel.frozen import frozen
 from duewheel.log import logger
 from duewheel.rules.business import Business
 from duewheel.rules.pace import SLOW_FOR_MS, TOLD_EVERY_MS, Pace, is_to_be_told, with_call
@@ -19,8 +19,7 @@ from duewheel.stores.standings import StandingStore, StandingUnknown
 TELL_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
 
 
-@frozen
-class WatchPace:
+class WatchPace(Struct, frozen=True):
     clock: Clock
     known: KnownBusinesses
     standings: StandingStore

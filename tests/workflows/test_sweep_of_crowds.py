@@ -1,0 +1,165 @@
+"""A crowded second is swept slice by slice: more stands in it than a run can hold in memory."""
+
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from duewheel.rules.addresses import Address
+from duewheel.rules.leadership import LEASE_MS
+from duewheel.rules.stats_request import StatsRequest
+from duewheel.rules.task import Made, Status, Task
+from duewheel.stores import pointers
+from duewheel.workflows import read_statistics
+from tests.support.recorder import Call
+from tests.support.world import World
+
+SHARDS = 8
+PLENTY_MS = 1_000_000
+
+
+@pytest.fixture
+def crowd(world: World) -> list[Task]:
+    """A few tasks in each of several slices of one second, whose messages are all lost."""
+    second = (world.clock.now_ms() + 60_000) // 1000
+    world.headers.raise_to(second, SHARDS)
+    world.size_seconds.known.keep({second: SHARDS})
+    made = world.create_batch([world.new(in_ms=60_000) for _ in range(6 * SHARDS)])
+    tasks = [one.task for one in made if isinstance(one, Made)]
+    assert len({task.home.shard for task in tasks}) == SHARDS
+    world.dispatch_until(second)
+    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
+    return tasks
+
+
+def sweepable(world: World) -> None:
+    """A run before the second's turn has come, and time until it has."""
+    world.sweep_once()
+    world.dispatch_until(world.clock.now_ms() // 1000 + 300)
+
+
+def passed(world: World, task: Task) -> bool:
+    return world.pointer(pointers.SWEEP).position >= task.home.second
+
+
+def delivered_once(world: World, tasks: list[Task]) -> bool:
+    return sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks) and all(
+        world.read(task).status is Status.DELIVERED for task in tasks
+    )
+
+
+def test_each_slice_is_seen_to_before_the_next_is_read(world: World, crowd: list[Task]) -> None:
+    sweepable(world)
+    calls: list[str] = []
+
+    def note(call: Call) -> None:
+        if call.operation == "Query":
+            calls.append("read")
+        elif call.operation.startswith("SendMessage"):
+            calls.append("sent")
+
+    world.recorder.before = note
+    world.sweep_second_once(crowd[0].home.second)
+    world.recorder.before = None
+    assert calls == ["read", "sent"] * SHARDS
+    world.drain()
+    assert delivered_once(world, crowd)
+
+
+def test_the_lease_is_kept_while_one_second_takes_long(world: World, crowd: list[Task]) -> None:
+    sweepable(world)
+    world.drain()
+    holders: set[str | None] = set()
+
+    def slowly(call: Call) -> None:
+        if call.operation == "Query":
+            world.clock.advance_ms(LEASE_MS * 3 // 4)
+            held = world.pointer(pointers.SWEEP)
+            holders.add(held.owner)
+            assert held.lease_until_ms > world.clock.now_ms()
+
+    world.recorder.after = slowly
+    world.sweep.run("slow", lambda: PLENTY_MS)
+    world.recorder.after = None
+    assert holders == {"slow"}
+    world.sweep_past(crowd[0].home.second)
+    assert delivered_once(world, crowd)
+
+
+def test_who_has_lost_the_lease_in_a_second_leaves_it_to_the_other(
+    world: World, crowd: list[Task]
+) -> None:
+    sweepable(world)
+    reads = 0
+
+    def overtaken(call: Call) -> None:
+        nonlocal reads
+        if call.operation == "Query":
+            reads += 1
+            if reads == 1:
+                world.clock.advance_ms(LEASE_MS + 1)
+                seen = world.pointer(pointers.SWEEP)
+                assert world.pointers.claim(seen, "other", world.clock.now_ms()) is not None
+
+    world.recorder.after = overtaken
+    world.sweep.run("slow", lambda: PLENTY_MS)
+    world.recorder.after = None
+    assert reads == 1
+    assert not passed(world, crowd[0])
+    world.clock.advance_ms(LEASE_MS)
+    world.sweep_past(crowd[0].home.second)
+    assert delivered_once(world, crowd)
+
+
+def test_a_run_that_ends_within_a_second_leaves_it_to_the_next(
+    world: World, crowd: list[Task]
+) -> None:
+    sweepable(world)
+    world.sweep_once()
+    world.drain()
+    world.clock.advance_ms(LEASE_MS)
+    times = iter([PLENTY_MS] * SHARDS)
+    world.sweep.run("short", lambda: next(times, 0))
+    assert not passed(world, crowd[0])
+    world.sweep_once()
+    assert passed(world, crowd[0])
+    assert delivered_once(world, crowd)
+
+
+def elsewhere_in_its_second(world: World, task: Task) -> Address:
+    """Another entry of the task, in another slice of its own second."""
+    while (entry := world.reenter.put(task.home, task.due_ms)).shard == task.home.shard:
+        world.tasks.delete_entries([entry])
+    return entry
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_an_entry_in_another_slice_of_the_second_is_looked_for(
+    world: World, crowd: list[Task], is_lost: bool
+) -> None:
+    task = crowd[0]
+    entry = elsewhere_in_its_second(world, task)
+    (state,) = world.tasks.home_states([task.home])[0].values()
+    assert world.tasks.name_entry(state, entry)
+    if is_lost:
+        world.tasks.delete_entries([entry])
+    sweepable(world)
+    world.sweep_past(task.home.second)
+    world.drain()
+    assert delivered_once(world, crowd)
+
+
+def stats(world: World, task: Task) -> Any:
+    minute = task.home.second // 60
+    return world.read_statistics("orders", StatsRequest(minute, minute))
+
+
+def test_a_crowd_is_counted_once_it_has_been_swept(world: World, crowd: list[Task]) -> None:
+    with patch.object(read_statistics, "HOMES_AHEAD_MAX", len(crowd) - 1):
+        before = stats(world, crowd[0])
+        assert before.counted_until_second <= crowd[0].home.second
+        assert before.total.created == 0
+        world.sweep_past(crowd[0].home.second)
+        after = stats(world, crowd[0])
+    assert after.counted_until_second > crowd[0].home.second
+    assert after.total.created == after.total.delivered == len(crowd)
