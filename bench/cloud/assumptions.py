@@ -45,7 +45,6 @@ def _of_aws() -> Iterator[tuple[str, str, str]]:
         ("and grow by", limits.POLLERS_A_MINUTE),
         ("up to", limits.POLLERS_MOST),
         ("a provisioned poller keeps", limits.PROVISIONED_INVOCATIONS_EACH),
-        ("these grow by", limits.PROVISIONED_A_MINUTE),
         ("environments", limits.LAMBDA_CONCURRENCY),
         ("they grow by", limits.LAMBDA_ENVIRONMENTS_IN_10_S),
         ("a processor is had for", limits.LAMBDA_VCPU_MB),

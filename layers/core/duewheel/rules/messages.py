@@ -17,7 +17,7 @@ from duewheel.rules.addresses import (
 from duewheel.rules.lanes import Lane
 from duewheel.rules.task import BIZ_TYPE
 
-MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
+MESSAGES_PER_RUN = 10  # past the queue, where each run is a request of who hands them over
 _EVENT_MEMBER = "messages"
 
 
