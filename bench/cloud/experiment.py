@@ -36,6 +36,8 @@ class Result:
     runs: int
     gb_seconds: float
     throttled: int
+    written: float  # units
+    writes: int  # requests
     repeated: int
     retries_p99_ms: float
     resent: int
@@ -132,6 +134,8 @@ def run(
         runs=functions.runs,
         gb_seconds=functions.busy_ms / 1000 * knobs.notifier_mb / 1024,
         throttled=table.throttled,
+        written=table.written,
+        writes=table.writes,
         repeated=record.repeated,
         retries_p99_ms=_quantile(sorted(record.retries_late_ms), 0.99),
         resent=sweeper.resent,

@@ -27,6 +27,7 @@ class Table:
         self._partition_writes: dict[str, TokenBucket] = {}
         self._partition_reads: dict[str, TokenBucket] = {}
         self.throttled = 0
+        self.writes = 0  # requests, refused ones among them
         self.written = 0.0
         self.read_units = 0.0
 
@@ -80,6 +81,7 @@ class Table:
         """As many as there are units for. If there are none at all, the SDK tries again."""
         for wait_ms in self._waits_ms():
             now_ms = self._loop.now_ms
+            self.writes += 1
             taken = int(min(items, partition.there(now_ms), self._writes.there(now_ms)))
             if taken:
                 partition.take(now_ms, taken)
@@ -96,6 +98,7 @@ class Table:
     def _whole(self, partition: TokenBucket, table: TokenBucket, units: float) -> Story[None]:
         for wait_ms in self._waits_ms():
             now_ms = self._loop.now_ms
+            self.writes += table is self._writes
             if min(partition.there(now_ms), table.there(now_ms)) >= units:
                 partition.take(now_ms, units)
                 table.take(now_ms, units)
