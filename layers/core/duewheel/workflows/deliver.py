@@ -39,7 +39,7 @@ from duewheel.workflows.slow_lane import SlowLane
 
 # What is left of an invocation that begins a page: for a call, and to settle it.
 BEGIN_RESERVE_MS = 20_000
-CALLED_CHARACTERS_MAX = 150_000  # past the queue Lambda takes 256 KB
+CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once more
 
 
 class Deliver(Struct, frozen=True):
