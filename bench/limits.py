@@ -68,9 +68,6 @@ POLLERS_IDLE = Limit(
     "concurrent invocations, when idle and no maximum is set",
     _LAMBDA + "services-sqs-scaling.html",
 )
-PROVISIONED_A_MINUTE = Limit(
-    1_000, "more invocations a minute", _LAMBDA + "services-sqs-scaling.html"
-)
 PROVISIONED_INVOCATIONS_EACH = Limit(
     10,
     "concurrent invocations of one provisioned poller",

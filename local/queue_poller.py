@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 ENVIRONMENTS_AWAKE = 4
 LOOK_EVERY_SECONDS = 0.05
 SQS_BATCH = 10
+INVOCATIONS_OF_A_PROVISIONED_POLLER = 10
 _EVENT_ATTRIBUTES = (
     "ApproximateReceiveCount",
     "SentTimestamp",
@@ -65,6 +66,7 @@ def _mapped(
 ) -> Mapped:
     known = {"BatchSize", "EventSourceArn", "FunctionName", "FunctionResponseTypes", "Enabled"}
     known |= {"MaximumBatchingWindowInSeconds", "ScalingConfig", "Tags"}
+    known |= {"ProvisionedPollerConfig"}
     unknown = set(properties) - known
     batch_size = int(properties.get("BatchSize", SQS_BATCH))
     if unknown or batch_size > SQS_BATCH or properties.get("MaximumBatchingWindowInSeconds"):
@@ -81,11 +83,14 @@ def _mapped(
         reports_item_failures=(
             "ReportBatchItemFailures" in properties.get("FunctionResponseTypes", [])
         ),
-        concurrency_max=min(
-            int(properties.get("ScalingConfig", {}).get("MaximumConcurrency", ENVIRONMENTS_AWAKE)),
-            ENVIRONMENTS_AWAKE,
-        ),
+        concurrency_max=min(_concurrency_max(properties), ENVIRONMENTS_AWAKE),
     )
+
+
+def _concurrency_max(properties: dict[str, Any]) -> int:
+    if provisioned := properties.get("ProvisionedPollerConfig"):
+        return int(provisioned["MaximumPollers"]) * INVOCATIONS_OF_A_PROVISIONED_POLLER
+    return int(properties.get("ScalingConfig", {}).get("MaximumConcurrency", ENVIRONMENTS_AWAKE))
 
 
 def as_they_are(messages: list[Message], _: Hide) -> list[list[Message]]:

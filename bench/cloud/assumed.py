@@ -59,6 +59,7 @@ VCPU_MB = limits.LAMBDA_VCPU_MB.value
 TASK_UNITS_READ = 0.25  # strongly consistent, of a task of 1 KB in a page
 SDK_TRIES = 4  # stores/aws.py
 VISIBILITY_MS = 90_000  # template.yaml
+SWEEPER_TIMEOUT_MS = 900_000  # template.yaml
 INVOKED_AGAIN_MS = 60_000  # Lambda, of an asynchronous invocation that failed
 RAMP_STEP_MS = 200  # how finely the model lets pollers grow
 
@@ -75,11 +76,11 @@ class Knobs:
     page_size: int = _ENVIRONMENT.page_size
     lead_ms: int = _ENVIRONMENT.lead_ms
     slice_entries: int = SLICE_ENTRIES
-    messages_per_run: int = 10  # BatchSize
+    messages_per_run: int = 2  # BatchSize
     notifiers_max: int = 500  # NotifierConcurrency
     notifier_mb: int = 512
     scheduler_mb: int = 128
-    sweeper_mb: int = 256
+    sweeper_mb: int = 512
     provisioned_pollers: int = 0
     link: Link = Link.QUEUE
     table_write_units: float = limits.TABLE_WRITE_UNITS.value

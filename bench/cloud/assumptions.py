@@ -6,6 +6,7 @@ from bench import limits
 from bench.cloud import assumed
 from bench.cloud.assumed import Knobs, Latency
 from bench.limits import Limit
+from duewheel.workflows.keep_trying import TRY_MS_MAX
 
 _TEMPLATE = "template.yaml and settings.py, from which the rules take it"
 _MEASURED = "measured on one machine, in the same run as 0.7 for an UpdateItem by boto3"
@@ -19,8 +20,8 @@ def table() -> Iterator[str]:
         yield f"| {what} | {value} | {source} |"
     yield (
         "\nNot in the model: creation, but for its writes; limits and pauses of businesses, "
-        "breakers, the slow lane; the passing on of what a run has no time for; the SDK's own "
-        "retry quota; DynamoDB's bursts beyond a second; splitting for heat."
+        "breakers, the slow lane; the passing on of calls that a run has no time for; the SDK's "
+        "own retry quota; DynamoDB's bursts beyond a second; splitting for heat."
     )
 
 
@@ -45,7 +46,6 @@ def _of_aws() -> Iterator[tuple[str, str, str]]:
         ("and grow by", limits.POLLERS_A_MINUTE),
         ("up to", limits.POLLERS_MOST),
         ("a provisioned poller keeps", limits.PROVISIONED_INVOCATIONS_EACH),
-        ("these grow by", limits.PROVISIONED_A_MINUTE),
         ("environments", limits.LAMBDA_CONCURRENCY),
         ("they grow by", limits.LAMBDA_ENVIRONMENTS_IN_10_S),
         ("a processor is had for", limits.LAMBDA_VCPU_MB),
@@ -63,7 +63,9 @@ def _latencies() -> Iterator[tuple[str, str, str]]:
         ("a callback", assumed.CALLBACK),
     ):
         yield what, _latency(latency), latency.source
-    yield "who is throttled tries again", f"{assumed.SDK_TRIES} times", "stores/aws.py"
+    yield "who is throttled tries again", f"{assumed.SDK_TRIES} times at once", "stores/aws.py"
+    until = f"until {TRY_MS_MAX / 1000:.0f} s before the run ends"
+    yield "and, of notifiers, after a pause", until, "workflows/keep_trying.py, which runs"
 
 
 def _computing() -> Iterator[tuple[str, str, str]]:

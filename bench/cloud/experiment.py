@@ -36,6 +36,8 @@ class Result:
     runs: int
     gb_seconds: float
     throttled: int
+    written: float  # units
+    writes: int  # requests
     repeated: int
     retries_p99_ms: float
     resent: int
@@ -132,6 +134,8 @@ def run(
         runs=functions.runs,
         gb_seconds=functions.busy_ms / 1000 * knobs.notifier_mb / 1024,
         throttled=table.throttled,
+        written=table.written,
+        writes=table.writes,
         repeated=record.repeated,
         retries_p99_ms=_quantile(sorted(record.retries_late_ms), 0.99),
         resent=sweeper.resent,
@@ -145,7 +149,7 @@ def _create_near(
 ) -> None:
     message = state.put_again(Entry(due_ms), due_ms, direct=True)
     assert message is not None
-    seconds = wheel.delay_seconds(message.second, int(loop.now_ms), knobs.lead_ms)
+    seconds = wheel.delay_seconds(due_ms, int(loop.now_ms), knobs.lead_ms)
     loop.start(link.send([message], seconds * 1000))
 
 

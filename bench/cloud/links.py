@@ -36,7 +36,7 @@ def ramp_of(knobs: Knobs) -> Ramp:
     if knobs.provisioned_pollers:
         each = limits.PROVISIONED_INVOCATIONS_EACH.value
         at_first = knobs.provisioned_pollers * each
-        ramp = Ramp(at_first, limits.PROVISIONED_A_MINUTE.value, limits.PROVISIONED_MOST.value)
+        ramp = Ramp(at_first, 0, at_first)  # template.yaml keeps as many, and no more
     else:
         most = min(limits.POLLERS_MOST.value, knobs.notifiers_max)
         at_first = min(limits.POLLERS_AT_FIRST.value, most)

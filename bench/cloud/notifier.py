@@ -27,7 +27,8 @@ from duewheel.rules.addresses import address_named, next_page
 from duewheel.rules.messages import DirectMessage, Message, PageMessage
 from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease
 from duewheel.rules.profile import PRECISE
-from duewheel.stores.unprocessed import WRITES_PER_BATCH
+from duewheel.stores.unprocessed import WRITES_PER_BATCH, chunks
+from duewheel.workflows.deliver import BEGIN_RESERVE_MS
 from duewheel.workflows.settle import LINGER_SECONDS
 
 
@@ -88,8 +89,9 @@ class Notifier:
     def _page(self, environment: Environment, message: PageMessage) -> Story[None]:
         second, shard = message.second, message.shard
         slot = self._state.slot(second, shard)
+        deadline_ms = self._deadline_ms(environment)
         yield from self._compute(environment, REQUEST_CPU_MS)
-        yield from self._table.write(slot)
+        yield from self._table.write_patiently(slot, deadline_ms - BEGIN_RESERVE_MS)
         lease = self._take(message)
         if not isinstance(lease, PageLease):
             if isinstance(lease, Held):
@@ -102,13 +104,14 @@ class Notifier:
         yield from self._compute(environment, REQUEST_CPU_MS + READ_CPU_MS * len(entries))
         if goes_on:
             yield from self._compute(environment, 2 * REQUEST_CPU_MS)
-            yield from self._table.write(slot)
+            yield from self._table.write_patiently(slot, deadline_ms - BEGIN_RESERVE_MS)
             yield from self._link.send([PageMessage(second, shard, next_page(message.page))])
         if self._random.random() < self._knobs.dying_notifiers:
             raise RunFailed
-        yield from self._call_and_settle(environment, entries, slot)
+        unsettled = yield from self._call_and_settle(environment, entries, slot)
+        yield from self._pass_on(second, shard, unsettled, slot, deadline_ms)
         yield from self._compute(environment, REQUEST_CPU_MS)
-        yield from self._table.write(slot)
+        yield from self._table.write_patiently(slot, deadline_ms)
         key = second, shard, message.page
         self._state.leases[key] = replace(self._state.leases[key], done=True)
 
@@ -126,30 +129,50 @@ class Notifier:
         return self._state.leases[key]
 
     def _direct(self, environment: Environment, message: DirectMessage) -> Story[None]:
+        (name,) = message.entries
+        if name in self._state.passed_on:
+            called, shard = self._state.passed_on.pop(name)
+            slot = self._state.slot(message.second, shard)
+            unsettled = yield from self._settle(environment, called, slot)
+            deadline_ms = self._deadline_ms(environment)
+            yield from self._pass_on(message.second, shard, unsettled, slot, deadline_ms)
+            return
         if wheel.is_direct_too_late(message.second, int(self._loop.now_ms)):
             return
         yield max(self._loop.now_ms, wheel.opens_ms(message.second, self._knobs.lead_ms))
-        (name,) = message.entries
-        slot = self._state.slot(message.second, address_named(name).shard)
+        shard = address_named(name).shard
+        slot = self._state.slot(message.second, shard)
         yield from self._compute(environment, REQUEST_CPU_MS)
         yield from self._table.read(slot, 2)  # the re-entry and its home
-        yield from self._call_and_settle(environment, [self._state.direct[name]], slot)
+        entries = [self._state.direct[name]]
+        unsettled = yield from self._call_and_settle(environment, entries, slot)
+        deadline_ms = self._deadline_ms(environment)
+        yield from self._pass_on(message.second, shard, unsettled, slot, deadline_ms)
+
+    def _pass_on(
+        self, second: int, shard: int, unsettled: list[Entry], slot: str, deadline_ms: float
+    ) -> Story[None]:
+        """What was called and not settled, as it is left by workflows/deliver.py; of a page and of
+        a direct message alike."""
+        for called in chunks(unsettled, WRITES_PER_BATCH):
+            yield from self._table.write_patiently(slot, deadline_ms)
+            message = self._state.pass_on(second, shard, list(called))
+            yield from self._link.send([message])
 
     def _call_and_settle(
         self, environment: Environment, entries: Sequence[Entry], slot: str
-    ) -> Story[None]:
+    ) -> Story[list[Entry]]:
+        """Returns those that were called and could not be settled."""
         owed = [entry for entry in entries if not entry.is_settled]
         page = self._calls.begin(environment, owed)
-        left, has_failed = len(owed), False
+        left, unsettled = len(owed), list[Entry]()
         while left:
             batch = yield from self._ended_together(page)
             left -= len(batch)
-            try:
-                yield from self._settle(environment, batch, slot)
-            except GivenUp:  # the later ones are tried all the same
-                has_failed = True
-        if has_failed:
-            raise RunFailed
+            unsettled += yield from self._settle(
+                environment, self._delivered(environment, batch, slot), slot
+            )
+        return unsettled
 
     def _ended_together(self, page: PageCalls) -> Story[list[Entry]]:
         """As workflows/settle.py collects them."""
@@ -167,7 +190,10 @@ class Notifier:
                 break
         return batch
 
-    def _settle(self, environment: Environment, batch: Sequence[Entry], slot: str) -> Story[None]:
+    def _delivered(
+        self, environment: Environment, batch: Sequence[Entry], slot: str
+    ) -> list[Entry]:
+        """The others are tried again."""
         failing = self._knobs.failing_callbacks
         delivered = []
         for entry in batch:
@@ -175,14 +201,26 @@ class Notifier:
                 self._loop.start(self._try_again(environment, entry, slot))
             else:
                 delivered.append(entry)
+        return delivered
+
+    def _settle(
+        self, environment: Environment, delivered: list[Entry], slot: str
+    ) -> Story[list[Entry]]:
+        """Returns those that the table did not take."""
         if not delivered:
-            return
+            return []
         yield from self._compute(environment, REQUEST_CPU_MS + SETTLE_CPU_MS * len(delivered))
-        yield from self._table.write_batch(slot, len(delivered))
-        for entry in delivered:
+        deadline_ms = self._deadline_ms(environment)
+        left = yield from self._table.write_batch(slot, len(delivered), deadline_ms)
+        settled = delivered[: len(delivered) - left]
+        for entry in settled:
             entry.is_settled = True
-        self._record.settled += len(delivered)
+        self._record.settled += len(settled)
         self._record.settled_ms = max(self._record.settled_ms, self._loop.now_ms)
+        return delivered[len(settled) :]
+
+    def _deadline_ms(self, environment: Environment) -> float:
+        return environment.begun_ms + self._knobs.notifier_timeout_ms
 
     def _try_again(self, environment: Environment, entry: Entry, slot: str) -> Story[None]:
         """As workflows/retry_or_end.py: the new entry, then the home, then a message if near."""
@@ -202,7 +240,7 @@ class Notifier:
             yield from self._table.write_surely(slot)
         message = self._state.put_again(entry, next_ms, direct=near)
         if message is not None:
-            seconds = wheel.delay_seconds(message.second, now_ms, self._knobs.lead_ms)
+            seconds = wheel.delay_seconds(next_ms, now_ms, self._knobs.lead_ms)
             yield from self._link.send([message], seconds * 1000)
 
     def _compute(self, environment: Environment, cpu_ms: float) -> Story[None]:

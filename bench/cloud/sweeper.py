@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from bench.cloud.assumed import REQUEST_CPU_MS, SWEEP_CPU_MS, TASK_UNITS_READ, Knobs
+from bench.cloud.assumed import (
+    REQUEST_CPU_MS,
+    SWEEP_CPU_MS,
+    SWEEPER_TIMEOUT_MS,
+    TASK_UNITS_READ,
+    Knobs,
+)
 from bench.cloud.functions import Processor
 from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Story
@@ -23,7 +29,7 @@ from duewheel.rules.page_lease import PageLease
 from duewheel.rules.profile import RUN_EVERY_SECONDS
 from duewheel.workflows.sweep import RESERVE_MS
 
-_RUN_MS = RUN_EVERY_SECONDS * 1000
+_EACH_MS = RUN_EVERY_SECONDS * 1000
 _RESEND_AFTER_MS = 60_000
 
 
@@ -44,8 +50,10 @@ class Sweeper:
         while True:
             began_ms = self.loop.now_ms
             with suppress(GivenUp):  # the next run goes on where this one stopped
-                yield from self._run(began_ms + _RUN_MS - RESERVE_MS)
-            yield max(self.loop.now_ms, began_ms + _RUN_MS)
+                yield from self._run(began_ms + SWEEPER_TIMEOUT_MS - RESERVE_MS)
+            while began_ms <= self.loop.now_ms:  # one sweeps, and those that find it at work end
+                began_ms += _EACH_MS
+            yield began_ms
 
     def _run(self, until_ms: float) -> Story[None]:
         now_ms, lag_ms = int(self.loop.now_ms), self.knobs.sweep_lag_ms

@@ -4,13 +4,14 @@ A request that finds too few units is refused, and comes again as the SDK and th
 """
 
 from collections.abc import Iterator
+from itertools import count
 from random import Random
 
 from bench import limits
 from bench.cloud.assumed import REQUEST, SDK_TRIES
 from bench.cloud.loop import Loop, Story
 from bench.cloud.rates import TokenBucket, full
-from duewheel.stores.unprocessed import PAUSES_SECONDS
+from duewheel.workflows.keep_trying import TRY_MS_MAX, pause_ms
 
 
 class GivenUp(Exception):
@@ -26,6 +27,7 @@ class Table:
         self._partition_writes: dict[str, TokenBucket] = {}
         self._partition_reads: dict[str, TokenBucket] = {}
         self.throttled = 0
+        self.writes = 0  # requests, refused ones among them
         self.written = 0.0
         self.read_units = 0.0
 
@@ -33,6 +35,18 @@ class Table:
         """One small item."""
         yield from self._whole(self._of_partition(partition), self._writes, 1)
         self.written += 1
+
+    def write_patiently(self, partition: str, deadline_ms: float) -> Story[None]:
+        """As workflows/keep_trying.py tries again."""
+        for tries in count():
+            try:
+                yield from self.write(partition)
+                return
+            except GivenUp:
+                until_ms = self._after_a_pause(tries)
+                if until_ms > deadline_ms - TRY_MS_MAX:
+                    raise
+                yield until_ms
 
     def write_surely(self, partition: str) -> Story[None]:
         """Of one whose failure would bring back more than the model follows."""
@@ -49,21 +63,25 @@ class Table:
         yield from self._whole(self._partition_reads[partition], self._reads, units)
         self.read_units += units
 
-    def write_batch(self, partition: str, items: int) -> Story[None]:
-        """What is left unprocessed is sent again after the pauses of stores/unprocessed.py."""
+    def write_batch(self, partition: str, items: int, deadline_ms: float) -> Story[int]:
+        """The same, of what is left unprocessed. Returns what is left in the end."""
         left = items
-        for pause_seconds in (*PAUSES_SECONDS, None):
+        for tries in count():
             left -= yield from self._part(self._of_partition(partition), left)
-            if not left:
-                return
-            if pause_seconds is not None:
-                yield self._loop.now_ms + pause_seconds * 1000
-        raise GivenUp
+            until_ms = self._after_a_pause(tries)
+            if not left or until_ms > deadline_ms - TRY_MS_MAX:
+                break
+            yield until_ms
+        return left
+
+    def _after_a_pause(self, tries: int) -> float:
+        return self._loop.now_ms + pause_ms(tries, self._random.random())
 
     def _part(self, partition: TokenBucket, items: int) -> Story[int]:
         """As many as there are units for. If there are none at all, the SDK tries again."""
         for wait_ms in self._waits_ms():
             now_ms = self._loop.now_ms
+            self.writes += 1
             taken = int(min(items, partition.there(now_ms), self._writes.there(now_ms)))
             if taken:
                 partition.take(now_ms, taken)
@@ -80,6 +98,7 @@ class Table:
     def _whole(self, partition: TokenBucket, table: TokenBucket, units: float) -> Story[None]:
         for wait_ms in self._waits_ms():
             now_ms = self._loop.now_ms
+            self.writes += table is self._writes
             if min(partition.there(now_ms), table.there(now_ms)) >= units:
                 partition.take(now_ms, units)
                 table.take(now_ms, units)

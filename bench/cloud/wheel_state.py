@@ -26,6 +26,7 @@ class WheelState:
     shards: dict[int, int] = field(default_factory=dict)  # of seconds that have more than one
     slices: dict[tuple[int, int], list[Entry]] = field(default_factory=lambda: defaultdict(list))
     direct: dict[str, Entry] = field(default_factory=dict)  # by name
+    passed_on: dict[str, tuple[list[Entry], int]] = field(default_factory=dict)  # with their shard
     leases: dict[tuple[int, int, str], PageLease] = field(default_factory=dict)
 
     def put(self, second: int, shards: int, due_ms: list[int]) -> None:
@@ -48,6 +49,13 @@ class WheelState:
             return None
         name = addresses.address_at(next_ms, token, shard=shard, direct=True).name
         self.direct[name] = again
+        return DirectMessage(second, (name,))
+
+    def pass_on(self, second: int, shard: int, called: list[Entry]) -> DirectMessage:
+        """What was called and is yet to be settled, under a name of its own."""
+        token = self.random.randbytes(addresses.TOKEN_BYTES)
+        name = addresses.address_at(second * 1000, token, shard=shard, direct=True).name
+        self.passed_on[name] = called, shard
         return DirectMessage(second, (name,))
 
     def is_occupied(self, second: int, shard: int) -> bool:

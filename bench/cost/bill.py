@@ -14,6 +14,7 @@ from bench.cost.counted import (
     count_idle,
     new_world,
 )
+from bench.limits import LAMBDA_VCPU_MB
 from duewheel.rules.crowding import LOOKED_AT_ONE_IN
 from duewheel.rules.load import SAMPLED_ONE_IN
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
@@ -39,7 +40,7 @@ class Assumptions:
     api_ms_per_batched_task: float = 0.6
     planning_ms_per_run: float = 3  # of a timer, in the notifier
     sweeper_ms_per_second: float = 20
-    sweeper_ms_per_task: float = 1.4  # 0.2 of a whole processor, of which it has a seventh
+    sweeper_cpu_ms_per_task: float = 0.2  # of a whole processor, of which it has a share
     access_log_bytes: int = 450
     scheduler_log_bytes: int = 1_500  # a minute
     short_run_seconds: float = 3  # of a scheduler that does not stay
@@ -146,8 +147,7 @@ class CostModel:
     def bill(self, load: Load) -> Bill:
         units, assumed = self._in_a_second(load), self.assumed
         polls = assumed.pollers * self.queues / assumed.poll_seconds
-        sweeping_ms = assumed.sweeper_ms_per_second
-        sweeping_ms += load.per_second * assumed.sweeper_ms_per_task
+        sweeping_ms = assumed.sweeper_ms_per_second + load.per_second * self.sweeper_ms_per_task
         return Bill(
             dynamodb=_month("dynamodb_write_units", units.write)
             + _month("dynamodb_read_units", units.read),
@@ -161,6 +161,11 @@ class CostModel:
             logs=self._logs(load),
             alarms_and_key=self.alarms * price("alarm_month") + price("kms_key_month"),
         )
+
+    @property
+    def sweeper_ms_per_task(self) -> float:
+        share = min(1, self.memory_gb["sweeper"] * 1024 / LAMBDA_VCPU_MB.value)
+        return self.assumed.sweeper_cpu_ms_per_task / share
 
     def per_million(self, load: Load) -> float:
         """The idle month left out."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
-from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load
+from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load, price
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
 from bench.cost.rivals import rivals
 from duewheel.rules.profile import ECONOMY, PRECISE
@@ -128,7 +128,7 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ),
         (
             "a second takes the sweeper",
-            f"{assumed.sweeper_ms_per_second} ms, and {assumed.sweeper_ms_per_task} a task",
+            f"{assumed.sweeper_ms_per_second} ms, and {model.sweeper_ms_per_task:.2f} a task",
             "assumed",
         ),
         ("businesses with tasks in a minute", str(assumed.businesses), "assumed"),
@@ -136,6 +136,11 @@ def assumptions(model: CostModel) -> Iterable[str]:
             "polls of each idle queue",
             f"{assumed.pollers} long polls of {assumed.poll_seconds} s",
             "assumed",
+        ),
+        (
+            "a poller that is provisioned, of which there is none by default",
+            f"{price('lambda_sqs_poller_hour') * MONTH_SECONDS / 3_600:.2f} dollars a month",
+            "list price",
         ),
         ("access log", f"{assumed.access_log_bytes} bytes a request", "assumed"),
         ("scheduler log", f"{assumed.scheduler_log_bytes} bytes a minute", "assumed"),

@@ -54,7 +54,7 @@ def written_until(partitions: int, until_ms: float) -> float:
     loop = Loop()
     table = Table(loop, Random(1), write_units=1e6, read_units=1e6)
     for number in range(60):
-        loop.start(table.write_batch(f"{number % partitions}.0", 25))
+        loop.start(table.write_batch(f"{number % partitions}.0", 25, deadline_ms=60_000))
     loop.run(until_ms)
     return table.written
 
@@ -86,9 +86,9 @@ def test_pollers_begin_with_five_and_grow_by_five_a_second() -> None:
 def test_a_run_takes_as_many_messages_as_wait_up_to_its_size() -> None:
     loop, random = Loop(), Random(1)
     taken: list[int] = []
-    functions = Functions(loop, random, Knobs())
+    functions = Functions(loop, random, Knobs(messages_per_run=10))
     functions.handle = lambda environment, messages, ended: taken.append(len(messages))
-    queue = Queue(loop, random, Knobs(), functions)
+    queue = Queue(loop, random, Knobs(messages_per_run=10), functions)
     loop.start(queue.send([PageMessage(1, shard) for shard in range(23)]))
     loop.run(until_ms=60_000)
     assert sorted(taken) == [3, 10, 10]
@@ -140,7 +140,15 @@ def test_failed_callbacks_come_again_by_the_backoff() -> None:
     assert result.retries_p99_ms < 2_000
 
 
-def test_with_a_table_too_slow_calls_are_made_again() -> None:
+def test_a_table_too_slow_is_waited_for_and_nothing_is_called_again() -> None:
     slow = run(Knobs(table_write_units=25), burst(200))
     assert slow.throttled > 0
-    assert slow.repeated > 0
+    assert (slow.settled, slow.repeated) == (200, 0)
+    assert 200 / 25 - 1 <= slow.settled_after_ms / 1000 <= 2 * 200 / 25
+
+
+def test_what_cannot_be_settled_in_time_is_settled_by_another_and_not_called() -> None:
+    """Sixty tasks, where a run has time for fifty."""
+    slow = run(Knobs(table_write_units=1), burst(60))
+    assert (slow.settled, slow.repeated) == (60, 0)
+    assert slow.runs > 1

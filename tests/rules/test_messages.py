@@ -19,6 +19,7 @@ from duewheel.rules.messages import (
     texts_of_event,
 )
 from duewheel.rules.task import BIZ_TYPE
+from duewheel.workflows.deliver import CALLED_CHARACTERS_MAX
 
 SQS_BYTES_MAX = 1_048_576
 PAGE_SIZE_MAX = 100
@@ -39,11 +40,13 @@ messages: st.SearchStrategy[Message] = (
         page=st.integers(0, 10_000).map(str) | st.sampled_from(["0r", "7r", "7rr"]),
         after=st.none() | entries.map(lambda entry: entry.place),
         places=st.lists(entries.map(lambda entry: entry.place), max_size=5).map(tuple),
+        called=st.lists(st.text(), max_size=3).map(tuple),
     )
     | st.builds(
         DirectMessage,
         second=st.integers(0, 99_999_999_999),
         entries=st.lists(entries.map(lambda entry: entry.name), max_size=5).map(tuple),
+        called=st.lists(st.text(), max_size=3).map(tuple),
     )
     | st.builds(ReleaseMessage, biz_type=st.from_regex(BIZ_TYPE, fullmatch=True))
 )
@@ -55,7 +58,7 @@ json_values = st.recursive(
 finite_fields = st.fixed_dictionaries(
     {"v": json_values | st.just(1)},
     optional=dict.fromkeys(
-        ("second", "shard", "page", "after", "places", "entries", "release"), json_values
+        ("second", "shard", "page", "after", "places", "entries", "called", "release"), json_values
     ),
 )
 
@@ -79,6 +82,12 @@ def test_the_longest_message_fits_the_queue(entry: Address) -> None:
     assert len(encode(direct).encode()) < SQS_BYTES_MAX / 10
 
 
+def test_what_was_called_fits_the_queue_even_if_it_is_all_quotation_marks() -> None:
+    records = ('"' * 500,) * (CALLED_CHARACTERS_MAX // 500)
+    places = ("01800000000.500#abcdefghijk",) * PAGE_SIZE_MAX
+    assert len(encode(PageMessage(1, 0, "0r", None, places, records))) < SQS_BYTES_MAX
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -96,6 +105,7 @@ def test_the_longest_message_fits_the_queue(entry: Address) -> None:
         '{"v":1,"second":"soon","shard":0,"page":"0"}',
         '{"v":1,"second":null,"shard":0,"page":"0"}',
         '{"v":1,"second":1,"shard":0,"page":"0","places":7}',
+        '{"v":1,"second":1,"shard":0,"page":"0","called":[7]}',
         '{"v":1,"second":1,"entries":null}',
         '{"v":1,"entries":[]}',
     ],

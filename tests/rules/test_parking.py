@@ -65,5 +65,5 @@ def test_what_is_released_comes_up_in_time_even_after_a_second_of_writing(
     """Where none is handed over ahead of the time it is not even near: pages bring it."""
     written_ms = now_ms + writing_ms
     released = wheel.first_timely_ms(now_ms, lead_ms) // 1000
-    assert wheel.delay_seconds(released, written_ms, lead_ms) >= NEAR_MARGIN_MS // 1000
+    assert wheel.delay_seconds(released * 1000, written_ms, lead_ms) >= NEAR_MARGIN_MS // 1000
     assert not wheel.is_near(released, written_ms, now_ms // 1000 + ahead_seconds, lead_ms, 0)

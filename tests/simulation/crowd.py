@@ -46,6 +46,8 @@ class Came:
     pages: Counter[int] = field(default_factory=Counter)  # by how many entries were on them
     refused: Counter[str] = field(default_factory=Counter)  # by the governor
     refused_until_created: int = 0
+    units_to_deliver: float = 0  # written, of the wheel
+    writes_to_deliver: int = 0  # requests, refused ones among them
     calls: Counter[str] = field(default_factory=Counter)  # by task
     statuses: Counter[str] = field(default_factory=Counter)
     dishonest: list[str] = field(default_factory=list)
@@ -62,7 +64,7 @@ def crowded(crowd: Crowd, seed: int = 1) -> Came:
         came = Came(refused=governor.refused)
         sources = EventSources(service, notifiers=crowd.notifiers)
         with answered_by(governor.answer):
-            service.run(_lived(service, sources, crowd, came))
+            service.run(_lived(service, sources, crowd, came, governor))
         items = service.emulator.items(service.settings.wheel_table)
         came.by_shard.update(
             int(item["slot"]["S"].rpartition(".")[2]) for item in items if "status" in item
@@ -73,7 +75,9 @@ def crowded(crowd: Crowd, seed: int = 1) -> Came:
         return came
 
 
-async def _lived(service: Service, sources: EventSources, crowd: Crowd, came: Came) -> None:
+async def _lived(
+    service: Service, sources: EventSources, crowd: Crowd, came: Came, governor: Governor
+) -> None:
     sources.begin()
     await asyncio.sleep(5)
     due_ms = NOON_MS + (5 + crowd.in_seconds) * 1000
@@ -81,12 +85,16 @@ async def _lived(service: Service, sources: EventSources, crowd: Crowd, came: Ca
     await _create(service, crowd, due_ms, came)
     came.created_seconds = service.seconds() - began
     came.refused_until_created = came.refused.total()
+    wheel = service.settings.wheel_table
+    units, writes = governor.used_by_table(wheel), governor.writes[wheel]
     due_seconds = (due_ms - NOON_MS) / 1000
     await asyncio.sleep(max(0, due_seconds - service.seconds()))
     over = service.seconds() + 600
     while service.seconds() < over and _pending(service):
         await asyncio.sleep(LOOK_SECONDS)
     came.settled_seconds = service.seconds() - due_seconds
+    came.units_to_deliver = governor.used_by_table(wheel) - units
+    came.writes_to_deliver = governor.writes[wheel] - writes
 
 
 async def _create(service: Service, crowd: Crowd, due_ms: int, came: Came) -> None:

@@ -43,7 +43,7 @@ class EventSources:
         self._faults = service.faults
         self._chance = service.chance
         self._mappings = (
-            Mapping(service.settings.slice_queue_url, 10, notifiers),
+            Mapping(service.settings.slice_queue_url, 2, notifiers),
             Mapping(service.settings.slow_queue_url, 1, slow_notifiers),
         )
         self._sqs = boto3.client("sqs")

@@ -88,10 +88,10 @@ def test_a_repeat_without_a_reason_is_found() -> None:
     put_delivered = TaskStore.put_delivered
     forgotten: set[str] = set()
 
-    def later(self: TaskStore, tasks: Sequence[Task]) -> None:
+    def later(self: TaskStore, tasks: Sequence[Task]) -> list[Task]:
         remembered = [task for task in tasks if task.task_id in forgotten]
         forgotten.update(task.task_id for task in tasks)
-        put_delivered(self, remembered)
+        return put_delivered(self, remembered) if remembered else []
 
     with patch.object(TaskStore, "put_delivered", later):
         report = report_of(Soak(tasks=30, seed=3, rates=CALM, tasks_per_second=4))

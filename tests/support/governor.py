@@ -62,6 +62,7 @@ class Governor:
     table_write_units: float
     table_read_units: float = TABLE_READ_UNITS.value
     refused: Counter[str] = field(default_factory=Counter)
+    writes: Counter[str] = field(default_factory=Counter)  # requests, by table
     _buckets: dict[tuple[str, ...], _Bucket] = field(default_factory=dict)
     _sizes: dict[tuple[str, ...], int] = field(default_factory=dict)
 
@@ -87,6 +88,10 @@ class Governor:
             return handle(request)
         return act(request, json.loads(request.body), handle)
 
+    def used_by_table(self, table: str) -> float:
+        """Write units."""
+        return self._bucket("write", self.table_write_units, table).used
+
     def used_by_partition(self, table: str) -> list[float]:
         """Write units of the table's partition keys, the busiest first."""
         used = [b.used for name, b in self._buckets.items() if name[:2] == ("write", table)]
@@ -95,12 +100,14 @@ class Governor:
     # Writes
 
     def _write_one(self, request: Any, asked: Any, handle: Handle) -> Reply | None:
+        self.writes[asked["TableName"]] += 1
         if not self._may_write(asked["TableName"], asked):
             return self._too_much(request)
         return handle(request)
 
     def _write_batch(self, request: Any, asked: Any, handle: Handle) -> Reply | None:
         ((table, _),) = asked["RequestItems"].items()
+        self.writes[table] += 1
         taken: list[bool] = []
 
         def is_taken(part: Any) -> bool:

@@ -75,6 +75,7 @@ from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.keep_books import KeepBooks
+from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.lead import Lead
 from duewheel.workflows.limit_calls import LimitCalls
@@ -93,6 +94,7 @@ from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.run_timer import RunTimer
 from duewheel.workflows.send_releases import SendReleases
+from duewheel.workflows.settle import Settle
 from duewheel.workflows.size_seconds import SizeSeconds
 from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import SpareHosts
@@ -312,10 +314,9 @@ class World:
         retry_or_end = RetryOrEnd(self.clock, self.tasks, self.keys, self.reenter, lambda: 1.0)
         put_off = PutOff(self.clock, self.tasks, self.reenter, self._pool)
         parked = ParkedStore(self.tasks, self._pool)
+        keep_trying = KeepTrying(self.clock, lambda: self.chance)
         call_page = CallPage(
             self.clock,
-            self.tasks,
-            self.keys,
             Targets(
                 http=self.receiver,  # type: ignore[arg-type]
                 lambda_function=LambdaTarget(self._calls_of("lambda")),
@@ -323,7 +324,9 @@ class World:
                 sns=SnsTarget(self._calls_of("sns")),
                 eventbridge=EventBridgeTarget(self._calls_of("events")),
             ),
+            Settle(self.tasks, self.keys, keep_trying),
             retry_or_end,
+            keep_trying,
             asyncio.Semaphore(lines),
             known or self.in_standing,
             LimitCalls(self.clock, self.turns),
@@ -376,6 +379,7 @@ class World:
             self.slices,
             self.pages,
             self.hand_over,
+            keep_trying,
             call_page,
             self.release,
             SlowLane(

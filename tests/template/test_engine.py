@@ -131,7 +131,7 @@ def test_notifier_gets_messages_of_both_lanes_at_once_and_answers_for_each(
     }
 
     assert {queue: mapping["BatchSize"] for queue, mapping in mappings.items()} == {
-        "SliceQueue": 10,
+        "SliceQueue": 2,
         "SlowQueue": 1,
     }
     assert {
@@ -139,8 +139,21 @@ def test_notifier_gets_messages_of_both_lanes_at_once_and_answers_for_each(
         for queue, mapping in mappings.items()
     } == {"SliceQueue": 30, "SlowQueue": 3}
     for mapping in mappings.values():
+        assert "ProvisionedPollerConfig" not in mapping
         assert "MaximumBatchingWindowInSeconds" not in mapping
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_pollers_that_stay_are_of_the_slice_queue_and_bound_its_notifiers(emulator: Any) -> None:
+    resources = resources_with(emulator, {"ProvisionedPollers": "20"})
+    mappings = {
+        mapping.properties["EventSourceArn"]["Fn::GetAtt"][0]: resources.resolve(mapping.properties)
+        for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
+    }
+    pollers = {"MinimumPollers": "20", "MaximumPollers": "20"}
+    assert mappings["SliceQueue"]["ProvisionedPollerConfig"] == pollers
+    assert "ScalingConfig" not in mappings["SliceQueue"], "AWS takes only one of them"
+    assert "ProvisionedPollerConfig" not in mappings["SlowQueue"]
 
 
 def test_chain_of_pages_is_not_cut_as_a_loop(template: Template) -> None:

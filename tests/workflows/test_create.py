@@ -27,6 +27,17 @@ def test_a_near_task_is_one_write_and_one_message(world: World) -> None:
     assert entry["DelaySeconds"] == 2, "whole seconds, early rather than late"
 
 
+def test_the_message_of_a_near_task_comes_shortly_before_its_own_instant(world: World) -> None:
+    """Not before its second, or a notifier would be paid for waiting."""
+    world.created()
+    world.recorder.clear()
+    world.created(in_ms=3_900)
+
+    assert world.recorder.operations() == ["PutItem", "SendMessageBatch"]
+    entry = world.recorder.calls[-1].request["Entries"][0]
+    assert entry["DelaySeconds"] == 3
+
+
 def test_a_due_instant_in_the_past_is_placed_now_and_keeps_its_true_instant(world: World) -> None:
     task = world.created(in_ms=-3_600_000)
     world.drain()

@@ -17,18 +17,20 @@ from duewheel.rules.addresses import (
 from duewheel.rules.lanes import Lane
 from duewheel.rules.task import BIZ_TYPE
 
-MESSAGES_PER_RUN = 10  # as many as the queue hands to a notifier at once
+MESSAGES_PER_RUN = 10  # past the queue, where each run is a request of who hands them over
 _EVENT_MEMBER = "messages"
 
 
 class PageMessage(Struct, frozen=True):
-    """Deliver one page of a slice: what follows `after`, or just `places` of what was passed on."""
+    """Deliver one page of a slice: what follows `after`, or just `places` of what was passed on.
+    `called`: records of those among them that were delivered, and are only to be settled."""
 
     second: int
     shard: int
     page: str = first_page()
     after: str | None = None
     places: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
 
     @property
     def lane(self) -> Lane:
@@ -40,6 +42,7 @@ class DirectMessage(Struct, frozen=True):
 
     second: int
     entries: tuple[str, ...]
+    called: tuple[str, ...] = ()
 
     @property
     def lane(self) -> Lane:
@@ -92,6 +95,8 @@ def encode(message: Message) -> str:
             body = {"v": 1, "second": message.second, "entries": message.entries}
         case ReleaseMessage():
             body = {"v": 1, "release": message.biz_type}
+    if not isinstance(message, ReleaseMessage) and message.called:
+        body["called"] = message.called
     return json.dumps(body, separators=(",", ":"))
 
 
@@ -104,7 +109,8 @@ def decode(text: str) -> Message:
         if "release" in body:
             return _checked_release(ReleaseMessage(body["release"]))
         if "entries" in body:
-            return _checked_direct(DirectMessage(body["second"], tuple(body["entries"])))
+            entries = tuple(body["entries"])
+            return _checked_direct(DirectMessage(body["second"], entries, _called(body)))
         return _checked_page(
             PageMessage(
                 body["second"],
@@ -112,6 +118,7 @@ def decode(text: str) -> Message:
                 body["page"],
                 body.get("after"),
                 tuple(body.get("places", ())),
+                _called(body),
             )
         )
     except NOT_UNDERSTOOD as error:
@@ -150,6 +157,13 @@ def _checked_page(message: PageMessage) -> PageMessage:
     if not is_page(message.page) or not isinstance(message.after, str | None):
         raise ValueError("no such page")
     return message
+
+
+def _called(body: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    called = tuple(body.get("called", ()))
+    if not all(isinstance(text, str) for text in called):
+        raise ValueError("no such records")
+    return called
 
 
 def _check_whole(number: object, largest: int) -> None:

@@ -51,9 +51,10 @@ def cut_off_ms(next_ms: int, lead_ms: int) -> int:
     return opens_ms(next_ms // 1000, lead_ms) - SKEW_MS
 
 
-def delay_seconds(second: int, now_ms: int, lead_ms: int) -> int:
-    """How long the queue holds a message of this second: whole seconds, rather early than late."""
-    return min(max(0, (opens_ms(second, lead_ms) - now_ms) // 1000), DELAY_SECONDS_MAX)
+def delay_seconds(first_ms: int, now_ms: int, lead_ms: int) -> int:
+    """How long the queue holds a message whose first instant this is: whole seconds, rather early
+    than late."""
+    return min(max(0, (first_ms - lead_ms - now_ms) // 1000), DELAY_SECONDS_MAX)
 
 
 def is_direct_too_late(second: int, now_ms: int) -> bool:

@@ -4,6 +4,7 @@ Callers keep the order that named entries ask for: a new entry is put before its
 names it, and only the sweep deletes one, when its second is finished.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from duewheel.stores.unprocessed import (
     chunks,
     get_batch,
     write_batch,
+    write_once,
 )
 
 if TYPE_CHECKING:
@@ -58,10 +60,20 @@ class TaskStore(Struct, frozen=True):
         """Write what DynamoDB takes; returns the ids of the tasks that it did not."""
         return self._put(tasks)
 
-    def put_delivered(self, tasks: Sequence[Task]) -> None:
-        """Whole items and no condition: once a call was answered, that is what must stand."""
-        if unwritten := self._put(tasks):
-            raise Throttled(f"{len(unwritten)} delivered tasks could not be settled")
+    def put_delivered(self, tasks: Sequence[Task]) -> list[Task]:
+        """Up to 25 whole items, and no condition: once a call was answered, that is what must
+        stand. Asks once; returns those that DynamoDB did not take."""
+        requests = [{"PutRequest": {"Item": self.item(task)}} for task in tasks]
+        left = write_once(self.client, self.table, requests)
+        unwritten = {task_items.address_of(one["PutRequest"]["Item"]) for one in left}
+        return [task for task in tasks if task.home in unwritten]
+
+    def as_text(self, task: Task) -> str:
+        """The item, on its way to another notifier."""
+        return json.dumps(self.item(task), separators=(",", ":"))
+
+    def from_text(self, text: str) -> Task:
+        return task_items.task_from(json.loads(text))
 
     def get(self, home: Address) -> Task | None:
         """Raises UnreadableItem, and reports it, when somebody has damaged the task."""

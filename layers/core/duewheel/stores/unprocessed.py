@@ -29,7 +29,7 @@ def write_batch(
     """Carry out up to 25 writes; returns those that DynamoDB left undone to the last."""
     left = list(requests)
     for pause_seconds in (*PAUSES_SECONDS, None):
-        left = _unprocessed(client, table, left)
+        left = write_once(client, table, left)
         if not left or pause_seconds is None:
             break
         clock.sleep(pause_seconds)
@@ -58,8 +58,9 @@ def get_batch(
     raise Throttled(f"BatchGetItem left {len(asked[table]['Keys'])} keys unread")
 
 
-def _unprocessed(client: "DynamoDBClient", table: str, requests: list[Any]) -> list[Any]:
-    """A batch of which DynamoDB takes nothing at all is refused as a whole."""
+def write_once(client: "DynamoDBClient", table: str, requests: list[Any]) -> list[Any]:
+    """Those of up to 25 writes that DynamoDB left undone. A batch of which it takes nothing at all
+    is refused as a whole."""
     try:
         answer = client.batch_write_item(RequestItems={table: requests})
     except ClientError as error:

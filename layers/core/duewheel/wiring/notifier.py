@@ -40,6 +40,7 @@ from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.check_occurrences import WRITERS as ENDERS
 from duewheel.workflows.check_occurrences import CheckOccurrences
 from duewheel.workflows.deliver import Deliver
+from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.park import WRITERS as PARKERS
 from duewheel.workflows.park import Park
@@ -48,6 +49,7 @@ from duewheel.workflows.plan import PlanTimers
 from duewheel.workflows.put_off import WRITERS, PutOff
 from duewheel.workflows.release import Release
 from duewheel.workflows.retry_or_end import RetryOrEnd
+from duewheel.workflows.settle import Settle
 from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import MARK_BYTES, SpareHosts
 from duewheel.workflows.stop_timer import StopTimer
@@ -83,12 +85,13 @@ def _deliver() -> Deliver:
     turns = TurnStore(dynamodb(), config.registry_table)
     put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS))
     parked = ParkedStore(tasks(), ThreadPoolExecutor(PARKED_SLOTS))
+    keep_trying = KeepTrying(clock(), random.random)
     call_page = CallPage(
         clock(),
-        tasks(),
-        keys(),
         _targets(config),
+        Settle(tasks(), keys(), keep_trying),
         retry_or_end,
+        keep_trying,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
         businesses_in_standing(),
         LimitCalls(clock(), turns),
@@ -117,6 +120,7 @@ def _deliver() -> Deliver:
         slices(),
         pages(),
         hand_over(),
+        keep_trying,
         call_page,
         release,
         SlowLane(clock(), businesses_in_standing(), pages(), hand_over(), config.page_lease_ms),

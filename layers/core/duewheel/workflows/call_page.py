@@ -6,6 +6,7 @@ Occurrences of timers are checked before. Chains of timers that come up are plan
 import asyncio
 import math
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -20,19 +21,18 @@ from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.firing import is_to_stop
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Callback, HttpCallback, Plan, Promise, Status, Task
-from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
-from duewheel.stores.tasks import TaskStore
 from duewheel.targets.by_type import Targets
 from duewheel.workflows.carry_through import all_of
 from duewheel.workflows.check_occurrences import Checked, CheckOccurrences, Firing
+from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.park import Park
 from duewheel.workflows.plan import PlanTimers
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
-from duewheel.workflows.settle import Settler
+from duewheel.workflows.settle import Called, Left, Settle, Settler
 from duewheel.workflows.spare_hosts import Probe, SpareHosts
 from duewheel.workflows.stop_timer import StopTimer
 from duewheel.workflows.watch_pace import WatchPace
@@ -46,10 +46,10 @@ Secrets = tuple[bytes, ...]
 
 class CallPage(Struct, frozen=True):
     clock: Clock
-    tasks: TaskStore
-    keys: KeyStore
     targets: Targets
+    settle: Settle
     retry_or_end: RetryOrEnd
+    keep_trying: KeepTrying
     lines: asyncio.Semaphore  # bounds the calls in flight of this process
     known: KnownBusinesses
     limit_calls: LimitCalls
@@ -63,10 +63,10 @@ class CallPage(Struct, frozen=True):
     stop_timer: StopTimer
 
     async def __call__(
-        self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int
-    ) -> list[Address]:
-        """Returns the entries for which no call could be begun in time."""
-        settler = Settler(self.tasks, self.keys)
+        self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int, called: Called
+    ) -> Left:
+        """`called`: by home, what another has called. Returns what could not be done in time."""
+        settler = self.settle.begin(deadline_ms, called)
         settling = asyncio.create_task(settler.run())
         live = [(entry, task) for entry, task in owed if task is not None]
         live.sort(key=lambda pair: pair[1].next_ms)
@@ -77,6 +77,8 @@ class CallPage(Struct, frozen=True):
         work: list[Coroutine[None, None, object]] = []
         now_ms = self.clock.now_ms()
         for entry, task in live:
+            if settler.takes_over(task):
+                continue
             match decide(entry, task, now_ms):
                 case Decision.PLACE_LATER:
                     work.append(asyncio.to_thread(self.retry_or_end.place_later, task))
@@ -95,7 +97,8 @@ class CallPage(Struct, frozen=True):
         finally:
             settler.close()
             await settling
-        return [task.entry for left in results if isinstance(left, list) for task in left]
+        uncalled = [task for some in results if isinstance(some, list) for task in some]
+        return Left(uncalled, settler.unsettled)
 
     def _by_business(
         self,
@@ -202,8 +205,7 @@ class CallPage(Struct, frozen=True):
         """Wait for its millisecond and for free lines, and call. Returns the task when it is too
         late to begin."""
         business = run.business
-        timeout_ms = math.ceil(business.timeout_seconds * 1000)
-        latest_ms = run.deadline_ms - timeout_ms - SETTLE_RESERVE_MS
+        latest_ms = run.deadline_ms - math.ceil(business.timeout_seconds * 1000) - SETTLE_RESERVE_MS
         if max(from_ms, self.clock.now_ms()) > latest_ms:
             return task
         if not await self._is_confirmed(task, from_ms, run):
@@ -235,8 +237,8 @@ class CallPage(Struct, frozen=True):
             run.settler.add(settlement.delivered(task, attempt, ended_ms, kept_seconds))
             status = Status.DELIVERED
         else:
-            failed = self.retry_or_end.failed
-            status = await asyncio.to_thread(failed, task, outcome, attempt, business)
+            failed = partial(self.retry_or_end.failed, task, outcome, attempt, business)
+            status = await self.keep_trying(failed, run.deadline_ms)
         run.page.count(task, status)
         timer = run.page.timer_of(task)
         if timer is not None and status is Status.DEAD and is_to_stop(timer, outcome):

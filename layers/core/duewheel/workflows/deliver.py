@@ -7,6 +7,8 @@ another notifier, in a message of its own. Anything else raises, and the message
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -30,8 +32,14 @@ from duewheel.stores.slices import SliceStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.call_page import CallPage
 from duewheel.workflows.hand_over import HandOver
+from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.release import Release
+from duewheel.workflows.settle import Called, Left
 from duewheel.workflows.slow_lane import SlowLane
+
+# What is left of an invocation that begins a page: for a call, and to settle it.
+BEGIN_RESERVE_MS = 20_000
+CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once more
 
 
 class Deliver(Struct, frozen=True):
@@ -40,6 +48,7 @@ class Deliver(Struct, frozen=True):
     slices: SliceStore
     pages: PageStore
     hand_over: HandOver
+    keep_trying: KeepTrying
     call_page: CallPage
     release: Release
     slow_lane: SlowLane
@@ -64,9 +73,11 @@ class Deliver(Struct, frozen=True):
         self, message: PageMessage, owner: str, opens_ms: int, deadline_ms: int
     ) -> Held | Finished:
         page = PageLease(message.second, message.shard, message.page, message.after)
-        lease = await asyncio.to_thread(
-            self.pages.take, page, owner, self.clock.now_ms(), self.page_lease_ms
-        )
+
+        def take() -> PageLease | Held | Finished:
+            return self.pages.take(page, owner, self.clock.now_ms(), self.page_lease_ms)
+
+        lease = await self.keep_trying(take, deadline_ms - BEGIN_RESERVE_MS)
         if not isinstance(lease, PageLease):
             return lease
         await self.clock.sleep_until_ms(opens_ms)
@@ -74,16 +85,20 @@ class Deliver(Struct, frozen=True):
             addresses = [address_from(message.shard, place) for place in message.places]
             entries = await asyncio.to_thread(self.tasks.find, addresses)
         else:
-            entries, lease = await self._read_page(lease)
+            entries, lease = await self._read_page(lease, deadline_ms)
         owed = await self._owed(entry for entry in entries if entry.address.place not in lease.rest)
-        lease = await asyncio.to_thread(self.slow_lane.of_page, lease, owed)
+        called = self._called(message)
+        uncalled = _but(called, owed)
+        lease = await asyncio.to_thread(self.slow_lane.of_page, lease, uncalled)
         own = [pair for pair in owed if pair[0].place not in lease.slow]
-        passed_on = await self.call_page(own, deadline_ms)
-        await self._pass_on(lease, passed_on)
-        await asyncio.to_thread(self.pages.mark_done, lease)
+        left = await self.call_page(own, deadline_ms, called)
+        lease = await self._pass_on(lease, left, deadline_ms)
+        await self.keep_trying(partial(self.pages.mark_done, lease), deadline_ms)
         return Finished()
 
-    async def _read_page(self, lease: PageLease) -> tuple[list[FoundEntry], PageLease]:
+    async def _read_page(
+        self, lease: PageLease, deadline_ms: int
+    ) -> tuple[list[FoundEntry], PageLease]:
         """Read the page, and send the next one on its way before delivering this one."""
         entries, end = await asyncio.to_thread(
             self.slices.read_page,
@@ -96,26 +111,38 @@ class Deliver(Struct, frozen=True):
         if end is None:
             return entries, lease
         if lease.end is None:
-            lease = still_ours(await asyncio.to_thread(self.pages.record_end, lease, end))
+            record_end = partial(self.pages.record_end, lease, end)
+            lease = still_ours(await self.keep_trying(record_end, deadline_ms - BEGIN_RESERVE_MS))
         following = PageMessage(lease.second, lease.shard, next_page(lease.page), after=end)
         await asyncio.to_thread(self.hand_over.send_surely, following)
         return entries, lease
 
-    async def _pass_on(self, lease: PageLease, entries: Sequence[Address]) -> None:
+    async def _pass_on(self, lease: PageLease, left: Left, deadline_ms: int) -> PageLease:
         """Hand the rest to another invocation: recorded first, so that a rerun of this page
-        leaves it alone."""
+        leaves it alone. Should that message be lost, what was called is called again."""
+        entries = left.entries
         if entries:
             places = (*lease.rest, *(entry.place for entry in entries))
-            lease = still_ours(await asyncio.to_thread(self.pages.record_rest, lease, places))
+            record_rest = partial(self.pages.record_rest, lease, places)
+            lease = still_ours(await self.keep_trying(record_rest, deadline_ms))
             logger.info("page passed on", action="pass-on", page=lease.page, count=len(entries))
         if lease.rest:
-            rest = PageMessage(lease.second, lease.shard, rest_page(lease.page), places=lease.rest)
+            rest = PageMessage(
+                lease.second,
+                lease.shard,
+                rest_page(lease.page),
+                places=lease.rest,
+                called=self._texts(left.unsettled),
+            )
             await asyncio.to_thread(self.hand_over.send_surely, rest)
+        return lease
 
     async def _direct(
         self, message: DirectMessage, opens_ms: int, deadline_ms: int
     ) -> Held | Finished:
-        if wheel.is_direct_too_late(message.second, self.clock.now_ms()):
+        called = self._called(message)
+        is_late = wheel.is_direct_too_late(message.second, self.clock.now_ms())
+        if is_late and not called:
             logger.warning(
                 "direct message too late, left to the sweep",
                 action="direct-late",
@@ -125,13 +152,27 @@ class Deliver(Struct, frozen=True):
         await self.clock.sleep_until_ms(opens_ms)
         entries = await asyncio.to_thread(self.tasks.find, map(address_named, message.entries))
         owed = await self._owed(entries)
-        slow = await asyncio.to_thread(self.slow_lane.of_direct, message, owed)
+        if is_late:  # but nobody else knows what was called
+            owed = [(entry, task) for entry, task in owed if task and task.home in called]
+        slow = await asyncio.to_thread(self.slow_lane.of_direct, message, _but(called, owed))
         own = [pair for pair in owed if pair[0] not in slow]
-        passed_on = await self.call_page(own, deadline_ms)
-        if passed_on:
-            rest = DirectMessage(message.second, tuple(entry.name for entry in passed_on))
+        left = await self.call_page(own, deadline_ms, called)
+        if left.entries:
+            names = tuple(entry.name for entry in left.entries)
+            rest = DirectMessage(message.second, names, self._texts(left.unsettled))
             await asyncio.to_thread(self.hand_over.send_surely, rest)
         return Finished()
+
+    def _called(self, message: PageMessage | DirectMessage) -> Called:
+        """What another has called, and could not settle."""
+        return {task.home: task for task in map(self.tasks.from_text, message.called)}
+
+    def _texts(self, unsettled: Sequence[Task]) -> tuple[str, ...]:
+        """As many as a message holds; the others are called again."""
+        texts = [self.tasks.as_text(task) for task in unsettled]
+        sizes = accumulate(len(text) for text in texts)
+        pairs = zip(texts, sizes, strict=True)
+        return tuple(text for text, size in pairs if size <= CALLED_CHARACTERS_MAX)
 
     async def _owed(self, found: Iterable[FoundEntry]) -> list[tuple[Address, Task | None]]:
         """The entries with their tasks, wherever those have their homes."""
@@ -139,3 +180,9 @@ class Deliver(Struct, frozen=True):
         elsewhere = [entry.home for entry in entries if entry.task is None]
         homes = await asyncio.to_thread(self.tasks.get_many, elsewhere) if elsewhere else {}
         return [(entry.address, entry.task or homes.get(entry.home)) for entry in entries]
+
+
+def _but(
+    called: Called, owed: Sequence[tuple[Address, Task | None]]
+) -> list[tuple[Address, Task | None]]:
+    return [(entry, task) for entry, task in owed if task is None or task.home not in called]

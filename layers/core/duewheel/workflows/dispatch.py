@@ -46,7 +46,7 @@ class Dispatch(Struct, frozen=True):
         return wheel.opens_ms(dispatched + 1, self.lead_ms)
 
     def _delay_seconds(self, message: PageMessage) -> int:
-        return wheel.delay_seconds(message.second, self.clock.now_ms(), self.lead_ms)
+        return wheel.delay_seconds(message.second * 1000, self.clock.now_ms(), self.lead_ms)
 
     def _messages(self, seconds: range) -> Iterable[PageMessage]:
         # One second is the rule; threads are for catching up.

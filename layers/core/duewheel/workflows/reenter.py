@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules import wheel
-from duewheel.rules.addresses import Address
+from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.messages import DirectMessage
 from duewheel.rules.placing import Placing
 from duewheel.stores.conditions import Throttled
@@ -100,4 +100,6 @@ class Reenter(Struct, frozen=True):
             )
 
     def _delay_seconds(self, message: DirectMessage) -> int:
-        return wheel.delay_seconds(message.second, self.clock.now_ms(), self.lead_ms)
+        """Up to shortly before the first of its instants, or the notifier waits, and is paid."""
+        first_ms = address_named(message.entries[0]).instant_ms
+        return wheel.delay_seconds(first_ms, self.clock.now_ms(), self.lead_ms)

@@ -1,26 +1,72 @@
-"""Settle deliveries as they come in, without waiting for the slowest call of the page."""
+"""Settle deliveries as they come in, without waiting for the slowest call of the page.
+
+What was called is not called again for want of throughput: it is tried to settle it until the
+invocation has to end, and what is left then is settled by another.
+"""
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 
+from msgspec import Struct
+
+from duewheel.log import logger
+from duewheel.rules.addresses import Address
 from duewheel.rules.task import Task
+from duewheel.stores.conditions import Throttled
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.unprocessed import WRITES_PER_BATCH
+from duewheel.workflows.keep_trying import KeepTrying
 
 # Long enough for the calls that return together to share a write, short beside any call.
 LINGER_SECONDS = 0.02
 
+Called = Mapping[Address, Task]  # by home: as they are settled, if they still stand as read
+
+
+class Settle(Struct, frozen=True):
+    tasks: TaskStore
+    keys: KeyStore
+    keep_trying: KeepTrying
+
+    def begin(self, deadline_ms: int, called: Called) -> "Settler":
+        return Settler(self, deadline_ms, called)
+
+
+class Left(Struct, frozen=True):
+    """Tasks for which no call could be begun, and delivered ones that could not be settled."""
+
+    uncalled: list[Task]
+    unsettled: list[Task]
+
+    @property
+    def entries(self) -> list[Address]:
+        return [task.entry for task in (*self.uncalled, *self.unsettled)]
+
 
 class Settler:
-    """Collects delivered tasks and writes them, 25 to a BatchWriteItem."""
+    """Collects delivered tasks and writes them, 25 to a BatchWriteItem. `unsettled`: those that
+    DynamoDB did not take to the last."""
 
-    def __init__(self, tasks: TaskStore, keys: KeyStore) -> None:
-        self._tasks = tasks
-        self._keys = keys
+    def __init__(self, by: Settle, deadline_ms: int, called: Called) -> None:
+        self._by = by
+        self._deadline_ms = deadline_ms
+        self._called = called
         self._waiting: asyncio.Queue[Task | None] = asyncio.Queue()
+        self.unsettled: list[Task] = []
 
     def add(self, task: Task) -> None:
         self._waiting.put_nowait(task)
+
+    def takes_over(self, task: Task) -> bool:
+        """Whether another has called it as it stands: then it is only to be settled."""
+        record = self._called.get(task.home)
+        if record is None or record.version != task.version + 1:
+            return False
+        self.add(record)
+        return True
 
     def close(self) -> None:
         """No more will come; `run` returns when all is written."""
@@ -35,9 +81,11 @@ class Settler:
             batch, closed = await self._next_batch()
             try:
                 if batch:
-                    await asyncio.to_thread(self._settle, batch)
+                    await self._settle(batch)
             except Exception as error:  # noqa: BLE001 - kept, and raised at the end
                 failure = failure or error
+        if self.unsettled:
+            logger.warning("not settled in time", action="unsettled", count=len(self.unsettled))
         if failure is not None:
             raise failure
 
@@ -50,6 +98,19 @@ class Settler:
         tasks = [task for task in batch if task is not None]
         return tasks, len(tasks) < len(batch)
 
-    def _settle(self, batch: list[Task]) -> None:
-        self._tasks.put_delivered(batch)
-        self._keys.release(batch)
+    async def _settle(self, batch: list[Task]) -> None:
+        left = batch
+
+        def put() -> None:
+            nonlocal left
+            left = self._by.tasks.put_delivered(left)
+            if left:
+                raise Throttled(f"{len(left)} delivered tasks could not be settled")
+
+        with suppress(Throttled):  # they are passed on
+            await self._by.keep_trying(put, self._deadline_ms)
+        self.unsettled += left
+        keyed = [task for task in batch if task.key is not None and task not in left]
+        if keyed:
+            release = partial(self._by.keys.release, keyed)
+            await self._by.keep_trying(release, self._deadline_ms)
