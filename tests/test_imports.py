@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-THE_SDK = {"boto3", "botocore", "s3transfer", "jmespath", "urllib3", "dateutil", "six"}
+THE_SDK = {"botocore", "jmespath", "urllib3", "dateutil", "six"}
 EVERYWHERE = THE_SDK | {"aws_lambda_powertools", "msgspec", "typing_extensions"}
 PACKAGES = {
     "api": EVERYWHERE,

@@ -6,8 +6,8 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.config import Config
+from botocore.session import Session
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -37,14 +37,14 @@ _one_at_a_time = Lock()
 
 
 @cache
-def _session() -> boto3.Session:
-    """One for all clients: what it has read of the SDK's descriptions serves the next one, too."""
-    return boto3.Session()
+def _session() -> Session:
+    """One for all clients: what it has read of the SDK's descriptions serves the next one, too.
+    It is botocore's own; boto3 would do the same, and import a good deal more."""
+    return Session()
 
 
 def _client(service: str, config: Config) -> Any:
-    client: Any = _session().client(service, config=config)
-    return client
+    return _session().create_client(service, config=config)
 
 
 class AwsTime:
