@@ -49,7 +49,7 @@ class BuiltPackage:
             handler=properties["Handler"],
             folder=folder,
             layers=tuple(self._layer(layer["Ref"]) for layer in properties["Layers"]),
-            memory_mb=properties["MemorySize"],
+            memory_mb=int(resources.resolve(properties["MemorySize"])),
             timeout_seconds=properties["Timeout"],
             environment=resources.environment(folder.name),
         )
