@@ -9,21 +9,21 @@ What the emulator takes is measured apart and left out, in both.
 import argparse
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
-from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from statistics import median
 from typing import Any
 from unittest.mock import patch
+from urllib.request import urlopen
 
 import boto3
 
-from bench.receiver import serve
+from bench.one_machine.sink import receiving
 from duewheel.rules.messages import PageMessage, encode
 from duewheel.wiring import process
 from functions.api import app as api
@@ -42,6 +42,7 @@ AHEAD_SECONDS = 3_600
 BATCH = 500
 UPDATES = 500
 GOAL = 0.5
+CASE = "cpu"  # as the receiver counts
 
 
 @dataclass
@@ -59,12 +60,6 @@ class Emulated:
 
 
 @dataclass
-class Receiver:
-    url: str
-    answered: "Synchronized[int]"
-
-
-@dataclass
 class Own:
     """CPU milliseconds of this process without the emulator's, by the piece."""
 
@@ -78,18 +73,18 @@ class Own:
         into.append(took * 1000 / pieces)
 
 
-def deliveries(own: Own, clock: ManualClock, receiver: Receiver, tasks: int) -> Iterator[float]:
+def deliveries(own: Own, clock: ManualClock, receiver: str, tasks: int) -> Iterator[float]:
     """Of one second after the other, each with so many tasks, in as many slices as it has."""
     while True:
         second = clock.now_ms() // 1000 + AHEAD_SECONDS
-        create(second, receiver.url, tasks)
+        create(second, f"{receiver}/{CASE}/1", tasks)
         clock.set_ms(second * 1000)
         slices = process.slices().slices_to_dispatch(second)
-        answered = receiver.answered.value
+        called = calls_at(receiver)
         took: list[float] = []
         for shard in range(slices):
             deliver(encode(PageMessage(second, shard)), partial(own.measured, tasks, took))
-        if receiver.answered.value != answered + tasks:
+        if calls_at(receiver) != called + tasks:
             raise AssertionError("not all tasks were called, or not once")
         yield sum(took)
 
@@ -160,7 +155,11 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=200, help="of each second")
     parser.add_argument("--rounds", type=int, default=25)
     options = parser.parse_args()
-    with receiving() as receiver, emulated() as (own, clock):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        receiving(Path(folder)) as receiver,
+        emulated() as (own, clock),
+    ):
         tasks = deliveries(own, clock, receiver, options.tasks)
         baseline = updates(own)
         next(tasks), next(baseline)  # connections, caches, and what is compiled once
@@ -168,17 +167,9 @@ def main() -> None:
     show(rounds, options.tasks)
 
 
-@contextmanager
-def receiving() -> Iterator[Receiver]:
-    spawn = get_context("spawn")
-    answered = spawn.Value("q", 0)
-    here, there = spawn.Pipe()
-    process_of_its_own = spawn.Process(target=serve, args=(there, answered), daemon=True)
-    process_of_its_own.start()
-    try:
-        yield Receiver(f"http://127.0.0.1:{here.recv()}/", answered)
-    finally:
-        process_of_its_own.terminate()
+def calls_at(receiver: str) -> int:
+    with urlopen(f"{receiver}/{CASE}/count") as answer:
+        return int(answer.read())
 
 
 @contextmanager

@@ -11,8 +11,12 @@ import logging
 from contextlib import nullcontext
 
 from bench.limits import NEW_TABLE_WRITE_UNITS, PARTITION_WRITE_UNITS, TABLE_WRITE_UNITS
-from tests.simulation.crowd import Crowd, crowded
-from tests.simulation.test_crowd import check_nothing_is_lost_or_repeated, one_fixed_shard
+from tests.simulation.crowd import (
+    Crowd,
+    check_nothing_is_lost_or_repeated,
+    crowded,
+    one_fixed_shard,
+)
 
 TASKS, SINGLES = 20_000, 4_000
 CASES = {

@@ -21,15 +21,6 @@ class Limit:
     verified: bool = True
 
 
-# DynamoDB: units and requests
-WRITE_UNIT_BYTES = Limit(1024, "bytes", _DYNAMODB + "read-write-operations.html")
-READ_UNIT_BYTES = Limit(
-    4096, "bytes, strongly consistent", _DYNAMODB + "read-write-operations.html"
-)
-BATCH_WRITE_ITEMS = Limit(25, "items a request", _DYNAMODB + "ServiceQuotas.html")
-BATCH_GET_ITEMS = Limit(100, "items a request", _DYNAMODB + "ServiceQuotas.html")
-QUERY_PAGE_BYTES = Limit(1024 * 1024, "bytes", _DYNAMODB + "ServiceQuotas.html")
-
 # DynamoDB: throughput. An index has partition keys of its own, each with the same two limits.
 PARTITION_WRITE_UNITS = Limit(
     1_000, "units a second of one partition key", _DYNAMODB + "bp-partition-key-design.html"
@@ -56,18 +47,11 @@ TABLE_READ_UNITS = Limit(
 
 # SQS
 SQS_BATCH_MESSAGES = Limit(10, "messages a request", _SQS + "quotas-messages.html")
-SQS_DELAY_SECONDS = Limit(900, "seconds, whole ones", _SQS + "quotas-messages.html")
-SQS_LONG_POLL_SECONDS = Limit(20, "seconds", _SQS + "quotas-messages.html")
 
 # SQS to Lambda
 POLLERS_AT_FIRST = Limit(5, "concurrent invocations", _LAMBDA + "services-sqs-scaling.html")
 POLLERS_A_MINUTE = Limit(300, "more invocations a minute", _LAMBDA + "services-sqs-scaling.html")
 POLLERS_MOST = Limit(1_250, "concurrent invocations", _LAMBDA + "services-sqs-scaling.html")
-POLLERS_IDLE = Limit(
-    2,
-    "concurrent invocations, when idle and no maximum is set",
-    _LAMBDA + "services-sqs-scaling.html",
-)
 PROVISIONED_INVOCATIONS_EACH = Limit(
     10,
     "concurrent invocations of one provisioned poller",
@@ -76,7 +60,6 @@ PROVISIONED_INVOCATIONS_EACH = Limit(
 )
 PROVISIONED_MOST = Limit(20_000, "concurrent invocations", _LAMBDA + "services-sqs-scaling.html")
 QUEUE_TO_LAMBDA_P50_MS = Limit(16, "ms from send to handler", _MESSAGING)
-QUEUE_TO_LAMBDA_P90_MS = Limit(34, "ms from send to handler", _MESSAGING)
 QUEUE_TO_LAMBDA_P99_MS = Limit(105, "ms from send to handler", _MESSAGING)
 
 PUSH_TO_LAMBDA_P50_MS = Limit(73, "ms by asynchronous invocation, through SNS", _MESSAGING)
@@ -91,18 +74,4 @@ LAMBDA_CONCURRENCY = Limit(
 )
 LAMBDA_ENVIRONMENTS_IN_10_S = Limit(
     1_000, "more environments of a function in 10 s", _LAMBDA + "scaling-behavior.html"
-)
-
-# EventBridge
-SCHEDULE_GRANULARITY_SECONDS = Limit(
-    60,
-    "seconds: a schedule fires somewhere within its minute",
-    "docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-rule-schedule.html",
-)
-
-# API Gateway
-HTTP_API_REQUESTS = Limit(
-    10_000,
-    "requests a second of an account and Region, adjustable",
-    "docs.aws.amazon.com/apigateway/latest/developerguide/limits.html",
 )

@@ -41,8 +41,6 @@ class Result:
     repeated: int
     retries_p99_ms: float
     resent: int
-    handed_over_ms: float  # the last second's slices, after it opened
-    swept_seconds: int
 
 
 def burst(tasks: int) -> dict[int, list[int]]:
@@ -121,9 +119,20 @@ def run(
     while record.settled < tasks and loop.now_ms < deadline_ms:
         loop.run(loop.now_ms + 1000)
         loop.now_ms += 1
+    return _result(knobs, due, record, functions, table, sweeper)
+
+
+def _result(
+    knobs: Knobs,
+    due: Mapping[int, list[int]],
+    record: Record,
+    functions: Functions,
+    table: Table,
+    sweeper: Sweeper,
+) -> Result:
     late = sorted(record.lateness_ms)
     return Result(
-        tasks=tasks,
+        tasks=sum(map(len, due.values())),
         called=len(late),
         p50_ms=_quantile(late, 0.50),
         p99_ms=_quantile(late, 0.99),
@@ -139,8 +148,6 @@ def run(
         repeated=record.repeated,
         retries_p99_ms=_quantile(sorted(record.retries_late_ms), 0.99),
         resent=sweeper.resent,
-        handed_over_ms=scheduler.handed_over_ms[last] - (last * 1000 - knobs.lead_ms),
-        swept_seconds=sweeper.position - first + 1,
     )
 
 

@@ -1,7 +1,7 @@
 """Dispatch, as workflows/dispatch.py tells it: tick by tick, probes, a message for each slice."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bench import limits
 from bench.cloud.assumed import REQUEST_CPU_MS, Knobs
@@ -24,7 +24,6 @@ class Scheduler:
     link: Queue | DirectLink
     state: WheelState
     dispatched: int  # the last second that has been handed over
-    handed_over_ms: dict[int, float] = field(default_factory=dict)
 
     def lead(self, last_second: int) -> Story[None]:
         lead_ms, processor = self.knobs.lead_ms, Processor(self.knobs.scheduler_mb)
@@ -43,7 +42,6 @@ class Scheduler:
                     yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
                     yield from self.link.send(messages)
                 self.dispatched = second
-                self.handed_over_ms[second] = self.loop.now_ms
             yield max(self.loop.now_ms, wheel.opens_ms(self.dispatched + 1, lead_ms))
 
     def _messages(self, second: int) -> Iterator[PageMessage]:

@@ -11,8 +11,7 @@ import argparse
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -23,8 +22,9 @@ from bench.one_machine.counted_second import counted_seconds
 from bench.one_machine.duewheel import Duewheel
 from bench.one_machine.figures import NothingCalled
 from bench.one_machine.measuring import Measuring, Record
-from bench.one_machine.processes import GaveUp, Process, python
+from bench.one_machine.processes import GaveUp
 from bench.one_machine.results import Results
+from bench.one_machine.sink import receiving
 
 Case = Callable[[Measuring], Record]
 HELD_VISIBILITY_SECONDS, HELD_AHEAD_SECONDS = 5, 25
@@ -104,7 +104,7 @@ def run(
     records: list[Record] = []
     failed: list[str] = []
     skipped: dict[str, str] = {}
-    with tempfile.TemporaryDirectory() as name, sink(Path(name)) as sink_url:
+    with tempfile.TemporaryDirectory() as name, receiving(Path(name)) as sink_url:
         Path(name).chmod(0o711)  # a server that runs as somebody else passes through it
         for number, (contender, cases) in enumerate(plan):
             if missing := contender.missing():
@@ -124,15 +124,6 @@ def run(
                 failed.append(f"{contender.name}: {reason}")
                 say(f"FAILED: {failed[-1]}")
     return records, skipped, failed
-
-
-@contextmanager
-def sink(folder: Path) -> Iterator[str]:
-    process = Process(python("bench.one_machine.sink"), folder / "sink.log", speaks=True)
-    try:
-        yield f"http://127.0.0.1:{process.line()}"
-    finally:
-        process.stop()
 
 
 if __name__ == "__main__":

@@ -16,8 +16,13 @@ import json
 import re
 import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+from bench.one_machine.processes import Process, python
 
 BACKLOG = 4096
 _REQUEST = re.compile(rb"(GET|POST) /([\w-]+)(?:/(\d+|count))?(?:\?wait_ms=(\d+))? HTTP/1\.1$")
@@ -72,6 +77,16 @@ class Sink(asyncio.Protocol):
     def _write(self, status: int, body: bytes) -> None:
         head = f"HTTP/1.1 {status} -\r\ncontent-type: application/json\r\n"
         self._transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+
+
+@contextmanager
+def receiving(folder: Path) -> Iterator[str]:
+    """A sink of its own, by its URL."""
+    process = Process(python("bench.one_machine.sink"), folder / "sink.log", speaks=True)
+    try:
+        yield f"http://127.0.0.1:{process.line()}"
+    finally:
+        process.stop()
 
 
 async def serve() -> None:

@@ -6,9 +6,13 @@ when each had been answered; then the second comes, and it is seen how long the 
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
+from duewheel.rules import crowding
 from duewheel.rules.instants import rfc3339
 from local.aws_faults import answered_by
 from local.template import load_template
@@ -43,14 +47,25 @@ class Came:
     settled_seconds: float = 0  # from the second to the last settled task
     repeated_creates: int = 0  # answered 503, and tried again
     by_shard: Counter[int] = field(default_factory=Counter)
-    pages: Counter[int] = field(default_factory=Counter)  # by how many entries were on them
     refused: Counter[str] = field(default_factory=Counter)  # by the governor
-    refused_until_created: int = 0
     units_to_deliver: float = 0  # written, of the wheel
     writes_to_deliver: int = 0  # requests, refused ones among them
     calls: Counter[str] = field(default_factory=Counter)  # by task
     statuses: Counter[str] = field(default_factory=Counter)
     dishonest: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def one_fixed_shard() -> Iterator[None]:
+    with patch.object(crowding, "SHARDS_MAX", 1):
+        yield
+
+
+def check_nothing_is_lost_or_repeated(came: Came, tasks: int) -> None:
+    assert came.statuses == {"delivered": tasks}
+    assert len(came.calls) == tasks
+    assert set(came.calls.values()) == {1}
+    assert came.dishonest == []
 
 
 def crowded(crowd: Crowd, seed: int = 1) -> Came:
@@ -84,7 +99,6 @@ async def _lived(
     began = service.seconds()
     await _create(service, crowd, due_ms, came)
     came.created_seconds = service.seconds() - began
-    came.refused_until_created = came.refused.total()
     wheel = service.settings.wheel_table
     units, writes = governor.used_by_table(wheel), governor.writes[wheel]
     due_seconds = (due_ms - NOON_MS) / 1000

@@ -5,33 +5,23 @@ table's limit alone decides. `make prove` does it with 20,000 tasks.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from unittest.mock import patch
 
 import pytest
 
 from bench.limits import NEW_TABLE_WRITE_UNITS, PARTITION_WRITE_UNITS, TABLE_WRITE_UNITS
 from duewheel.rules import crowding
-from tests.simulation.crowd import Came, Crowd, crowded
+from tests.simulation.crowd import (
+    Crowd,
+    check_nothing_is_lost_or_repeated,
+    crowded,
+    one_fixed_shard,
+)
 
 IS_PROOF = os.environ.get("HYPOTHESIS_PROFILE") == "prove"
 TASKS = 20_000 if IS_PROOF else 1_500
 WRITES_PER_TASK = 2.1  # created and settled, with its share of leases
 SETTLING_STARTS_SECONDS = 1.0  # a page is waited for, read and called, and looked at by and by
-
-
-@contextmanager
-def one_fixed_shard() -> Iterator[None]:
-    with patch.object(crowding, "SHARDS_MAX", 1):
-        yield
-
-
-def check_nothing_is_lost_or_repeated(came: Came, tasks: int) -> None:
-    assert came.statuses == {"delivered": tasks}
-    assert len(came.calls) == tasks
-    assert set(came.calls.values()) == {1}
-    assert came.dishonest == []
 
 
 def test_a_crowd_is_settled_in_the_time_that_its_table_takes() -> None:

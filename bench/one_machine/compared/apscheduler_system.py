@@ -6,7 +6,6 @@ dropped; `MISFIRE=default` leaves that at its second.
 """
 
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,9 +42,6 @@ class ApschedulerSystem:
             run_date=due,
             args=[url, BODY.decode()],
         ).id
-
-    def create_batch(self, due_ms: int, urls: Sequence[str]) -> None:
-        raise NotImplementedError("each job is added alone")
 
     def cancel(self, identifier: Any) -> bool:
         try:

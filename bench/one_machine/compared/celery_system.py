@@ -7,7 +7,6 @@ the queue when it is done, and not, as by default, when it begins.
 """
 
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,9 +37,6 @@ class CelerySystem:
     def create(self, due_ms: int, url: str) -> Any:
         eta = datetime.fromtimestamp(due_ms / 1000, UTC)
         return call_sink.apply_async(args=[url, BODY.decode()], eta=eta).id
-
-    def create_batch(self, due_ms: int, urls: Sequence[str]) -> None:
-        raise NotImplementedError("each message is sent alone")
 
     def cancel(self, identifier: Any) -> bool:
         app.control.revoke(identifier)  # told to all workers, which do not answer

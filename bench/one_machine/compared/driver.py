@@ -13,7 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from bench.one_machine.pacing import paced
 
@@ -24,14 +24,17 @@ class System(Protocol):
     def create(self, due_ms: int, url: str) -> Any:
         """The id that it is cancelled by."""
 
-    def create_batch(self, due_ms: int, urls: Sequence[str]) -> None: ...
-
     def cancel(self, identifier: Any) -> bool:
         """Whether it says that the call will not be made."""
 
     def waiting(self) -> int: ...
 
     def mend(self) -> int: ...
+
+
+@runtime_checkable
+class Batching(System, Protocol):
+    def create_batch(self, due_ms: int, urls: Sequence[str]) -> None: ...
 
 
 def serve(system: System) -> None:
@@ -45,6 +48,7 @@ def _answer(system: System, told: dict[str, Any]) -> dict[str, Any]:
     match told["do"]:
         case "create" if told["batch"]:
             ids: list[Any] = []
+            assert isinstance(system, Batching)
             for due_ms, urls in _batches(told["calls"]):
                 system.create_batch(due_ms, urls)
         case "create":
