@@ -5,7 +5,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 IN_VENV := $(VENV)/bin
-SOURCES := layers/core functions local infra tests bench docs
+SOURCES := layers/core functions local infra tests bench docs client
+IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test second-opinion check format examples cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
   audit dead-letters redrive-dead-letters pins clean
@@ -18,6 +19,7 @@ local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080
 
 test: $(VENV)/ready ## run the tests
 	$(IN_VENV)/python -m pytest -n auto
+	$(IN_CLIENT)/python -m pytest
 
 SECOND := .venv-second
 
@@ -28,12 +30,14 @@ check: $(VENV)/ready ## format, lint, types, import rules, template
 	$(IN_VENV)/ruff format --check $(SOURCES)
 	$(IN_VENV)/ruff check $(SOURCES)
 	$(IN_VENV)/mypy
+	$(IN_CLIENT)/mypy --config-file pyproject.toml
 	PYTHONPATH=layers/core $(IN_VENV)/lint-imports --no-cache
 	$(IN_VENV)/cfn-lint template.yaml
 
 format: $(VENV)/ready ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff format $(SOURCES)
 	$(IN_VENV)/ruff check --fix $(SOURCES)
+	$(IN_VENV)/python client/make_sync.py
 
 examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the service answers
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.examples.make

@@ -1,0 +1,81 @@
+"""Makes `src/duewheel/_sync` of `_async`: the same text with the words of the one for the other's.
+
+`python client/make_sync.py` writes it, `--check` only says whether it is stale.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent / "src/duewheel"
+WORDS = (
+    (r"async def", "def"),
+    (r"async (with|for)", r"\1"),
+    (r"await ", ""),
+    (r"\bAsyncClient\b", "Client"),
+    (r"\bAsyncBaseTransport\b", "BaseTransport"),
+    (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAsync(?=[A-Z])", ""),
+    (r"\b_async\b", "_sync"),
+    (r"__aenter__", "__enter__"),
+    (r"__aexit__", "__exit__"),
+    (r"\baclose\b", "close"),
+    (r"import asyncio\n", ""),
+    (r"asyncio\.sleep", "time.sleep"),
+)
+HEAD = "# Made of _async/{name} by make_sync.py; change that.\n"
+INIT = '"""The calls without await. Made of `_async` by `client/make_sync.py`."""\n'
+
+
+def twin(path: Path) -> str:
+    if path.name == "__init__.py":
+        return INIT
+    text = path.read_text()
+    for async_word, sync_word in WORDS:
+        text = re.sub(async_word, sync_word, text)
+    return _formatted(HEAD.format(name=path.name) + text)
+
+
+def stale() -> list[str]:
+    """The files of `_sync` that are not what `_async` makes of them, or have nothing there."""
+    sources = {path.name: path for path in (PACKAGE / "_async").glob("*.py")}
+    made = {path.name: path for path in (PACKAGE / "_sync").glob("*.py")}
+    wrong = [
+        name
+        for name, path in sources.items()
+        if name not in made or made[name].read_text() != twin(path)
+    ]
+    return sorted([*wrong, *(made.keys() - sources.keys())])
+
+
+def write() -> None:
+    (PACKAGE / "_sync").mkdir(exist_ok=True)
+    for path in (PACKAGE / "_async").glob("*.py"):
+        (PACKAGE / "_sync" / path.name).write_text(twin(path))
+
+
+def _formatted(text: str) -> str:
+    for arguments in (["check", "--select", "I", "--fix", "--exit-zero"], ["format"]):
+        ruff = [sys.executable, "-m", "ruff", *arguments, "--quiet"]
+        name = str(PACKAGE / "_sync" / "made.py")  # by whose place ruff finds its settings
+        ran = subprocess.run(
+            [*ruff, "--stdin-filename", name, "-"], input=text, text=True, capture_output=True
+        )
+        if ran.returncode:
+            raise SystemExit(ran.stderr)
+        text = ran.stdout
+    return text
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--check"]:
+        for name in stale():
+            print(f"_sync/{name} is stale: run client/make_sync.py", file=sys.stderr)
+        return 1 if stale() else 0
+    write()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Businesses: their settings, their pause, their dead tasks, their statistics."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Unpack
+
+from duewheel._async.transport import AsyncTransport
+from duewheel.calls import ALWAYS, NEVER, changing, part, reading, version_header
+from duewheel.instants import plain
+from duewheel.requests import BusinessSettings, settings_body
+from duewheel.values import Business, BusinessDeleted, Redriven, Statistics, Task
+
+
+class AsyncBusinesses:
+    """With `if_match`, a version, a call is carried out only if the business still stands so."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def configure(
+        self, biz_type: str, *, if_match: int | None = None, **settings: Unpack[BusinessSettings]
+    ) -> Business:
+        """Sets what is named and keeps the rest; None takes a setting back to its default."""
+        body = settings_body(settings, "callback", "on_dead")
+        return await self._changed("PUT", _path(biz_type), if_match, body)
+
+    async def get(self, biz_type: str) -> Business:
+        return Business.read(await self._transport.send(reading(_path(biz_type))))
+
+    async def list(self, *, page_size: int = 100) -> AsyncIterator[Business]:
+        """Those that are configured, by name."""
+        async for page in self._transport.pages("/v1/businesses", {"limit": page_size}):
+            for business in page["businesses"]:
+                yield Business.read(business)
+
+    async def pause(self, biz_type: str, *, if_match: int | None = None) -> Business:
+        return await self._changed("POST", _path(biz_type, "/pause"), if_match)
+
+    async def resume(self, biz_type: str, *, if_match: int | None = None) -> Business:
+        return await self._changed("POST", _path(biz_type, "/resume"), if_match)
+
+    async def delete(
+        self, biz_type: str, *, cancel_pending: bool = False, cursor: str | None = None
+    ) -> BusinessDeleted:
+        """One page of work: while `done` is false, call it again with the cursor it gave."""
+        query = {"cancel_pending": cancel_pending or None, "cursor": cursor}
+        call = changing("DELETE", _path(biz_type), query=query)
+        return BusinessDeleted.read(await self._transport.send(call))
+
+    async def dead(
+        self,
+        biz_type: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        reason: str | None = None,
+        status_code: int | None = None,
+        last_error: str | None = None,
+        page_size: int = 100,
+    ) -> AsyncIterator[Task]:
+        """Dead tasks, from the longest dead to the latest."""
+        query = {
+            "since": since,
+            "until": until,
+            "reason": reason,
+            "status_code": status_code,
+            "last_error": last_error,
+            "limit": page_size,
+        }
+        async for page in self._transport.pages(_path(biz_type, "/dead"), query):
+            for task in page["tasks"]:
+                yield Task.read(task)
+
+    async def redrive(
+        self,
+        biz_type: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        reason: str | None = None,
+        status_code: int | None = None,
+        last_error: str | None = None,
+    ) -> Redriven:
+        """New attempts for all dead tasks that the filter takes, in as many requests as it
+        needs. Tasks that die meanwhile are left out."""
+        given = {
+            "since": since,
+            "until": until,
+            "reason": reason,
+            "status_code": status_code,
+            "last_error": last_error,
+        }
+        body = {name: plain(value) for name, value in given.items() if value is not None}
+        redriven, refused = 0, []
+        while True:
+            # The cursor bounds the deaths; before there is one, a repeat may meet new ones.
+            repeatable_seconds = ALWAYS if "cursor" in body else NEVER
+            path = _path(biz_type, "/redrive")
+            call = changing("POST", path, body, repeatable_seconds=repeatable_seconds)
+            page = await self._transport.send(call)
+            redriven += page["redriven"]
+            refused += page["refused"]
+            if page["cursor"] is None:
+                return Redriven(redriven=redriven, refused=tuple(refused))
+            body["cursor"] = page["cursor"]
+
+    async def statistics(
+        self, biz_type: str, *, begin: datetime | None = None, end: datetime | None = None
+    ) -> Statistics:
+        """By minute, `end` excluded; of the hour up to now by default."""
+        call = reading(_path(biz_type, "/stats"), {"from": begin, "to": end})
+        return Statistics.read(await self._transport.send(call))
+
+    async def _changed(
+        self, method: str, path: str, version: int | None, body: dict[str, object] | None = None
+    ) -> Business:
+        """A version is spent by the change that it was given for: a repeat would be refused."""
+        repeatable_seconds = ALWAYS if version is None else NEVER
+        headers = version_header(version)
+        call = changing(method, path, body, headers=headers, repeatable_seconds=repeatable_seconds)
+        return Business.read(await self._transport.send(call))
+
+
+def _path(biz_type: str, below: str = "") -> str:
+    return f"/v1/businesses/{part(biz_type)}{below}"

@@ -1,0 +1,91 @@
+"""The client itself: where the service is, who asks, and what can be asked."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from duewheel import whereabouts
+from duewheel._async.businesses import AsyncBusinesses
+from duewheel._async.keys import AsyncKeys
+from duewheel._async.tasks import AsyncTasks
+from duewheel._async.timers import AsyncTimers
+from duewheel._async.transport import AsyncTransport
+from duewheel.calls import reading
+from duewheel.values import Finding, Health, Wheel
+
+TIMEOUT_SECONDS = 35.0  # API Gateway answers after thirty whatever becomes of the call
+CONNECT_SECONDS = 5.0
+PATIENCE_SECONDS = 60.0  # an idempotency key whose first request died is free again after 45
+
+
+class AsyncDuewheel:
+    """Left out, `url` and the key are `DUEWHEEL_URL` and `DUEWHEEL_KEY` of the environment, or
+    else the local stack's.
+
+    `timeout_seconds` is for one request, `patience_seconds` bounds when a call is tried for the
+    last time; 0 means once. A `transport` of httpx takes the network's place.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        auth: httpx.Auth | None = None,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        patience_seconds: float = PATIENCE_SECONDS,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = whereabouts.base_url(url)
+        http = httpx.AsyncClient(
+            auth=whereabouts.auth_or_key(auth),
+            timeout=httpx.Timeout(timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds)),
+            headers={"user-agent": whereabouts.USER_AGENT},
+            transport=transport,
+        )
+        self._transport = AsyncTransport(
+            http, self.url, timeout_seconds=timeout_seconds, patience_seconds=patience_seconds
+        )
+        self.tasks = AsyncTasks(self._transport)
+        self.businesses = AsyncBusinesses(self._transport)
+        self.timers = AsyncTimers(self._transport)
+        self.keys = AsyncKeys(self._transport)
+
+    async def wheel(self) -> Wheel:
+        return Wheel.read(await self._transport.send(reading("/v1/wheel")))
+
+    async def audit(
+        self, *, begin: datetime | None = None, end: datetime | None = None
+    ) -> AsyncIterator[Finding]:
+        """What is in no honest state: nothing, on a healthy wheel. An hour back and an hour
+        ahead by default."""
+        query = {"from": begin, "to": end, "cursor": None}
+        while True:
+            page = await self._transport.send(reading("/v1/audit", query))
+            for finding in page["findings"]:
+                yield Finding.read(finding)
+            if page["cursor"] is None:
+                return
+            query = {name: page[name] for name in query}
+
+    async def health(self) -> Health:
+        return Health.read(await self._transport.send(reading("/v1/health")))
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"

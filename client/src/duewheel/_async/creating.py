@@ -1,0 +1,110 @@
+"""How tasks are made without making one twice."""
+
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from duewheel._async.transport import AsyncTransport
+from duewheel.batches import batch_bytes
+from duewheel.calls import ALWAYS, NEVER, Call, by_key, changing
+from duewheel.errors import Problem, TooLarge, TooManyCreates, Unavailable, problem_from
+from duewheel.instants import rfc3339
+from duewheel.requests import NewTask
+from duewheel.values import Task
+
+IDEMPOTENCY_KEY = "idempotency-key"
+CLOCKS_APART_SECONDS = 30.0  # at most, this machine's and the service's
+PASSING = (TooManyCreates, Unavailable)
+
+
+class AsyncCreating:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def one(self, task: NewTask, once: bool | str) -> Task:
+        headers, repeatable_seconds = {}, NEVER
+        if once:
+            headers = {IDEMPOTENCY_KEY: once if isinstance(once, str) else str(uuid.uuid4())}
+            repeatable_seconds = ALWAYS
+        elif task.key is not None:
+            repeatable_seconds = while_live_seconds(task)
+        call = changing(
+            "POST",
+            "/v1/tasks",
+            task.body(),
+            headers=headers,
+            repeatable_seconds=repeatable_seconds,
+        )
+        return Task.read(await self._transport.send(call))
+
+    async def put(self, task: NewTask, key: str, max_due_at: datetime | None) -> Task:
+        call = changing(
+            "PUT",
+            by_key(task.biz_type, key),
+            put_body(task, max_due_at),
+            repeatable_seconds=while_live_seconds(task),
+        )
+        return Task.read(await self._transport.send(call))
+
+    async def batch(self, tasks: Sequence[NewTask], idempotency_key: str) -> list[Task | Problem]:
+        call = Call(
+            method="POST",
+            path="/v1/tasks/batch",
+            content=batch_bytes(tasks),
+            headers={IDEMPOTENCY_KEY: idempotency_key},
+            repeatable_seconds=ALWAYS,
+        )
+        answer = await self._transport.send(call)
+        return [_result(result) for result in answer["results"]]
+
+    async def patiently(self, tasks: Sequence[NewTask]) -> list[Task | Problem]:
+        """What was not stored for want of capacity is asked for again, under a key of its own:
+        the first one remembers refusals, too."""
+        results = await self._or_too_large(tasks)
+        deadline = time.monotonic() + self._transport.patience_seconds
+        while True:
+            passing = {
+                place: result for place, result in enumerate(results) if isinstance(result, PASSING)
+            }
+            wait = max((_wait_seconds(result) for result in passing.values()), default=0.0)
+            if not passing or time.monotonic() + wait > deadline:
+                return results
+            await self._transport.pause(wait)
+            again = await self._or_too_large([tasks[place] for place in passing])
+            for place, result in zip(passing, again, strict=True):
+                results[place] = result
+
+    async def _or_too_large(self, tasks: Sequence[NewTask]) -> list[Task | Problem]:
+        try:
+            return await self.batch(tasks, str(uuid.uuid4()))
+        except TooLarge as problem:
+            if len(tasks) == 1:
+                return [problem]
+            raise
+
+
+def while_live_seconds(task: NewTask) -> float:
+    """A key makes a repeat harmless as long as its task is live: once that was called, the same
+    request makes another."""
+    if task.delay is not None:
+        return task.due_in_seconds(0)
+    return task.due_in_seconds(time.time()) - CLOCKS_APART_SECONDS
+
+
+def put_body(task: NewTask, max_due_at: datetime | None) -> dict[str, Any]:
+    """Business and key stand in the path."""
+    body = {name: value for name, value in task.body().items() if name not in ("biz_type", "key")}
+    return body if max_due_at is None else {**body, "max_due_at": rfc3339(max_due_at)}
+
+
+def _wait_seconds(result: Task | Problem) -> float:
+    members = result.members if isinstance(result, Problem) else {}
+    return float(members.get("retry_after_seconds", 1))
+
+
+def _result(result: dict[str, Any]) -> Task | Problem:
+    if "task" in result:
+        return Task.read(result["task"])
+    return problem_from(result["status"], result["problem"])

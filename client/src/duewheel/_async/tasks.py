@@ -1,0 +1,208 @@
+"""Tasks: one by one, in batches, by key."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from duewheel._async.creating import AsyncCreating
+from duewheel._async.transport import AsyncTransport
+from duewheel._async.watchdog import AsyncWatchdog
+from duewheel.batches import batches
+from duewheel.calls import ALWAYS, by_key, changing, keyed, part, reading
+from duewheel.errors import Problem
+from duewheel.instants import Seconds, plain
+from duewheel.requests import UNSET, NewTask, Retry, callback_body, due
+from duewheel.values import PrefixCancelled, Task
+
+Status = Literal["pending", "delivered", "dead", "cancelled", "expired"]
+Callback = str | Mapping[str, Any]
+
+
+class AsyncTasks:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+        self._creating = AsyncCreating(transport)
+
+    async def create(
+        self,
+        biz_type: str,
+        *,
+        due_at: datetime | None = None,
+        due_ms: int | None = None,
+        delay: Seconds | None = None,
+        payload: Any = UNSET,
+        callback: Callback | None = None,
+        key: str | None = None,
+        retry: Retry | None = None,
+        expires_after: Seconds | None = None,
+        once: bool | str = False,
+    ) -> Task:
+        """Exactly one of `due_at`, `due_ms` and `delay` is needed.
+
+        A create whose answer is lost is sent again where it has a `key` and is not due too soon,
+        or with `once`, which sends an idempotency key (your own, if it is a text) and costs the
+        service a transaction. Otherwise it raises `OutcomeUnknown`.
+        """
+        task = NewTask(
+            biz_type=biz_type,
+            due_at=due_at,
+            due_ms=due_ms,
+            delay=delay,
+            payload=payload,
+            callback=callback,
+            key=key,
+            retry=retry,
+            expires_after=expires_after,
+        )
+        return await self._creating.one(task, once)
+
+    async def create_batch(
+        self, tasks: Sequence[NewTask], *, idempotency_key: str | None = None
+    ) -> Sequence[Task | Problem]:
+        """One request, of up to 500 tasks: the task or its problem for each, in order."""
+        return await self._creating.batch(tasks, idempotency_key or str(uuid.uuid4()))
+
+    async def create_many(self, tasks: Iterable[NewTask]) -> AsyncIterator[Task | Problem]:
+        """Any number of tasks, in as few requests as they take: the task or its problem for
+        each, in order. What the service is too busy for is sent again. `tasks` is read as the
+        results are."""
+        for batch in batches(tasks):
+            for result in await self._creating.patiently(batch):
+                yield result
+
+    async def get(self, task_id: str) -> Task:
+        return Task.read(await self._transport.send(reading(f"/v1/tasks/{part(task_id)}")))
+
+    async def change(
+        self,
+        task_id: str,
+        *,
+        due_at: datetime | None = None,
+        due_ms: int | None = None,
+        delay: Seconds | None = None,
+        payload: Any = UNSET,
+        callback: Callback | None = None,
+    ) -> Task:
+        """What is left out stays; a payload of None becomes null."""
+        body = {**due(due_at, due_ms, delay, needed=False)}
+        if callback is not None:
+            body["callback"] = plain(callback_body(callback))
+        if payload is not UNSET:
+            body["payload"] = payload
+        return Task.read(
+            await self._transport.send(changing("PATCH", f"/v1/tasks/{part(task_id)}", body))
+        )
+
+    async def cancel(self, task_id: str) -> Task:
+        """When this returns, the call is not made."""
+        path = f"/v1/tasks/{part(task_id)}"
+        return Task.read(
+            await self._transport.send(changing("DELETE", path, repeatable_seconds=ALWAYS))
+        )
+
+    async def run(self, task_id: str) -> Task:
+        """Make its next attempt now."""
+        path = f"/v1/tasks/{part(task_id)}/run"
+        return Task.read(await self._transport.send(changing("POST", path)))
+
+    async def redrive(self, task_id: str) -> Task:
+        """Give a dead task new attempts, beginning now."""
+        path = f"/v1/tasks/{part(task_id)}/redrive"
+        return Task.read(await self._transport.send(changing("POST", path)))
+
+    async def list(
+        self,
+        biz_type: str,
+        *,
+        status: Status | None = None,
+        due_from: datetime | None = None,
+        due_to: datetime | None = None,
+        order: Literal["asc", "desc"] = "asc",
+        page_size: int = 100,
+    ) -> AsyncIterator[Task]:
+        """By due instant, `due_to` excluded. Needs the list index of the deployment."""
+        query = {
+            "biz_type": biz_type,
+            "status": status,
+            "due_from": due_from,
+            "due_to": due_to,
+            "order": order,
+            "limit": page_size,
+        }
+        async for page in self._transport.pages("/v1/tasks", query):
+            for task in page["tasks"]:
+                yield Task.read(task)
+
+    async def put(
+        self,
+        biz_type: str,
+        key: str,
+        *,
+        due_at: datetime | None = None,
+        due_ms: int | None = None,
+        delay: Seconds | None = None,
+        payload: Any = UNSET,
+        callback: Callback | None = None,
+        retry: Retry | None = None,
+        expires_after: Seconds | None = None,
+        max_due_at: datetime | None = None,
+    ) -> Task:
+        """Create the key's task, or replace the live one by this."""
+        task = NewTask(
+            biz_type=biz_type,
+            due_at=due_at,
+            due_ms=due_ms,
+            delay=delay,
+            payload=payload,
+            callback=callback,
+            retry=retry,
+            expires_after=expires_after,
+        )
+        return await self._creating.put(task, key, max_due_at)
+
+    async def get_by_key(self, biz_type: str, key: str) -> Task:
+        return Task.read(await self._transport.send(reading(by_key(biz_type, key))))
+
+    async def cancel_by_key(self, biz_type: str, key: str) -> Task:
+        path = by_key(biz_type, key)
+        return Task.read(
+            await self._transport.send(changing("DELETE", path, repeatable_seconds=ALWAYS))
+        )
+
+    async def list_by_prefix(
+        self, biz_type: str, prefix: str, *, page_size: int = 100
+    ) -> AsyncIterator[Task]:
+        """The live tasks under a key prefix, in the order of their keys."""
+        query = {"key_prefix": prefix, "limit": page_size}
+        async for page in self._transport.pages(keyed(biz_type), query):
+            for task in page["tasks"]:
+                yield Task.read(task)
+
+    async def cancel_by_prefix(self, biz_type: str, prefix: str) -> PrefixCancelled:
+        """All of them, in as many requests as it takes. One that is repeated does not count
+        again what the lost one cancelled."""
+        cancelled, too_late, cursor = 0, [], None
+        while True:
+            query = {"key_prefix": prefix, "cursor": cursor}
+            call = changing("DELETE", keyed(biz_type), query=query, repeatable_seconds=ALWAYS)
+            page = await self._transport.send(call)
+            cancelled += page["cancelled"]
+            too_late += page["too_late"]
+            cursor = page["cursor"]
+            if cursor is None:
+                return PrefixCancelled(cancelled=cancelled, too_late=tuple(too_late))
+
+    def watchdog(
+        self,
+        biz_type: str,
+        key: str,
+        timeout: Seconds,
+        *,
+        payload: Any = UNSET,
+        callback: Callback | None = None,
+        max_due_at: datetime | None = None,
+    ) -> AsyncWatchdog:
+        """A task that is called `timeout` after the last beat. Nothing is sent before the first."""
+        task = NewTask(biz_type=biz_type, delay=timeout, payload=payload, callback=callback)
+        return AsyncWatchdog(self._transport, task, key, max_due_at)

@@ -1,0 +1,33 @@
+"""A task that each beat pushes out, and that is called when the beats stop."""
+
+from datetime import datetime
+
+from duewheel._async.creating import put_body
+from duewheel._async.transport import AsyncTransport
+from duewheel.calls import ALWAYS, by_key, changing
+from duewheel.errors import AlreadySettled, UnknownTask
+from duewheel.requests import NewTask
+from duewheel.values import Task
+
+
+class AsyncWatchdog:
+    def __init__(
+        self, transport: AsyncTransport, task: NewTask, key: str, max_due_at: datetime | None
+    ) -> None:
+        self._transport = transport
+        self._path = by_key(task.biz_type, key)
+        self._body = put_body(task, max_due_at)
+
+    async def beat(self) -> Task:
+        """Repeated whenever its answer is lost: it is a beat as well."""
+        call = changing("PUT", self._path, self._body, repeatable_seconds=ALWAYS)
+        return Task.read(await self._transport.send(call))
+
+    async def stop(self) -> bool:
+        """Whether there was something to stop: False when it has been called, or never beaten.
+        Raises `TooLate` when the call may be under way."""
+        try:
+            await self._transport.send(changing("DELETE", self._path, repeatable_seconds=ALWAYS))
+        except (UnknownTask, AlreadySettled):
+            return False
+        return True

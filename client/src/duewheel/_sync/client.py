@@ -1,0 +1,92 @@
+# Made of _async/client.py by make_sync.py; change that.
+"""The client itself: where the service is, who asks, and what can be asked."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from duewheel import whereabouts
+from duewheel._sync.businesses import Businesses
+from duewheel._sync.keys import Keys
+from duewheel._sync.tasks import Tasks
+from duewheel._sync.timers import Timers
+from duewheel._sync.transport import Transport
+from duewheel.calls import reading
+from duewheel.values import Finding, Health, Wheel
+
+TIMEOUT_SECONDS = 35.0  # API Gateway answers after thirty whatever becomes of the call
+CONNECT_SECONDS = 5.0
+PATIENCE_SECONDS = 60.0  # an idempotency key whose first request died is free again after 45
+
+
+class Duewheel:
+    """Left out, `url` and the key are `DUEWHEEL_URL` and `DUEWHEEL_KEY` of the environment, or
+    else the local stack's.
+
+    `timeout_seconds` is for one request, `patience_seconds` bounds when a call is tried for the
+    last time; 0 means once. A `transport` of httpx takes the network's place.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        auth: httpx.Auth | None = None,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        patience_seconds: float = PATIENCE_SECONDS,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.url = whereabouts.base_url(url)
+        http = httpx.Client(
+            auth=whereabouts.auth_or_key(auth),
+            timeout=httpx.Timeout(timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds)),
+            headers={"user-agent": whereabouts.USER_AGENT},
+            transport=transport,
+        )
+        self._transport = Transport(
+            http, self.url, timeout_seconds=timeout_seconds, patience_seconds=patience_seconds
+        )
+        self.tasks = Tasks(self._transport)
+        self.businesses = Businesses(self._transport)
+        self.timers = Timers(self._transport)
+        self.keys = Keys(self._transport)
+
+    def wheel(self) -> Wheel:
+        return Wheel.read(self._transport.send(reading("/v1/wheel")))
+
+    def audit(
+        self, *, begin: datetime | None = None, end: datetime | None = None
+    ) -> Iterator[Finding]:
+        """What is in no honest state: nothing, on a healthy wheel. An hour back and an hour
+        ahead by default."""
+        query = {"from": begin, "to": end, "cursor": None}
+        while True:
+            page = self._transport.send(reading("/v1/audit", query))
+            for finding in page["findings"]:
+                yield Finding.read(finding)
+            if page["cursor"] is None:
+                return
+            query = {name: page[name] for name in query}
+
+    def health(self) -> Health:
+        return Health.read(self._transport.send(reading("/v1/health")))
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"

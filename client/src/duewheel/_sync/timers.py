@@ -1,0 +1,107 @@
+# Made of _async/timers.py by make_sync.py; change that.
+"""Timers: definitions that produce tasks."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Literal, Unpack
+
+from duewheel._sync.transport import Transport
+from duewheel.calls import ALWAYS, NEVER, asking, changing, part, reading, version_header
+from duewheel.instants import instant_from, plain
+from duewheel.requests import Schedule, TimerChange, TimerFields, settings_body
+from duewheel.values import Task, Timer
+
+
+class Timers:
+    """With `if_match`, a version, a call is carried out only if the timer still stands so."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(self, biz_type: str, name: str, **fields: Unpack[TimerFields]) -> Timer:
+        """`cron` or `every_seconds` is needed. A lost answer raises `OutcomeUnknown`: another
+        try would make a second timer."""
+        body = {"biz_type": biz_type, "name": name, **settings_body(fields, "callback")}
+        return Timer.read(self._transport.send(changing("POST", "/v1/timers", body)))
+
+    def get(self, timer_id: str) -> Timer:
+        return Timer.read(self._transport.send(reading(_path(timer_id))))
+
+    def list(
+        self,
+        biz_type: str,
+        *,
+        name_prefix: str | None = None,
+        state: Literal["enabled", "disabled", "ended"] | None = None,
+        page_size: int = 100,
+    ) -> Iterator[Timer]:
+        """By name."""
+        query = {
+            "biz_type": biz_type,
+            "name_prefix": name_prefix,
+            "state": state,
+            "limit": page_size,
+        }
+        for page in self._transport.pages("/v1/timers", query):
+            for timer in page["timers"]:
+                yield Timer.read(timer)
+
+    def change(
+        self, timer_id: str, *, if_match: int | None = None, **fields: Unpack[TimerChange]
+    ) -> Timer:
+        """Changes what is named. From cron to an interval: name both, one of them None."""
+        body = settings_body(fields, "callback")
+        return self._changed("PATCH", _path(timer_id), if_match, body)
+
+    def enable(self, timer_id: str, *, if_match: int | None = None) -> Timer:
+        return self._changed("POST", _path(timer_id, "/enable"), if_match)
+
+    def disable(self, timer_id: str, *, if_match: int | None = None) -> Timer:
+        return self._changed("POST", _path(timer_id, "/disable"), if_match)
+
+    def delete(self, timer_id: str, *, if_match: int | None = None) -> None:
+        headers = version_header(if_match)
+        self._transport.send(changing("DELETE", _path(timer_id), headers=headers))
+
+    def run(self, timer_id: str) -> Task:
+        """One call of it now, enabled or not."""
+        return Task.read(self._transport.send(changing("POST", _path(timer_id, "/run"))))
+
+    def upcoming(self, timer_id: str, *, count: int = 10) -> tuple[datetime, ...]:
+        call = reading(_path(timer_id, "/upcoming"), {"count": count})
+        return _instants(self._transport.send(call))
+
+    def preview(
+        self, *, count: int = 10, begin: datetime | None = None, **schedule: Unpack[Schedule]
+    ) -> tuple[datetime, ...]:
+        """What a schedule has ahead, before a timer is made of it."""
+        body = {**plain(schedule), "count": count}
+        if begin is not None:
+            body["from"] = plain(begin)
+        return _instants(self._transport.send(asking("/v1/timers/upcoming", body)))
+
+    def runs(
+        self, timer_id: str, *, status: str | None = None, page_size: int = 100
+    ) -> Iterator[Task]:
+        """Its occurrences up to now, the latest first."""
+        query = {"status": status, "limit": page_size}
+        for page in self._transport.pages(_path(timer_id, "/runs"), query):
+            for task in page["tasks"]:
+                yield Task.read(task)
+
+    def _changed(
+        self, method: str, path: str, version: int | None, body: dict[str, Any] | None = None
+    ) -> Timer:
+        """A version is spent by the change that it was given for: a repeat would be refused."""
+        repeatable_seconds = ALWAYS if version is None else NEVER
+        headers = version_header(version)
+        call = changing(method, path, body, headers=headers, repeatable_seconds=repeatable_seconds)
+        return Timer.read(self._transport.send(call))
+
+
+def _path(timer_id: str, below: str = "") -> str:
+    return f"/v1/timers/{part(timer_id)}{below}"
+
+
+def _instants(answer: Any) -> tuple[datetime, ...]:
+    return tuple(instant_from(text) for text in answer["upcoming"])

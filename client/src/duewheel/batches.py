@@ -1,0 +1,37 @@
+"""Cuts a stream of tasks into requests that the service takes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from duewheel.requests import NewTask, json_bytes
+
+TASKS_MAX = 500
+BYTES_MAX = 4_000_000
+# API Gateway hands Lambda the body as a JSON string, of 6 MB with everything around it.
+ESCAPED_BYTES_MAX = 5_900_000
+AROUND_BYTES = len(b'{"tasks":[]}')
+
+
+def batches(tasks: Iterable[NewTask]) -> Iterator[list[NewTask]]:
+    """As long as the limits allow, in order, and read no further than the batch being filled.
+    A task that is too large for any request gets one of its own, for the service to refuse."""
+    batch: list[NewTask] = []
+    size = escaped = AROUND_BYTES
+    for task in tasks:
+        text = json_bytes(task.body())
+        more, more_escaped = len(text) + 1, len(text) + 1 + text.count(b'"') + text.count(b"\\")
+        is_full = (
+            len(batch) == TASKS_MAX
+            or size + more > BYTES_MAX
+            or escaped + more_escaped > ESCAPED_BYTES_MAX
+        )
+        if batch and is_full:
+            yield batch
+            batch, size, escaped = [], AROUND_BYTES, AROUND_BYTES
+        batch.append(task)
+        size, escaped = size + more, escaped + more_escaped
+    if batch:
+        yield batch
+
+
+def batch_bytes(tasks: Sequence[NewTask]) -> bytes:
+    return json_bytes({"tasks": [task.body() for task in tasks]})

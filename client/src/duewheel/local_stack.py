@@ -1,0 +1,83 @@
+"""The local stack, as a process of its own: the service's package has this one's name.
+
+It is carried by the wheel (`duewheel[local]` brings what it imports); in a checkout it is the
+checkout's.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from duewheel.errors import DuewheelError
+
+IN_WHEEL = Path(__file__).parent / "_stack"
+IN_CHECKOUT = Path(__file__).parents[3]
+STOP_SECONDS = 10.0
+# What would have another stack started than the one that is meant.
+NOT_INHERITED = ("AWS_", "PORT", "PROFILE", "FAULTS", "SEED", "PYTHONPATH", "LOCAL_AUTH")
+
+
+class LocalStackFailed(DuewheelError):
+    """It did not start; the message is what it said."""
+
+
+def stack_root() -> Path:
+    for root in (IN_WHEEL, IN_CHECKOUT):
+        if (root / "template.yaml").is_file() and (root / "local/__main__.py").is_file():
+            return root
+    raise LocalStackFailed("This installation carries no local stack")
+
+
+def stack_environment(port: int) -> dict[str, str]:
+    """The service's core goes before all packages that are installed, this one among them."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(NOT_INHERITED)}
+    core = str(stack_root() / "layers/core")
+    return {**kept, "PORT": str(port), "PYTHONPATH": core, "PYTHONUNBUFFERED": "1"}
+
+
+class LocalStack:
+    """`with LocalStack() as stack:` is up, on a free port of its own, until the block ends."""
+
+    def __init__(self, port: int = 0) -> None:
+        self._port = port
+        self.url = ""
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "local"],
+            cwd=stack_root(),
+            env=stack_environment(self._port),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        first_line = self._process.stdout.readline()  # printed once it takes requests
+        words = [word.rstrip(",") for word in first_line.split() if word.startswith("http://")]
+        if not words:
+            self.stop()
+            raise LocalStackFailed(f"The local stack did not start: {first_line or 'see stderr'}")
+        self.url = words[0]
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.communicate(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()

@@ -1,0 +1,166 @@
+"""Tells a genuine callback, and a repeated one.
+
+Signatures are those of Standard Webhooks (docs/delivery.md). Invariant: what `verify` returns was
+signed with one of the secrets within five minutes of now, byte for byte.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from duewheel.errors import DuewheelError
+from duewheel.instants import instant_from
+from duewheel.seen import Seen, SeenInMemory
+
+TOLERANCE_SECONDS = 300
+SECRET_PREFIX = "whsec_"
+VERSION = "v1"
+
+Headers = Mapping[str, Any] | Iterable[tuple[bytes | str, bytes | str]]
+
+
+class NotGenuine(DuewheelError):
+    """Answer 401: the service tries it again, a forger learns nothing."""
+
+
+class StillAtWork(DuewheelError):
+    """An earlier attempt of this task is not done. Answer 503, so that it is tried again: a 2xx
+    would end the task though that attempt may yet fail."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """`task_id` and `body` are covered by the signature. `biz_type`, `due_at` and `attempt` are
+    headers that it does not cover, None where something on the way took them out."""
+
+    task_id: str
+    sent_at_seconds: int
+    biz_type: str | None
+    due_at: datetime | None
+    attempt: int | None
+    content_type: str
+    body: bytes = field(repr=False)
+
+    @property
+    def payload(self) -> Any:
+        """What the task was created with: decoded if it was sent as JSON, else a text; None if
+        there was none."""
+        if not self.body:
+            return None
+        media_type = self.content_type.partition(";")[0].strip().lower()
+        is_json = media_type == "application/json" or media_type.endswith("+json")
+        return json.loads(self.body) if is_json else self.body.decode()
+
+
+class Receiver:
+    """`secrets` are those of the business, as they were set: one, or two while they change.
+
+    `seen` remembers what was done; by default in this process, for the latest 100,000 tasks.
+    """
+
+    def __init__(
+        self,
+        secrets: str | Iterable[str],
+        seen: Seen | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._keys = [
+            _key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)
+        ]
+        if not self._keys:
+            raise ValueError("without a secret nothing can be verified")
+        self._seen = seen or SeenInMemory()
+        self._now = now
+
+    def __repr__(self) -> str:
+        return f"Receiver({len(self._keys)} secrets)"
+
+    def verify(self, headers: Headers, body: bytes) -> Delivery:
+        """`headers` as the framework has them: a mapping in any case, a WSGI environ, or the
+        pairs of ASGI. `body` is what came, before anything decodes it."""
+        if not isinstance(body, bytes):
+            raise TypeError("the body is needed as the bytes that came")
+        given = _by_name(headers)
+        task_id, timestamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
+        signed = f"{task_id}.{timestamp}.".encode() + body
+        if not self._is_signed(signed, given.get("webhook-signature", "")):
+            raise NotGenuine("No signature fits the request")
+        sent_at_seconds = int(timestamp)
+        if abs(self._now() - sent_at_seconds) > TOLERANCE_SECONDS:
+            raise NotGenuine("It was signed more than five minutes ago, or ahead")
+        return Delivery(
+            task_id=task_id,
+            sent_at_seconds=sent_at_seconds,
+            biz_type=given.get("duewheel-biz-type"),
+            due_at=_read(instant_from, given.get("duewheel-due-at")),
+            attempt=_read(int, given.get("duewheel-attempt")),
+            content_type=given.get("content-type", ""),
+            body=body,
+        )
+
+    @contextmanager
+    def once(self, delivery: Delivery) -> Iterator[bool]:
+        """True if this task was not done before. It counts as done when the block ends well, and
+        is to be had again when it raises. Raises `StillAtWork` while another is in the block."""
+        claim = self._seen.claim(delivery.task_id)
+        if claim == "busy":
+            raise StillAtWork(f"An earlier attempt of {delivery.task_id} is being carried out")
+        if claim == "done":
+            yield False
+            return
+        try:
+            yield True
+        except BaseException:
+            self._seen.release(delivery.task_id)
+            raise
+        self._seen.done(delivery.task_id)
+
+    def _is_signed(self, signed: bytes, signatures: str) -> bool:
+        """Each comparison takes as long whatever is wrong."""
+        brought = [
+            text.encode()
+            for version, _, text in (each.partition(",") for each in signatures.split(" "))
+            if version == VERSION
+        ]
+        right = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in self._keys]
+        return any(hmac.compare_digest(one, other) for one in brought for other in right)
+
+
+def _key(secret: str) -> bytes:
+    try:
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except binascii.Error:
+        key = b""
+    if not key:
+        raise ValueError("a secret is whsec_ and base64, as it was set for the business")
+    return key
+
+
+def _by_name(headers: Headers) -> dict[str, str]:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return {_name(name): _text(value) for name, value in pairs if isinstance(value, str | bytes)}
+
+
+def _name(name: bytes | str) -> str:
+    """WSGI writes HTTP_WEBHOOK_ID, and CONTENT_TYPE without HTTP_."""
+    return _text(name).lower().removeprefix("http_").replace("_", "-")
+
+
+def _text(value: bytes | str) -> str:
+    return value if isinstance(value, str) else value.decode("latin-1")
+
+
+def _read(reader: Callable[[str], Any], text: str | None) -> Any:
+    try:
+        return None if text is None else reader(text)
+    except ValueError:
+        return None

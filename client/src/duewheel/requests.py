@@ -1,0 +1,152 @@
+"""What callers ask for, and the bodies that say it.
+
+The fields are those of docs/api.md under the same names; instants may be datetimes and spans
+timedeltas. A payload is written once, here, and handed through by the service as that text.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import Enum
+from typing import Any, Final, Literal, TypedDict
+
+from duewheel.instants import Seconds, plain, seconds_of
+
+
+class Unset(Enum):
+    """Left out, where None is a value of its own."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET
+
+
+class Retry(TypedDict, total=False):
+    attempts: int
+    first_delay_seconds: Seconds
+    factor: float
+    max_delay_seconds: Seconds
+    jitter: bool
+    delays_seconds: Sequence[Seconds]
+    max_age_seconds: Seconds
+
+
+class BusinessSettings(TypedDict, total=False):
+    """None takes a setting back to its default."""
+
+    callback: str | Mapping[str, Any] | None
+    retry: Retry | None
+    retention_days: int | None
+    timeout_seconds: Seconds | None
+    allowed_hosts: Sequence[str] | None
+    retry_statuses: Sequence[int | str] | None
+    stop_statuses: Sequence[int | str] | None
+    on_dead: str | Mapping[str, Any] | None
+    calls_per_second: float | None
+    calls_in_flight: int | None
+    creates_per_second: float | None
+    creates_burst: int | None
+    signing_secrets: Sequence[str] | None
+    paused: bool
+    lane: Literal["main", "slow"] | None
+
+
+class Schedule(TypedDict, total=False):
+    cron: str | None
+    every_seconds: Seconds | None
+    timezone: str | None
+    start_at: datetime | str | None
+    end_at: datetime | str | None
+    max_runs: int | None
+    dst_gap: Literal["shift", "skip"] | None
+    dst_overlap: Literal["first", "last", "both"] | None
+    exclude: Sequence[date | str] | None
+
+
+class TimerFields(Schedule, total=False):
+    jitter_seconds: Seconds | None
+    payload: Any
+    callback: str | Mapping[str, Any] | None
+    retry: Retry | None
+    expires_after_seconds: Seconds | None
+    misfire: Literal["all", "latest", "skip"] | None
+    grace_seconds: Seconds | None
+    overlap: Literal["allow", "skip"] | None
+    disable_on_stop: bool | None
+    enabled: bool
+
+
+class TimerChange(TimerFields, total=False):
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTask:
+    """A task to be made. Exactly one of `due_at`, `due_ms` and `delay` is needed; a delay and
+    `expires_after` are a timedelta or seconds. A `callback` that is a text is its URL."""
+
+    biz_type: str
+    due_at: datetime | None = None
+    due_ms: int | None = None
+    delay: Seconds | None = None
+    payload: Any = UNSET
+    callback: str | Mapping[str, Any] | None = None
+    key: str | None = None
+    retry: Retry | None = None
+    expires_after: Seconds | None = None
+
+    def body(self) -> dict[str, Any]:
+        given = {
+            "biz_type": self.biz_type,
+            **due(self.due_at, self.due_ms, self.delay),
+            "callback": callback_body(self.callback),
+            "key": self.key,
+            "retry": self.retry,
+            "expires_after_seconds": self.expires_after,
+        }
+        body = {name: plain(value) for name, value in given.items() if value is not None}
+        return body if self.payload is UNSET else {**body, "payload": self.payload}
+
+    def due_in_seconds(self, now: float) -> float:
+        """At least so long after a request that is sent now."""
+        if self.delay is not None:
+            return seconds_of(self.delay)
+        if self.due_at is not None:
+            return self.due_at.timestamp() - now
+        return (self.due_ms or 0) / 1000 - now
+
+
+def due(
+    due_at: datetime | None, due_ms: int | None, delay: Seconds | None, *, needed: bool = True
+) -> dict[str, Any]:
+    """Refused here, since two of them contradict each other and none is an oversight."""
+    given = {"due_at": due_at, "due_ms": due_ms, "delay_seconds": delay}
+    named = {name: value for name, value in given.items() if value is not None}
+    if len(named) > 1 or (needed and not named):
+        raise ValueError("exactly one of due_at, due_ms and delay is needed")
+    return {name: plain(value) for name, value in named.items()}
+
+
+def callback_body(callback: str | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return {"url": callback} if isinstance(callback, str) else callback
+
+
+def settings_body(settings: Mapping[str, Any], *callbacks: str) -> dict[str, Any]:
+    """`callbacks` are the members that may be a URL alone; a payload stays as it is."""
+    body = {name: value for name, value in settings.items() if name != "payload"}
+    for name in callbacks:
+        if name in body:
+            body[name] = callback_body(body[name])
+    plain_body: dict[str, Any] = plain(body)
+    return {**plain_body, "payload": settings["payload"]} if "payload" in settings else plain_body
+
+
+def json_bytes(body: Mapping[str, Any]) -> bytes:
+    """Refuses what is no JSON (NaN, unpaired surrogates) before anything is sent."""
+    text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode()

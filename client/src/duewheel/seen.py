@@ -1,0 +1,51 @@
+"""Which tasks were done, for receivers that are called at least once."""
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Literal, Protocol
+
+Claim = Literal["mine", "busy", "done"]
+
+
+class Seen(Protocol):
+    """Shared by all processes that receive: a table with an item for each task id, say.
+
+    `claim` has to be one atomic step, and to end by itself some time after the callback's
+    timeout, since who claimed may die.
+    """
+
+    def claim(self, task_id: str) -> Claim: ...
+
+    def done(self, task_id: str) -> None: ...
+
+    def release(self, task_id: str) -> None: ...
+
+
+class SeenInMemory:
+    """Of this process, and of the latest `remembered_max` tasks."""
+
+    def __init__(self, remembered_max: int = 100_000) -> None:
+        self._remembered_max = remembered_max
+        self._done: OrderedDict[str, None] = OrderedDict()
+        self._busy: set[str] = set()
+        self._lock = Lock()
+
+    def claim(self, task_id: str) -> Claim:
+        with self._lock:
+            if task_id in self._done:
+                return "done"
+            if task_id in self._busy:
+                return "busy"
+            self._busy.add(task_id)
+            return "mine"
+
+    def done(self, task_id: str) -> None:
+        with self._lock:
+            self._busy.discard(task_id)
+            self._done[task_id] = None
+            if len(self._done) > self._remembered_max:
+                self._done.popitem(last=False)
+
+    def release(self, task_id: str) -> None:
+        with self._lock:
+            self._busy.discard(task_id)

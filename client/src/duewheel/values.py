@@ -1,0 +1,282 @@
+"""What the service answers, as values.
+
+Members that a newer service adds are kept in `extra`. What may hold secrets (payloads, headers
+and addresses of callbacks, keys) is left out of every repr.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from datetime import datetime
+from typing import Any, Self
+
+from duewheel.errors import UnexpectedAnswer
+from duewheel.instants import instant_from
+
+Reader = Callable[[Any], Any]
+
+
+def read_by(reader: Reader, member: str | None = None) -> dict[str, Any]:
+    """How a field is read, and its name in JSON where that is another."""
+    return {"reader": reader, "member": member}
+
+
+def many(reader: Reader) -> Reader:
+    return lambda items: tuple(reader(item) for item in items)
+
+
+INSTANT = read_by(instant_from)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, members: Any) -> Self:
+        known = _fields_by_member(cls)
+        try:
+            extra = {name: value for name, value in members.items() if name not in known}
+            read = {
+                known[name].name: _read(known[name], value)
+                for name, value in members.items()
+                if name in known
+            }
+            return cls(**read, extra=extra)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise UnexpectedAnswer(f"This is no {cls.__name__}: {error}") from error
+
+
+def _fields_by_member(cls: type[Any]) -> dict[str, "Field[Any]"]:
+    own = [each for each in fields(cls) if each.name != "extra"]
+    return {each.metadata.get("member") or each.name: each for each in own}
+
+
+def _read(known: "Field[Any]", value: Any) -> Any:
+    reader: Reader | None = known.metadata.get("reader")
+    return value if value is None or reader is None else reader(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt(Value):
+    at: datetime = field(metadata=INSTANT)
+    outcome: str
+    status_code: int | None = None
+    lateness_ms: int | None = None
+    duration_ms: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(Value):
+    task_id: str
+    biz_type: str
+    key: str | None = None
+    status: str
+    reason: str | None = None
+    parked: bool = False
+    due_at: datetime = field(metadata=INSTANT)
+    next_at: datetime | None = field(default=None, metadata=INSTANT)
+    attempts: int = 0
+    payload: Any = field(default=None, repr=False)
+    callback: Mapping[str, Any] | None = field(default=None, repr=False)
+    retry: Mapping[str, Any] | None = field(default=None, repr=False)
+    expires_after_seconds: float | None = field(default=None, repr=False)
+    created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    settled_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    expires_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    lateness_ms: int | None = None
+    last_error: str | None = field(default=None, repr=False)
+    history: tuple[Attempt, ...] = field(
+        default=(), repr=False, metadata=read_by(many(Attempt.read))
+    )
+    timer_id: str | None = field(default=None, repr=False)
+    occurrence_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    number: int | None = field(default=None, repr=False)
+    notice_of: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixCancelled(Value):
+    cancelled: int
+    too_late: tuple[str, ...] = field(metadata=read_by(tuple))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breaker(Value):
+    """A host that is spared, since it keeps failing."""
+
+    host: str
+    since: datetime = field(metadata=INSTANT)
+    until: datetime = field(metadata=INSTANT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Business(Value):
+    biz_type: str
+    version: int
+    paused: bool = False
+    lane: str = "main"
+    lane_by: str = "default"
+    own: tuple[str, ...] = field(default=(), metadata=read_by(tuple))
+    callback: Mapping[str, Any] | None = field(default=None, repr=False)
+    retry: Mapping[str, Any] | None = field(default=None, repr=False)
+    retention_days: int | None = field(default=None, repr=False)
+    timeout_seconds: float | None = field(default=None, repr=False)
+    allowed_hosts: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
+    retry_statuses: tuple[int | str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
+    stop_statuses: tuple[int | str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
+    on_dead: Mapping[str, Any] | None = field(default=None, repr=False)
+    calls_per_second: float | None = field(default=None, repr=False)
+    calls_in_flight: int | None = field(default=None, repr=False)
+    creates_per_second: float | None = field(default=None, repr=False)
+    creates_burst: int | None = field(default=None, repr=False)
+    signing_secrets: tuple[str, ...] | None = field(
+        default=None, repr=False, metadata=read_by(tuple)
+    )
+    breakers: tuple[Breaker, ...] = field(
+        default=(), repr=False, metadata=read_by(many(Breaker.read))
+    )
+    created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BusinessDeleted(Value):
+    """`too_late` are the ids of tasks whose calls could no longer be stopped."""
+
+    done: bool
+    timers: int = 0
+    cancelled: int = 0
+    too_late: tuple[str, ...] = field(default=(), metadata=read_by(tuple))
+    cursor: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redriven(Value):
+    """`refused` are the tasks that could not be redriven, each with its problem."""
+
+    redriven: int
+    refused: tuple[Mapping[str, Any], ...] = field(default=(), metadata=read_by(tuple))
+    cursor: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lateness(Value):
+    sum_ms: int
+    max_ms: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts(Value):
+    """Of a minute, which then says `at`, or in all."""
+
+    at: datetime | None = field(default=None, metadata=INSTANT)
+    created: int
+    pending: int
+    delivered: int
+    dead: int
+    expired: int
+    cancelled: int
+    failed_attempts: int
+    lateness: Lateness = field(metadata=read_by(Lateness.read))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics(Value):
+    biz_type: str
+    begin: datetime = field(metadata=read_by(instant_from, "from"))
+    end: datetime = field(metadata=read_by(instant_from, "to"))
+    counted_until: datetime = field(metadata=INSTANT)
+    closed_until: datetime = field(metadata=INSTANT)
+    total: Counts = field(metadata=read_by(Counts.read))
+    minutes: tuple[Counts, ...] = field(repr=False, metadata=read_by(many(Counts.read)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timer(Value):
+    timer_id: str
+    name: str
+    biz_type: str
+    cron: str | None = None
+    every_seconds: int | None = None
+    timezone: str = "UTC"
+    state: str
+    next_at: datetime | None = field(default=None, metadata=INSTANT)
+    version: int
+    enabled: bool = True
+    dialect: str | None = field(default=None, repr=False)
+    start_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    end_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    max_runs: int | None = field(default=None, repr=False)
+    jitter_seconds: int = field(default=0, repr=False)
+    payload: Any = field(default=None, repr=False)
+    callback: Mapping[str, Any] | None = field(default=None, repr=False)
+    retry: Mapping[str, Any] | None = field(default=None, repr=False)
+    expires_after_seconds: float | None = field(default=None, repr=False)
+    dst_gap: str = field(default="shift", repr=False)
+    dst_overlap: str = field(default="first", repr=False)
+    misfire: str = field(default="latest", repr=False)
+    grace_seconds: int = field(default=60, repr=False)
+    overlap: str = field(default="allow", repr=False)
+    exclude: tuple[str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
+    disable_on_stop: bool = field(default=False, repr=False)
+    counters: Mapping[str, int] | None = field(default=None, repr=False)
+    created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant(Value):
+    """A right on businesses: `*` for all, a name, or a prefix such as `orders-*`."""
+
+    right: str
+    businesses: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKey(Value):
+    """`key` is the bearer's text, there only when the key is made or rotated."""
+
+    key_id: str
+    name: str | None = None
+    grants: tuple[Grant, ...] = field(default=(), metadata=read_by(many(Grant.read)))
+    key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pointer(Value):
+    at: datetime = field(metadata=INSTANT)
+    second: int
+    lag_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wheel(Value):
+    now: datetime = field(metadata=INSTANT)
+    profile: str
+    buckets: int
+    origin: datetime = field(metadata=INSTANT)
+    time_pointer: Pointer = field(metadata=read_by(Pointer.read))
+    sweep_pointer: Pointer = field(metadata=read_by(Pointer.read))
+    leader: Any = None
+    forecast: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Value):
+    """Something in no honest state."""
+
+    wrong: str
+    detail: str
+    task_id: str | None = None
+    biz_type: str | None = None
+    at: str | None = None
+    attribute: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health(Value):
+    status: str
+    version: str

@@ -1,0 +1,301 @@
+"""Every call of the client, on the local stack."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from duewheel import Duewheel, NewTask, errors
+from tests.support import advance, received
+
+HOOK = "https://example.com/hook"
+HOUR = timedelta(hours=1)
+
+
+def test_a_created_task_reads_as_it_was_made(client: Duewheel, biz_type: str) -> None:
+    made = client.tasks.create(
+        biz_type, delay=HOUR, payload={"order": 17}, callback=HOOK, retry={"attempts": 3}
+    )
+
+    read = client.tasks.get(made.task_id)
+    assert read == made
+    assert (read.status, read.payload, read.attempts) == ("pending", {"order": 17}, 0)
+    assert read.callback == {"type": "http", "url": HOOK, "method": None, "headers": {}}
+    assert read.created_at is not None
+    assert read.due_at - read.created_at == HOUR
+    assert read.extra == {}
+
+
+def test_a_due_instant_may_be_in_any_zone_but_not_in_none(client: Duewheel, biz_type: str) -> None:
+    due_at = datetime.fromisoformat("2031-02-01T12:00:00+05:45")
+    assert client.tasks.create(biz_type, due_at=due_at, callback=HOOK).due_at == due_at
+    due_ms = int(due_at.timestamp() * 1000)
+    assert client.tasks.create(biz_type, due_ms=due_ms, callback=HOOK).due_at == due_at
+
+    with pytest.raises(ValueError, match="time zone"):
+        client.tasks.create(biz_type, due_at=datetime(2031, 2, 1), callback=HOOK)
+    with pytest.raises(ValueError, match="exactly one"):
+        client.tasks.create(biz_type, due_at=due_at, delay=HOUR, callback=HOOK)
+    with pytest.raises(ValueError, match="exactly one"):
+        client.tasks.create(biz_type, callback=HOOK)
+
+
+def test_no_payload_and_a_payload_of_null_are_told_apart(
+    client: Duewheel, biz_type: str, stack_url: str
+) -> None:
+    inbox = f"{stack_url}/_local/inbox/{biz_type}"
+    client.tasks.create(biz_type, delay=1, callback=inbox)
+    client.tasks.create(biz_type, delay=2, callback=inbox, payload=None)
+    advance(stack_url, timedelta(seconds=5))
+    assert [call["body"] for call in received(stack_url, biz_type)] == ["", "null"]
+
+
+def test_a_change_names_what_it_changes(client: Duewheel, biz_type: str) -> None:
+    made = client.tasks.create(biz_type, delay=HOUR, payload=1, callback=HOOK)
+    moved = client.tasks.change(made.task_id, due_at=made.due_at + HOUR)
+    assert (moved.due_at, moved.payload) == (made.due_at + HOUR, 1)
+    changed = client.tasks.change(made.task_id, payload=None, callback=f"{HOOK}/2")
+    assert (changed.due_at, changed.payload) == (moved.due_at, None)
+    assert changed.callback is not None
+    assert changed.callback["url"] == f"{HOOK}/2"
+
+
+def test_a_cancel_may_come_twice(client: Duewheel, biz_type: str) -> None:
+    made = client.tasks.create(biz_type, delay=HOUR, callback=HOOK)
+    assert client.tasks.cancel(made.task_id).status == "cancelled"
+    assert client.tasks.cancel(made.task_id).status == "cancelled"
+
+
+def test_a_dead_task_shows_its_attempts_and_is_redriven(
+    client: Duewheel, biz_type: str, stack_url: str
+) -> None:
+    nowhere = "http://127.0.0.1:1/"
+    made = client.tasks.create(biz_type, delay=HOUR, callback=nowhere, retry={"attempts": 1})
+    assert client.tasks.run(made.task_id).next_at != made.next_at
+    advance(stack_url, timedelta(seconds=5))
+
+    dead = client.tasks.get(made.task_id)
+    assert (dead.status, dead.attempts, len(dead.history)) == ("dead", 1, 1)
+    assert dead.history[0].outcome == "retry"
+    assert [task.task_id for task in client.businesses.dead(biz_type)] == [made.task_id]
+    assert client.tasks.redrive(made.task_id).status == "pending"
+    advance(stack_url, timedelta(seconds=5))
+    redriven = client.businesses.redrive(biz_type, since=made.due_at - HOUR)
+    assert (redriven.redriven, redriven.refused) == (1, ())
+
+
+def test_a_list_follows_its_cursors(client: Duewheel, biz_type: str) -> None:
+    due_at = datetime(2031, 1, 1, tzinfo=UTC)
+    for hours in range(5):
+        client.tasks.create(biz_type, due_at=due_at + hours * HOUR, payload=hours, callback=HOOK)
+    listed = client.tasks.list(
+        biz_type, due_from=due_at + HOUR, due_to=due_at + 5 * HOUR, order="desc", page_size=2
+    )
+    assert [task.payload for task in listed] == [4, 3, 2, 1]
+    assert list(client.tasks.list(biz_type, status="dead")) == []
+
+
+def test_a_batch_answers_for_each_task_in_order(client: Duewheel, biz_type: str) -> None:
+    tasks = [
+        NewTask(biz_type=biz_type, delay=HOUR, payload=number, callback=url)
+        for number, url in enumerate([HOOK, "ftp://example.com", HOOK])
+    ]
+    first, second, third = client.tasks.create_many(tasks)
+    assert isinstance(second, errors.InvalidField)
+    assert second.field == "tasks[1].callback.url"
+    assert not isinstance(first, errors.Problem)
+    assert not isinstance(third, errors.Problem)
+    assert (first.payload, third.payload) == (0, 2)
+
+
+def test_a_batch_under_the_same_idempotency_key_makes_nothing_anew(
+    client: Duewheel, biz_type: str
+) -> None:
+    tasks = [NewTask(biz_type=biz_type, delay=HOUR, callback=HOOK)] * 2
+    first = client.tasks.create_batch(tasks, idempotency_key=f"{biz_type}-1")
+    assert client.tasks.create_batch(tasks, idempotency_key=f"{biz_type}-1") == first
+
+
+def test_a_create_with_ones_own_idempotency_key_is_made_once(
+    client: Duewheel, biz_type: str
+) -> None:
+    made = [
+        client.tasks.create(biz_type, delay=HOUR, callback=HOOK, once=f"{biz_type}-1")
+        for _ in range(2)
+    ]
+    assert made[0] == made[1]
+
+
+def test_a_key_names_a_task(client: Duewheel, biz_type: str) -> None:
+    key = "order-17:close~1.x_y-z"
+    made = client.tasks.create(biz_type, delay=HOUR, key=key, callback=HOOK)
+    assert client.tasks.create(biz_type, delay=HOUR, key=key, callback=HOOK) == made
+    with pytest.raises(errors.KeyTaken):
+        client.tasks.create(biz_type, delay=2 * HOUR, key=key, callback=HOOK)
+
+    moved = client.tasks.put(
+        biz_type, key, delay=5 * HOUR, callback=HOOK, max_due_at=made.due_at + 9 * HOUR
+    )
+    assert (moved.task_id, moved.due_at) == (made.task_id, made.due_at + 4 * HOUR)
+    assert client.tasks.get_by_key(biz_type, key) == moved
+    assert client.tasks.cancel_by_key(biz_type, key).status == "cancelled"
+    with pytest.raises(errors.UnknownTask):
+        client.tasks.get_by_key(biz_type, "another")
+
+
+def test_a_prefix_is_listed_and_cancelled_to_its_end(client: Duewheel, biz_type: str) -> None:
+    tasks = [
+        NewTask(biz_type=biz_type, delay=HOUR, key=f"order-17:{number:03}", callback=HOOK)
+        for number in range(102)
+    ]
+    assert all(not isinstance(made, errors.Problem) for made in client.tasks.create_many(tasks))
+    client.tasks.put(biz_type, "order-18:000", delay=HOUR, callback=HOOK)
+
+    listed = client.tasks.list_by_prefix(biz_type, "order-17:", page_size=60)
+    assert [task.key for task in listed] == [task.key for task in tasks]
+    assert client.tasks.cancel_by_prefix(biz_type, "order-17:").cancelled == 102
+    assert list(client.tasks.list_by_prefix(biz_type, "order-17:")) == []
+    assert client.tasks.get_by_key(biz_type, "order-18:000").status == "pending"
+
+
+def test_a_watchdog_is_called_when_its_beats_stop(
+    client: Duewheel, biz_type: str, stack_url: str
+) -> None:
+    watchdog = client.tasks.watchdog(
+        biz_type,
+        "sensor-9",
+        timedelta(minutes=5),
+        payload={"silent": "sensor-9"},
+        callback=f"{stack_url}/_local/inbox/{biz_type}",
+    )
+    assert not watchdog.stop()
+    watchdog.beat()
+    advance(stack_url, timedelta(minutes=4))
+    watchdog.beat()
+    advance(stack_url, timedelta(minutes=4))
+    assert received(stack_url, biz_type) == []
+    advance(stack_url, timedelta(minutes=2))
+    assert [call["body"] for call in received(stack_url, biz_type)] == ['{"silent":"sensor-9"}']
+    assert not watchdog.stop()
+    watchdog.beat()
+    assert watchdog.stop()
+
+
+def test_a_business_is_configured_paused_and_deleted(client: Duewheel, biz_type: str) -> None:
+    with pytest.raises(errors.UnknownBusiness):
+        client.businesses.get(biz_type)
+    made = client.businesses.configure(
+        biz_type, callback=HOOK, retry={"attempts": 2, "delays_seconds": [timedelta(minutes=1)]}
+    )
+    assert (made.version, set(made.own)) == (1, {"callback", "retry"})
+    assert made.retry == {"attempts": 2, "delays_seconds": [60]}
+
+    changed = client.businesses.configure(biz_type, if_match=1, retry=None, lane="slow")
+    assert (changed.version, changed.lane, changed.lane_by) == (2, "slow", "setting")
+    with pytest.raises(errors.VersionMismatch):
+        client.businesses.configure(biz_type, if_match=1, paused=True)
+    assert client.businesses.pause(biz_type).paused
+    assert not client.businesses.resume(biz_type).paused
+    assert biz_type in [business.biz_type for business in client.businesses.list(page_size=1)]
+    assert client.businesses.get(biz_type).extra == {}
+
+    client.tasks.create(biz_type, delay=HOUR)
+    with pytest.raises(errors.TasksPending):
+        client.businesses.delete(biz_type)
+    deleted = client.businesses.delete(biz_type, cancel_pending=True)
+    assert (deleted.done, deleted.cancelled) == (True, 1)
+
+
+def test_statistics_count_what_came_up(client: Duewheel, biz_type: str, stack_url: str) -> None:
+    url = f"{stack_url}/_local/inbox/{biz_type}"
+    made = client.tasks.create(biz_type, delay=1, callback=url)
+    advance(stack_url, timedelta(minutes=5))
+    statistics = client.businesses.statistics(
+        biz_type, begin=made.due_at - HOUR, end=made.due_at + HOUR
+    )
+    assert statistics.total.delivered == 1
+    assert statistics.minutes[0].lateness.counts == {"up_to_10_ms": 1}
+    assert statistics.begin <= made.due_at - HOUR
+
+
+def test_a_timer_is_made_changed_and_run(client: Duewheel, biz_type: str, stack_url: str) -> None:
+    url = f"{stack_url}/_local/inbox/{biz_type}"
+    made = client.timers.create(
+        biz_type,
+        "remind",
+        every_seconds=timedelta(minutes=15),
+        payload={"run": "{{number}}"},
+        callback=url,
+        enabled=False,
+    )
+    assert (made.every_seconds, made.state, made.version) == (900, "disabled", 1)
+    assert client.timers.enable(made.timer_id, if_match=1).state == "enabled"
+    with pytest.raises(errors.VersionMismatch):
+        client.timers.disable(made.timer_id, if_match=1)
+    upcoming = client.timers.upcoming(made.timer_id, count=2)
+    assert upcoming[1] - upcoming[0] == timedelta(minutes=15)
+
+    advance(stack_url, timedelta(minutes=31))
+    run = client.timers.run(made.timer_id)
+    advance(stack_url, timedelta(seconds=5))
+    runs = list(client.timers.runs(made.timer_id, page_size=1))
+    assert [task.number for task in runs] == [None, 2, 1]
+    assert runs[0].task_id == run.task_id
+    read = client.timers.get(made.timer_id)
+    assert read.counters is not None
+    assert read.counters["delivered"] == 3
+    assert read.extra == {}
+
+    changed = client.timers.change(
+        made.timer_id,
+        name="remind daily",
+        cron="0 9 * * *",
+        every_seconds=None,
+        timezone="Asia/Kathmandu",
+    )
+    assert (changed.name, changed.cron, changed.every_seconds) == (
+        "remind daily",
+        "0 9 * * *",
+        None,
+    )
+    listed = client.timers.list(biz_type, name_prefix="remind", state="enabled")
+    assert [timer.timer_id for timer in listed] == [made.timer_id]
+    assert client.timers.disable(made.timer_id).state == "disabled"
+    client.timers.delete(made.timer_id)
+    with pytest.raises(errors.UnknownTimer):
+        client.timers.get(made.timer_id)
+
+
+def test_a_schedule_is_previewed_with_the_zone_it_is_read_in(client: Duewheel) -> None:
+    begin = datetime.fromisoformat("2030-03-29T00:00:00+00:00")
+    ahead = client.timers.preview(
+        cron="30 2 * * MON-FRI",
+        timezone="Europe/London",
+        count=2,
+        begin=begin,
+        exclude=[begin.date()],
+    )
+    assert [instant.isoformat() for instant in ahead] == [
+        "2030-04-01T01:30:00+00:00",
+        "2030-04-02T01:30:00+00:00",
+    ]
+
+
+def test_the_wheel_is_healthy_and_its_audit_empty(client: Duewheel) -> None:
+    wheel = client.wheel()
+    assert wheel.profile == "precise"
+    assert wheel.time_pointer.at >= wheel.sweep_pointer.at
+    assert wheel.extra == {}
+    assert list(client.audit(begin=wheel.now - HOUR, end=wheel.now)) == []
+    assert client.health().status == "ok"
+
+
+def test_problems_are_raised_by_their_type(client: Duewheel, biz_type: str) -> None:
+    with pytest.raises(errors.InvalidField) as refused:
+        client.tasks.create(biz_type, delay=-1, callback=HOOK)
+    assert (refused.value.status, refused.value.field) == (422, "delay_seconds")
+    with pytest.raises(errors.MalformedTaskId):
+        client.tasks.get("nothing")
+    with pytest.raises(ValueError, match="Out of range float"):
+        client.tasks.create(biz_type, delay=1, payload=float("nan"), callback=HOOK)
+    with pytest.raises(ValueError, match="names nothing"):
+        client.tasks.get("..")
