@@ -26,7 +26,6 @@ package-test: $(VENV)/ready $(RUNTIME_CLIENT) ## boot the built functions in the
 	$(MAKE) build ARCHITECTURE=x86_64 BUILD_DIR=$(PACKAGES)/x86_64
 	PACKAGES="$(PACKAGES)" RUNTIME_CLIENT="$(RUNTIME_CLIENT)" PYTHON313_BIN="$$(infra/find-python313)" \
 	$(IN_VENV)/python -m pytest tests/package
-	$(IN_CLIENT)/python -m pytest -m wheel
 
 MACHINE := $(patsubst aarch64,arm64,$(shell uname -m))
 

@@ -9,11 +9,12 @@ from tests.support import advance, received
 
 HOOK = "https://example.com/hook"
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)  # further than all tests together move the clock
 
 
 def test_a_created_task_reads_as_it_was_made(client: Duewheel, biz_type: str) -> None:
     made = client.tasks.create(
-        biz_type, delay=HOUR, payload={"order": 17}, callback=HOOK, retry={"attempts": 3}
+        biz_type, delay=DAY, payload={"order": 17}, callback=HOOK, retry={"attempts": 3}
     )
 
     read = client.tasks.get(made.task_id)
@@ -21,7 +22,7 @@ def test_a_created_task_reads_as_it_was_made(client: Duewheel, biz_type: str) ->
     assert (read.status, read.payload, read.attempts) == ("pending", {"order": 17}, 0)
     assert read.callback == {"type": "http", "url": HOOK, "method": None, "headers": {}}
     assert read.created_at is not None
-    assert read.due_at - read.created_at == HOUR
+    assert read.due_at - read.created_at == DAY
     assert read.extra == {}
 
 
@@ -34,7 +35,7 @@ def test_a_due_instant_may_be_in_any_zone_but_not_in_none(client: Duewheel, biz_
     with pytest.raises(ValueError, match="time zone"):
         client.tasks.create(biz_type, due_at=datetime(2031, 2, 1), callback=HOOK)
     with pytest.raises(ValueError, match="exactly one"):
-        client.tasks.create(biz_type, due_at=due_at, delay=HOUR, callback=HOOK)
+        client.tasks.create(biz_type, due_at=due_at, delay=DAY, callback=HOOK)
     with pytest.raises(ValueError, match="exactly one"):
         client.tasks.create(biz_type, callback=HOOK)
 
@@ -50,9 +51,9 @@ def test_no_payload_and_a_payload_of_null_are_told_apart(
 
 
 def test_a_change_names_what_it_changes(client: Duewheel, biz_type: str) -> None:
-    made = client.tasks.create(biz_type, delay=HOUR, payload=1, callback=HOOK)
-    moved = client.tasks.change(made.task_id, due_at=made.due_at + HOUR)
-    assert (moved.due_at, moved.payload) == (made.due_at + HOUR, 1)
+    made = client.tasks.create(biz_type, delay=DAY, payload=1, callback=HOOK)
+    moved = client.tasks.change(made.task_id, due_at=made.due_at + DAY)
+    assert (moved.due_at, moved.payload) == (made.due_at + DAY, 1)
     changed = client.tasks.change(made.task_id, payload=None, callback=f"{HOOK}/2")
     assert (changed.due_at, changed.payload) == (moved.due_at, None)
     assert changed.callback is not None
@@ -60,7 +61,7 @@ def test_a_change_names_what_it_changes(client: Duewheel, biz_type: str) -> None
 
 
 def test_a_cancel_may_come_twice(client: Duewheel, biz_type: str) -> None:
-    made = client.tasks.create(biz_type, delay=HOUR, callback=HOOK)
+    made = client.tasks.create(biz_type, delay=DAY, callback=HOOK)
     assert client.tasks.cancel(made.task_id).status == "cancelled"
     assert client.tasks.cancel(made.task_id).status == "cancelled"
 
@@ -69,7 +70,7 @@ def test_a_dead_task_shows_its_attempts_and_is_redriven(
     client: Duewheel, biz_type: str, stack_url: str
 ) -> None:
     nowhere = "http://127.0.0.1:1/"
-    made = client.tasks.create(biz_type, delay=HOUR, callback=nowhere, retry={"attempts": 1})
+    made = client.tasks.create(biz_type, delay=DAY, callback=nowhere, retry={"attempts": 1})
     assert client.tasks.run(made.task_id).next_at != made.next_at
     advance(stack_url, timedelta(seconds=5))
 
@@ -79,16 +80,17 @@ def test_a_dead_task_shows_its_attempts_and_is_redriven(
     assert [task.task_id for task in client.businesses.dead(biz_type)] == [made.task_id]
     assert client.tasks.redrive(made.task_id).status == "pending"
     advance(stack_url, timedelta(seconds=5))
-    redriven = client.businesses.redrive(biz_type, since=made.due_at - HOUR)
+    assert made.created_at is not None
+    redriven = client.businesses.redrive(biz_type, since=made.created_at)
     assert (redriven.redriven, redriven.refused) == (1, ())
 
 
 def test_a_list_follows_its_cursors(client: Duewheel, biz_type: str) -> None:
     due_at = datetime(2031, 1, 1, tzinfo=UTC)
     for hours in range(5):
-        client.tasks.create(biz_type, due_at=due_at + hours * HOUR, payload=hours, callback=HOOK)
+        client.tasks.create(biz_type, due_at=due_at + hours * DAY, payload=hours, callback=HOOK)
     listed = client.tasks.list(
-        biz_type, due_from=due_at + HOUR, due_to=due_at + 5 * HOUR, order="desc", page_size=2
+        biz_type, due_from=due_at + DAY, due_to=due_at + 5 * DAY, order="desc", page_size=2
     )
     assert [task.payload for task in listed] == [4, 3, 2, 1]
     assert list(client.tasks.list(biz_type, status="dead")) == []
@@ -96,7 +98,7 @@ def test_a_list_follows_its_cursors(client: Duewheel, biz_type: str) -> None:
 
 def test_a_batch_answers_for_each_task_in_order(client: Duewheel, biz_type: str) -> None:
     tasks = [
-        NewTask(biz_type=biz_type, delay=HOUR, payload=number, callback=url)
+        NewTask(biz_type=biz_type, delay=DAY, payload=number, callback=url)
         for number, url in enumerate([HOOK, "ftp://example.com", HOOK])
     ]
     first, second, third = client.tasks.create_many(tasks)
@@ -110,7 +112,7 @@ def test_a_batch_answers_for_each_task_in_order(client: Duewheel, biz_type: str)
 def test_a_batch_under_the_same_idempotency_key_makes_nothing_anew(
     client: Duewheel, biz_type: str
 ) -> None:
-    tasks = [NewTask(biz_type=biz_type, delay=HOUR, callback=HOOK)] * 2
+    tasks = [NewTask(biz_type=biz_type, delay=DAY, callback=HOOK)] * 2
     first = client.tasks.create_batch(tasks, idempotency_key=f"{biz_type}-1")
     assert client.tasks.create_batch(tasks, idempotency_key=f"{biz_type}-1") == first
 
@@ -119,7 +121,7 @@ def test_a_create_with_ones_own_idempotency_key_is_made_once(
     client: Duewheel, biz_type: str
 ) -> None:
     made = [
-        client.tasks.create(biz_type, delay=HOUR, callback=HOOK, once=f"{biz_type}-1")
+        client.tasks.create(biz_type, delay=DAY, callback=HOOK, once=f"{biz_type}-1")
         for _ in range(2)
     ]
     assert made[0] == made[1]
@@ -127,15 +129,15 @@ def test_a_create_with_ones_own_idempotency_key_is_made_once(
 
 def test_a_key_names_a_task(client: Duewheel, biz_type: str) -> None:
     key = "order-17:close~1.x_y-z"
-    made = client.tasks.create(biz_type, delay=HOUR, key=key, callback=HOOK)
-    assert client.tasks.create(biz_type, delay=HOUR, key=key, callback=HOOK) == made
+    made = client.tasks.create(biz_type, delay=DAY, key=key, callback=HOOK)
+    assert client.tasks.create(biz_type, delay=DAY, key=key, callback=HOOK) == made
     with pytest.raises(errors.KeyTaken):
-        client.tasks.create(biz_type, delay=2 * HOUR, key=key, callback=HOOK)
+        client.tasks.create(biz_type, delay=2 * DAY, key=key, callback=HOOK)
 
     moved = client.tasks.put(
-        biz_type, key, delay=5 * HOUR, callback=HOOK, max_due_at=made.due_at + 9 * HOUR
+        biz_type, key, delay=5 * DAY, callback=HOOK, max_due_at=made.due_at + 9 * DAY
     )
-    assert (moved.task_id, moved.due_at) == (made.task_id, made.due_at + 4 * HOUR)
+    assert (moved.task_id, moved.due_at) == (made.task_id, made.due_at + 4 * DAY)
     assert client.tasks.get_by_key(biz_type, key) == moved
     assert client.tasks.cancel_by_key(biz_type, key).status == "cancelled"
     with pytest.raises(errors.UnknownTask):
@@ -144,11 +146,11 @@ def test_a_key_names_a_task(client: Duewheel, biz_type: str) -> None:
 
 def test_a_prefix_is_listed_and_cancelled_to_its_end(client: Duewheel, biz_type: str) -> None:
     tasks = [
-        NewTask(biz_type=biz_type, delay=HOUR, key=f"order-17:{number:03}", callback=HOOK)
+        NewTask(biz_type=biz_type, delay=DAY, key=f"order-17:{number:03}", callback=HOOK)
         for number in range(102)
     ]
     assert all(not isinstance(made, errors.Problem) for made in client.tasks.create_many(tasks))
-    client.tasks.put(biz_type, "order-18:000", delay=HOUR, callback=HOOK)
+    client.tasks.put(biz_type, "order-18:000", delay=DAY, callback=HOOK)
 
     listed = client.tasks.list_by_prefix(biz_type, "order-17:", page_size=60)
     assert [task.key for task in listed] == [task.key for task in tasks]
@@ -198,7 +200,7 @@ def test_a_business_is_configured_paused_and_deleted(client: Duewheel, biz_type:
     assert biz_type in [business.biz_type for business in client.businesses.list(page_size=1)]
     assert client.businesses.get(biz_type).extra == {}
 
-    client.tasks.create(biz_type, delay=HOUR)
+    client.tasks.create(biz_type, delay=DAY)
     with pytest.raises(errors.TasksPending):
         client.businesses.delete(biz_type)
     deleted = client.businesses.delete(biz_type, cancel_pending=True)

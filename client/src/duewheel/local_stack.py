@@ -5,9 +5,12 @@ checkout's.
 """
 
 import os
+import re
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
+from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
@@ -15,7 +18,10 @@ from duewheel.errors import DuewheelError
 
 IN_WHEEL = Path(__file__).parent / "_stack"
 IN_CHECKOUT = Path(__file__).parents[3]
+START_SECONDS = 60.0
 STOP_SECONDS = 10.0
+LINES_KEPT = 50
+IS_UP = re.compile(r"Duewheel is up on (http://\S+),")
 # What would have another stack started than the one that is meant.
 NOT_INHERITED = ("AWS_", "PORT", "PROFILE", "FAULTS", "SEED", "PYTHONPATH", "LOCAL_AUTH")
 
@@ -43,6 +49,8 @@ class LocalStack:
 
     def __init__(self, port: int = 0) -> None:
         self._port = port
+        self._is_up_or_over = Event()
+        self._said: deque[str] = deque(maxlen=LINES_KEPT)
         self.url = ""
 
     def start(self) -> None:
@@ -52,23 +60,32 @@ class LocalStack:
             env=stack_environment(self._port),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
-        assert self._process.stdout is not None
-        first_line = self._process.stdout.readline()  # printed once it takes requests
-        words = [word.rstrip(",") for word in first_line.split() if word.startswith("http://")]
-        if not words:
+        Thread(target=self._listen, daemon=True).start()
+        self._is_up_or_over.wait(START_SECONDS)
+        if not self.url:
             self.stop()
-            raise LocalStackFailed(f"The local stack did not start: {first_line or 'see stderr'}")
-        self.url = words[0]
+            raise LocalStackFailed("The local stack did not start:\n" + "".join(self._said))
+
+    def _listen(self) -> None:
+        """To the end: a process whose output nobody reads stands still once the pipe is full."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._said.append(line)
+            if not self.url and (up := IS_UP.match(line)):
+                self.url = up[1]
+                self._is_up_or_over.set()
+        self._is_up_or_over.set()
 
     def stop(self) -> None:
         self._process.terminate()
         try:
-            self._process.communicate(timeout=STOP_SECONDS)
+            self._process.wait(timeout=STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.communicate()
+            self._process.wait()
 
     def __enter__(self) -> Self:
         self.start()

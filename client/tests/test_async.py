@@ -1,0 +1,72 @@
+"""The async half against the stack, and the other half against it."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from duewheel import AsyncDuewheel, NewTask, errors
+from make_sync import WORDS, stale
+from tests.support import advance, received
+
+HOOK = "https://example.com/hook"
+DAY = timedelta(days=1)  # further than all tests together move the clock
+
+
+def test_the_sync_half_is_what_the_async_half_makes_of_it() -> None:
+    assert stale() == [], "run client/make_sync.py"
+    assert WORDS
+
+
+def test_a_task_is_made_read_listed_and_cancelled(stack_url: str, biz_type: str) -> None:
+    async def story() -> None:
+        async with AsyncDuewheel(stack_url) as client:
+            made = await client.tasks.create(biz_type, delay=DAY, payload=1, callback=HOOK)
+            assert await client.tasks.get(made.task_id) == made
+            batch = [NewTask(biz_type=biz_type, delay=DAY, callback=HOOK)] * 3
+            results = [result async for result in client.tasks.create_many(batch)]
+            assert not any(isinstance(result, errors.Problem) for result in results)
+            listed = [task async for task in client.tasks.list(biz_type, page_size=2)]
+            assert len(listed) == 4
+            assert (await client.tasks.cancel(made.task_id)).status == "cancelled"
+            with pytest.raises(errors.MalformedTaskId):
+                await client.tasks.get("nothing")
+
+    asyncio.run(story())
+
+
+def test_many_tasks_are_made_side_by_side(stack_url: str, biz_type: str) -> None:
+    async def story() -> None:
+        async with AsyncDuewheel(stack_url) as client:
+            creates = [client.tasks.create(biz_type, delay=DAY, callback=HOOK) for _ in range(10)]
+            made = await asyncio.gather(*creates)
+            assert len({task.task_id for task in made}) == 10
+
+    asyncio.run(story())
+
+
+def test_a_watchdog_beats(stack_url: str, biz_type: str) -> None:
+    async def beat() -> None:
+        async with AsyncDuewheel(stack_url) as client:
+            url = f"{stack_url}/_local/inbox/{biz_type}"
+            watchdog = client.tasks.watchdog(biz_type, "a", timedelta(minutes=1), callback=url)
+            await watchdog.beat()
+
+    asyncio.run(beat())
+    advance(stack_url, timedelta(minutes=2))
+    assert len(received(stack_url, biz_type)) == 1
+
+
+def test_timers_businesses_and_the_wheel_answer(stack_url: str, biz_type: str) -> None:
+    async def story() -> None:
+        async with AsyncDuewheel(stack_url) as client:
+            timer = await client.timers.create(
+                biz_type, "a", cron="0 9 * * *", callback=HOOK, enabled=False
+            )
+            assert [one.timer_id async for one in client.timers.list(biz_type)] == [timer.timer_id]
+            assert (await client.businesses.pause(biz_type)).paused
+            wheel = await client.wheel()
+            end = wheel.now + timedelta(hours=1)
+            assert [found async for found in client.audit(begin=wheel.now, end=end)] == []
+
+    asyncio.run(story())

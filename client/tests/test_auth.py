@@ -1,0 +1,144 @@
+"""Who asks: keys and signatures, as they leave this machine."""
+
+import hashlib
+import hmac
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from duewheel import BearerKey, Duewheel, SigV4
+from tests.support import Script, made
+
+API = "https://abc123.execute-api.eu-central-1.amazonaws.com"
+SECRET = "not-a-real-secret"
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script(made())
+
+
+@pytest.fixture
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+def test_nothing_is_sent_along_where_no_key_is_set(script: Script) -> None:
+    client = Duewheel(transport=script.transport)
+    client.tasks.get("AQ")
+    assert client.url == "http://127.0.0.1:8080"
+    assert script.headers("authorization") == [None]
+
+
+def test_url_and_key_come_from_the_environment(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DUEWHEEL_URL", f"{API}/")
+    monkeypatch.setenv("DUEWHEEL_KEY", "dw_environment")
+    Duewheel(transport=script.transport).tasks.get("AQ")
+    Duewheel("http://other.example", BearerKey("dw_given"), transport=script.transport).tasks.get(
+        "AQ"
+    )
+    assert [str(request.url) for request in script.requests] == [
+        f"{API}/v1/tasks/AQ",
+        "http://other.example/v1/tasks/AQ",
+    ]
+    assert script.headers("authorization") == ["Bearer dw_environment", "Bearer dw_given"]
+
+
+def test_an_address_needs_a_scheme() -> None:
+    with pytest.raises(ValueError, match="begins with https://"):
+        Duewheel("abc123.execute-api.eu-central-1.amazonaws.com")
+
+
+@pytest.mark.parametrize("key", ["", " ", "dw_a\r\nx: y", "dw_é"])
+def test_a_key_cannot_be_another_header(key: str) -> None:
+    with pytest.raises(ValueError, match="no key"):
+        BearerKey(key)
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_no_repr_shows_a_secret() -> None:
+    shown = repr(BearerKey("dw_secret")) + repr(SigV4()) + repr(Duewheel(API, SigV4()))
+    assert "dw_secret" not in shown
+    assert SECRET not in shown
+
+
+def test_without_credentials_nothing_is_sent(
+    script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", f"{tmp_path}/none")
+    monkeypatch.setenv("AWS_CONFIG_FILE", f"{tmp_path}/none")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(ValueError, match="no AWS credentials"):
+        Duewheel(API, SigV4(), transport=script.transport).tasks.get("AQ")
+    assert script.requests == []
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_a_region_is_needed_where_the_address_has_none(script: Script) -> None:
+    with pytest.raises(ValueError, match="which Region"):
+        Duewheel("https://timers.example", SigV4(), transport=script.transport).tasks.get("AQ")
+    Duewheel(
+        "https://timers.example", SigV4(region="eu-west-1"), transport=script.transport
+    ).tasks.get("AQ")
+    assert "/eu-west-1/execute-api/" in script.requests[0].headers["authorization"]
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_signatures_hold_for_every_kind_of_request(script: Script) -> None:
+    client = Duewheel(API, SigV4(), transport=script.transport)
+    client.tasks.create("orders", delay=1, payload="ü", once=True)
+    client.tasks.put("orders", "order-17:close~1", delay=1)
+    client.tasks.get("AQ-_")
+    script._answers = [httpx.Response(200, json={"tasks": [], "cursor": None})]
+    list(client.tasks.list_by_prefix("orders", "order-17: +&=/~ü"))
+    client.close()
+    assert len(script.requests) == 4
+    for request in script.requests:
+        assert request.headers["x-amz-security-token"] == "token"
+        assert request.headers["authorization"] == _signed_by_hand(request)
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_a_repeat_is_signed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duewheel._sync.transport.Transport.pause", lambda *_: None)
+    script = Script(httpx.ReadTimeout("lost"), made())
+    Duewheel(API, SigV4(), transport=script.transport).tasks.get("AQ")
+    for request in script.requests:
+        assert request.headers["authorization"] == _signed_by_hand(request)
+
+
+def _signed_by_hand(request: httpx.Request) -> str:
+    """Signature Version 4 from its description, over what arrives."""
+    scheme, _, rest = request.headers["authorization"].partition(" ")
+    given = dict(part.split("=", 1) for part in rest.split(", "))
+    _, day, region, service, _ = given["Credential"].split("/")
+    names = given["SignedHeaders"].split(";")
+    path, _, query = request.url.raw_path.decode().partition("?")
+    canonical = "\n".join(
+        [
+            request.method,
+            quote(path, safe="/~"),
+            "&".join(sorted(query.split("&"))),
+            *[f"{name}:{request.headers[name].strip()}" for name in names],
+            "",
+            given["SignedHeaders"],
+            hashlib.sha256(request.content).hexdigest(),
+        ]
+    )
+    scope = f"{day}/{region}/{service}/aws4_request"
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    to_sign = f"{scheme}\n{request.headers['x-amz-date']}\n{scope}\n{digest}"
+    key = f"AWS4{SECRET}".encode()
+    for text in (day, region, service, "aws4_request"):
+        key = hmac.digest(key, text.encode(), "sha256")
+    signature = hmac.new(key, to_sign.encode(), "sha256").hexdigest()
+    return (
+        f"{scheme} Credential={given['Credential']}, "
+        f"SignedHeaders={given['SignedHeaders']}, Signature={signature}"
+    )

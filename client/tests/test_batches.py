@@ -1,0 +1,50 @@
+"""How a stream of tasks is cut into requests."""
+
+from collections.abc import Iterator
+
+from duewheel import NewTask
+from duewheel.batches import BYTES_MAX, ESCAPED_BYTES_MAX, batch_bytes, batches
+
+
+def task(payload: object = None) -> NewTask:
+    return NewTask(biz_type="orders", delay=1, payload=payload)
+
+
+def test_a_batch_has_at_most_500_tasks() -> None:
+    assert [len(batch) for batch in batches([task()] * 1001)] == [500, 500, 1]
+    assert list(batches([])) == []
+
+
+def test_a_batch_has_at_most_four_megabytes_and_fills_them() -> None:
+    tasks = [task("é" * 30_000)] * 140
+    cut = list(batches(tasks))
+    assert sum(len(batch) for batch in cut) == 140
+    sizes = [len(batch_bytes(batch)) for batch in cut]
+    assert max(sizes) <= BYTES_MAX
+    assert sizes[0] + len(batch_bytes([tasks[0]])) > BYTES_MAX
+
+
+def test_quotation_marks_count_as_api_gateway_writes_them() -> None:
+    tasks = [task('"' * 15_000)] * 200
+    cut = list(batches(tasks))
+    for batch in cut:
+        content = batch_bytes(batch)
+        assert len(content) + content.count(b'"') + content.count(b"\\") <= ESCAPED_BYTES_MAX
+    assert len(cut) > 1
+
+
+def test_a_task_that_is_too_large_for_any_request_goes_alone() -> None:
+    tasks = [task(1), task("x" * BYTES_MAX), task(2)]
+    assert [len(batch) for batch in batches(tasks)] == [1, 1, 1]
+
+
+def test_a_stream_is_read_no_further_than_the_batch_being_filled() -> None:
+    read: list[int] = []
+
+    def stream() -> Iterator[NewTask]:
+        for number in range(2000):
+            read.append(number)
+            yield task(number)
+
+    next(batches(stream()))
+    assert len(read) == 501

@@ -1,0 +1,215 @@
+"""Which callbacks a receiver believes, and which it has had before."""
+
+import base64
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook  # another implementation than ours
+
+from duewheel import Delivery, Duewheel, NotGenuine, Receiver, StillAtWork
+from duewheel.receiver import TOLERANCE_SECONDS
+from duewheel.seen import SeenInMemory
+from tests.support import advance, received
+
+OLD, NEW = (f"whsec_{base64.b64encode(bytes([n]) * 24).decode()}" for n in (1, 2))
+SENT_AT = 1_896_078_605
+BODY = b'{"order": 17}'
+HEADERS = {
+    "webhook-id": "AQG5",
+    "webhook-timestamp": str(SENT_AT),
+    "duewheel-due-at": "2030-01-31T08:30:00.000Z",
+    "duewheel-attempt": "2",
+    "duewheel-biz-type": "orders",
+    "content-type": "application/json",
+}
+
+
+def signature(secret: str, body: bytes = BODY, at: int = SENT_AT) -> str:
+    from datetime import UTC, datetime
+
+    return Webhook(secret).sign("AQG5", datetime.fromtimestamp(at, UTC), body.decode())
+
+
+def receiver(*secrets: str, now: float = SENT_AT) -> Receiver:
+    return Receiver(secrets or (NEW,), now=lambda: now)
+
+
+def signed(**changed: str) -> dict[str, str]:
+    return {**HEADERS, "webhook-signature": signature(NEW), **changed}
+
+
+def test_a_genuine_callback_is_a_delivery() -> None:
+    delivery = receiver().verify(signed(), BODY)
+    assert (delivery.task_id, delivery.attempt, delivery.biz_type) == ("AQG5", 2, "orders")
+    assert delivery.due_at is not None
+    assert delivery.due_at.isoformat() == "2030-01-31T08:30:00+00:00"
+    assert delivery.payload == {"order": 17}
+    assert "17" not in repr(delivery)
+
+
+@pytest.mark.parametrize("held", [(OLD,), (NEW,), (OLD, NEW), (NEW, OLD)])
+@pytest.mark.parametrize("used", [(OLD,), (NEW,), (NEW, OLD)])
+def test_one_signature_that_fits_one_secret_is_enough(
+    held: tuple[str, ...], used: tuple[str, ...]
+) -> None:
+    headers = signed(**{"webhook-signature": " ".join(signature(secret) for secret in used)})
+    if set(held) & set(used):
+        receiver(*held).verify(headers, BODY)
+    else:
+        with pytest.raises(NotGenuine):
+            receiver(*held).verify(headers, BODY)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"webhook-id": "AQG6"},
+        {"webhook-timestamp": str(SENT_AT + 1)},
+        {"webhook-timestamp": "soon"},
+        {"webhook-signature": ""},
+        {"webhook-signature": "v1,"},
+        {"webhook-signature": "v1,é"},
+        {"webhook-signature": signature(NEW).replace("v1,", "v1a,")},
+        {"webhook-signature": signature(NEW).removeprefix("v1,")},
+        {"webhook-signature": signature(NEW)[:-1]},
+        {"webhook-signature": signature(NEW, b'{"order": 18}')},
+    ],
+)
+def test_what_was_altered_is_not_believed(forged: dict[str, str]) -> None:
+    with pytest.raises(NotGenuine):
+        receiver().verify(signed(**forged), BODY)
+
+
+def test_missing_headers_and_another_body_are_not_believed() -> None:
+    with pytest.raises(NotGenuine):
+        receiver().verify({}, BODY)
+    with pytest.raises(NotGenuine):
+        receiver().verify(signed(), BODY + b" ")
+
+
+@pytest.mark.parametrize("late", [TOLERANCE_SECONDS, -TOLERANCE_SECONDS])
+def test_an_old_callback_cannot_be_sent_again(late: int) -> None:
+    receiver(now=SENT_AT + late).verify(signed(), BODY)
+    with pytest.raises(NotGenuine):
+        receiver(now=SENT_AT + late + (1 if late > 0 else -1)).verify(signed(), BODY)
+
+
+def test_headers_are_taken_as_frameworks_have_them() -> None:
+    headers = signed()
+    wsgi: dict[str, Any] = {
+        f"HTTP_{name.upper().replace('-', '_')}": text for name, text in headers.items()
+    }
+    wsgi = {**wsgi, "CONTENT_TYPE": wsgi.pop("HTTP_CONTENT_TYPE"), "wsgi.input": object()}
+    asgi = [(name.encode(), text.encode()) for name, text in headers.items()]
+    titled = {name.title(): text for name, text in headers.items()}
+    expected = receiver().verify(headers, BODY)
+    for given in (wsgi, asgi, titled):
+        assert receiver().verify(given, BODY) == expected
+
+
+def test_a_decoded_body_is_refused() -> None:
+    with pytest.raises(TypeError):
+        receiver().verify(signed(), BODY.decode())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("secrets", [(), ("",), "whsec_", "whsec_???"])
+def test_a_receiver_without_a_secret_is_refused(secrets: Any) -> None:
+    with pytest.raises(ValueError, match="secret"):
+        Receiver(secrets)
+
+
+def test_no_repr_shows_a_secret() -> None:
+    assert NEW.removeprefix("whsec_") not in repr(vars(receiver(NEW))["_seen"]) + repr(
+        receiver(NEW)
+    )
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "payload"),
+    [
+        ("application/json; charset=utf-8", b"[1.5]", [1.5]),
+        ("application/cloudevents+json", b"null", None),
+        ("text/plain; charset=utf-8", "grün".encode(), "grün"),
+        ("", b"", None),
+    ],
+)
+def test_a_payload_is_read_by_its_type(content_type: str, body: bytes, payload: object) -> None:
+    headers = signed(**{"webhook-signature": signature(NEW, body), "content-type": content_type})
+    assert receiver().verify(headers, body).payload == payload
+
+
+def delivery_of(task_id: str) -> Delivery:
+    return Delivery(
+        task_id=task_id,
+        sent_at_seconds=SENT_AT,
+        biz_type=None,
+        due_at=None,
+        attempt=1,
+        content_type="",
+        body=b"",
+    )
+
+
+def test_a_task_is_done_once() -> None:
+    one = receiver()
+    firsts = []
+    for task_id in ("a", "a", "b"):
+        with one.once(delivery_of(task_id)) as is_first:
+            firsts.append(is_first)
+    assert firsts == [True, False, True]
+
+
+def test_a_task_whose_work_failed_may_be_done_again() -> None:
+    one = receiver()
+    with pytest.raises(KeyError), one.once(delivery_of("a")):
+        raise KeyError
+    with one.once(delivery_of("a")) as is_first:
+        assert is_first
+
+
+def test_a_repeat_does_not_pass_for_done_while_the_first_is_at_work() -> None:
+    one = receiver()
+    with one.once(delivery_of("a")):
+        with pytest.raises(StillAtWork), one.once(delivery_of("a")):
+            pass
+        with one.once(delivery_of("b")) as is_first:
+            assert is_first
+
+
+def test_memory_is_bounded_and_forgets_the_oldest() -> None:
+    seen = SeenInMemory(remembered_max=2)
+    for task_id in "abc":
+        assert seen.claim(task_id) == "mine"
+        seen.done(task_id)
+    assert [seen.claim(task_id) for task_id in "cba"] == ["done", "done", "mine"]
+
+
+def test_of_many_threads_one_claims() -> None:
+    seen, claims = SeenInMemory(), list[str]()
+    threads = [threading.Thread(target=lambda: claims.append(seen.claim("a"))) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(claims) == ["busy"] * 19 + ["mine"]
+
+
+def test_what_the_stack_sends_is_believed(client: Duewheel, biz_type: str, stack_url: str) -> None:
+    client.businesses.configure(biz_type, signing_secrets=[NEW, OLD])
+    url = f"{stack_url}/_local/inbox/{biz_type}"
+    made = client.tasks.create(biz_type, delay=1, callback=url, payload={"order": "grün"})
+    client.tasks.create(biz_type, delay=2, callback={"url": url, "method": "GET"})
+    advance(stack_url, timedelta(seconds=5))
+
+    calls = received(stack_url, biz_type)
+    assert len(calls) == 2
+    for secret in (OLD, NEW):
+        for call in calls:
+            now = int(call["headers"]["webhook-timestamp"])
+            delivery = receiver(secret, now=now).verify(call["headers"], call["body"].encode())
+            assert delivery.biz_type == biz_type
+    first = receiver(now=now).verify(calls[0]["headers"], calls[0]["body"].encode())
+    assert (first.task_id, first.payload) == (made.task_id, {"order": "grün"})
+    assert (first.attempt, first.due_at) == (1, made.due_at)

@@ -1,0 +1,74 @@
+"""The wheel as it is installed: the client, and the stack that it carries."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+CLIENT = Path(__file__).parents[1]
+ROOT = CLIENT.parent
+USED = """
+from datetime import timedelta
+from duewheel import Duewheel
+from duewheel.local_stack import LocalStack, stack_root
+print(stack_root())
+with LocalStack() as stack, Duewheel(stack.url) as client:
+    inbox = f"{stack.url}/_local/inbox/orders"
+    made = client.tasks.create("orders", delay=timedelta(hours=1), callback=inbox)
+    print(client.tasks.get(made.task_id) == made)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("made")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(made)]
+    subprocess.run(build, cwd=CLIENT, check=True, capture_output=True)
+    (found,) = made.glob("duewheel-*.whl")
+    return found
+
+
+def test_it_carries_the_stack_as_it_is_in_the_repository(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    carried = {name.removeprefix("duewheel/_stack/") for name in names if "/_stack/" in name}
+    there = {ROOT / "template.yaml"}
+    for folder in ("functions", "layers/core", "local"):
+        there |= {path for path in (ROOT / folder).rglob("*") if path.is_file()}
+    kept = {str(path.relative_to(ROOT)) for path in there if path.suffix != ".pyc"}
+    assert carried == kept
+
+
+def test_it_carries_its_types_and_no_tests(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "duewheel/py.typed" in names
+    assert not [name for name in names if "tests/" in name or "__pycache__" in name]
+
+
+def test_it_needs_httpx_alone(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+    lines = archive.read(metadata).decode().splitlines()
+    needed = [line for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line]
+    assert needed == ["Requires-Dist: httpx>=0.27"]
+
+
+def test_installed_it_runs_the_stack_that_it_carries(wheel: Path, tmp_path: Path) -> None:
+    """Its requirements are those of this environment, so that nothing is fetched."""
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = str(tmp_path / "venv/bin/python")
+    here = sysconfig.get_path("purelib")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-index", str(wheel)], check=True, capture_output=True)
+    (packages,) = (tmp_path / "venv/lib").glob("python3*/site-packages")
+    (packages / "requirements.pth").write_text(here)
+
+    bare = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    ran = subprocess.run(
+        [python, "-c", USED], cwd=tmp_path, env=bare, capture_output=True, text=True
+    )
+    assert ran.stdout.split() == [str(packages / "duewheel/_stack"), "True"], ran.stderr
