@@ -2,7 +2,7 @@
 
 import pytest
 
-from duewheel import Business, Task
+from duewheel import Business, NewTask, Task
 from duewheel.errors import UnexpectedAnswer
 from duewheel.values import ApiKey, Statistics, Timer
 from tests.support import TASK
@@ -56,6 +56,7 @@ def test_no_repr_shows_what_may_be_secret() -> None:
             }
         ),
         ApiKey.read({"key_id": "k", "key": SECRET}),
+        NewTask(biz_type="o", delay=1, payload=SECRET, callback=callback),
     ]
     assert SECRET not in repr(shown)
     assert "AQG5dxdnQAAAeOt8N-CZJxW76LPH" in repr(shown)

@@ -57,6 +57,15 @@ def test_it_needs_httpx_alone(wheel: Path) -> None:
     assert needed == ["Requires-Dist: httpx>=0.27"]
 
 
+def test_its_extra_brings_what_the_functions_need(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+    text = archive.read(metadata).decode()
+    for line in (ROOT / "layers/vendor/requirements.in").read_text().splitlines():
+        if not line.startswith("#"):
+            assert f"Requires-Dist: {line}; extra == 'local'" in text
+
+
 def test_installed_it_runs_the_stack_that_it_carries(wheel: Path, tmp_path: Path) -> None:
     """Its requirements are those of this environment, so that nothing is fetched."""
     venv.create(tmp_path / "venv", with_pip=False)

@@ -18,7 +18,9 @@ NOT_SENT = (
 
 def read_answer(response: httpx.Response) -> Any:
     """The decoded body, or a `Failure`."""
-    if 200 <= response.status_code < 300:
+    if response.status_code == httpx.codes.NO_CONTENT:
+        return None
+    if response.is_success:
         try:
             return response.json()
         except ValueError as error:

@@ -23,7 +23,7 @@ STOP_SECONDS = 10.0
 LINES_KEPT = 50
 IS_UP = re.compile(r"Duewheel is up on (http://\S+),")
 # What would have another stack started than the one that is meant.
-NOT_INHERITED = ("AWS_", "PORT", "PROFILE", "FAULTS", "SEED", "PYTHONPATH", "LOCAL_AUTH")
+NOT_INHERITED = ("PORT", "PROFILE", "FAULTS", "SEED", "PYTHONPATH", "LOCAL_AUTH")
 
 
 class LocalStackFailed(DuewheelError):
@@ -39,7 +39,11 @@ def stack_root() -> Path:
 
 def stack_environment(port: int) -> dict[str, str]:
     """The service's core goes before all packages that are installed, this one among them."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(NOT_INHERITED)}
+    kept = {
+        name: text
+        for name, text in os.environ.items()
+        if name not in NOT_INHERITED and not name.startswith("AWS_")
+    }
     core = str(stack_root() / "layers/core")
     return {**kept, "PORT": str(port), "PYTHONPATH": core, "PYTHONUNBUFFERED": "1"}
 

@@ -6,7 +6,7 @@ timedeltas. A payload is written once, here, and handed through by the service a
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
 from typing import Any, Final, Literal, TypedDict
@@ -94,8 +94,8 @@ class NewTask:
     due_at: datetime | None = None
     due_ms: int | None = None
     delay: Seconds | None = None
-    payload: Any = UNSET
-    callback: str | Mapping[str, Any] | None = None
+    payload: Any = field(default=UNSET, repr=False)
+    callback: str | Mapping[str, Any] | None = field(default=None, repr=False)
     key: str | None = None
     retry: Retry | None = None
     expires_after: Seconds | None = None

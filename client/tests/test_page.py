@@ -1,0 +1,73 @@
+"""docs/client.md: its code is run, block by block, as one who reads along would."""
+
+import base64
+import io
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+
+from duewheel import Duewheel, errors
+
+PAGE = Path(__file__).parents[2] / "docs/client.md"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SECRET = f"whsec_{base64.b64encode(bytes([2]) * 24).decode()}"
+
+
+@pytest.fixture(scope="module")
+def read_along(stack_url: str) -> Iterator[SimpleNamespace]:
+    """What the blocks leave behind, and what they printed."""
+    names: dict[str, Any] = {"__name__": "page"}
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(printed):
+        patched.setenv("DUEWHEEL_URL", stack_url)
+        for language, code in BLOCK.findall(PAGE.read_text()):
+            assert language == "python"
+            exec(compile(code, str(PAGE), "exec"), names)
+    yield SimpleNamespace(**{name: names[name] for name in names}, printed=printed.getvalue())
+    names["client"].close()
+
+
+def test_every_block_runs(read_along: SimpleNamespace) -> None:
+    assert "Health(status='ok'" in read_along.printed
+    assert "there was none" in read_along.printed
+    assert "['basket-21', 'basket-22']" in read_along.printed
+
+
+def test_reminders_of_the_page_were_made(read_along: SimpleNamespace) -> None:
+    client: Duewheel = read_along.client
+    assert client.tasks.get_by_key("orders", "order-599:remind").payload == {"order": 599}
+
+
+def test_the_receiver_of_the_page_believes_once(read_along: SimpleNamespace) -> None:
+    body, now = b'{"order": 17}', datetime.now(UTC)
+    headers = {
+        "webhook-id": "AQG5",
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Webhook(SECRET).sign("AQG5", now, body.decode()),
+        "content-type": "application/json",
+    }
+    browser = read_along.app.test_client()
+
+    def status(sent: bytes) -> int:
+        code: int = browser.post("/orders/close", data=sent, headers=headers).status_code
+        return code
+
+    assert [status(body), status(body), status(b"{}")] == [204, 204, 401]
+    assert read_along.closed == [17]
+
+
+def test_the_page_names_what_there_is() -> None:
+    """Exceptions in its tables, and the methods of API keys, which no block calls."""
+    text = PAGE.read_text()
+    for name in re.findall(r"`errors\.(\w+)`", text):
+        assert hasattr(errors, name)
+    for name in ("NotAuthenticated", "Forbidden", "NoSuchPath", "RequestTooLarge"):
+        assert f"`{name}`" in text
+        assert hasattr(errors, name)
