@@ -55,7 +55,7 @@ def test_no_repr_shows_what_may_be_secret() -> None:
                 "signing_secrets": [SECRET],
             }
         ),
-        ApiKey.read({"key_id": "k", "key": SECRET}),
+        ApiKey.read({"key_id": "k", "name": "n", "grants": [], "state": "live", "key": SECRET}),
         NewTask(biz_type="o", delay=1, payload=SECRET, callback=callback),
     ]
     assert SECRET not in repr(shown)

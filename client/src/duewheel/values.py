@@ -6,7 +6,7 @@ and addresses of callbacks, keys) is left out of every repr.
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Self
 
 from duewheel.errors import UnexpectedAnswer
@@ -240,9 +240,17 @@ class ApiKey(Value):
     """`key` is the bearer's text, there only when the key is made or rotated."""
 
     key_id: str
-    name: str | None = None
-    grants: tuple[Grant, ...] = field(default=(), metadata=read_by(many(Grant.read)))
+    name: str
+    grants: tuple[Grant, ...] = field(metadata=read_by(many(Grant.read)))
+    state: str
     key: str | None = field(default=None, repr=False)
+    version: int | None = field(default=None, repr=False)
+    created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    created_by: str | None = field(default=None, repr=False)
+    expires_at: datetime | None = field(default=None, metadata=INSTANT)
+    previous_until: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    last_used_on: date | None = field(default=None, metadata=read_by(date.fromisoformat))
+    revoked_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
 
 
 @dataclass(frozen=True, kw_only=True)

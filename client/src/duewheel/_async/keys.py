@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from duewheel._async.transport import AsyncTransport
-from duewheel.calls import changing, part, reading
+from duewheel.calls import ALWAYS, changing, part, reading
 from duewheel.instants import Seconds, plain
 from duewheel.values import ApiKey, Grant
 
@@ -42,8 +42,10 @@ class AsyncKeys:
             await self._transport.send(changing("POST", _path(key_id, "/rotate"), body))
         )
 
-    async def revoke(self, key_id: str) -> None:
-        await self._transport.send(changing("DELETE", _path(key_id)))
+    async def revoke(self, key_id: str) -> ApiKey:
+        """For good. It may be let in for a minute more."""
+        call = changing("DELETE", _path(key_id), repeatable_seconds=ALWAYS)
+        return ApiKey.read(await self._transport.send(call))
 
 
 def _path(key_id: str, below: str = "") -> str:

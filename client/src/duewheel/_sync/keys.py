@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from duewheel._sync.transport import Transport
-from duewheel.calls import changing, part, reading
+from duewheel.calls import ALWAYS, changing, part, reading
 from duewheel.instants import Seconds, plain
 from duewheel.values import ApiKey, Grant
 
@@ -41,8 +41,10 @@ class Keys:
         body = {} if overlap is None else {"overlap_seconds": plain(overlap)}
         return ApiKey.read(self._transport.send(changing("POST", _path(key_id, "/rotate"), body)))
 
-    def revoke(self, key_id: str) -> None:
-        self._transport.send(changing("DELETE", _path(key_id)))
+    def revoke(self, key_id: str) -> ApiKey:
+        """For good. It may be let in for a minute more."""
+        call = changing("DELETE", _path(key_id), repeatable_seconds=ALWAYS)
+        return ApiKey.read(self._transport.send(call))
 
 
 def _path(key_id: str, below: str = "") -> str:
