@@ -32,8 +32,6 @@ class SigV4(httpx.Auth):
     The Region is that in the address of the API, or `region`, which a domain of one's own needs.
     """
 
-    requires_request_body = True
-
     def __init__(self, profile: str | None = None, region: str | None = None) -> None:
         try:
             import botocore.session

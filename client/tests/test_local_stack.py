@@ -1,0 +1,58 @@
+"""The stack as a process: how it is started, and what becomes of one that fails."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from duewheel import local_stack
+from duewheel.local_stack import LocalStack, LocalStackFailed, stack_environment
+
+UP = 'print("Duewheel is up on http://127.0.0.1:1, its data in memory.", flush=True)\n'
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a file may be written that is run in the stack's place."""
+    (tmp_path / "local").mkdir()
+    (tmp_path / "template.yaml").touch()
+    monkeypatch.setattr(local_stack, "IN_CHECKOUT", tmp_path)
+    return tmp_path / "local/__main__.py"
+
+
+def test_a_stack_that_says_much_is_not_held_up(played: Path) -> None:
+    played.write_text('print("a log record")\n' + UP + 'print("another\\n" * 100_000)\n')
+    with LocalStack() as stack:
+        assert stack.url == "http://127.0.0.1:1"
+        assert stack._process.wait(timeout=30) == 0
+
+
+def test_a_stack_that_does_not_start_says_why(played: Path) -> None:
+    played.write_text('raise SystemExit("No module named moto")')
+    with pytest.raises(LocalStackFailed, match="No module named moto"), LocalStack():
+        pass
+
+
+def test_a_stack_ends_with_its_block(played: Path) -> None:
+    played.write_text(UP + "import signal; signal.pause()")
+    with LocalStack() as stack:
+        assert stack._process.poll() is None
+    assert stack._process.poll() is not None
+
+
+def test_settings_of_another_stack_are_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE", "FAULTS", "PROFILE", "PYTHONPATH"):
+        monkeypatch.setenv(name, "another")
+    monkeypatch.setenv("PORTAGE", "kept")
+    environment = stack_environment(8081)
+    assert "another" not in environment.values()
+    assert (environment["PORT"], environment["PORTAGE"]) == ("8081", "kept")
+    assert environment["PATH"] == os.environ["PATH"]
+
+
+def test_an_installation_without_a_stack_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_stack, "IN_CHECKOUT", tmp_path)
+    with pytest.raises(LocalStackFailed, match="carries no local stack"):
+        LocalStack().start()
