@@ -271,6 +271,18 @@ def test_tasks_of_a_batch_for_which_there_was_no_room_are_asked_for_again(
     assert len(set(script.headers("idempotency-key"))) == 2
 
 
+@pytest.mark.parametrize("later", [NOT_SENT, problem("unavailable", 503)])
+def test_what_a_batch_made_is_told_though_the_rest_finds_no_room(
+    scripted: Scripted, later: httpx.Response | Exception
+) -> None:
+    refused = {"status": 503, "problem": problem("unavailable", 503).json()}
+    created = {"status": 201, "task": made().json()}
+    client, _ = scripted(httpx.Response(200, json={"results": [created, refused]}), later)
+    first, second = client.tasks.create_many([NewTask(biz_type="orders", delay=1)] * 2)
+    assert not isinstance(first, errors.Problem)
+    assert isinstance(second, errors.Unavailable)
+
+
 def test_a_batch_refused_as_too_large_is_its_only_tasks_result(scripted: Scripted) -> None:
     client, _ = scripted(problem("too-large", 413))
     (refused,) = client.tasks.create_many([NewTask(biz_type="orders", delay=1)])

@@ -9,7 +9,14 @@ from typing import Any
 from duewheel._async.transport import AsyncTransport
 from duewheel.batches import batch_bytes
 from duewheel.calls import ALWAYS, NEVER, Call, by_key, changing
-from duewheel.errors import Problem, TooLarge, TooManyCreates, Unavailable, problem_from
+from duewheel.errors import (
+    Problem,
+    TooLarge,
+    TooManyCreates,
+    Unavailable,
+    Unreachable,
+    problem_from,
+)
 from duewheel.instants import rfc3339
 from duewheel.requests import NewTask
 from duewheel.values import Task
@@ -61,7 +68,8 @@ class AsyncCreating:
 
     async def patiently(self, tasks: Sequence[NewTask]) -> list[Task | Problem]:
         """What was not stored for want of capacity is asked for again, under a key of its own:
-        the first one remembers refusals, too."""
+        the first one remembers refusals, too. What is known stays known, whatever becomes of
+        asking again."""
         results = await self._or_too_large(tasks)
         deadline = time.monotonic() + self._transport.patience_seconds
         while True:
@@ -72,7 +80,10 @@ class AsyncCreating:
             if not passing or time.monotonic() + wait > deadline:
                 return results
             await self._transport.pause(wait)
-            again = await self._or_too_large([tasks[place] for place in passing])
+            try:
+                again = await self._or_too_large([tasks[place] for place in passing])
+            except (Problem, Unreachable):
+                return results  # nothing of it was written
             for place, result in zip(passing, again, strict=True):
                 results[place] = result
 

@@ -67,7 +67,7 @@ class Tasks:
     def create_many(self, tasks: Iterable[NewTask]) -> Iterator[Task | Problem]:
         """Any number of tasks, in as few requests as they take: the task or its problem for
         each, in order. What the service is too busy for is sent again. `tasks` is read as the
-        results are."""
+        results are. The `field` of a problem counts the tasks of its request."""
         for batch in batches(tasks):
             for result in self._creating.patiently(batch):
                 yield result
