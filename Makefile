@@ -109,7 +109,7 @@ pins: $(VENV)/ready ## choose versions anew for the requirements files
 PIN_OPTIONS := --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url
 
 clean: ## remove what was made
-	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis client/.*_cache
 
 $(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'

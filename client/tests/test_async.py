@@ -3,11 +3,12 @@
 import asyncio
 from datetime import timedelta
 
+import httpx
 import pytest
 
 from duewheel import AsyncDuewheel, NewTask, errors
 from make_sync import WORDS, stale
-from tests.support import advance, received
+from tests.support import Script, advance, made, problem, received
 
 HOOK = "https://example.com/hook"
 DAY = timedelta(days=1)  # further than all tests together move the clock
@@ -21,26 +22,45 @@ def test_the_sync_half_is_what_the_async_half_makes_of_it() -> None:
 def test_a_task_is_made_read_listed_and_cancelled(stack_url: str, biz_type: str) -> None:
     async def story() -> None:
         async with AsyncDuewheel(stack_url) as client:
-            made = await client.tasks.create(biz_type, delay=DAY, payload=1, callback=HOOK)
-            assert await client.tasks.get(made.task_id) == made
+            task = await client.tasks.create(biz_type, delay=DAY, payload=1, callback=HOOK)
+            assert await client.tasks.get(task.task_id) == task
             batch = [NewTask(biz_type=biz_type, delay=DAY, callback=HOOK)] * 3
             results = [result async for result in client.tasks.create_many(batch)]
             assert not any(isinstance(result, errors.Problem) for result in results)
-            listed = [task async for task in client.tasks.list(biz_type, page_size=2)]
+            listed = [one async for one in client.tasks.list(biz_type, page_size=2)]
             assert len(listed) == 4
-            assert (await client.tasks.cancel(made.task_id)).status == "cancelled"
+            assert (await client.tasks.cancel(task.task_id)).status == "cancelled"
             with pytest.raises(errors.MalformedTaskId):
                 await client.tasks.get("nothing")
 
     asyncio.run(story())
 
 
+def test_pauses_are_left_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async def story() -> None:
+        script = Script(
+            problem("unavailable", 503, retry_after=2), httpx.ReadTimeout("lost"), made()
+        )
+        async with AsyncDuewheel(transport=script.transport) as client:
+            assert (await client.tasks.get("AQ")).status == "pending"
+
+    monkeypatch.setattr("duewheel._async.transport.asyncio.sleep", sleep)
+    asyncio.run(story())
+    assert len(waited) == 2
+    assert waited[0] == 2
+
+
 def test_many_tasks_are_made_side_by_side(stack_url: str, biz_type: str) -> None:
     async def story() -> None:
         async with AsyncDuewheel(stack_url) as client:
             creates = [client.tasks.create(biz_type, delay=DAY, callback=HOOK) for _ in range(10)]
-            made = await asyncio.gather(*creates)
-            assert len({task.task_id for task in made}) == 10
+            tasks = await asyncio.gather(*creates)
+            assert len({task.task_id for task in tasks}) == 10
 
     asyncio.run(story())
 

@@ -66,10 +66,10 @@ def version_header(version: int | None) -> dict[str, str]:
 
 
 def part(text: str) -> str:
-    """One part of a path. `.` and `..` mean something to whoever tidies a path up, and no name
-    of this interface is one of them."""
+    """One part of a path. Whoever tidies a path up on the way would take `.` and `..` for another
+    call, so a key of that name cannot be asked for."""
     if text in ("", ".", ".."):
-        raise ValueError(f"{text!r} names nothing")
+        raise ValueError(f"{text!r} cannot stand in a path")
     return quote(text, safe=":~")
 
 
