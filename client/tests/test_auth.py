@@ -104,6 +104,27 @@ def test_signatures_hold_for_every_kind_of_request(script: Script) -> None:
         assert request.headers["authorization"] == _signed_by_hand(request)
 
 
+def test_credentials_are_renewed_when_they_have_run_out(script: Script) -> None:
+    from botocore.credentials import RefreshableCredentials
+
+    def fetched(number: int) -> dict[str, str]:
+        times = ["2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z"]
+        return {
+            "access_key": f"AKID{number}",
+            "secret_key": SECRET,
+            "token": f"token-{number}",
+            "expiry_time": times[number],
+        }
+
+    auth = SigV4()
+    auth._credentials = RefreshableCredentials.create_from_metadata(
+        fetched(0), lambda: fetched(1), "test"
+    )
+    Duewheel(API, auth, transport=script.transport).tasks.get("AQ")
+    assert script.headers("x-amz-security-token") == ["token-1"]
+    assert "Credential=AKID1/" in script.requests[0].headers["authorization"]
+
+
 @pytest.mark.usefixtures("_credentials")
 def test_a_repeat_is_signed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("duewheel._sync.transport.Transport.pause", lambda *_: None)

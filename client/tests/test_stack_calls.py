@@ -1,5 +1,6 @@
 """Every call of the client, on the local stack."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -125,6 +126,14 @@ def test_a_create_with_ones_own_idempotency_key_is_made_once(
         for _ in range(2)
     ]
     assert made[0] == made[1]
+
+
+def test_a_client_is_made_for_threads(client: Duewheel, biz_type: str) -> None:
+    def create(number: int) -> str:
+        return client.tasks.create(biz_type, delay=DAY, payload=number, callback=HOOK).task_id
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(create, range(40)))) == 40
 
 
 def test_a_key_names_a_task(client: Duewheel, biz_type: str) -> None:

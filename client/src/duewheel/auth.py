@@ -56,11 +56,12 @@ class SigV4(httpx.Auth):
         yield request
 
     def _found(self) -> Any:
+        """Frozen: a renewal between two of their parts would make a signature of neither."""
         if self._credentials is None:
             self._credentials = self._session.get_credentials()
         if self._credentials is None:
             raise ValueError("there are no AWS credentials to sign the request with")
-        return self._credentials
+        return self._credentials.get_frozen_credentials()
 
     def _region_of(self, host: str) -> str:
         in_host = _HOST_REGION.search(host)
