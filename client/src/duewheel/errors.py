@@ -96,6 +96,10 @@ class ApiKeyEnded(Problem):
     name = "api-key-ended"
 
 
+class TooManyApiKeys(Problem):
+    name = "too-many-api-keys"
+
+
 class UnknownCall(Problem):
     name = "unknown-call"
 
