@@ -131,6 +131,7 @@ def configuring(teller: Teller) -> None:
     teller.example("business-change", "PUT", path, change, {"If-Match": '"1"'})
     teller.example("business-read", "GET", path)
     teller.example("business-list", "GET", "/v1/businesses")
+    teller.example("business-changes", "GET", f"{path}/changes")
     teller.call("PUT", "/_local/received/orders", {"status": 410, "times": 2})
     for order in (17, 18):
         created(teller, delay_seconds=60, payload={"order": order})

@@ -160,6 +160,7 @@ CALLS = Calls(
         },
         "/v1/businesses/{biz_type}/pause": {"POST": business_calls.pause_business},
         "/v1/businesses/{biz_type}/resume": {"POST": business_calls.resume_business},
+        "/v1/businesses/{biz_type}/changes": {"GET": business_calls.read_changes},
         "/v1/businesses/{biz_type}/dead": {"GET": business_calls.list_dead},
         "/v1/businesses/{biz_type}/redrive": {"POST": business_calls.redrive_dead},
         "/v1/businesses/{biz_type}/tasks": {"GET": list_by_prefix, "DELETE": cancel_by_prefix},

@@ -23,6 +23,7 @@ from duewheel.rules import (
     business_queries,
     business_request,
     callback_url,
+    changes,
     dead,
     host_patterns,
     http_callback,
@@ -211,6 +212,11 @@ HELD: dict[str, Numbers] = {
         PAYLOADS_OF_A_PAGE_MB,
     ),
     "what is ahead": (1, timer_queries.UPCOMING_MAX, timer_queries.UPCOMING_DEFAULT),
+    "changes that are kept": (
+        changes.KEPT_MAX,
+        changes.KEPT_SECONDS / 86_400,
+        changes.SHOWN_CHARACTERS_MAX,
+    ),
     "pages of the xTimer interface": (
         1,
         xtimer_request.PAGE_SIZE_MAX,

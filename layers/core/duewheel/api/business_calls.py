@@ -4,6 +4,7 @@ from msgspec.structs import asdict
 
 from duewheel.interface.answer import Answer, compact, json_answer
 from duewheel.interface.business_view import business_answer, business_view
+from duewheel.interface.changes_view import changes_view
 from duewheel.interface.dead_view import redriven_view
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
@@ -33,7 +34,7 @@ def read_business(_: Request, biz_type: str) -> Answer:
 def configure_business(request: Request, biz_type: str) -> Answer:
     checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
     change = business_change(body, process.settings().business_defaults, wiring.allowed_targets())
-    business = wiring.configure_business()(checked, change, request.precondition)
+    business = wiring.configure_business()(checked, change, request.precondition, by=request.caller)
     return _in_standing(business, 201 if business.is_new else 200)
 
 
@@ -47,7 +48,8 @@ def resume_business(request: Request, biz_type: str) -> Answer:
 
 def _paused(request: Request, biz_type: str, *, paused: bool) -> Answer:
     pause = wiring.configure_business().pause
-    return _in_standing(pause(checked_biz_type(biz_type), request.precondition, paused=paused))
+    checked, precondition = checked_biz_type(biz_type), request.precondition
+    return _in_standing(pause(checked, precondition, paused=paused, by=request.caller))
 
 
 def _in_standing(business: Business, status: int = 200) -> Answer:
@@ -58,8 +60,14 @@ def _in_standing(business: Business, status: int = 200) -> Answer:
 def delete_business(request: Request, biz_type: str) -> Answer:
     asked = delete_request(request.query)
     delete = wiring.delete_business()
-    deleted = delete(checked_biz_type(biz_type), asked, request.precondition)
+    checked, precondition = checked_biz_type(biz_type), request.precondition
+    deleted = delete(checked, asked, precondition, by=request.caller)
     return Answer(200 if deleted.done else 202, compact(asdict(deleted)))
+
+
+def read_changes(_: Request, biz_type: str) -> Answer:
+    kept = wiring.look_up_changes().of_business(checked_biz_type(biz_type))
+    return json_answer(changes_view(kept))
 
 
 def list_dead(request: Request, biz_type: str) -> Answer:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from duewheel.interface.answer import Answer, json_answer
 from duewheel.interface.calls import Call
+from duewheel.interface.changes_view import changes_view
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
 from duewheel.interface.task_view import task_text
@@ -20,7 +21,8 @@ from duewheel.wiring import timers as wiring
 
 def create_timer(request: Request) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
-    timer = wiring.create_timer()(new_timer(body, now_ms, api.allowed_targets()))
+    new = new_timer(body, now_ms, api.allowed_targets())
+    timer = wiring.create_timer()(new, by=request.caller)
     return _shown(timer, 201, location=f"/v1/timers/{timer.timer_id}")
 
 
@@ -41,23 +43,23 @@ def read_timer(_: Request, timer_id: str) -> Answer:
 
 def change_timer(request: Request, timer_id: str) -> Answer:
     change = timer_change(request.text(SINGLE_BYTES_MAX), api.allowed_targets())
-    changed = wiring.change_timer()(checked_timer_id(timer_id), change, request.precondition)
-    return _shown(changed)
+    checked, precondition = checked_timer_id(timer_id), request.precondition
+    return _shown(wiring.change_timer()(checked, change, precondition, by=request.caller))
 
 
 def enable_timer(request: Request, timer_id: str) -> Answer:
     enable = wiring.change_timer().enable
-    return _shown(enable(checked_timer_id(timer_id), request.precondition))
+    return _shown(enable(checked_timer_id(timer_id), request.precondition, by=request.caller))
 
 
 def disable_timer(request: Request, timer_id: str) -> Answer:
     disable = wiring.change_timer().disable
-    return _shown(disable(checked_timer_id(timer_id), request.precondition))
+    return _shown(disable(checked_timer_id(timer_id), request.precondition, by=request.caller))
 
 
 def delete_timer(request: Request, timer_id: str) -> Answer:
     checked = checked_timer_id(timer_id)
-    wiring.change_timer().delete(checked, request.precondition)
+    wiring.change_timer().delete(checked, request.precondition, by=request.caller)
     return json_answer({"timer_id": checked, "deleted": True})
 
 
@@ -78,6 +80,10 @@ def list_runs(request: Request, timer_id: str) -> Answer:
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
+def read_changes(_: Request, timer_id: str) -> Answer:
+    return json_answer(changes_view(api.look_up_changes().of_timer(checked_timer_id(timer_id))))
+
+
 def _shown(timer: Timer, status: int = 200, **headers: str) -> Answer:
     (shown,) = api.look_up_timers().shown([timer])
     return timer_answer(shown, status, **headers)
@@ -92,4 +98,5 @@ CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/timers/{timer_id}/run": {"POST": run_timer},
     "/v1/timers/{timer_id}/upcoming": {"GET": read_upcoming},
     "/v1/timers/{timer_id}/runs": {"GET": list_runs},
+    "/v1/timers/{timer_id}/changes": {"GET": read_changes},
 }

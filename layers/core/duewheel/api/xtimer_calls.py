@@ -29,7 +29,7 @@ def _in_its_codes(call: Callable[[Request], Answer]) -> Call:
 @_in_its_codes
 def create(request: Request) -> Answer:
     new = parse.new_timer(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
-    return done(id=int(wiring.create_timer()(new).timer_id))
+    return done(id=int(wiring.create_timer()(new, by=request.caller).timer_id))
 
 
 @_in_its_codes
@@ -40,19 +40,19 @@ def read(request: Request) -> Answer:
 
 @_in_its_codes
 def delete(request: Request) -> Answer:
-    wiring.change_timer().delete(_own(request))
+    wiring.change_timer().delete(_own(request), by=request.caller)
     return done()
 
 
 @_in_its_codes
 def enable(request: Request) -> Answer:
-    wiring.change_timer().enable(_own(request))
+    wiring.change_timer().enable(_own(request), by=request.caller)
     return done()
 
 
 @_in_its_codes
 def unable(request: Request) -> Answer:
-    wiring.change_timer().disable(_own(request))
+    wiring.change_timer().disable(_own(request), by=request.caller)
     return done()
 
 

@@ -95,6 +95,11 @@ def timer_id_of(item: Mapping[str, Any]) -> str:
     return str(item["kind"]["S"]).removeprefix(_TIMER)
 
 
+def changes(kind: str, name: str) -> dict[str, Any]:
+    """The last changes of a definition of this kind."""
+    return key(f"changes#{kind}#{name}", "last")
+
+
 def timer_lines_kind(biz_type: str) -> str:
     """A business's timers in the order of their names."""
     return f"timers#{biz_type}"

@@ -10,6 +10,7 @@ from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.rules.parking import PAUSE_MARK_BYTES
 from duewheel.stores.audits import AuditStore
+from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
@@ -39,6 +40,7 @@ from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_businesses import LookUpBusinesses
+from duewheel.workflows.look_up_changes import LookUpChanges
 from duewheel.workflows.look_up_timers import LookUpTimers
 from duewheel.workflows.pausing import Pausing
 from duewheel.workflows.read_statistics import READERS as SECOND_READERS
@@ -122,6 +124,12 @@ def pausing() -> Pausing:
 @once
 def look_up_businesses() -> LookUpBusinesses:
     return LookUpBusinesses(replace(businesses(), reads_standing=True), cursor_secret())
+
+
+@once
+def look_up_changes() -> LookUpChanges:
+    records = ChangeRecords(dynamodb(), settings().registry_table)
+    return LookUpChanges(clock(), records, businesses(), timers())
 
 
 @once
