@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 
 from duewheel.rules.changes import (
+    ENDS_KEPT_SECONDS,
     KEPT_MAX,
-    KEPT_SECONDS,
     Change,
     Did,
     Difference,
     KeptChanges,
     Thing,
 )
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.conditions import transact
@@ -73,7 +74,7 @@ def test_things_have_changes_of_their_own(records: ChangeRecords) -> None:
 
 def test_changes_outlive_their_thing_for_a_while(records: ChangeRecords) -> None:
     keep(records, change(1), change(2, Did.DELETED))
-    last_ms = NOON_MS + 2 + KEPT_SECONDS * 1000 - 1_000
+    last_ms = NOON_MS + 2 + ENDS_KEPT_SECONDS[Did.DELETED] * 1000 - 1_000
     assert len(kept(records, now_ms=last_ms).changes) == 2
     assert records.read("business", "orders", last_ms + 1_000) is None, "TTL deletes within days"
 
@@ -92,6 +93,25 @@ def test_a_try_knows_its_own_record_and_no_other(records: ChangeRecords) -> None
     assert records.stands(ORDERS, change(1))
     assert not records.stands(ORDERS, change(1, Did.PAUSED))
     assert not records.stands(ORDERS, change(11))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("owner", {"N": "1"}), ("expires_at", {"S": "soon"}), ("expires_at", {"N": "-1"})],
+)
+def test_what_nobody_can_say_whose_it_is_or_until_when_is_not_read(
+    world: World, records: ChangeRecords, name: str, value: Any
+) -> None:
+    keep(records, change(1))
+    world.unrecorded.update_item(
+        TableName=records.table,
+        Key=registry_keys.changes("business", "orders"),
+        UpdateExpression="SET #name = :value",
+        ExpressionAttributeNames={"#name": name},
+        ExpressionAttributeValues={":value": value},
+    )
+    with pytest.raises(UnreadableItem, match=name):
+        kept(records)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from duewheel.rules.answers import outcome_of_answer
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import DeleteRequest
-from duewheel.rules.changes import KEPT_MAX, KEPT_SECONDS, THE_SERVICE, Change, Did
+from duewheel.rules.changes import ENDS_KEPT_SECONDS, KEPT_MAX, THE_SERVICE, Change, Did
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import (
     InvalidField,
@@ -17,6 +17,7 @@ from duewheel.rules.refusals import (
     UnknownTimer,
     VersionMismatch,
 )
+from duewheel.rules.task import HttpCallback
 from duewheel.rules.timer import Timer
 from duewheel.stores import registry_keys
 from tests.support.recorder import Call
@@ -159,6 +160,14 @@ def test_of_two_who_say_the_same_in_one_instant_neither_is_taken_for_the_other(
     in_between(world, lambda: configure(world, OTHER, retention_days=3))
     assert configure(world, retention_days=3).version == 2
     assert told(of_business(world)) == [(1, "created", OTHER), (2, "configured", CALLER)]
+
+
+def test_a_change_that_cannot_be_told_by_its_record_is_told_by_what_stands(world: World) -> None:
+    """Of callbacks the record has the name alone, so two of one caller and instant are alike."""
+    one, other = HttpCallback("https://one.example/"), HttpCallback("https://other.example/")
+    in_between(world, lambda: configure(world, callback=one))
+    assert configure(world, callback=other).version == 2
+    assert world.businesses.read_whole("orders").callback == other
 
 
 def test_of_two_who_change_a_timer_at_once_each_has_the_version_it_made(world: World) -> None:
@@ -314,7 +323,7 @@ def test_changes_are_read_for_thirty_days_after_the_end(world: World) -> None:
     configure(world)
     timer = made(world, 60, enabled=False)
     world.delete_business("orders", DeleteRequest(True, None), ANYHOW, by=CALLER)
-    world.clock.advance_ms((KEPT_SECONDS - 1) * 1000)
+    world.clock.advance_ms((ENDS_KEPT_SECONDS[Did.DELETED] - 1) * 1000)
     assert (len(of_business(world)), len(of_timer(world, timer))) == (2, 2)
     assert world.look_up_changes.of_timer(timer.timer_id).owner == "orders"
     world.clock.advance_ms(1_000)

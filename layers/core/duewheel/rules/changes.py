@@ -16,7 +16,6 @@ from duewheel.rules.retry_members import number_said, retry_members
 from duewheel.rules.task import RetryPolicy
 
 KEPT_MAX = 10
-KEPT_SECONDS = 30 * 86_400  # after the definition is deleted
 SHOWN_CHARACTERS_MAX = 200
 
 THE_SERVICE = "duewheel"  # who makes the one change that nobody asks for: a receiver's stop
@@ -31,6 +30,10 @@ class Did(StrEnum):
     ENABLED = "enabled"
     DISABLED = "disabled"
     DELETED = "deleted"
+
+
+# What ends a definition, and for how long its changes are kept after that.
+ENDS_KEPT_SECONDS = {Did.DELETED: 30 * 86_400}
 
 
 class Thing(Struct, frozen=True):

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from duewheel.log import report_unreadable
 from duewheel.rules.changes import (
+    ENDS_KEPT_SECONDS,
     KEPT_MAX,
-    KEPT_SECONDS,
     Change,
     Did,
     Difference,
@@ -23,7 +23,7 @@ from duewheel.rules.changes import (
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
-from duewheel.stores.attributes import whole, words
+from duewheel.stores.attributes import Nonsense, number, text, whole, words
 from duewheel.stores.conditions import Item
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ class ChangeRecords(Struct, frozen=True):
         """The part of a transaction that keeps this change."""
         values = {":change": {"S": _text(change)}, ":owner": {"S": thing.owner}}
         update = "SET #place = :change, #owner = :owner"
-        if change.did is Did.DELETED:
-            update += ", #expires = :expires"
-            values[":expires"] = {"N": str(change.at_ms // 1000 + KEPT_SECONDS)}
-        else:
+        if (kept_seconds := ENDS_KEPT_SECONDS.get(change.did)) is None:
             update += " REMOVE #expires"
+        else:
+            update += ", #expires = :expires"
+            values[":expires"] = {"N": str(change.at_ms // 1000 + kept_seconds)}
         return {
             "Update": {
                 "TableName": self.table,
@@ -66,12 +66,15 @@ class ChangeRecords(Struct, frozen=True):
         """None when nothing is kept. A record that somebody has damaged is reported, and left
         out. An expired item does not count: TTL deletes within days."""
         item = self._item(kind, name)
-        if item is None or _is_expired(item, now_ms):
+        if item is None:
             return None
-        found = [_read(item, _place(number)) for number in range(KEPT_MAX)]
+        owner, expires_at = _whose_until(item)
+        if expires_at is not None and expires_at <= now_ms // 1000:
+            return None
+        found = [_read(item, _place(digit)) for digit in range(KEPT_MAX)]
         changes = [change for change in found if change is not None]
         changes.sort(key=lambda change: (change.at_ms, change.version), reverse=True)
-        return KeptChanges(item["owner"]["S"], tuple(changes))
+        return KeptChanges(owner, tuple(changes))
 
     def _item(self, kind: str, name: str) -> Item | None:
         answer = self.client.get_item(
@@ -84,8 +87,15 @@ def _place(version: int) -> str:
     return f"change{version % KEPT_MAX}"
 
 
-def _is_expired(item: Item, now_ms: int) -> bool:
-    return "expires_at" in item and int(item["expires_at"]["N"]) <= now_ms // 1000
+def _whose_until(item: Item) -> tuple[str, int | None]:
+    """Raises UnreadableItem, and reports it: who may read it follows from whose it is."""
+    try:
+        expires_at = number(item, "expires_at") if "expires_at" in item else None
+        return text(item, "owner"), expires_at
+    except Nonsense as nonsense:
+        damaged = UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
+        report_unreadable(damaged)
+        raise damaged from nonsense
 
 
 def _text(change: Change) -> str:
