@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import boto3
 
+from duewheel.rules.callers import AuthMode
 from duewheel.rules.profile import PRECISE
 from duewheel.settings import settings_from
 from duewheel.stores.pointers import PointerStore
@@ -41,7 +42,11 @@ from local.wheel_pointers import WheelPointers
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"
 STOP_SECONDS = 5.0
-OVERRIDES = {"AllowedPrivateCidrs": "127.0.0.0/8,::1/128", "LogLevel": "WARN"}
+OVERRIDES = {
+    "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
+    "AuthMode": AuthMode.OFF.value,
+    "LogLevel": "WARN",
+}
 _FAKE_ACCESS = {
     "AWS_ACCESS_KEY_ID": "local",
     "AWS_SECRET_ACCESS_KEY": "local",

@@ -30,6 +30,10 @@ def by_callers(teller: Teller) -> None:
     teller.example("problem-target-not-enabled", *post, {**NEW, "callback": function})
 
 
+def by_access(teller: Teller) -> None:
+    teller.example("problem-not-permitted", "POST", "/v1/tasks", NEW)
+
+
 def by_the_state_of_a_task(teller: Teller) -> None:
     near = created(teller, delay_seconds=2, callback={"url": f"{INBOX}/orders"})
     teller.example("problem-too-late", "PATCH", path_of(near), {"delay_seconds": 60})
@@ -105,6 +109,7 @@ def _misconfigured(teller: Teller, **variables: str) -> Iterator[None]:
 
 STORIES = (
     Story(by_callers),
+    Story(by_access, {"AuthMode": "iam", "IamDefault": "read"}),
     Story(by_the_state_of_a_task),
     Story(by_the_state_of_a_business),
     Story(by_a_timer),

@@ -49,10 +49,22 @@ class MalformedTaskId(Refusal):
     title = "This is no task id of this service"
 
 
+class NotPermitted(Refusal):
+    """Says nothing of what there is, only of what the call would have needed."""
+
+    type = "not-permitted"
+    title = "The caller may not do this"
+    status = 403
+
+
 class UnknownTask(Refusal):
     type = "unknown-task"
     title = "There is no such task"
     status = 404
+
+
+def no_such_task() -> UnknownTask:
+    return UnknownTask("There is no task with this id.", "task_id")
 
 
 class UnknownTimer(Refusal):

@@ -1,11 +1,15 @@
 """What the api function runs on."""
 
 import secrets
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from msgspec.structs import replace
 
+from duewheel.rules.access import Access
 from duewheel.rules.allowed_targets import AllowedTargets
+from duewheel.rules.callers import Callers
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.rules.parking import PAUSE_MARK_BYTES
@@ -47,6 +51,17 @@ from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.steer import Steer
+
+
+@once
+def callers() -> Callers:
+    config = settings()
+    return Callers(config.auth_mode, config.allowed_targets.scope.account, config.iam_default)
+
+
+def access(authorizer: Mapping[str, Any]) -> Access:
+    """Of whoever API Gateway says is asking."""
+    return callers().access(authorizer, clock().now_ms())
 
 
 @once

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules import cursors
+from duewheel.rules.access import Access
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import BusinessesRequest
 from duewheel.rules.refusals import UnknownBusiness
@@ -40,12 +41,25 @@ class LookUpBusinesses(Struct, frozen=True):
             replace(business, standing=read[business.biz_type].standing) for business in businesses
         ]
 
-    def page(self, asked: BusinessesRequest) -> BusinessPage:
-        """In the order of their names. What somebody has damaged is reported, and left out."""
+    def page(self, asked: BusinessesRequest, access: Access) -> BusinessPage:
+        """In the order of their names, those within reach. What somebody has damaged is reported,
+        and left out."""
         after = None
         if asked.cursor is not None:
             after = cursors.opened(asked.cursor, _QUESTION, self.secret)
-        found, goes_on = self.store.page(after, asked.limit)
+        found, goes_on = self._next_within_reach(after, asked.limit, access)
         cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
         readable = [business for business in found if business.damaged is None]
         return BusinessPage(self.in_standing(readable), cursor)
+
+    def _next_within_reach(
+        self, after: str | None, limit: int, access: Access
+    ) -> tuple[list[Business], bool]:
+        """Of a page on which there is one at all, or of the last: the cursor is readable to whoever
+        holds it, and so names none that is out of their reach."""
+        while True:
+            page, goes_on = self.store.page(after, limit)
+            found = [business for business in page if access.reaches(business.biz_type)]
+            if found or not goes_on:
+                return found, goes_on
+            after = page[-1].biz_type
