@@ -10,7 +10,14 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from msgspec.structs import replace
 
-from duewheel.api import business_calls, task_calls, timer_calls, wheel_calls, xtimer_calls
+from duewheel.api import (
+    business_calls,
+    key_calls,
+    task_calls,
+    timer_calls,
+    wheel_calls,
+    xtimer_calls,
+)
 from duewheel.interface import problems
 from duewheel.interface.answer import Answer
 from duewheel.interface.calls import Calls, Meant
@@ -27,6 +34,7 @@ CALLS = Calls(
         **business_calls.CALLS,
         **timer_calls.CALLS,
         **xtimer_calls.CALLS,
+        **key_calls.CALLS,
         **wheel_calls.CALLS,
     }
 )

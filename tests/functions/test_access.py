@@ -28,9 +28,9 @@ from tests.support.two_businesses import (
 
 CALLS = {(m, path): c for path, calls in api.CALLS.by_path.items() for m, c in calls.items()}
 ON_A_BUSINESS = [name for name, c in CALLS.items() if not (c.on_all or c.on_none)]
-LISTS_BUSINESSES = ("GET", "/v1/businesses")
+LISTS = {("GET", "/v1/businesses"): "businesses", ("GET", "/v1/keys"): "keys"}
 BY_ID = [name for name in CALLS if "_id}" in name[1]]
-NO_TASK, NO_TIMER = "AQGjGGV3wAAA5Hw_zdeh9T_ceGnX", "2000000000000"
+NO_TASK, NO_TIMER, NO_KEY = "AQGjGGV3wAAA5Hw_zdeh9T_ceGnX", "2000000000000", "0" * 12
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_an_admin_of_another_business_gets_and_changes_nothing(theirs: Owned) ->
     before = all_that_is_stored()
     for name in ON_A_BUSINESS:
         answer = made(f"duewheel-admin-{MINE}", name, theirs)
-        if name == LISTS_BUSINESSES:
-            assert answer.body == {"businesses": [], "cursor": None}
+        if name in LISTS:
+            assert answer.body == {LISTS[name]: [], "cursor": None}
             continue
         assert code_of(answer) == (404 if name in BY_ID or "records" in name[1] else 403), name
         for told in ("callback", "receiver.example", "order-17:", "payload"):
@@ -83,7 +83,11 @@ def test_a_right_that_is_too_low_changes_nothing(theirs: Owned, has: str, lacks:
     before = all_that_is_stored()
     tried = [name for name in ON_A_BUSINESS if CALLS[name].right.includes(Right(lacks))]
     for name in tried:
-        assert code_of(made(f"duewheel-{has}-{THEIRS}", name, theirs)) == 403, name
+        answer = made(f"duewheel-{has}-{THEIRS}", name, theirs)
+        if name in LISTS:
+            assert answer.body[LISTS[name]] == []
+        else:  # of a key nothing is known to whoever could not grant what it has
+            assert code_of(answer) == (404 if "{key_id}" in name[1] else 403), name
     assert tried
     assert all_that_is_stored() == before
 
@@ -101,7 +105,8 @@ def test_rights_on_some_businesses_are_none_on_the_wheel_as_a_whole(theirs: Owne
 def test_an_id_of_another_business_answers_word_for_word_as_one_that_there_is_not(
     theirs: Owned, right: Right
 ) -> None:
-    who, unknown = f"duewheel-{right}-{MINE}", Owned(THEIRS, NO_TASK, NO_TASK, NO_TIMER)
+    who = f"duewheel-{right}-{MINE}"
+    unknown = Owned(THEIRS, NO_TASK, NO_TASK, NO_TIMER, NO_KEY)
     for name in BY_ID:
         assert made(who, name, theirs) == made(who, name, unknown)
         assert made(who, name, theirs).status == 404
@@ -109,9 +114,9 @@ def test_an_id_of_another_business_answers_word_for_word_as_one_that_there_is_no
 
 def test_a_business_of_others_is_refused_whether_there_is_one_or_not(theirs: Owned) -> None:
     for name in ON_A_BUSINESS:
-        if name in BY_ID or name == LISTS_BUSINESSES or "timerID" in REQUESTS[name](theirs)[0]:
+        if name in BY_ID or name in LISTS or "timerID" in REQUESTS[name](theirs)[0]:
             continue
-        unused = Owned("nobodys", theirs.task_id, theirs.dead_id, theirs.timer_id)
+        unused = Owned("nobodys", NO_TASK, NO_TASK, NO_TIMER, NO_KEY)
         answers = [made(f"duewheel-admin-{MINE}", name, of) for of in (theirs, unused)]
         assert answers[0].text.replace(THEIRS, "nobodys") == answers[1].text, name
 
@@ -233,6 +238,7 @@ def test_a_task_that_may_be_created_but_not_there_takes_no_allowance(theirs: Own
 def log(monkeypatch: pytest.MonkeyPatch) -> StringIO:
     written = StringIO()
     monkeypatch.setattr(logger.registered_handler, "stream", written)
+    logger.setLevel("INFO")
     return written
 
 
@@ -262,6 +268,8 @@ def test_each_call_that_may_change_something_leaves_a_line_that_says_who_did_wha
             assert line["task_id"] in (theirs.task_id, theirs.dead_id)
         if "{timer_id}" in name[1]:
             assert line["timer_id"] == theirs.timer_id
+        if "{key_id}" in name[1]:
+            assert line["key_id"] == theirs.key_id
         if "{biz_type}" in name[1]:
             assert line["biz_type"] == THEIRS
         if name == ("POST", "/v1/tasks") and not is_refused:

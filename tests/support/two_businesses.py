@@ -65,6 +65,7 @@ class Owned(Struct, frozen=True):
     task_id: str
     dead_id: str
     timer_id: str
+    key_id: str
 
 
 def owned(clock: ManualClock, biz_type: str) -> Owned:
@@ -80,7 +81,9 @@ def owned(clock: ManualClock, biz_type: str) -> Owned:
     _die(dead, clock.now_ms())
     timer = {"biz_type": biz_type, "name": "close", "every_seconds": 3600, "callback": HOOK}
     timer_id = made("POST", "/v1/timers", timer)["timer_id"]
-    return Owned(biz_type, pending["task_id"], dead, timer_id)
+    grants = [{"right": "read", "businesses": biz_type}]
+    key_id = made("POST", "/v1/keys", {"name": "reader", "grants": grants})["key_id"]
+    return Owned(biz_type, pending["task_id"], dead, timer_id, key_id)
 
 
 def _die(task_id: str, now_ms: int) -> None:
@@ -161,6 +164,14 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
         f"/api/task/v1/records?timerID={o.timer_id}",
         None,
     ),
+    ("GET", "/v1/keys"): lambda o: ("/v1/keys", None),
+    ("POST", "/v1/keys"): lambda o: (
+        "/v1/keys",
+        {"name": "new", "grants": [{"right": "read", "businesses": o.biz_type}]},
+    ),
+    ("GET", "/v1/keys/{key_id}"): lambda o: (f"/v1/keys/{o.key_id}", None),
+    ("DELETE", "/v1/keys/{key_id}"): lambda o: (f"/v1/keys/{o.key_id}", None),
+    ("POST", "/v1/keys/{key_id}/rotate"): lambda o: (f"/v1/keys/{o.key_id}/rotate", None),
     ("GET", "/v1/wheel"): lambda o: ("/v1/wheel", None),
     ("GET", "/v1/audit"): lambda o: ("/v1/audit", None),
     ("GET", "/v1/health"): lambda o: ("/v1/health", None),

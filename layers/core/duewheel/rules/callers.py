@@ -20,6 +20,7 @@ IAM_DEFAULTS: Mapping[str, Right | None] = {
     "none": None,
 }
 
+_BY_KEY = "key/"
 _ARN = re.compile(r"arn:[a-z-]+:(?:iam|sts)::([0-9]{12}):(.+)")
 _SAYS_A_RIGHT = re.compile(r"duewheel-(read|write|admin)(?:-(.*))?")
 
@@ -89,6 +90,11 @@ def _of_key(context: Any, now_ms: int) -> Access:
     return Access(caller, grants)
 
 
+def key_id_of(caller: str) -> str | None:
+    """None for a caller that brought no key."""
+    return caller.removeprefix(_BY_KEY) if caller.startswith(_BY_KEY) else None
+
+
 def key_caller(key_id: str) -> str:
     """How a key is named where callers are: in the log, in records, in what is remembered."""
-    return f"key/{key_id}"
+    return f"{_BY_KEY}{key_id}"

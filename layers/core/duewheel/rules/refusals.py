@@ -81,6 +81,24 @@ class UnknownBusiness(Refusal):
     status = 404
 
 
+class UnknownApiKey(Refusal):
+    type = "unknown-api-key"
+    title = "There is no such API key"
+    status = 404
+
+
+class ApiKeyEnded(Refusal):
+    type = "api-key-ended"
+    title = "The API key has been revoked, or has expired"
+    status = 409
+
+
+class TooManyApiKeys(Refusal):
+    type = "too-many-api-keys"
+    title = "This deployment has as many API keys as it can have"
+    status = 409
+
+
 class UnknownCall(Refusal):
     type = "unknown-call"
     title = "There is no such call"

@@ -11,6 +11,7 @@ from duewheel.rules.business import Business
 from duewheel.rules.business_queries import BusinessesRequest
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.stores.businesses import BusinessStore
+from duewheel.workflows.within_reach import next_within_reach
 
 NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
 
@@ -47,19 +48,15 @@ class LookUpBusinesses(Struct, frozen=True):
         after = None
         if asked.cursor is not None:
             after = cursors.opened(asked.cursor, _QUESTION, self.secret)
-        found, goes_on = self._next_within_reach(after, asked.limit, access)
+        found, goes_on = next_within_reach(
+            lambda position: self._page(position, asked.limit),
+            lambda business: access.reaches(business.biz_type),
+            after,
+        )
         cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
         readable = [business for business in found if business.damaged is None]
         return BusinessPage(self.in_standing(readable), cursor)
 
-    def _next_within_reach(
-        self, after: str | None, limit: int, access: Access
-    ) -> tuple[list[Business], bool]:
-        """Of a page on which there is one at all, or of the last: the cursor is readable to whoever
-        holds it, and so names none that is out of their reach."""
-        while True:
-            page, goes_on = self.store.page(after, limit)
-            found = [business for business in page if access.reaches(business.biz_type)]
-            if found or not goes_on:
-                return found, goes_on
-            after = page[-1].biz_type
+    def _page(self, after: str | None, limit: int) -> tuple[list[Business], str | None]:
+        found, goes_on = self.store.page(after, limit)
+        return found, found[-1].biz_type if goes_on else None
