@@ -1,8 +1,9 @@
 """`make admin-key STACK=name`: put a first API key into a stack, an admin of all businesses.
 
 With the operator's own AWS credentials, past the HTTP interface, which may know no caller yet. They
-need `cloudformation:DescribeStacks` on the stack, and `dynamodb:Query` and `dynamodb:PutItem` on
-its Registry. The key is printed once and cannot be read again; a lost one is made anew.
+need `cloudformation:DescribeStacks` on the stack, and `dynamodb:Query`, `dynamodb:PutItem` and
+`dynamodb:UpdateItem` on its Registry. The key is printed once and cannot be read again; a lost one
+is made anew.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from duewheel.rules.access import ANYTHING, Access
 from duewheel.rules.api_key_request import FIRST_ADMIN
 from duewheel.rules.api_keys import ID_RANGE, SECRET_BYTES
 from duewheel.rules.refusals import Refusal
+from duewheel.stores.api_key_changes import ApiKeyChanges
 from duewheel.stores.api_keys import ApiKeyStore
 from duewheel.workflows.issue_keys import Issued, IssueKeys
 
@@ -40,6 +42,7 @@ def issued(dynamodb: Any, table: str, operator: str, clock: Clock) -> Issued:
     issue = IssueKeys(
         clock,
         ApiKeyStore(dynamodb, table),
+        ApiKeyChanges(dynamodb, table),
         random_number=lambda: secrets.randbelow(ID_RANGE),
         random_bytes=lambda: secrets.token_bytes(SECRET_BYTES),
     )

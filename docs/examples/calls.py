@@ -187,6 +187,7 @@ def letting_in(teller: Teller) -> None:
     teller.example("api-key-rotate", "POST", f"{path}/rotate", {"overlap_seconds": 3600}, admin)
     teller.example("api-key-read", "GET", path, None, admin)
     teller.example("api-key-revoke", "DELETE", path, None, admin)
+    teller.example("api-key-changes", "GET", f"{path}/changes", None, admin)
     on_orders = [{"right": "admin", "businesses": name} for name in ("orders", "orders-*")]
     lead = {"name": "lead", "grants": [*on_orders, {"right": "read", "businesses": "*"}]}
     lead_key = teller.call("POST", "/v1/keys", lead, admin)["key"]

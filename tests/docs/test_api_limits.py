@@ -239,7 +239,7 @@ HELD: dict[str, Numbers] = {
     "what is ahead": (1, timer_queries.UPCOMING_MAX, timer_queries.UPCOMING_DEFAULT),
     "changes that are kept": (
         changes.KEPT_MAX,
-        changes.ENDS_KEPT_SECONDS[changes.Did.DELETED] / 86_400,
+        changes.DELETED_KEPT_SECONDS / 86_400,
         changes.SHOWN_CHARACTERS_MAX,
     ),
     "pages of the xTimer interface": (

@@ -8,9 +8,8 @@ import pytest
 from duewheel.rules.access import ANYTHING
 from duewheel.rules.api_key_request import FIRST_ADMIN
 from duewheel.rules.api_keys import DAY_MS, KEPT_DAYS
-from duewheel.stores import api_keys
-from duewheel.stores.api_keys import ApiKeyStore
-from duewheel.stores.conditions import Refused
+from duewheel.stores import api_key_changes
+from duewheel.stores.api_key_changes import ApiKeyChanges
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
 from functions.api import app as api
@@ -214,34 +213,57 @@ def test_a_change_accepts_what_its_first_try_wrote(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An SDK's retry meets the condition a second time, when the first try was carried out."""
-    real = api_keys.write_if
+    real = api_key_changes.transact
 
-    def twice(call: Any, **arguments: Any) -> Any:
-        real(call, **arguments)
-        again = real(call, **arguments)
-        assert isinstance(again, Refused)
-        return again
+    def twice(client: Any, actions: list[Any]) -> bool:
+        real(client, actions)
+        assert not real(client, actions)
+        return False
 
-    monkeypatch.setattr(api_keys, "write_if", twice)
+    monkeypatch.setattr(api_key_changes, "transact", twice)
     made = created()
     path = f"/v1/keys/{made['key_id']}"
     rotated = asked(OPERATOR, "POST", f"{path}/rotate").body
     assert rotated["version"] == 2
     assert asked(OPERATOR, "DELETE", path).body["version"] == 3
+    assert [one["did"] for one in changes(made)] == ["revoked", "rotated", "created"]
 
 
 def test_of_two_changes_at_once_none_is_lost(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = created()
-    path, real = f"/v1/keys/{made['key_id']}", ApiKeyStore.change
+    path, real = f"/v1/keys/{made['key_id']}", ApiKeyChanges.change
     others = [lambda: asked(OPERATOR, "POST", f"{path}/rotate")]
 
-    def overtaken(store: ApiKeyStore, before: Any, after: Any) -> bool:
+    def overtaken(store: ApiKeyChanges, *change: Any) -> bool:
         if others:
             others.pop()()
-        return real(store, before, after)
+        return real(store, *change)
 
-    monkeypatch.setattr(ApiKeyStore, "change", overtaken)
+    monkeypatch.setattr(ApiKeyChanges, "change", overtaken)
     assert asked(OPERATOR, "DELETE", path).body["state"] == "revoked"
     assert asked(OPERATOR, "GET", path).body["version"] == 3
+    assert [one["version"] for one in changes(made)] == [3, 2, 1]
+
+
+def changes(made: Any) -> Any:
+    return asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}/changes").body["changes"]
+
+
+def test_who_made_rotated_and_revoked_a_key_is_kept_without_its_secrets(
+    wired: ManualClock,
+) -> None:
+    made = created()
+    path = f"/v1/keys/{made['key_id']}"
+    rotated = asked(OPERATOR, "POST", f"{path}/rotate").body
+    kept = asked(OPERATOR, "GET", f"{path}/changes")
+    for text in (made["key"], rotated["key"]):
+        assert text.split("_")[2] not in kept.text
+    who = f"arn:aws:sts::123456789012:assumed-role/{OPERATOR}"
+    told = [(one["did"], one["by"]) for one in changes(made)]
+    assert told == [("rotated", who), ("created", who)]
+    assert changes(made)[1]["fields"] == [
+        {"field": "name", "from": None, "to": "a"},
+        {"field": "grants", "from": None, "to": "write:orders"},
+    ]

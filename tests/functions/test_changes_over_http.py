@@ -6,7 +6,7 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.changes import ENDS_KEPT_SECONDS, Did
+from duewheel.rules.changes import DELETED_KEPT_SECONDS
 from duewheel.wiring import process
 from functions.api import app as api
 from local.resources import Resources
@@ -204,5 +204,5 @@ def test_a_business_made_anew_shows_what_is_kept_of_its_former_life(wired: Manua
     done("DELETE", ORDERS)
     wired.advance_ms(60_000)
     done("PUT", ORDERS, {"retention_days": 3}, by=OTHER)
-    wired.advance_ms(ENDS_KEPT_SECONDS[Did.DELETED] * 2_000)
+    wired.advance_ms(DELETED_KEPT_SECONDS * 2_000)
     assert words(ORDERS) == [(2, "paused", OWNER), (3, "deleted", OWNER), (1, "created", OTHER)]

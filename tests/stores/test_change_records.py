@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from duewheel.rules.changes import (
-    ENDS_KEPT_SECONDS,
+    DELETED_KEPT_SECONDS,
     KEPT_MAX,
     Change,
     Did,
@@ -74,9 +74,9 @@ def test_things_have_changes_of_their_own(records: ChangeRecords) -> None:
 
 def test_changes_outlive_their_thing_for_a_while(records: ChangeRecords) -> None:
     keep(records, change(1), change(2, Did.DELETED))
-    last_ms = NOON_MS + 2 + ENDS_KEPT_SECONDS[Did.DELETED] * 1000 - 1_000
+    last_ms = NOON_MS + 2 + DELETED_KEPT_SECONDS * 1000 - 1_000
     assert len(kept(records, now_ms=last_ms).changes) == 2
-    assert records.read("business", "orders", last_ms + 1_000) is None, "TTL deletes within days"
+    assert records.read("business", "orders", last_ms + 2_000) is None, "TTL deletes within days"
 
 
 def test_what_is_made_anew_keeps_its_changes_and_those_before_it(records: ChangeRecords) -> None:

@@ -172,6 +172,7 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("GET", "/v1/keys/{key_id}"): lambda o: (f"/v1/keys/{o.key_id}", None),
     ("DELETE", "/v1/keys/{key_id}"): lambda o: (f"/v1/keys/{o.key_id}", None),
     ("POST", "/v1/keys/{key_id}/rotate"): lambda o: (f"/v1/keys/{o.key_id}/rotate", None),
+    ("GET", "/v1/keys/{key_id}/changes"): lambda o: (f"/v1/keys/{o.key_id}/changes", None),
     ("GET", "/v1/wheel"): lambda o: ("/v1/wheel", None),
     ("GET", "/v1/audit"): lambda o: ("/v1/audit", None),
     ("GET", "/v1/health"): lambda o: ("/v1/health", None),

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from duewheel.rules.answers import outcome_of_answer
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import DeleteRequest
-from duewheel.rules.changes import ENDS_KEPT_SECONDS, KEPT_MAX, THE_SERVICE, Change, Did
+from duewheel.rules.changes import DELETED_KEPT_SECONDS, KEPT_MAX, THE_SERVICE, Change, Did
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import (
     InvalidField,
@@ -323,7 +323,7 @@ def test_changes_are_read_for_thirty_days_after_the_end(world: World) -> None:
     configure(world)
     timer = made(world, 60, enabled=False)
     world.delete_business("orders", DeleteRequest(True, None), ANYHOW, by=CALLER)
-    world.clock.advance_ms((ENDS_KEPT_SECONDS[Did.DELETED] - 1) * 1000)
+    world.clock.advance_ms((DELETED_KEPT_SECONDS - 1) * 1000)
     assert (len(of_business(world)), len(of_timer(world, timer))) == (2, 2)
     assert world.look_up_changes.of_timer(timer.timer_id).owner == "orders"
     world.clock.advance_ms(1_000)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from duewheel.interface.answer import Answer, compact, json_answer
 from duewheel.interface.api_key_view import api_key_view
 from duewheel.interface.calls import Call, administers
+from duewheel.interface.changes_view import changes_view
 from duewheel.interface.request import Request
 from duewheel.rules.api_key_request import (
     api_keys_request,
@@ -51,8 +52,14 @@ def revoke_key(request: Request, key_id: str) -> Answer:
     return json_answer(api_key_view(key, process.clock().now_ms()))
 
 
+def read_changes(request: Request, key_id: str) -> Answer:
+    key = wiring.issue_keys().find(checked_key_id(key_id), request.access)
+    return json_answer(changes_view(wiring.look_up_changes().of_key(key)))
+
+
 CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/keys": {"GET": administers(list_keys), "POST": administers(create_key)},
     "/v1/keys/{key_id}": {"GET": administers(read_key), "DELETE": administers(revoke_key)},
     "/v1/keys/{key_id}/rotate": {"POST": administers(rotate_key)},
+    "/v1/keys/{key_id}/changes": {"GET": administers(read_changes)},
 }

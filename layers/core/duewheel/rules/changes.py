@@ -30,18 +30,21 @@ class Did(StrEnum):
     ENABLED = "enabled"
     DISABLED = "disabled"
     DELETED = "deleted"
+    ROTATED = "rotated"
+    REVOKED = "revoked"
 
 
-# What ends a definition, and for how long its changes are kept after that.
-ENDS_KEPT_SECONDS = {Did.DELETED: 30 * 86_400}
+DELETED_KEPT_SECONDS = 30 * 86_400
 
 
 class Thing(Struct, frozen=True):
-    """What is changed. `owner` says whose it is, also when it is no more: its business."""
+    """What is changed. `owner` says whose it is, also when it is no more: its business. `gone_ms`:
+    when it goes by itself, where that is known beforehand."""
 
     kind: str
     name: str
     owner: str
+    gone_ms: int | None = None
 
 
 class Hidden(Struct, frozen=True):
@@ -94,6 +97,13 @@ def plain(value: Any) -> Any:
             return number_said(value)
         case _:
             return value
+
+
+def gone_ms(thing: Thing, change: Change) -> int | None:
+    """When what is kept of it goes; never while it is there."""
+    if change.did is Did.DELETED:
+        return change.at_ms + DELETED_KEPT_SECONDS * 1000
+    return thing.gone_ms
 
 
 def deleted(version: int, updated_ms: int, by: str, now_ms: int) -> Change:

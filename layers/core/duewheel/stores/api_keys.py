@@ -1,7 +1,7 @@
 """API keys in the Registry: one record each, with the hashes of its secrets.
 
-Every change is conditional on the version that was read. The day of its last use is beside all
-that: the authorizer writes it, once a day and key, and no version tells of it.
+Here is what the authorizer needs, and every call with a key waits for: api_key_changes.py writes.
+The day of the last use is beside all that: no version tells of it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,13 +10,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from duewheel.log import logger, report_unreadable
-from duewheel.rules.access import grants_of, grants_text
+from duewheel.rules.access import grants_of
 from duewheel.rules.api_keys import ApiKey
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.attributes import whole
-from duewheel.stores.conditions import Item, Refused, Throttled, write_if
+from duewheel.stores.conditions import Item, Throttled, write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -61,23 +61,6 @@ class ApiKeyStore(Struct, frozen=True):
         )
         return answer["Count"] >= keys_max
 
-    def create(self, key: ApiKey) -> bool:
-        """False when another key has its id."""
-        item = _item(key)
-        result = write_if(
-            self.client.put_item, TableName=self.table, Item=item, **registry_keys.IF_ABSENT
-        )
-        return not isinstance(result, Refused) or result.item == item
-
-    def change(self, before: ApiKey, after: ApiKey) -> bool:
-        """Its secrets, or its end. False when it no longer stands as `before`."""
-        result = write_if(self.client.update_item, TableName=self.table, **_change(before, after))
-        if not isinstance(result, Refused):
-            return True
-        # Refused, it may still be ours: an SDK's retry, when the first try was carried out.
-        stands = result.item or {}
-        return all(stands.get(name) == value for name, value in _changing(after).items())
-
     def mark_used(self, key_id: str, day: int) -> None:
         """Never in the way of whoever brings the key: what cannot be written is reported."""
         try:
@@ -105,45 +88,6 @@ def _all_keys() -> dict[str, Any]:
         "KeyConditionExpression": "#kind = :kind",
         "ExpressionAttributeNames": {"#kind": "kind"},
         "ExpressionAttributeValues": {":kind": {"S": registry_keys.API_KEY_KIND}},
-    }
-
-
-def _item(key: ApiKey) -> dict[str, Any]:
-    return {
-        **registry_keys.api_key(key.key_id),
-        "name": {"S": key.name},
-        "grants": {"S": grants_text(key.grants)},
-        "created_ms": {"N": str(key.created_ms)},
-        "created_by": {"S": key.created_by},
-        **({} if key.expires_ms is None else {"expires_ms": {"N": str(key.expires_ms)}}),
-        **_changing(key),
-    }
-
-
-def _changing(key: ApiKey) -> dict[str, Any]:
-    """What a change may write; nothing of it is ever taken away."""
-    item: dict[str, Any] = {"digest": {"B": key.digest}, "version": {"N": str(key.version)}}
-    if key.previous_digest is not None:
-        item["previous_digest"] = {"B": key.previous_digest}
-        item["previous_until_ms"] = {"N": str(key.previous_until_ms)}
-    if key.revoked_ms is not None:
-        item["revoked_ms"] = {"N": str(key.revoked_ms)}
-    if key.gone_ms is not None:
-        item["expires_at"] = {"N": str(-(-key.gone_ms // 1000))}
-    return item
-
-
-def _change(before: ApiKey, after: ApiKey) -> dict[str, Any]:
-    written = _changing(after)
-    return {
-        "Key": registry_keys.api_key(after.key_id),
-        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in written),
-        "ConditionExpression": "#version = :seen",
-        "ExpressionAttributeNames": {f"#{name}": name for name in written},
-        "ExpressionAttributeValues": {
-            ":seen": {"N": str(before.version)},
-            **{f":{name}": value for name, value in written.items()},
-        },
     }
 
 

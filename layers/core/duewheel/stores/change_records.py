@@ -2,7 +2,7 @@
 
 A change is a part of the transaction that writes the definition, so that neither stands without
 the other, and takes the place of the one ten versions before it. Nothing else writes these items.
-The item goes by itself some time after the definition is deleted; who makes it anew keeps it.
+The item goes by itself some time after the definition has ended; who makes it anew keeps it.
 """
 
 import json
@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from duewheel.log import report_unreadable
 from duewheel.rules.changes import (
-    ENDS_KEPT_SECONDS,
     KEPT_MAX,
     Change,
     Did,
     Difference,
     KeptChanges,
     Thing,
+    gone_ms,
 )
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
@@ -38,11 +38,11 @@ class ChangeRecords(Struct, frozen=True):
         """The part of a transaction that keeps this change."""
         values = {":change": {"S": _text(change)}, ":owner": {"S": thing.owner}}
         update = "SET #place = :change, #owner = :owner"
-        if (kept_seconds := ENDS_KEPT_SECONDS.get(change.did)) is None:
+        if (gone := gone_ms(thing, change)) is None:
             update += " REMOVE #expires"
         else:
             update += ", #expires = :expires"
-            values[":expires"] = {"N": str(change.at_ms // 1000 + kept_seconds)}
+            values[":expires"] = {"N": str(-(-gone // 1000))}
         return {
             "Update": {
                 "TableName": self.table,

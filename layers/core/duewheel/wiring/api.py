@@ -15,6 +15,7 @@ from duewheel.rules.callers import Callers
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.rules.parking import PAUSE_MARK_BYTES
+from duewheel.stores.api_key_changes import ApiKeyChanges
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.dead_index import DeadIndex
@@ -183,6 +184,7 @@ def issue_keys() -> IssueKeys:
     return IssueKeys(
         clock(),
         api_keys(),
+        ApiKeyChanges(dynamodb(), settings().registry_table),
         random_number=lambda: secrets.randbelow(ID_RANGE),
         random_bytes=lambda: secrets.token_bytes(API_KEY_BYTES),
     )

@@ -15,7 +15,10 @@ from duewheel.rules.access import Access
 from duewheel.rules.api_key_request import NewApiKey, no_such_api_key
 from duewheel.rules.api_keys import ApiKey, State, digest_of, id_text, key_text, secret_text
 from duewheel.rules.callers import key_id_of
+from duewheel.rules.changes import Change
+from duewheel.rules.changes_of_keys import key_revoked, key_rotated
 from duewheel.rules.refusals import ApiKeyEnded, NotPermitted, TooManyApiKeys, Unavailable
+from duewheel.stores.api_key_changes import ApiKeyChanges
 from duewheel.stores.api_keys import ApiKeyStore
 from duewheel.workflows.unavailable import unavailable_when_throttled
 
@@ -34,6 +37,7 @@ class Issued(Struct, frozen=True):
 class IssueKeys(Struct, frozen=True):
     clock: Clock
     keys: ApiKeyStore
+    changes: ApiKeyChanges
     random_number: Callable[[], int]  # below `ID_RANGE`
     random_bytes: Callable[[], bytes]  # a secret's
 
@@ -55,7 +59,7 @@ class IssueKeys(Struct, frozen=True):
                 expires_ms=new.expires_ms,
             )
             with unavailable_when_throttled():
-                is_stored = self.keys.create(key)
+                is_stored = self.changes.create(key)
             if is_stored:
                 return Issued(key, key_text(key.key_id, secret))
         raise Unavailable("The key was not stored. Try it again.")
@@ -68,7 +72,7 @@ class IssueKeys(Struct, frozen=True):
                 raise ApiKeyEnded(f"The key is {state}; make a new one.", "key_id")
             return api_keys.rotated(key, digest_of(secret), now_ms, overlap_seconds)
 
-        return Issued(self._changed(key_id, rotated, by), key_text(key_id, secret))
+        return Issued(self._changed(key_id, rotated, key_rotated, by), key_text(key_id, secret))
 
     def revoke(self, key_id: str, by: Access) -> ApiKey:
         """Revoking twice is revoking once."""
@@ -76,7 +80,7 @@ class IssueKeys(Struct, frozen=True):
         def revoked(key: ApiKey, now_ms: int) -> ApiKey:
             return key if key.revoked_ms is not None else api_keys.revoked(key, now_ms)
 
-        return self._changed(key_id, revoked, by)
+        return self._changed(key_id, revoked, key_revoked, by)
 
     def find(self, key_id: str, by: Access) -> ApiKey:
         """Of one that has more than `by` may grant nothing is told, not even that it is there."""
@@ -85,14 +89,21 @@ class IssueKeys(Struct, frozen=True):
             raise no_such_api_key()
         return key
 
-    def _changed(self, key_id: str, alter: Callable[[ApiKey, int], ApiKey], by: Access) -> ApiKey:
+    def _changed(
+        self,
+        key_id: str,
+        alter: Callable[[ApiKey, int], ApiKey],
+        told: Callable[[ApiKey, str, int], Change],
+        by: Access,
+    ) -> ApiKey:
         self._check_good(by)
         for _ in range(_TRIES):
-            before = self.find(key_id, by)
-            after = alter(before, self.clock.now_ms())
+            before, now_ms = self.find(key_id, by), self.clock.now_ms()
+            after = alter(before, now_ms)
+            if after is before:
+                return after
             with unavailable_when_throttled():
-                # Here the record of the change will be written along with the key.
-                if after is before or self.keys.change(before, after):
+                if self.changes.change(before, after, told(after, by.caller, now_ms)):
                     return after
         raise Unavailable("Too many requests change this key at once.")
 

@@ -3,8 +3,10 @@
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.rules.api_keys import ApiKey
 from duewheel.rules.changes import KeptChanges
 from duewheel.rules.changes_of_businesses import BUSINESS
+from duewheel.rules.changes_of_keys import API_KEY
 from duewheel.rules.changes_of_timers import TIMER
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.rules.timer_ids import no_such_timer
@@ -29,6 +31,10 @@ class LookUpChanges(Struct, frozen=True):
         if not self.businesses.read_whole(biz_type).version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
         return KeptChanges(biz_type)
+
+    def of_key(self, key: ApiKey) -> KeptChanges:
+        kept = self.records.read(API_KEY, key.key_id, self.clock.now_ms())
+        return kept or KeptChanges(key.key_id)
 
     def of_timer(self, timer_id: str) -> KeptChanges:
         kept = self.records.read(TIMER, timer_id, self.clock.now_ms())
