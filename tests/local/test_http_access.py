@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from duewheel.rules.instants import rfc3339
+from infra import audit
 from local.stack import LocalStack
 from tests.support.service import Service
 
@@ -60,6 +61,15 @@ def test_a_revoked_key_is_refused_when_its_minute_is_over(admin: Service) -> Non
     assert orders.call("GET", "/v1/health")[0] == 200, "API Gateway does not ask anew"
     admin.advance(60)
     assert orders.call("GET", "/v1/health") == FORBIDDEN
+
+
+def test_the_audit_brings_a_key_from_the_environment(
+    admin: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit.main([admin.url]) == 2
+    monkeypatch.setenv("DUEWHEEL_KEY", str(admin.key))
+    assert audit.main([admin.url]) == 0
+    assert str(admin.key) not in "".join(capsys.readouterr())
 
 
 def test_an_expired_key_is_refused_at_once(admin: Service) -> None:
