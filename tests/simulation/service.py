@@ -117,6 +117,7 @@ class Service:
             self._timeouts = _timeouts_of(resources)
             self._roles = roles_of(resources)
             hold_functions_to_their_roles()
+            asking.set(None)  # outside of invocations somebody looks on
             process.start_anew(self)
             self.settings = process.settings()
             yield self
