@@ -24,7 +24,9 @@ import pytest
 
 from duewheel.log import logger, quieten_libraries
 from duewheel.rules.addresses import address_of_task
+from duewheel.rules.messages import DirectMessage
 from duewheel.stores import task_items
+from duewheel.workflows.hand_over import HandOver, HandOverRefused
 from local.aws_faults import Fault, Handle, Reply, answered_by, do
 from local.faults import Faults
 from local.stack import LocalStack
@@ -323,6 +325,20 @@ def test_a_call_that_fails_as_a_whole_says_nothing_of_what_it_was_about(
     assert {status for status, _ in answers} <= {500, 503}
     assert "call-failed" in records.actions
     assert records.with_the_mark() == []
+
+
+def test_a_message_that_no_link_takes_is_not_quoted() -> None:
+    """It may hold records of attempts, and what is raised is logged."""
+
+    class Refuses:
+        def send(self, messages: list[Any], *_: Any) -> list[Any]:
+            return list(messages)
+
+    refusing: Any = Refuses()
+    message = DirectMessage(1_800_000_000, (), called=(f'{{"note": "{MARK}"}}',))
+    with pytest.raises(HandOverRefused) as refused:
+        HandOver({message.lane: refusing}, refusing).send_surely(message)
+    assert MARK not in str(refused.value)
 
 
 AT_DEBUG = """

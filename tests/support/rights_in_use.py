@@ -11,7 +11,6 @@ from typing import Any
 
 import boto3
 import pytest
-from _pytest.config import Config
 
 from local.emulator import Emulator
 from local.inbox_resources import ALLOWED
@@ -29,7 +28,18 @@ EVERYTHING = {
     "SubnetIds": "subnet-01,subnet-02",
     "SecurityGroupIds": "sg-01",
 }
-_CHOSEN = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "maxfail")
+# Options that leave tests out.
+_CHOSEN = (
+    "collectonly",
+    "deselect",
+    "ignore",
+    "ignore_glob",
+    "keyword",
+    "lf",
+    "markexpr",
+    "maxfail",
+    "stepwise",
+)
 
 
 def given(resources: Resources) -> set[Right]:
@@ -86,7 +96,7 @@ def unused(seen: Iterable[Right]) -> list[Right]:
 class RightsInUse:
     """Of pytest's own process, and of each worker."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._seen: set[Right] = set()
         self._lines: list[str] = []
@@ -117,11 +127,8 @@ class RightsInUse:
 
     def _why_not(self, exitstatus: int) -> str:
         options = self._config.option
-        is_part = self._config.args_source is not Config.ArgsSource.TESTPATHS
-        if is_part or any(getattr(options, name, None) for name in _CHOSEN) or _is_elsewhere():
+        is_part = self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+        is_part |= any(getattr(options, name, None) for name in _CHOSEN)
+        if is_part or "SECOND_OPINION" in os.environ:
             return "since this was a part of the tests"
         return "" if exitstatus == pytest.ExitCode.OK else "since tests failed"
-
-
-def _is_elsewhere() -> bool:
-    return "SECOND_OPINION" in os.environ

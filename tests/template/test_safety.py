@@ -51,6 +51,13 @@ def test_every_log_group_forgets_after_a_while(template: Template) -> None:
         assert "RetentionInDays" in group.properties, group.logical_id
 
 
+def test_no_function_is_told_to_log_its_events(source: dict[str, Any]) -> None:
+    """Powertools would, with another variable than these."""
+    variables = source["Globals"]["Function"]["Environment"]["Variables"]
+    told = {name for name in variables if name.startswith("POWERTOOLS_")}
+    assert told == {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+
+
 def test_tables_are_safe_from_deletion_and_readers_of_disks(
     source: dict[str, Any], template: Template
 ) -> None:
