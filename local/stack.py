@@ -7,6 +7,7 @@ Invariant: nothing leaves the machine. Credentials are made up, AWS is moto (or 
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -20,6 +21,7 @@ from duewheel.rules.callers import AuthMode
 from duewheel.rules.profile import PRECISE
 from duewheel.settings import settings_from
 from duewheel.stores.pointers import PointerStore
+from local.asking import asking, pools_keep_the_context
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.environments import Caller
@@ -32,6 +34,8 @@ from local.inbox_functions import InboxFunctions
 from local.inbox_resources import ALLOWED, InboxResources
 from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
+from local.permissions import hold_functions_to_their_roles
+from local.policies import Role, roles_of
 from local.queue_poller import QueuePoller, mapped_queues
 from local.real_time import RealTime
 from local.resources import create_resources
@@ -121,19 +125,23 @@ class LocalStack:
         from duewheel.wiring import process
 
         _log_at_the_templates_level(started)
+        started.enter_context(pools_keep_the_context())
+        hold_functions_to_their_roles()
+        roles = roles_of(resources)
         process.start_anew(self.faults.clock_for_functions(self.clock))
         # Built before there are threads: boto3's first client is not for two.
         process.dynamodb(), process.sqs()
         if self._parameters["AuthMode"] == AuthMode.KEYS:
             self.admin_key = _first_admin_key()
-        functions = self.faults.functions(load_functions(resources), self.clock)
+        functions = self.faults.functions(load_functions(resources, roles), self.clock)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
+        caller_here = partial(_caller_here, roles["notifier"])
         pollers = [
-            QueuePoller(mapped, sqs, self.clock, _caller_here, self.faults.batches)
+            QueuePoller(mapped, sqs, self.clock, caller_here, self.faults.batches)
             for mapped in mapped_queues(resources, functions)
         ]
-        invocations = Invocations(functions, retries_of(resources), self.clock, _caller_here)
+        invocations = Invocations(functions, retries_of(resources), self.clock, caller_here)
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         mailbox = None
         if emulator is not None:
@@ -193,9 +201,11 @@ class LocalStack:
             return function.invoke_with_timeout(event, self.clock)
 
 
-def _caller_here() -> Caller:
+def _caller_here(role: Role) -> Caller:
+    """For the life of this thread, which begins as a notifier."""
     from duewheel.wiring.notifier import notifier
 
+    asking.set(role)
     return notifier().deliver.call_page.targets
 
 

@@ -25,7 +25,6 @@ BOUNDS = [
     for bound in ("MinValue", "MaxValue")
     if bound in declared
 ]
-PRIVATE_NETWORK = {"SubnetIds": "subnet-01,subnet-02", "SecurityGroupIds": "sg-01"}
 
 
 def properties_of(template: Template, logical_id: str) -> dict[str, Any]:
@@ -210,29 +209,6 @@ def test_list_index_is_there_when_it_is_on(emulator: Any, choice: str, indexes: 
     }
     for index in wheel["GlobalSecondaryIndexes"]:
         assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
-
-
-@pytest.mark.parametrize("overrides", [{}, PRIVATE_NETWORK])
-def test_only_a_notifier_in_a_private_network_may_make_network_interfaces(
-    emulator: Any, overrides: dict[str, str]
-) -> None:
-    resources = resources_with(emulator, overrides)
-    template = resources.template
-    notifier = resources.resolve(properties_of(template, "NotifierFunction"))
-    managed = {
-        role.logical_id: resources.resolve(role.properties).get("ManagedPolicyArns", [])
-        for role in template.of_type("AWS::IAM::Role")
-    }
-
-    assert ("VpcConfig" in notifier) == bool(overrides)
-    assert {role for role, arns in managed.items() if arns} == (
-        {"NotifierRole"} if overrides else set()
-    )
-    if overrides:
-        assert notifier["VpcConfig"] == {
-            "SubnetIds": ["subnet-01", "subnet-02"],
-            "SecurityGroupIds": ["sg-01"],
-        }
 
 
 TARGETS = {

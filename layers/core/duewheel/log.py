@@ -1,10 +1,23 @@
 """The structured log. Every record has a stable `action`; none carries a payload or a secret."""
 
+import logging
+
 from aws_lambda_powertools import Logger
 
 from duewheel.rules.refusals import UnreadableItem
 
 logger = Logger()
+
+
+def quieten_libraries() -> None:
+    """Lambda gives `LogLevel` to every logger of the process, and at DEBUG the SDK logs its
+    requests and replies whole: payloads, secrets, the role's own credentials. The one above has a
+    level of its own, and keeps it."""
+    root = logging.getLogger()
+    root.setLevel(max(root.level, logging.WARNING))
+
+
+quieten_libraries()
 
 
 def report_unreadable(damaged: UnreadableItem) -> None:
