@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from duewheel.interface.answer import Answer
 from duewheel.interface.request import Request
-from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
+from duewheel.rules.callback_headers import ATTEMPT
+from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, UnknownCall
 
 Call = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
 
@@ -27,6 +28,8 @@ class Calls(Struct, frozen=True):
                 continue
             if request.method not in by_method:
                 raise MethodNotAllowed(by_method)
+            if request.is_callback and request.method != "GET":
+                raise CallbackRefused(f"The request is a task's callback: it carries {ATTEMPT}.")
             return by_method[request.method](request, **arguments)
         raise UnknownCall(f"{request.method} {request.path} is no call of this service.")
 
