@@ -34,6 +34,7 @@ WHOLE = {
     "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:a,arn:aws:sqs:*:*:b",
     "TARGET_TOPIC_ARNS": "arn:aws:sns:eu-central-1:123456789012:orders",
     "TARGET_EVENT_BUS_ARNS": "arn:aws:events:eu-central-1:123456789012:event-bus/default",
+    "OWN_NAMES": "slices,notifier",
 }
 NUMBERS = [name for name, text in WHOLE.items() if text.isdecimal()]
 
@@ -68,6 +69,7 @@ def test_every_variable_has_its_setting() -> None:
         target_queue_arns=("arn:aws:sqs:*:*:a", "arn:aws:sqs:*:*:b"),
         target_topic_arns=("arn:aws:sns:eu-central-1:123456789012:orders",),
         target_event_bus_arns=("arn:aws:events:eu-central-1:123456789012:event-bus/default",),
+        own_names=("slices", "notifier"),
     )
 
 
@@ -108,6 +110,11 @@ def test_the_notifier_knows_its_own_name_from_lambda() -> None:
     told = {name: text for name, text in LEAST.items() if name != "NOTIFIER_FUNCTION"}
     assert settings_from({**told, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function == "me"
     assert settings_from({**LEAST, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function != "me"
+
+
+def test_a_function_is_among_the_deployments_own_by_the_name_that_lambda_gives_it() -> None:
+    environment = {**WHOLE, "AWS_LAMBDA_FUNCTION_NAME": "api"}
+    assert settings_from(environment).own_names == ("slices", "notifier", "api")
 
 
 def test_other_variables_of_the_environment_do_not_matter() -> None:

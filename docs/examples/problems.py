@@ -23,6 +23,7 @@ def by_callers(teller: Teller) -> None:
     post = ("POST", "/v1/tasks")
     teller.example("problem-malformed-body", *post, '{"biz_type": "orders", "payload": NaN}')
     teller.example("problem-malformed-task-id", "GET", "/v1/tasks/order-17")
+    teller.example("problem-callback-refused", *post, NEW, {"duewheel-attempt": "1"})
     teller.example("problem-unknown-call", "GET", "/v1/task/17")
     teller.example("problem-method-not-allowed", "PUT", "/v1/tasks")
     teller.example("problem-too-large", *post, {**NEW, "payload": "0123456789" * 6_554})

@@ -49,7 +49,9 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     variables = {v for v in resources.environment(function) if not v.startswith("POWERTOOLS_")}
 
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
-    assert variables == {name.upper() for name in Settings.__match_args__} - by_lambda
+    for_requests = {"OWN_NAMES"} if function != "api" else set()
+    every = {name.upper() for name in Settings.__match_args__}
+    assert variables == every - by_lambda - for_requests
 
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
@@ -62,6 +64,7 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
         "SIGNING_KEY",
         "NOTIFIER_FUNCTION",
         "STACK_ID",
+        "OWN_NAMES",
     )
 
     assert settings_from(environment) == settings_from({name: environment[name] for name in needed})

@@ -1,4 +1,10 @@
-"""The structured log. Every record has a stable `action`; none carries a payload or a secret."""
+"""The structured log. Every record has a stable `action`; none carries a payload or a secret.
+
+A record is one line of ASCII, whatever a caller has put into what it says.
+"""
+
+import json
+from functools import partial
 
 import logging
 
@@ -6,7 +12,7 @@ from aws_lambda_powertools import Logger
 
 from duewheel.rules.refusals import UnreadableItem
 
-logger = Logger()
+logger = Logger(json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
 
 
 def quieten_libraries() -> None:

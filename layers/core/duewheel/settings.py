@@ -47,6 +47,7 @@ class Settings(Struct, frozen=True):
     target_queue_arns: tuple[str, ...] = ()
     target_topic_arns: tuple[str, ...] = ()
     target_event_bus_arns: tuple[str, ...] = ()
+    own_names: tuple[str, ...] = ()
 
     @property
     def page_lease_ms(self) -> int:
@@ -60,6 +61,7 @@ class Settings(Struct, frozen=True):
             self.target_queue_arns,
             self.target_topic_arns,
             self.target_event_bus_arns,
+            self.own_names,
         )
 
     @property
@@ -140,6 +142,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
             problems.append(f"{variable}={chosen!r} is none of {', '.join(choices)}")
         values[variable.lower()] = choices.get(chosen)
     _read_lists(environment, values, problems)
+    values["own_names"] = _own_names(environment)
     if problems:
         raise SettingsError("; ".join(problems))
     settings = Settings(**values)  # type: ignore[arg-type]
@@ -158,6 +161,12 @@ def _read_lists(
             check(listed)
         except ValueError as error:
             problems.append(f"{variable}: {error}")
+
+
+def _own_names(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that the template lists, and the function's own, which it cannot tell it."""
+    names = f"{environment.get('OWN_NAMES', '')},{environment.get('AWS_LAMBDA_FUNCTION_NAME', '')}"
+    return tuple(name for name in names.split(",") if name)
 
 
 def _check_together(settings: Settings) -> None:

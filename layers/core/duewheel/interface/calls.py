@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from duewheel.interface.answer import Answer
 from duewheel.interface.request import Request
 from duewheel.rules.access import ALL, Permit, Right
-from duewheel.rules.refusals import MethodNotAllowed, NotPermitted, UnknownCall
+from duewheel.rules.callback_headers import ATTEMPT
+from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, NotPermitted, UnknownCall
 from duewheel.rules.task_request import checked_biz_type
 
 Carry = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
@@ -59,6 +60,8 @@ class Meant(Struct, frozen=True):
     arguments: Mapping[str, str]
 
     def answer(self, request: Request) -> Answer:
+        if request.is_callback and request.method != "GET":
+            raise CallbackRefused(f"The request is a task's callback: it carries {ATTEMPT}.")
         permit = Permit(request.access, self.call.right)
         if not permit.access.grants:
             raise NotPermitted("The caller is not known, or nothing is granted to them.")

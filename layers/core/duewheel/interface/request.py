@@ -7,6 +7,7 @@ from typing import Any, Self
 from msgspec import Struct, field
 
 from duewheel.rules.access import NOBODY, Access, Permit, Right
+from duewheel.rules.callback_headers import ATTEMPT
 from duewheel.rules.idempotency import HEADER
 from duewheel.rules.precondition import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import MalformedBody, TooLarge
@@ -25,6 +26,7 @@ class Request(Struct, frozen=True):
     idempotency_key: str | None = None
     if_match: str | None = None
     if_none_match: str | None = None
+    is_callback: bool = False  # made by a deployment of this service, for a task
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
@@ -40,6 +42,7 @@ class Request(Struct, frozen=True):
             idempotency_key=_header(event, HEADER),
             if_match=_header(event, IF_MATCH),
             if_none_match=_header(event, IF_NONE_MATCH),
+            is_callback=_header(event, ATTEMPT) is not None,
         )
 
     @property

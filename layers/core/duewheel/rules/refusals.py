@@ -30,6 +30,14 @@ class InvalidField(Refusal):
     status = 422
 
 
+class CallbackRefused(Refusal):
+    """What makes work does not come from a callback: tasks that make tasks would never end."""
+
+    type = "callback-refused"
+    title = "A callback may read, and change nothing"
+    status = 403
+
+
 class TargetNotEnabled(Refusal):
     """For the operator to allow: the detail names the template parameter."""
 
