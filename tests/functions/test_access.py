@@ -2,6 +2,7 @@
 
 import json
 from base64 import urlsafe_b64decode
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
@@ -235,11 +236,12 @@ def test_a_task_that_may_be_created_but_not_there_takes_no_allowance(theirs: Own
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> StringIO:
-    written = StringIO()
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
+    written, level = StringIO(), logger.log_level
     monkeypatch.setattr(logger.registered_handler, "stream", written)
     logger.setLevel("INFO")
-    return written
+    yield written
+    logger.setLevel(level)
 
 
 def changes_in(log: StringIO) -> list[dict[str, Any]]:

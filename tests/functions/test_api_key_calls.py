@@ -14,7 +14,7 @@ from duewheel.wiring import api as wiring
 from duewheel.wiring import process
 from functions.api import app as api
 from functions.authorizer import app as authorizer
-from tests.functions.conftest import Context, event_from
+from tests.functions.conftest import Context, event_from, sent
 from tests.support.clock import ManualClock
 from tests.support.two_businesses import OPERATOR, Asked, all_that_is_stored, asked
 
@@ -78,6 +78,15 @@ def test_a_key_is_shown_once_and_opens_what_was_granted(wired: ManualClock) -> N
     (listed,) = asked(OPERATOR, "GET", "/v1/keys").body["keys"]
     assert listed == read
     assert "digest" not in answer.text
+
+
+def test_an_answer_that_shows_a_key_is_to_be_kept_nowhere(wired: ManualClock) -> None:
+    status, made, headers = sent("POST", "/v1/keys", {"name": "a", "grants": ON_ORDERS})
+    assert (status, headers["cache-control"]) == (201, "no-store")
+    assert headers["location"] == f"/v1/keys/{made['key_id']}"
+    _, rotated, headers = sent("POST", f"/v1/keys/{made['key_id']}/rotate")
+    assert headers["cache-control"] == "no-store"
+    assert brings(rotated["key"])["isAuthorized"]
 
 
 def test_no_two_keys_are_alike(wired: ManualClock) -> None:

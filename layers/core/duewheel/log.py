@@ -4,9 +4,8 @@ A record is one line of ASCII, whatever a caller has put into what it says.
 """
 
 import json
-from functools import partial
-
 import logging
+from functools import partial
 
 from aws_lambda_powertools import Logger
 

@@ -16,17 +16,13 @@ from duewheel.rules.api_key_request import (
 from duewheel.rules.task_request import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
+from duewheel.workflows.issue_keys import Issued
 
 
 def create_key(request: Request) -> Answer:
     new = new_api_key(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
     issued = wiring.issue_keys().create(new, request.access)
-    return Answer(
-        201,
-        compact(api_key_view(issued.key, process.clock().now_ms(), issued.text)),
-        headers={"location": f"/v1/keys/{issued.key.key_id}"},
-        told={"key_id": issued.key.key_id},
-    )
+    return _shown_once(issued, 201, location=f"/v1/keys/{issued.key.key_id}")
 
 
 def list_keys(request: Request) -> Answer:
@@ -44,7 +40,7 @@ def read_key(request: Request, key_id: str) -> Answer:
 def rotate_key(request: Request, key_id: str) -> Answer:
     overlap = overlap_seconds(request.text(SINGLE_BYTES_MAX) if request.body else None)
     issued = wiring.issue_keys().rotate(checked_key_id(key_id), overlap, request.access)
-    return json_answer(api_key_view(issued.key, process.clock().now_ms(), issued.text))
+    return _shown_once(issued, 200)
 
 
 def revoke_key(request: Request, key_id: str) -> Answer:
@@ -55,6 +51,17 @@ def revoke_key(request: Request, key_id: str) -> Answer:
 def read_changes(request: Request, key_id: str) -> Answer:
     key = wiring.issue_keys().find(checked_key_id(key_id), request.access)
     return json_answer(changes_view(wiring.look_up_changes().of_key(key)))
+
+
+def _shown_once(issued: Issued, status: int, **headers: str) -> Answer:
+    """With the key's text, which nothing on the way may keep."""
+    view = api_key_view(issued.key, process.clock().now_ms(), issued.text)
+    return Answer(
+        status,
+        compact(view),
+        headers={"cache-control": "no-store", **headers},
+        told={"key_id": issued.key.key_id},
+    )
 
 
 CALLS: dict[str, Mapping[str, Call]] = {
