@@ -8,12 +8,12 @@ IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs
 
 .PHONY: help local test second-opinion check format examples cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
-  audit dead-letters redrive-dead-letters pins sbom licences advisories clean
+  audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; PROFILE=economy; FAULTS=0.05 lets things go wrong)
+local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; PROFILE=economy; LOCAL_AUTH=on asks for API keys; FAULTS=0.05 lets things go wrong)
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
 
 test: $(VENV)/ready ## run the tests
@@ -86,6 +86,9 @@ bench-catch-up: $(VENV)/ready ## print the load of catching up with an hour's ou
 audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=..., TO=...); fails if anything is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.audit "$(or $(API_URL),http://127.0.0.1:8080)" \
 	$(if $(FROM),--from "$(FROM)") $(if $(TO),--to "$(TO)")
+
+admin-key: $(VENV)/ready ## put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.admin_key "$(or $(STACK),$(error STACK=... is missing))"
 
 dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"

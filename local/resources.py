@@ -37,6 +37,7 @@ PLAYED_BY_OTHERS = {
     "AWS::ApiGatewayV2::Stage": "http_front",
     "AWS::ApiGatewayV2::Route": "http_front",
     "AWS::ApiGatewayV2::Integration": "http_front",
+    "AWS::ApiGatewayV2::Authorizer": "key_authorizer",
 }
 NOTHING_NEEDED = {
     "AWS::CloudWatch::Alarm",

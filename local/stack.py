@@ -14,6 +14,9 @@ from unittest.mock import patch
 
 import boto3
 
+from duewheel.rules.access import ANYTHING
+from duewheel.rules.api_key_request import FIRST_ADMIN
+from duewheel.rules.callers import AuthMode
 from duewheel.rules.profile import PRECISE
 from duewheel.settings import settings_from
 from duewheel.stores.pointers import PointerStore
@@ -41,7 +44,10 @@ from local.wheel_pointers import WheelPointers
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"
 STOP_SECONDS = 5.0
-OVERRIDES = {"AllowedPrivateCidrs": "127.0.0.0/8,::1/128", "LogLevel": "WARN"}
+OVERRIDES = {
+    "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
+    "LogLevel": "WARN",
+}
 _FAKE_ACCESS = {
     "AWS_ACCESS_KEY_ID": "local",
     "AWS_SECRET_ACCESS_KEY": "local",
@@ -55,7 +61,8 @@ class LocalStack:
     beside the profile, which `PROFILE` names.
 
     `start_ms` is where the clock begins, by default at now; `frozen`, it stands still there.
-    `faults` go wrong only where AWS is played in this process.
+    `faults` go wrong only where AWS is played in this process. With `asks_for_keys` requests need
+    one, and `admin_key` is a first.
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class LocalStack:
         start_ms: int | None = None,
         frozen: bool = False,
         faults: Faults | None = None,
+        asks_for_keys: bool = False,
         overrides: Mapping[str, str] | None = None,
         template: Path = TEMPLATE,
     ) -> None:
@@ -74,7 +82,9 @@ class LocalStack:
         self._port = port
         targets = {} if self.endpoint else ALLOWED  # of the other AWS nothing is known
         profile = {"Profile": os.environ.get("PROFILE") or PRECISE.name}
-        self._parameters = {**OVERRIDES, **profile, **targets, **(overrides or {})}
+        auth = {"AuthMode": (AuthMode.KEYS if asks_for_keys else AuthMode.OFF).value}
+        self._parameters = {**OVERRIDES, **auth, **profile, **targets, **(overrides or {})}
+        self.admin_key: str | None = None
         self._template = template
         self._undo = ExitStack()
         self._api_environment = Lock()
@@ -108,12 +118,14 @@ class LocalStack:
         resources = create_resources(template, dynamodb, sqs)
         make_keys(resources, boto3.client("kms"))
         started.enter_context(environment_of_all(resources))
-        # Only now: the core's logger takes its name and level from the environment.
         from duewheel.wiring import process
 
+        _log_at_the_templates_level(started)
         process.start_anew(self.faults.clock_for_functions(self.clock))
         # Built before there are threads: boto3's first client is not for two.
         process.dynamodb(), process.sqs()
+        if self._parameters["AuthMode"] == AuthMode.KEYS:
+            self.admin_key = _first_admin_key()
         functions = self.faults.functions(load_functions(resources), self.clock)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
@@ -185,6 +197,20 @@ def _caller_here() -> Caller:
     from duewheel.wiring.notifier import notifier
 
     return notifier().deliver.call_page.targets
+
+
+def _log_at_the_templates_level(started: ExitStack) -> None:
+    """Others of this process may have built the logger before, in another environment."""
+    from duewheel.log import logger
+
+    started.callback(logger.setLevel, logger.log_level)
+    logger.setLevel(os.environ["POWERTOOLS_LOG_LEVEL"])
+
+
+def _first_admin_key() -> str:
+    from duewheel.wiring import api
+
+    return api.issue_keys().create(FIRST_ADMIN, ANYTHING.access).text
 
 
 def _mailbox(inbox: Inbox, sqs: Any) -> InboxResources:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from duewheel.rules.access import Right
+from duewheel.rules.callers import AuthMode
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel import DIRECT_LATE_MS
 from duewheel.settings import SWEEP_MARGIN_SECONDS, Settings, SettingsError, settings_from
@@ -25,6 +27,8 @@ WHOLE = {
     "CALLBACK_TIMEOUT_SECONDS": "5",
     "NOTIFIER_TIMEOUT_SECONDS": "90",
     "LIST_INDEX": "off",
+    "AUTH_MODE": "keys",
+    "IAM_DEFAULT": "none",
     "ALLOWED_PRIVATE_CIDRS": "10.0.0.0/8, fd00::/8",
     "TARGET_FUNCTION_ARNS": "arn:aws:lambda:eu-central-1:123456789012:function:orders-*",
     "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:a,arn:aws:sqs:*:*:b",
@@ -58,6 +62,8 @@ def test_every_variable_has_its_setting() -> None:
         callback_timeout_seconds=5,
         notifier_timeout_seconds=90,
         list_index=False,
+        auth_mode=AuthMode.KEYS,
+        iam_default=None,
         allowed_private_cidrs=("10.0.0.0/8", "fd00::/8"),
         target_function_arns=("arn:aws:lambda:eu-central-1:123456789012:function:orders-*",),
         target_queue_arns=("arn:aws:sqs:*:*:a", "arn:aws:sqs:*:*:b"),
@@ -85,6 +91,7 @@ def test_what_the_design_gives_a_default_may_be_left_out() -> None:
     settings = settings_from(LEAST)
     assert (settings.buckets, settings.lead_ms, settings.retention_days) == (10_000_000, 500, 30)
     assert settings.list_index
+    assert (settings.auth_mode, settings.iam_default) == (AuthMode.IAM, Right.ADMIN)
     assert settings.allowed_private_cidrs == ()
 
 
@@ -149,6 +156,13 @@ def test_a_number_out_of_its_range_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("text", ["", "On", "true", "yes"])
 def test_the_list_index_is_on_or_off(text: str) -> None:
     assert error_of({**WHOLE, "LIST_INDEX": text}).startswith(f"LIST_INDEX={text!r} ")
+
+
+@pytest.mark.parametrize(("name", "text"), [("AUTH_MODE", "none"), ("IAM_DEFAULT", "all")])
+def test_who_may_call_is_one_of_what_there_is(name: str, text: str) -> None:
+    """Nothing that is spelt wrongly opens a door."""
+    assert error_of({**WHOLE, name: text}).startswith(f"{name}={text!r} is none of ")
+    assert error_of({**WHOLE, name: ""}).startswith(f"{name}='' is none of ")
 
 
 def test_all_that_is_wrong_is_said_in_one_error() -> None:

@@ -168,6 +168,31 @@ def counting(teller: Teller) -> None:
     teller.example("statistics", "GET", f"/v1/businesses/orders/stats?{hour}")
 
 
+def letting_in(teller: Teller) -> None:
+    admin = {"Authorization": f"Bearer {teller.stack.admin_key}"}
+    orders = {
+        "name": "orders service",
+        "grants": [
+            {"right": "write", "businesses": "orders"},
+            {"right": "read", "businesses": "orders-*"},
+        ],
+        "expires_at": "2031-01-31T00:00:00Z",
+    }
+    made = teller.example("api-key-create", "POST", "/v1/keys", orders, admin)
+    order = {"biz_type": "orders", "delay_seconds": 1800, "callback": HOOK}
+    bearer = {"Authorization": f"Bearer {made['key']}"}
+    teller.example("api-key-brought", "POST", "/v1/tasks", order, bearer)
+    path = f"/v1/keys/{made['key_id']}"
+    teller.example("api-key-rotate", "POST", f"{path}/rotate", {"overlap_seconds": 3600}, admin)
+    teller.example("api-key-read", "GET", path, None, admin)
+    teller.example("api-key-revoke", "DELETE", path, None, admin)
+    on_orders = [{"right": "admin", "businesses": name} for name in ("orders", "orders-*")]
+    lead = {"name": "lead", "grants": [*on_orders, {"right": "read", "businesses": "*"}]}
+    lead_key = teller.call("POST", "/v1/keys", lead, admin)["key"]
+    bearer = {"Authorization": f"Bearer {lead_key}"}
+    teller.example("api-key-list", "GET", "/v1/keys", None, bearer)
+
+
 def looking_after(teller: Teller) -> None:
     # So many of one minute are in the forecast for certain, and by their number.
     seconds = [600] * 64 + [630] * 16
@@ -214,6 +239,7 @@ STORIES = (
     Story(configuring),
     Story(pausing),
     Story(counting),
+    Story(letting_in, {"AuthMode": "keys"}),
     Story(looking_after),
     Story(auditing),
 )

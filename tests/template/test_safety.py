@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
+from duewheel.rules.callers import IAM_DEFAULTS, AuthMode
+from duewheel.stores.registry_keys import API_KEY_KIND
+from local.resources import Resources
 from local.template import Template, load_template
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
@@ -21,9 +24,9 @@ def source() -> dict[str, Any]:
     return parsed
 
 
-@pytest.fixture(scope="module")
-def template() -> Template:
-    return load_template(TEMPLATE)
+@pytest.fixture(scope="module", params=["iam", "keys"])
+def template(request: pytest.FixtureRequest) -> Template:
+    return load_template(TEMPLATE, {"AuthMode": request.param})
 
 
 def statements(template: Template) -> list[tuple[str, dict[str, Any]]]:
@@ -46,14 +49,60 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_every_route_asks_for_a_signature(template: Template) -> None:
+@pytest.mark.parametrize(
+    ("mode", "type_", "authorizer"),
+    [("iam", "AWS_IAM", None), ("keys", "CUSTOM", "KeyAuthorizer")],
+)
+def test_every_route_asks_who_is_calling(
+    resources: Resources, mode: str, type_: str, authorizer: str | None
+) -> None:
+    template = load_template(TEMPLATE, {"AuthMode": mode})
     routes = template.of_type("AWS::ApiGatewayV2::Route")
+    id_of = None if authorizer is None else resources_of(template, resources).ref(authorizer)
 
     assert routes
-    assert {route.properties["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+    for route in routes:
+        asks = resources_of(template, resources).resolve(route.properties)
+        assert asks["AuthorizationType"] == type_
+        assert asks.get("AuthorizerId") == id_of
 
 
-def test_there_is_no_other_way_in_than_the_signed_routes(template: Template) -> None:
+def resources_of(template: Template, like: Resources) -> Resources:
+    return Resources(template, like._dynamodb, like._sqs)
+
+
+def test_no_deployment_can_be_told_to_ask_nobody(source: dict[str, Any]) -> None:
+    assert source["Parameters"]["AuthMode"]["AllowedValues"] == [AuthMode.IAM, AuthMode.KEYS]
+    assert set(source["Parameters"]["IamDefault"]["AllowedValues"]) == set(IAM_DEFAULTS)
+
+
+def test_without_keys_there_is_no_authorizer() -> None:
+    template = load_template(TEMPLATE, {"AuthMode": "iam"})
+    assert not [name for name in template.resources if "Authorizer" in name]
+
+
+def test_the_authorizer_is_asked_by_the_header_alone_and_for_a_minute() -> None:
+    template = load_template(TEMPLATE, {"AuthMode": "keys"})
+    properties = template.resources["KeyAuthorizer"].properties
+    assert properties["IdentitySource"] == ["$request.header.Authorization"]
+    assert properties["AuthorizerResultTtlInSeconds"] == 60
+    assert properties["EnableSimpleResponses"] is True
+
+
+def test_the_authorizer_reaches_records_of_keys_alone() -> None:
+    template = load_template(TEMPLATE, {"AuthMode": "keys"})
+    on_tables = [
+        statement
+        for role, statement in statements(template)
+        if role == "AuthorizerRole" and "dynamodb:GetItem" in as_list(statement["Action"])
+    ]
+    (statement,) = on_tables
+    assert statement["Action"] == ["dynamodb:GetItem", "dynamodb:UpdateItem"]
+    keys = {"dynamodb:LeadingKeys": [API_KEY_KIND]}
+    assert statement["Condition"] == {"ForAllValues:StringEquals": keys}
+
+
+def test_there_is_no_other_way_in_than_the_routes(template: Template) -> None:
     types = {resource.type for resource in template.resources.values()}
     permissions = [r.properties for r in template.of_type("AWS::Lambda::Permission")]
 

@@ -5,8 +5,10 @@ from functools import partial
 
 from msgspec import Struct
 
+from duewheel.rules.access import Right
 from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.business import Defaults
+from duewheel.rules.callers import IAM_DEFAULTS, AuthMode
 from duewheel.rules.egress import allowed_networks
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel import DIRECT_LATE_MS
@@ -38,6 +40,8 @@ class Settings(Struct, frozen=True):
     callback_timeout_seconds: int = 10
     notifier_timeout_seconds: int = 60
     list_index: bool = True
+    auth_mode: AuthMode = AuthMode.IAM
+    iam_default: Right | None = Right.ADMIN
     allowed_private_cidrs: tuple[str, ...] = ()
     target_function_arns: tuple[str, ...] = ()
     target_queue_arns: tuple[str, ...] = ()
@@ -85,6 +89,15 @@ _NUMBERS = {
 }
 
 
+_CHOICES: dict[str, tuple[str, Mapping[str, object]]] = {
+    # environment variable, and its field in capitals: what it is by default, and may be
+    "LIST_INDEX": ("on", {"on": True, "off": False}),
+    "PROFILE": (PRECISE.name, PROFILES),
+    "AUTH_MODE": (AuthMode.IAM, {mode.value: mode for mode in AuthMode}),
+    "IAM_DEFAULT": (Right.ADMIN, IAM_DEFAULTS),
+}
+
+
 _LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
     # environment variable, and its field in capitals: what raises ValueError for a wrong one
     "ALLOWED_PRIVATE_CIDRS": allowed_networks,
@@ -123,14 +136,11 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
             problems.append(f"{variable}={text!r} is no whole number from {smallest} to {largest}")
         else:
             values[field] = int(text)
-    list_index = environment.get("LIST_INDEX", "on")
-    if list_index not in ("on", "off"):
-        problems.append(f"LIST_INDEX={list_index!r} is neither 'on' nor 'off'")
-    values["list_index"] = list_index == "on"
-    profile = environment.get("PROFILE", PRECISE.name)
-    if profile not in PROFILES:
-        problems.append(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}")
-    values["profile"] = PROFILES.get(profile)
+    for variable, (usual, choices) in _CHOICES.items():
+        chosen = environment.get(variable, usual)
+        if chosen not in choices:
+            problems.append(f"{variable}={chosen!r} is none of {', '.join(choices)}")
+        values[variable.lower()] = choices.get(chosen)
     _read_lists(environment, values, problems)
     values["own_names"] = _own_names(environment)
     if problems:

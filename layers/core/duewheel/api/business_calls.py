@@ -1,9 +1,12 @@
 """The calls on businesses: their settings, their dead tasks, their statistics."""
 
+from collections.abc import Mapping
+
 from msgspec.structs import asdict
 
 from duewheel.interface.answer import Answer, compact, json_answer
 from duewheel.interface.business_view import business_answer, business_view
+from duewheel.interface.calls import Call, administers, reads, writes
 from duewheel.interface.dead_view import redriven_view
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
@@ -19,7 +22,7 @@ from duewheel.wiring import process
 
 
 def list_businesses(request: Request) -> Answer:
-    page = wiring.look_up_businesses().page(businesses_request(request.query))
+    page = wiring.look_up_businesses().page(businesses_request(request.query), request.access)
     now_ms = process.clock().now_ms()
     views = [business_view(business, now_ms) for business in page.businesses]
     return json_answer({"businesses": views, "cursor": page.cursor})
@@ -79,3 +82,18 @@ def read_statistics(request: Request, biz_type: str) -> Answer:
     asked = stats_request(request.query, process.clock().now_ms())
     checked = checked_biz_type(biz_type)
     return json_answer(stats_view(checked, wiring.read_statistics()(checked, asked)))
+
+
+CALLS: dict[str, Mapping[str, Call]] = {
+    "/v1/businesses": {"GET": reads(list_businesses)},
+    "/v1/businesses/{biz_type}": {
+        "GET": reads(read_business),
+        "PUT": administers(configure_business),
+        "DELETE": administers(delete_business),
+    },
+    "/v1/businesses/{biz_type}/pause": {"POST": administers(pause_business)},
+    "/v1/businesses/{biz_type}/resume": {"POST": administers(resume_business)},
+    "/v1/businesses/{biz_type}/dead": {"GET": reads(list_dead)},
+    "/v1/businesses/{biz_type}/redrive": {"POST": writes(redrive_dead)},
+    "/v1/businesses/{biz_type}/stats": {"GET": reads(read_statistics)},
+}

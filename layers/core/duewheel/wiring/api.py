@@ -1,11 +1,17 @@
 """What the api function runs on."""
 
 import secrets
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from msgspec.structs import replace
 
+from duewheel.rules.access import Access
 from duewheel.rules.allowed_targets import AllowedTargets
+from duewheel.rules.api_keys import ID_RANGE
+from duewheel.rules.api_keys import SECRET_BYTES as API_KEY_BYTES
+from duewheel.rules.callers import Callers
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.rules.parking import PAUSE_MARK_BYTES
@@ -18,6 +24,7 @@ from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.timer_counters import CounterStore
 from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.turns import TurnStore
+from duewheel.wiring.api_keys import api_keys
 from duewheel.wiring.businesses import businesses, known_businesses, parking_records, sealed_secrets
 from duewheel.wiring.process import clock, dynamodb, hand_over, once, origin, pointers, settings
 from duewheel.wiring.timers import change_timer, timers
@@ -33,9 +40,11 @@ from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
 from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.dead_tasks import DeadTasks
 from duewheel.workflows.delete_business import DeleteBusiness
+from duewheel.workflows.issue_keys import IssueKeys
 from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.limit_creates import LimitCreates
+from duewheel.workflows.list_keys import ListKeys
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_businesses import LookUpBusinesses
@@ -45,6 +54,17 @@ from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.steer import Steer
+
+
+@once
+def callers() -> Callers:
+    config = settings()
+    return Callers(config.auth_mode, config.allowed_targets.scope.account, config.iam_default)
+
+
+def access(authorizer: Mapping[str, Any]) -> Access:
+    """Of whoever API Gateway says is asking."""
+    return callers().access(authorizer, clock().now_ms())
 
 
 @once
@@ -148,6 +168,21 @@ def dead_tasks() -> DeadTasks:
 @once
 def key_prefix() -> KeyPrefix:
     return KeyPrefix(keys(), cancel_task(), cursor_secret())
+
+
+@once
+def issue_keys() -> IssueKeys:
+    return IssueKeys(
+        clock(),
+        api_keys(),
+        random_number=lambda: secrets.randbelow(ID_RANGE),
+        random_bytes=lambda: secrets.token_bytes(API_KEY_BYTES),
+    )
+
+
+@once
+def list_keys() -> ListKeys:
+    return ListKeys(clock(), api_keys(), cursor_secret())
 
 
 @once
