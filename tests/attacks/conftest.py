@@ -1,6 +1,7 @@
 """An attacker at the HTTP interface: whatever can be sent, and what stands afterwards."""
 
 import json
+import re
 from base64 import b64decode, b64encode
 from typing import Any
 
@@ -69,3 +70,8 @@ def every_call() -> list[tuple[str, str]]:
     """Method and path of all that the service answers, its placeholders as they are."""
     table = api.CALLS.by_path
     return [(method, path) for path, by_method in table.items() for method in by_method]
+
+
+def filled(path: str, otherwise: str = "orders", **named: str) -> str:
+    """A call's path with something in the place of each placeholder."""
+    return re.sub(r"\{(\w+)\}", lambda place: named.get(place[1], otherwise), path)

@@ -11,7 +11,17 @@ import pytest
 
 from local.resources import Resources
 from local.signing_key import make_keys
-from tests.attacks.conftest import APP_TIMER, HOOK, TASK, TIMER, attack, every_call, made, standing
+from tests.attacks.conftest import (
+    APP_TIMER,
+    HOOK,
+    TASK,
+    TIMER,
+    attack,
+    every_call,
+    filled,
+    made,
+    standing,
+)
 from tests.support.clock import ManualClock
 
 DEEP = 100_000
@@ -139,11 +149,6 @@ def taking_bodies() -> list[tuple[str, str]]:
     ]
 
 
-def filled(path: str, task: str, timer: str) -> str:
-    named = {"task_id": task, "timer_id": timer, "biz_type": "orders", "key": "order-17"}
-    return path.format_map(named)
-
-
 def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Of everything that stands in it."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -170,7 +175,7 @@ def test_no_call_breaks_on_a_broken_body_and_none_is_taken_for_another(
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
     before = standing()
     for method, pattern in taking_bodies():
-        path = filled(pattern, task["task_id"], timer["timer_id"])
+        path = filled(pattern, task_id=task["task_id"], timer_id=timer["timer_id"])
         status, answer, _ = attack(method, path, body)
         assert is_refused(status, answer), (method, path, status, answer)
         assert standing() == before

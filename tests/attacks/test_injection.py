@@ -12,7 +12,7 @@ import pytest
 
 from duewheel.log import logger
 from duewheel.stores.tasks import TaskStore
-from tests.attacks.conftest import APP_TIMER, HOOK, TASK, TIMER, attack, every_call
+from tests.attacks.conftest import APP_TIMER, HOOK, TASK, TIMER, attack, every_call, filled
 from tests.support.clock import ManualClock
 
 FORGED = '{"level":"ERROR","action":"rescued","count":1}'
@@ -74,8 +74,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 def evil_requests(text: str) -> Iterator[tuple[Any, ...]]:
     """The text in each segment of each path, in the query, in each string of the bodies."""
     for method, path in every_call():
-        filled = path.format(task_id=text, timer_id=text, biz_type=text, key=text)
-        yield method, filled, TASK, f"biz_type={text}&{text}={text}"
+        yield method, filled(path, otherwise=text), TASK, f"biz_type={text}&{text}={text}"
     yield "GET", f"/v1/{text}", None
     yield text, "/v1/tasks", None
     for field in ("biz_type", "key", "payload", text):

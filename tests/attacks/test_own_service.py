@@ -19,6 +19,7 @@ from tests.attacks.conftest import (
     TIMER,
     attack,
     every_call,
+    filled,
     made,
     problem,
     standing,
@@ -52,8 +53,7 @@ def test_a_callback_cannot_change_anything_by_any_call(
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
     made("PUT", "/v1/businesses/orders", {})
     before = standing()
-    names = {"task_id": task["task_id"], "timer_id": timer["timer_id"]}
-    path = path.format_map({**names, "biz_type": "orders", "key": "order-17"})
+    path = filled(path, task_id=task["task_id"], timer_id=timer["timer_id"])
     body = {"/v1/timers": TIMER, "/api/timer/v1/def": APP_TIMER}.get(path, TASK)
     status, answer, headers = attack(method, path, body, **headers_of_a_callback())
     assert (status, answer["type"]) == (403, "urn:duewheel:problem:callback-refused")
