@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from local.policies import Role
+
+T = TypeVar("T")
 
 # None: somebody who looks on, as a test does, and may do anything.
 asking: ContextVar[Role | None] = ContextVar("asking")
@@ -28,6 +30,13 @@ def as_function(role: Role, handler: Callable[[Any, Any], Any]) -> Callable[[Any
             asking.reset(token)
 
     return asked
+
+
+def as_onlooker(work: Callable[[], T]) -> T:
+    """What is done for the operator, past the functions."""
+    context = copy_context()
+    context.run(asking.set, None)
+    return context.run(work)
 
 
 @contextmanager

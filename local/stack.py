@@ -21,7 +21,7 @@ from duewheel.rules.callers import AuthMode
 from duewheel.rules.profile import PRECISE
 from duewheel.settings import settings_from
 from duewheel.stores.pointers import PointerStore
-from local.asking import asking, pools_keep_the_context
+from local.asking import as_onlooker, asking, pools_keep_the_context
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.environments import Caller
@@ -132,7 +132,7 @@ class LocalStack:
         # Built before there are threads: boto3's first client is not for two.
         process.dynamodb(), process.sqs()
         if self._parameters["AuthMode"] == AuthMode.KEYS:
-            self.admin_key = _first_admin_key()
+            self.admin_key = as_onlooker(_first_admin_key)
         functions = self.faults.functions(load_functions(resources, roles), self.clock)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)

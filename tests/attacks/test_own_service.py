@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import boto3
 import pytest
 
 from duewheel.rules.addresses import address_at
@@ -11,8 +12,9 @@ from duewheel.rules.task import HttpCallback, Task
 from duewheel.settings import settings_from
 from duewheel.targets.http_request import request_bytes
 from duewheel.wiring import process
-from local.resources import Resources
-from local.template import ACCOUNT_ID, REGION
+from local.emulator import Emulator
+from local.resources import create_resources
+from local.template import ACCOUNT_ID, REGION, load_template
 from tests.attacks.conftest import (
     APP_TIMER,
     TASK,
@@ -24,6 +26,7 @@ from tests.attacks.conftest import (
     problem,
     standing,
 )
+from tests.conftest import TEMPLATE
 from tests.support.clock import NOON_MS, ManualClock
 
 API = HttpCallback("https://api.example/v1/tasks", headers=(("authorization", "Bearer a-key"),))
@@ -139,7 +142,12 @@ def test_a_task_that_stands_cannot_be_led_there(widely_allowed: ManualClock) -> 
     assert standing() == before
 
 
-def test_the_api_knows_every_queue_and_function_of_the_template(resources: Resources) -> None:
+@pytest.mark.parametrize("mode", ["iam", "keys"])
+def test_the_api_knows_every_queue_and_function_of_the_template(
+    emulator: Emulator, mode: str
+) -> None:
+    template = load_template(TEMPLATE, {"AuthMode": mode})
+    resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
     own = {
         resource.logical_id
         for kind in ("AWS::SQS::Queue", "AWS::Lambda::Function")

@@ -12,6 +12,7 @@ import pytest
 
 from duewheel.wiring import process
 from functions.api import app as api
+from functions.authorizer import app as authorizer
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
@@ -21,7 +22,13 @@ from local.policies import roles_of
 from local.resources import Resources
 from tests.support.clock import ManualClock
 
-HANDLERS = {"api": api, "notifier": notifier, "scheduler": scheduler, "sweeper": sweeper}
+HANDLERS = {
+    "api": api,
+    "authorizer": authorizer,
+    "notifier": notifier,
+    "scheduler": scheduler,
+    "sweeper": sweeper,
+}
 EVENTS = Path(__file__).parents[2] / "infra" / "events"
 
 
@@ -42,6 +49,7 @@ def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPa
     for name, value in resources.environment("api").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
+    monkeypatch.setenv("AUTH_MODE", "iam")
     roles = roles_of(resources)
     for name, module in HANDLERS.items():
         monkeypatch.setattr(module, "handler", as_function(roles[name], module.handler))

@@ -24,6 +24,7 @@ CUSTOMER_KEY = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e-1111-2222-3333-4
 # All that the template can be told to give: what it does not give by default is tested, too.
 EVERYTHING = {
     **ALLOWED,
+    "AuthMode": "keys",
     "KmsKeyArn": CUSTOMER_KEY,
     "SubnetIds": "subnet-01,subnet-02",
     "SecurityGroupIds": "sg-01",
