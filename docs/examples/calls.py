@@ -8,6 +8,7 @@ from typing import Any
 from docs.examples.teller import INBOX, Story, Teller
 from duewheel.rules.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
+from local.asking import as_onlooker
 
 HOOK = {"url": "https://example.com/hook"}  # for tasks that do not come due in their story
 
@@ -215,9 +216,13 @@ def auditing(teller: Teller) -> None:
 
 def damage(task: Any, **attributes: Any) -> None:
     """Done to the table itself, past the service."""
-    tasks, home = wheel_wiring.tasks(), address_of_task(task["task_id"])
-    (item,) = tasks.items_at([home])
-    tasks.client.put_item(TableName=tasks.table, Item={**item, **attributes})
+
+    def by_hand() -> None:
+        tasks, home = wheel_wiring.tasks(), address_of_task(task["task_id"])
+        (item,) = tasks.items_at([home])
+        tasks.client.put_item(TableName=tasks.table, Item={**item, **attributes})
+
+    as_onlooker(by_hand)
 
 
 def created(teller: Teller, **members: Any) -> Any:

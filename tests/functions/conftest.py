@@ -50,9 +50,9 @@ def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
     monkeypatch.setenv("AUTH_MODE", "iam")
-    roles = roles_of(resources)
-    for name, module in HANDLERS.items():
-        monkeypatch.setattr(module, "handler", as_function(roles[name], module.handler))
+    for name, role in roles_of(resources).items():
+        module = HANDLERS[name]
+        monkeypatch.setattr(module, "handler", as_function(role, module.handler))
     hold_functions_to_their_roles()
     process.start_anew(clock)
     return clock
