@@ -126,7 +126,8 @@ class LocalStack:
 
         _log_at_the_templates_level(started)
         started.enter_context(pools_keep_the_context())
-        hold_functions_to_their_roles()
+        if emulator is not None:  # the other AWS has names and accounts of its own
+            hold_functions_to_their_roles()
         roles = roles_of(resources)
         process.start_anew(self.faults.clock_for_functions(self.clock))
         # Built before there are threads: boto3's first client is not for two.

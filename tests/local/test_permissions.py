@@ -25,6 +25,11 @@ REGISTRY = f"arn:aws:dynamodb:{HERE}:table/duewheel-Registry"
 KEY = {"kind": {"S": "api-key"}, "record": {"S": "a"}}
 
 
+@pytest.fixture(autouse=True)
+def _nothing_done_here_counts_as_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permissions, "in_use", set())
+
+
 @pytest.fixture
 def roles(resources: Resources) -> dict[str, Role]:
     return roles_of(resources)
@@ -122,10 +127,7 @@ def test_one_part_without_a_right_refuses_the_whole_transaction(roles: dict[str,
     assert taken_refusals() == [f"ApiRole may not dynamodb:DeleteItem on {WHEEL}"]
 
 
-def test_a_right_that_is_used_is_noted(
-    roles: dict[str, Role], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(permissions, "in_use", set())
+def test_a_right_that_is_used_is_noted(roles: dict[str, Role]) -> None:
     must_allow(roles["scheduler"], "dynamodb", "GetItem", {"TableName": "duewheel-Registry"})
     assert permissions.in_use == {Right("SchedulerRole", "dynamodb:GetItem", REGISTRY)}
 
