@@ -9,12 +9,12 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test second-opinion check format examples cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
-  audit dead-letters redrive-dead-letters pins clean
+  audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; PROFILE=economy; FAULTS=0.05 lets things go wrong)
+local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; PROFILE=economy; LOCAL_AUTH=on asks for API keys; FAULTS=0.05 lets things go wrong)
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
 
 test: $(VENV)/ready ## run the tests
@@ -91,6 +91,9 @@ audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=...,
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.audit "$(or $(API_URL),http://127.0.0.1:8080)" \
 	$(if $(FROM),--from "$(FROM)") $(if $(TO),--to "$(TO)")
 
+admin-key: $(VENV)/ready ## put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.admin_key "$(or $(STACK),$(error STACK=... is missing))"
+
 dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
 
@@ -99,34 +102,55 @@ redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) back to
 	  --redrive-to "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))" \
 	  "$(or $(SLOW_QUEUE_URL),$(error SLOW_QUEUE_URL=... is missing))"
 
-pins: $(VENV)/ready ## choose versions anew for the requirements files
-	$(IN_VENV)/python -m pip install --quiet uv
-	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade layers/vendor/requirements.in -o layers/vendor/requirements.txt
-	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-dev.in -o requirements-dev.txt
-	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-second.in -o requirements-second.txt
-	$(IN_VENV)/uv pip compile $(PIN_OPTIONS) --upgrade requirements-bench.in -o requirements-bench.txt
+PINS := .venv-pins
+PIN = $(PINS)/bin/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --generate-hashes --upgrade
 
-PIN_OPTIONS := --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url
+pins: $(PINS)/ready ## choose versions anew for the requirements files, with the hash of every file
+	$(PIN) --python-version 3.11 layers/vendor/requirements.in -o layers/vendor/requirements.txt
+	$(PIN) --python-version 3.11 requirements-dev.in -o requirements-dev.txt
+	$(PIN) --python-version 3.11 requirements-second.in -o requirements-second.txt
+	$(PIN) --python-version 3.11 requirements-bench.in -o requirements-bench.txt
+	$(PIN) --python-version 3.11 requirements-pins.in -o requirements-pins.txt
+	$(PIN) --python-version 3.13 requirements-sam.in -o requirements-sam.txt
+	$(PIN) --python-version 3.13 requirements-runtime.in -o requirements-runtime.txt
+
+sbom: $(VENV)/ready ## write what is deployed, and what the tools are, as CycloneDX into build/
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.sbom build
+
+licences: $(VENV)/ready ## write docs/licences.md anew
+	@$(IN_VENV)/python -m infra.licences docs/licences.md
+
+advisories: $(VENV)/ready ## ask OSV for known vulnerabilities of what is pinned; fails if there is one
+	@$(IN_VENV)/python -m infra.advisories
 
 clean: ## remove what was made
 	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis client/.*_cache
 
+# Nothing is installed that is not, byte for byte, what was pinned.
+INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes
+
 $(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv $(VENV)
-	$(IN_VENV)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(IN_VENV)/$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
 $(SECOND)/ready: requirements-second.txt
 	rm -rf $(SECOND)
 	$(PYTHON) -m venv $(SECOND)
-	$(SECOND)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second.txt
+	$(SECOND)/bin/$(INSTALL) -r requirements-second.txt
 	@touch $@
 
 $(BENCH)/ready: requirements-bench.txt
 	rm -rf $(BENCH)
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
+	$(BENCH)/bin/$(INSTALL) -r requirements-bench.txt
+	@touch $@
+
+$(PINS)/ready: requirements-pins.txt
+	rm -rf $(PINS)
+	$(PYTHON) -m venv $(PINS)
+	$(PINS)/bin/$(INSTALL) -r requirements-pins.txt
 	@touch $@
 
 include infra/build.mk

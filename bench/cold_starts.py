@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-GOALS = {"api": 1.5, "scheduler": 1.25, "notifier": 1.25, "sweeper": 1.25}
+GOALS = {
+    "api": 1.5,
+    "scheduler": 1.25,
+    "notifier": 1.25,
+    "sweeper": 1.25,
+    "authorizer": 1.25,
+}
 BASELINE = "boto3 and 2 clients"
 
 _CLIENTS = "import boto3; boto3.client('dynamodb'); boto3.client('sqs')"

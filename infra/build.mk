@@ -1,13 +1,11 @@
 # The package: built by the SAM CLI without Docker or credentials, and tried out as AWS runs it.
 
-AWS_SAM_CLI := aws-sam-cli==1.170.0
-AWSLAMBDARIC := awslambdaric==4.2.2
-ARCHITECTURE ?= arm64
+export ARCHITECTURE ?= arm64
 BUILD_DIR ?= .aws-sam/build
 
 SAM := .venv-sam/bin/sam
-SAM_READY := .venv-sam/ready-$(AWS_SAM_CLI)
-RUNTIME_CLIENT := build/$(AWSLAMBDARIC)
+SAM_READY := .venv-sam/ready
+RUNTIME_CLIENT := build/runtime-client
 PACKAGES := build/package
 export SAM_CLI_TELEMETRY := 0
 
@@ -34,13 +32,14 @@ bench-cold: $(VENV)/ready ## build, and print what each function costs until its
 	@$(IN_VENV)/python -m bench.cold_starts --build $(PACKAGES)/$(MACHINE) \
 	  --python "$$(infra/find-python313)/python3.13"
 
-$(SAM_READY):
+$(SAM_READY): requirements-sam.txt
 	rm -rf .venv-sam
 	bin=$$(infra/find-python313) && "$$bin/python3.13" -m venv .venv-sam
-	.venv-sam/bin/python -m pip install --quiet --disable-pip-version-check "$(AWS_SAM_CLI)"
+	.venv-sam/bin/$(INSTALL) -r requirements-sam.txt
 	touch "$@"
 
 # Plays the Lambda base image in package-test; no part of the package.
-$(RUNTIME_CLIENT): $(SAM_READY)
+$(RUNTIME_CLIENT): requirements-runtime.txt $(SAM_READY)
 	rm -rf "$@"
-	.venv-sam/bin/python -m pip install --quiet --disable-pip-version-check --target "$@" "$(AWSLAMBDARIC)"
+	.venv-sam/bin/$(INSTALL) --target "$@" -r requirements-runtime.txt
+	touch "$@"

@@ -32,7 +32,11 @@ def main() -> int:
     if profile not in PROFILES:
         print(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}", file=sys.stderr)
         return 2
-    stack = LocalStack(int(text), faults=faults)
+    auth = os.environ.get("LOCAL_AUTH") or "off"
+    if auth not in ("on", "off"):
+        print(f"LOCAL_AUTH={auth!r} is neither 'on' nor 'off'", file=sys.stderr)
+        return 2
+    stack = LocalStack(int(text), faults=faults, asks_for_keys=auth == "on")
     try:
         stack.start()
     except (TemplateError, OSError) as error:
@@ -70,6 +74,7 @@ def _what_is_up(stack: LocalStack) -> str:
         '{"biz_type": "orders", "delay_seconds": 3, "payload": {"order": 17}, '
         f'"callback": {{"url": "{stack.url}/_local/inbox/orders"}}}}'
     )
+    bearer = f" -H 'authorization: Bearer {stack.admin_key}'" if stack.admin_key else ""
     where = stack.endpoint or "memory, gone when it stops"
     return f"""Duewheel is up on {stack.url}, its data in {where}.
 
@@ -77,14 +82,21 @@ def _what_is_up(stack: LocalStack) -> str:
   inbox     {stack.url}/_local/received/orders   what callbacks brought
   clock     {stack.url}/_local/clock             freeze and advance
   faults    {stack.url}/_local/faults            {_what_goes_wrong(stack.faults)}
+  access    {_who_may_call(stack.admin_key)}
 
 Make a task that is due in three seconds, and see its callback:
 
-  curl -s {stack.url}/v1/tasks -H 'content-type: application/json' -d '{task}'
+  curl -s {stack.url}/v1/tasks -H 'content-type: application/json'{bearer} -d '{task}'
   sleep 4; curl -s {stack.url}/_local/received/orders
 
 Ctrl-C stops it.
 """
+
+
+def _who_may_call(admin_key: str | None) -> str:
+    if admin_key is None:
+        return "everybody may do everything (LOCAL_AUTH=on asks for API keys)"
+    return f"by API keys; the first, an admin's, which is not shown again: {admin_key}"
 
 
 def _what_goes_wrong(faults: Faults) -> str:

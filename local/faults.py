@@ -23,10 +23,11 @@ from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import HttpCallback
 from duewheel.targets.http import HttpTarget
 from duewheel.wiring import notifier as notifier_wiring
+from local.asking import pools_keep_the_context
 from local.aws_faults import Handle, Reply, answered_by, do, operation_of, possible_faults
 from local.clock import MovableClock
 from local.functions import Context, Function
-from local.runs import Run, SkewedClock, current, pools_keep_the_run
+from local.runs import Run, SkewedClock, current
 
 SKEW_MS_MAX = 950  # either way; two clocks then differ by less than SKEW_SECONDS
 DEATHS_PER_FAULT = 0.05  # a death costs a whole page, and minutes until it is taken up again
@@ -56,7 +57,7 @@ class Faults:
         with (
             answered_by(self._answer),
             patch.object(notifier_wiring, "HttpTarget", faulty_target),
-            pools_keep_the_run(),
+            pools_keep_the_context(),
         ):
             yield
 

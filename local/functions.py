@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
 
+from local.asking import as_function
 from local.intrinsics import TemplateError
+from local.policies import Role
 from local.resources import Resources
 
 # One process plays all functions, so what differs between them cannot be in its environment.
@@ -76,7 +78,7 @@ class Function:
         return self.invoke(event, lambda: max(0, deadline_ms - clock.now_ms()), request_id)
 
 
-def load_functions(resources: Resources) -> dict[str, Function]:
+def load_functions(resources: Resources, roles: Mapping[str, Role]) -> dict[str, Function]:
     """By ARN. Their environment must be in place (see `environment_of_all`)."""
     functions = {}
     for resource in resources.template.of_type("AWS::Lambda::Function"):
@@ -89,7 +91,7 @@ def load_functions(resources: Resources) -> dict[str, Function]:
             arn=arn,
             timeout_ms=int(properties.get("Timeout", 3)) * 1000,
             memory_mb=int(properties.get("MemorySize", 128)),
-            handler=_load_handler(folder, properties["Handler"]),
+            handler=as_function(roles[folder.name], _load_handler(folder, properties["Handler"])),
         )
     return functions
 

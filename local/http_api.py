@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote
 
 from local.functions import Function
 from local.intrinsics import TemplateError
+from local.key_authorizer import Authorizer, Authorizing, Forbidden, Unauthorized, authorizers_of
 from local.resources import Resources
 from local.template import ACCOUNT_ID
 
@@ -73,6 +74,7 @@ class Route:
     key: str
     function: Function
     is_signed: bool
+    authorizer: Authorizer | None = None
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
         if self.key == "$default":
@@ -100,6 +102,7 @@ def _expression(pattern: str) -> str:
 
 def routes_of(resources: Resources, functions: Mapping[str, Function]) -> list[Route]:
     routes = []
+    authorizers = authorizers_of(resources, functions)
     integrations = {
         f"integrations/{resources.ref(i.logical_id)}": resources.resolve(i.properties)
         for i in resources.template.of_type("AWS::ApiGatewayV2::Integration")
@@ -114,6 +117,7 @@ def routes_of(resources: Resources, functions: Mapping[str, Function]) -> list[R
                 properties["RouteKey"],
                 functions[integration["IntegrationUri"]],
                 properties.get("AuthorizationType") == "AWS_IAM",
+                authorizers[properties["AuthorizerId"]] if "AuthorizerId" in properties else None,
             )
         )
     return sorted(routes, key=lambda route: route.rank)
@@ -131,20 +135,28 @@ class Gateway:
         self._routes = routes
         self._invoke = invoke
         self._now_ms = now_ms
+        self._authorizing = Authorizing(invoke, now_ms)
 
     def answer(self, request: Request) -> Reply:
         for route in self._routes:
             parameters = route.match(request.method, request.path)
             if parameters is not None:
                 event = http_event(request, route, parameters, self._now_ms())
-                return self._answer_of(route.function, event)
+                return self._answer_of(route, event)
         return gateway_reply(404, "Not Found")
 
-    def _answer_of(self, function: Function, event: dict[str, Any]) -> Reply:
+    def _answer_of(self, route: Route, event: dict[str, Any]) -> Reply:
         try:
-            return reply_from(self._invoke(function, event))
+            if route.authorizer is not None:
+                said = self._authorizing.context(route.authorizer, event)
+                event["requestContext"]["authorizer"] = {"lambda": said}
+            return reply_from(self._invoke(route.function, event))
+        except Unauthorized:
+            return gateway_reply(401, "Unauthorized")
+        except Forbidden:
+            return gateway_reply(403, "Forbidden")
         except Exception:  # the caller never sees what went wrong; the log does
-            log.exception("%s failed", function.name)
+            log.exception("%s failed", route.function.name)
             return gateway_reply(500, "Internal Server Error")
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 PLAYED_BY_OTHERS = {
+    "AWS::IAM::Policy": "policies",
+    "AWS::IAM::Role": "policies",
     "AWS::KMS::Key": "signing_key",
     "AWS::Lambda::Function": "functions",
     "AWS::Lambda::EventInvokeConfig": "invocations",
@@ -37,12 +39,11 @@ PLAYED_BY_OTHERS = {
     "AWS::ApiGatewayV2::Stage": "http_front",
     "AWS::ApiGatewayV2::Route": "http_front",
     "AWS::ApiGatewayV2::Integration": "http_front",
+    "AWS::ApiGatewayV2::Authorizer": "key_authorizer",
 }
 NOTHING_NEEDED = {
     "AWS::CloudWatch::Alarm",
     "AWS::IAM::ManagedPolicy",
-    "AWS::IAM::Policy",
-    "AWS::IAM::Role",
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
@@ -193,8 +194,14 @@ def _physical_name(resource: Resource) -> str:
 
 
 def _arn_path(resource: Resource) -> str:
-    kind = {"AWS::DynamoDB::Table": "table/", "AWS::Lambda::Function": "function:"}
-    return kind.get(resource.type, "") + _physical_name(resource)
+    name = _physical_name(resource)
+    paths = {
+        "AWS::DynamoDB::Table": f"table/{name}",
+        "AWS::KMS::Key": f"key/{name}",
+        "AWS::Lambda::Function": f"function:{name}",
+        "AWS::Logs::LogGroup": f"log-group:{name}:*",
+    }
+    return paths.get(resource.type, name)
 
 
 def _refuse_unknown(resource: Resource, unknown: set[str]) -> None:

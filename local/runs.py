@@ -4,13 +4,9 @@ Invariant: the run is known wherever it is at work, in its coroutines and in its
 too. One that died does nothing any more: whatever it still tries raises `Died`.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NoReturn
-from unittest.mock import patch
+from typing import NoReturn
 
 from local.clock import MovableClock
 from local.functions import Died
@@ -57,18 +53,3 @@ class SkewedClock:
 def _skew_ms() -> int:
     run = current.get()
     return 0 if run is None else run.skew_ms
-
-
-@contextmanager
-def pools_keep_the_run() -> Iterator[None]:
-    """A pool's threads work for whichever run handed the work in. Coroutines and
-    `asyncio.to_thread` need no help."""
-    submit = ThreadPoolExecutor.submit
-
-    def submit_with_run(
-        pool: ThreadPoolExecutor, work: Callable[..., Any], /, *arguments: Any, **named: Any
-    ) -> "Future[Any]":
-        return submit(pool, copy_context().run, work, *arguments, **named)
-
-    with patch.object(ThreadPoolExecutor, "submit", submit_with_run):
-        yield

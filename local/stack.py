@@ -7,6 +7,7 @@ Invariant: nothing leaves the machine. Credentials are made up, AWS is moto (or 
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,9 +15,13 @@ from unittest.mock import patch
 
 import boto3
 
+from duewheel.rules.access import ANYTHING
+from duewheel.rules.api_key_request import FIRST_ADMIN
+from duewheel.rules.callers import AuthMode
 from duewheel.rules.profile import PRECISE
 from duewheel.settings import settings_from
 from duewheel.stores.pointers import PointerStore
+from local.asking import as_onlooker, asking, pools_keep_the_context
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.environments import Caller
@@ -29,6 +34,8 @@ from local.inbox_functions import InboxFunctions
 from local.inbox_resources import ALLOWED, InboxResources
 from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
+from local.permissions import hold_functions_to_their_roles
+from local.policies import Role, roles_of
 from local.queue_poller import QueuePoller, mapped_queues
 from local.real_time import RealTime
 from local.resources import create_resources
@@ -41,7 +48,10 @@ from local.wheel_pointers import WheelPointers
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"
 STOP_SECONDS = 5.0
-OVERRIDES = {"AllowedPrivateCidrs": "127.0.0.0/8,::1/128", "LogLevel": "WARN"}
+OVERRIDES = {
+    "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
+    "LogLevel": "WARN",
+}
 _FAKE_ACCESS = {
     "AWS_ACCESS_KEY_ID": "local",
     "AWS_SECRET_ACCESS_KEY": "local",
@@ -55,7 +65,8 @@ class LocalStack:
     beside the profile, which `PROFILE` names.
 
     `start_ms` is where the clock begins, by default at now; `frozen`, it stands still there.
-    `faults` go wrong only where AWS is played in this process.
+    `faults` go wrong only where AWS is played in this process. With `asks_for_keys` requests need
+    one, and `admin_key` is a first.
     """
 
     def __init__(
@@ -65,6 +76,7 @@ class LocalStack:
         start_ms: int | None = None,
         frozen: bool = False,
         faults: Faults | None = None,
+        asks_for_keys: bool = False,
         overrides: Mapping[str, str] | None = None,
         template: Path = TEMPLATE,
     ) -> None:
@@ -74,7 +86,9 @@ class LocalStack:
         self._port = port
         targets = {} if self.endpoint else ALLOWED  # of the other AWS nothing is known
         profile = {"Profile": os.environ.get("PROFILE") or PRECISE.name}
-        self._parameters = {**OVERRIDES, **profile, **targets, **(overrides or {})}
+        auth = {"AuthMode": (AuthMode.KEYS if asks_for_keys else AuthMode.OFF).value}
+        self._parameters = {**OVERRIDES, **auth, **profile, **targets, **(overrides or {})}
+        self.admin_key: str | None = None
         self._template = template
         self._undo = ExitStack()
         self._api_environment = Lock()
@@ -108,20 +122,27 @@ class LocalStack:
         resources = create_resources(template, dynamodb, sqs)
         make_keys(resources, boto3.client("kms"))
         started.enter_context(environment_of_all(resources))
-        # Only now: the core's logger takes its name and level from the environment.
         from duewheel.wiring import process
 
+        _log_at_the_templates_level(started)
+        started.enter_context(pools_keep_the_context())
+        if emulator is not None:  # the other AWS has names and accounts of its own
+            hold_functions_to_their_roles()
+        roles = roles_of(resources)
         process.start_anew(self.faults.clock_for_functions(self.clock))
         # Built before there are threads: boto3's first client is not for two.
         process.dynamodb(), process.sqs()
-        functions = self.faults.functions(load_functions(resources), self.clock)
+        if self._parameters["AuthMode"] == AuthMode.KEYS:
+            self.admin_key = as_onlooker(_first_admin_key)
+        functions = self.faults.functions(load_functions(resources, roles), self.clock)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
+        caller_here = partial(_caller_here, roles["notifier"])
         pollers = [
-            QueuePoller(mapped, sqs, self.clock, _caller_here, self.faults.batches)
+            QueuePoller(mapped, sqs, self.clock, caller_here, self.faults.batches)
             for mapped in mapped_queues(resources, functions)
         ]
-        invocations = Invocations(functions, retries_of(resources), self.clock, _caller_here)
+        invocations = Invocations(functions, retries_of(resources), self.clock, caller_here)
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         mailbox = None
         if emulator is not None:
@@ -181,10 +202,26 @@ class LocalStack:
             return function.invoke_with_timeout(event, self.clock)
 
 
-def _caller_here() -> Caller:
+def _caller_here(role: Role) -> Caller:
+    """For the life of this thread, which begins as a notifier."""
     from duewheel.wiring.notifier import notifier
 
+    asking.set(role)
     return notifier().deliver.call_page.targets
+
+
+def _log_at_the_templates_level(started: ExitStack) -> None:
+    """Others of this process may have built the logger before, in another environment."""
+    from duewheel.log import logger
+
+    started.callback(logger.setLevel, logger.log_level)
+    logger.setLevel(os.environ["POWERTOOLS_LOG_LEVEL"])
+
+
+def _first_admin_key() -> str:
+    from duewheel.wiring import api
+
+    return api.issue_keys().create(FIRST_ADMIN, ANYTHING.access).text
 
 
 def _mailbox(inbox: Inbox, sqs: Any) -> InboxResources:

@@ -10,12 +10,15 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 
 from duewheel.rules.profile import PRECISE
+from local.asking import asking, pools_keep_the_context
 from local.emulator import Emulator
+from local.permissions import taken_refusals
 from local.resources import Resources, create_resources
 from local.template import Template, load_template
 from tests.support.aws_guard import AwsGuard
 from tests.support.clock import ManualClock
 from tests.support.one_core import stay_on_core
+from tests.support.rights_in_use import RightsInUse
 from tests.support.second_opinion import SecondOpinion, Server
 from tests.support.world import World
 
@@ -29,8 +32,20 @@ hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     stay_on_core(int(worker.removeprefix("gw")))
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(RightsInUse(config))
+
+
 _guard = AwsGuard()
 _guard.stand_before_all_clients()
+asking.set(None)  # what a test asks for by itself, it may
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _whoever_asks_is_known_in_pools() -> Iterator[None]:
+    with pools_keep_the_context():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +54,14 @@ def aws_guard() -> Iterator[AwsGuard]:
     _guard.taken()
     yield _guard
     assert _guard.taken() == []
+
+
+@pytest.fixture(autouse=True)
+def _no_call_without_a_right() -> Iterator[None]:
+    """Also where the function caught the refusal."""
+    taken_refusals()
+    yield
+    assert taken_refusals() == []
 
 
 @pytest.fixture(autouse=True)
@@ -81,9 +104,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def the_template(profile: str = "") -> Template:
-    """`PROFILE` names the one that all tests run on for which it does not matter."""
+    """`PROFILE` names the one that all tests run on for which it does not matter. With API keys
+    there is one function more."""
     profile = profile or os.environ.get("PROFILE") or PRECISE.name
-    return load_template(TEMPLATE, {"Profile": profile})
+    return load_template(TEMPLATE, {"Profile": profile, "AuthMode": "keys"})
 
 
 @pytest.fixture

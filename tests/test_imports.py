@@ -17,6 +17,7 @@ PACKAGES = {
     "scheduler": EVERYWHERE,
     "notifier": EVERYWHERE | {"httptools"},
     "sweeper": EVERYWHERE,
+    "authorizer": EVERYWHERE,
 }
 
 TO_RUN = {"duewheel.rules", "duewheel.stores", "duewheel.wiring", "duewheel.workflows"}
@@ -26,6 +27,7 @@ ROOMS = {
     "scheduler": TO_RUN,
     "notifier": TO_RUN | {"duewheel.targets"},
     "sweeper": TO_RUN,
+    "authorizer": TO_RUN,
 }
 
 TO_READ_SCHEDULES = {"duewheel.rules.cron", "duewheel.rules.schedule"}
@@ -36,6 +38,7 @@ DEAR_ALLOWED = {
     "scheduler": set(),
     "notifier": {"asyncio"} | TO_READ_SCHEDULES,
     "sweeper": set(),
+    "authorizer": set(),
 }
 
 NOT_DEPLOYED = {"certifi"}  # the SDK takes it where it finds it, as in the tests' environment

@@ -2,6 +2,8 @@
 
 import pytest
 
+from duewheel.rules.access import Right
+from duewheel.rules.callers import AuthMode
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel import DIRECT_LATE_MS
 from duewheel.settings import SWEEP_MARGIN_SECONDS, Settings, SettingsError, settings_from
@@ -25,11 +27,14 @@ WHOLE = {
     "CALLBACK_TIMEOUT_SECONDS": "5",
     "NOTIFIER_TIMEOUT_SECONDS": "90",
     "LIST_INDEX": "off",
+    "AUTH_MODE": "keys",
+    "IAM_DEFAULT": "none",
     "ALLOWED_PRIVATE_CIDRS": "10.0.0.0/8, fd00::/8",
     "TARGET_FUNCTION_ARNS": "arn:aws:lambda:eu-central-1:123456789012:function:orders-*",
     "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:a,arn:aws:sqs:*:*:b",
     "TARGET_TOPIC_ARNS": "arn:aws:sns:eu-central-1:123456789012:orders",
     "TARGET_EVENT_BUS_ARNS": "arn:aws:events:eu-central-1:123456789012:event-bus/default",
+    "OWN_NAMES": "slices,notifier",
 }
 NUMBERS = [name for name, text in WHOLE.items() if text.isdecimal()]
 
@@ -57,11 +62,14 @@ def test_every_variable_has_its_setting() -> None:
         callback_timeout_seconds=5,
         notifier_timeout_seconds=90,
         list_index=False,
+        auth_mode=AuthMode.KEYS,
+        iam_default=None,
         allowed_private_cidrs=("10.0.0.0/8", "fd00::/8"),
         target_function_arns=("arn:aws:lambda:eu-central-1:123456789012:function:orders-*",),
         target_queue_arns=("arn:aws:sqs:*:*:a", "arn:aws:sqs:*:*:b"),
         target_topic_arns=("arn:aws:sns:eu-central-1:123456789012:orders",),
         target_event_bus_arns=("arn:aws:events:eu-central-1:123456789012:event-bus/default",),
+        own_names=("slices", "notifier"),
     )
 
 
@@ -83,6 +91,7 @@ def test_what_the_design_gives_a_default_may_be_left_out() -> None:
     settings = settings_from(LEAST)
     assert (settings.buckets, settings.lead_ms, settings.retention_days) == (10_000_000, 500, 30)
     assert settings.list_index
+    assert (settings.auth_mode, settings.iam_default) == (AuthMode.IAM, Right.ADMIN)
     assert settings.allowed_private_cidrs == ()
 
 
@@ -101,6 +110,11 @@ def test_the_notifier_knows_its_own_name_from_lambda() -> None:
     told = {name: text for name, text in LEAST.items() if name != "NOTIFIER_FUNCTION"}
     assert settings_from({**told, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function == "me"
     assert settings_from({**LEAST, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function != "me"
+
+
+def test_a_function_is_among_the_deployments_own_by_the_name_that_lambda_gives_it() -> None:
+    environment = {**WHOLE, "AWS_LAMBDA_FUNCTION_NAME": "api"}
+    assert settings_from(environment).own_names == ("slices", "notifier", "api")
 
 
 def test_other_variables_of_the_environment_do_not_matter() -> None:
@@ -142,6 +156,13 @@ def test_a_number_out_of_its_range_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("text", ["", "On", "true", "yes"])
 def test_the_list_index_is_on_or_off(text: str) -> None:
     assert error_of({**WHOLE, "LIST_INDEX": text}).startswith(f"LIST_INDEX={text!r} ")
+
+
+@pytest.mark.parametrize(("name", "text"), [("AUTH_MODE", "none"), ("IAM_DEFAULT", "all")])
+def test_who_may_call_is_one_of_what_there_is(name: str, text: str) -> None:
+    """Nothing that is spelt wrongly opens a door."""
+    assert error_of({**WHOLE, name: text}).startswith(f"{name}={text!r} is none of ")
+    assert error_of({**WHOLE, name: ""}).startswith(f"{name}='' is none of ")
 
 
 def test_all_that_is_wrong_is_said_in_one_error() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from docs.examples.teller import INBOX, Story, Teller
 from duewheel.rules.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
+from local.asking import as_onlooker
 
 HOOK = {"url": "https://example.com/hook"}  # for tasks that do not come due in their story
 
@@ -131,6 +132,7 @@ def configuring(teller: Teller) -> None:
     teller.example("business-change", "PUT", path, change, {"If-Match": '"1"'})
     teller.example("business-read", "GET", path)
     teller.example("business-list", "GET", "/v1/businesses")
+    teller.example("business-changes", "GET", f"{path}/changes")
     teller.call("PUT", "/_local/received/orders", {"status": 410, "times": 2})
     for order in (17, 18):
         created(teller, delay_seconds=60, payload={"order": order})
@@ -168,6 +170,32 @@ def counting(teller: Teller) -> None:
     teller.example("statistics", "GET", f"/v1/businesses/orders/stats?{hour}")
 
 
+def letting_in(teller: Teller) -> None:
+    admin = {"Authorization": f"Bearer {teller.stack.admin_key}"}
+    orders = {
+        "name": "orders service",
+        "grants": [
+            {"right": "write", "businesses": "orders"},
+            {"right": "read", "businesses": "orders-*"},
+        ],
+        "expires_at": "2031-01-31T00:00:00Z",
+    }
+    made = teller.example("api-key-create", "POST", "/v1/keys", orders, admin)
+    order = {"biz_type": "orders", "delay_seconds": 1800, "callback": HOOK}
+    bearer = {"Authorization": f"Bearer {made['key']}"}
+    teller.example("api-key-brought", "POST", "/v1/tasks", order, bearer)
+    path = f"/v1/keys/{made['key_id']}"
+    teller.example("api-key-rotate", "POST", f"{path}/rotate", {"overlap_seconds": 3600}, admin)
+    teller.example("api-key-read", "GET", path, None, admin)
+    teller.example("api-key-revoke", "DELETE", path, None, admin)
+    teller.example("api-key-changes", "GET", f"{path}/changes", None, admin)
+    on_orders = [{"right": "admin", "businesses": name} for name in ("orders", "orders-*")]
+    lead = {"name": "lead", "grants": [*on_orders, {"right": "read", "businesses": "*"}]}
+    lead_key = teller.call("POST", "/v1/keys", lead, admin)["key"]
+    bearer = {"Authorization": f"Bearer {lead_key}"}
+    teller.example("api-key-list", "GET", "/v1/keys", None, bearer)
+
+
 def looking_after(teller: Teller) -> None:
     # So many of one minute are in the forecast for certain, and by their number.
     seconds = [600] * 64 + [630] * 16
@@ -188,9 +216,13 @@ def auditing(teller: Teller) -> None:
 
 def damage(task: Any, **attributes: Any) -> None:
     """Done to the table itself, past the service."""
-    tasks, home = wheel_wiring.tasks(), address_of_task(task["task_id"])
-    (item,) = tasks.items_at([home])
-    tasks.client.put_item(TableName=tasks.table, Item={**item, **attributes})
+
+    def by_hand() -> None:
+        tasks, home = wheel_wiring.tasks(), address_of_task(task["task_id"])
+        (item,) = tasks.items_at([home])
+        tasks.client.put_item(TableName=tasks.table, Item={**item, **attributes})
+
+    as_onlooker(by_hand)
 
 
 def created(teller: Teller, **members: Any) -> Any:
@@ -214,6 +246,7 @@ STORIES = (
     Story(configuring),
     Story(pausing),
     Story(counting),
+    Story(letting_in, {"AuthMode": "keys"}),
     Story(looking_after),
     Story(auditing),
 )

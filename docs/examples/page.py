@@ -16,6 +16,8 @@ _RANDOM = re.compile(
       (?<![\w-]) (?:AQ|gQ)[\w-]{26} (?![\w-])     # a task id, by its version
     | (?<=cursor=) [\w-]+ | (?<="cursor":\ ") [\w-]+
     | (?<=[0-9]\#) [\w-]{11} (?![\w-])             # the token of a place
+    | (?<![\w-]) dw_ [0-9A-Za-z]{12} _ [0-9A-Za-z]{43} _ [0-9A-Za-z]{6} (?![\w-])
+    | (?: (?<=/keys/) | (?<="key_id":\ ") | (?<="key/) ) [0-9A-Za-z]{12} (?![\w-])
     | (?<=request\ id\ ) [0-9a-f]{16}
     | (?: (?<=/timers/) | (?<=timer\ ) | (?<=[?&]id=) | (?<=ID=)
         | (?<="timer_id":\ ") | (?<="id":\ ) | (?<="timerID":\ ) ) [0-9]{13,16} (?![0-9])

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from docs.examples.calls import HOOK, created, damage, path_of
 from docs.examples.teller import INBOX, Story, Teller
+from duewheel.stores.api_keys import ApiKeyStore
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from duewheel.wiring import process
@@ -22,12 +23,28 @@ def by_callers(teller: Teller) -> None:
     post = ("POST", "/v1/tasks")
     teller.example("problem-malformed-body", *post, '{"biz_type": "orders", "payload": NaN}')
     teller.example("problem-malformed-task-id", "GET", "/v1/tasks/order-17")
+    teller.example("problem-callback-refused", *post, NEW, {"duewheel-attempt": "1"})
     teller.example("problem-unknown-call", "GET", "/v1/task/17")
     teller.example("problem-method-not-allowed", "PUT", "/v1/tasks")
     teller.example("problem-too-large", *post, {**NEW, "payload": "0123456789" * 6_554})
     teller.example("problem-invalid-field", *post, {**NEW, "delay_seconds": -1})
     function = {"type": "lambda", "function": "close-order:prod"}
     teller.example("problem-target-not-enabled", *post, {**NEW, "callback": function})
+
+
+def by_access(teller: Teller) -> None:
+    teller.example("problem-not-permitted", "POST", "/v1/tasks", NEW)
+
+
+def by_api_key(teller: Teller) -> None:
+    new = {"name": "orders service", "grants": [{"right": "write", "businesses": "orders"}]}
+    path = f"/v1/keys/{teller.call('POST', '/v1/keys', new)['key_id']}"
+    teller.call("DELETE", path)
+    teller.example("problem-api-key-ended", "POST", f"{path}/rotate")
+    teller.advance(91 * 86_400)
+    teller.example("problem-unknown-api-key", "GET", path)
+    with patch.object(ApiKeyStore, "is_full", return_value=True):
+        teller.example("problem-too-many-api-keys", "POST", "/v1/keys", new)
 
 
 def by_the_state_of_a_task(teller: Teller) -> None:
@@ -105,6 +122,8 @@ def _misconfigured(teller: Teller, **variables: str) -> Iterator[None]:
 
 STORIES = (
     Story(by_callers),
+    Story(by_access, {"AuthMode": "iam", "IamDefault": "read"}),
+    Story(by_api_key),
     Story(by_the_state_of_a_task),
     Story(by_the_state_of_a_business),
     Story(by_a_timer),

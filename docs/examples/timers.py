@@ -28,6 +28,7 @@ def defining(teller: Teller) -> None:
     teller.example("timer-list", "GET", f"{PATH}?biz_type=orders&name_prefix=close&state=disabled")
     teller.example("timer-enable", "POST", f"{path}/enable")
     teller.example("timer-delete", "DELETE", path)
+    teller.example("timer-changes", "GET", f"{path}/changes")
 
 
 def running(teller: Teller) -> None:

@@ -15,6 +15,8 @@ from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules import (
     answers,
+    api_key_request,
+    api_keys,
     aws_answers,
     aws_callbacks,
     backoff,
@@ -23,6 +25,7 @@ from duewheel.rules import (
     business_queries,
     business_request,
     callback_url,
+    changes,
     dead,
     host_patterns,
     http_callback,
@@ -49,7 +52,14 @@ from duewheel.rules.timer import NAME_CHARACTERS_MAX, Rules
 from duewheel.settings import Settings
 from duewheel.stores import known_businesses
 from duewheel.targets import http, http_reply
-from duewheel.workflows import audit, call_page, delete_business, key_prefix, look_up_xtimer
+from duewheel.workflows import (
+    audit,
+    call_page,
+    delete_business,
+    issue_keys,
+    key_prefix,
+    look_up_xtimer,
+)
 from tests.support.api_page import first_table
 
 TEMPLATE: Any = yaml_parse((Path(__file__).parents[2] / "template.yaml").read_text("utf-8"))
@@ -96,6 +106,7 @@ def lengths(pattern: re.Pattern[str]) -> Numbers:
 
 
 DEFAULT = RetryPolicy()
+AUTHORIZER = TEMPLATE["Resources"]["KeyAuthorizer"]["Properties"]
 SETTINGS = Settings("wheel", "registry", "queue", "slow queue", "notifier", "key", "stack")
 LISTABLE = [status for status in range(1_000) if status_lists.is_entry(status)]
 STATUSES = LISTABLE[0], LISTABLE[-1]
@@ -116,6 +127,21 @@ HELD: dict[str, Numbers] = {
     "nesting of JSON": (NESTED_LEVELS,),
     "`biz_type`": lengths(task_request.BIZ_TYPE),
     "`key`, `key_prefix`": lengths(task_request.KEY),
+    "API keys of a deployment": (issue_keys.KEYS_MAX, api_keys.KEPT_DAYS),
+    "`name` of an API key": (1, api_key_request.NAME_CHARACTERS_MAX),
+    "`grants` of an API key": (1, api_key_request.GRANTS_MAX),
+    "`expires_at` of an API key": (AHEAD_DAYS,),
+    "`overlap_seconds`": (
+        0,
+        api_key_request.OVERLAP_SECONDS_MAX,
+        api_key_request.OVERLAP_SECONDS_DEFAULT,
+    ),
+    "API keys on a page of their list": (
+        1,
+        api_key_request.LIMIT_MAX,
+        api_key_request.LIMIT_DEFAULT,
+    ),
+    "a revoked API key": (AUTHORIZER["AuthorizerResultTtlInSeconds"],),
     "idempotency key": (
         *lengths(idempotency._VISIBLE_ASCII),
         idempotency.REMEMBERED_SECONDS / 3600,
@@ -211,6 +237,11 @@ HELD: dict[str, Numbers] = {
         PAYLOADS_OF_A_PAGE_MB,
     ),
     "what is ahead": (1, timer_queries.UPCOMING_MAX, timer_queries.UPCOMING_DEFAULT),
+    "changes that are kept": (
+        changes.KEPT_MAX,
+        changes.DELETED_KEPT_SECONDS / 86_400,
+        changes.SHOWN_CHARACTERS_MAX,
+    ),
     "pages of the xTimer interface": (
         1,
         xtimer_request.PAGE_SIZE_MAX,

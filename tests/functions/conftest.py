@@ -12,9 +12,23 @@ import pytest
 
 from duewheel.wiring import process
 from functions.api import app as api
+from functions.authorizer import app as authorizer
+from functions.notifier import app as notifier
+from functions.scheduler import app as scheduler
+from functions.sweeper import app as sweeper
+from local.asking import as_function
+from local.permissions import hold_functions_to_their_roles
+from local.policies import roles_of
 from local.resources import Resources
 from tests.support.clock import ManualClock
 
+HANDLERS = {
+    "api": api,
+    "authorizer": authorizer,
+    "notifier": notifier,
+    "scheduler": scheduler,
+    "sweeper": sweeper,
+}
 EVENTS = Path(__file__).parents[2] / "infra" / "events"
 
 
@@ -35,6 +49,11 @@ def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPa
     for name, value in resources.environment("api").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
+    monkeypatch.setenv("AUTH_MODE", "iam")
+    for name, role in roles_of(resources).items():
+        module = HANDLERS[name]
+        monkeypatch.setattr(module, "handler", as_function(role, module.handler))
+    hold_functions_to_their_roles()
     process.start_anew(clock)
     return clock
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.access import ANYTHING, Permit
 from duewheel.rules.addresses import address_at, address_of_task
 from duewheel.rules.allowed_targets import HTTP_ALONE
 from duewheel.rules.refusals import Refusal, TooLate, Unavailable, UnknownTask
@@ -71,7 +72,7 @@ class Workflows:
         self.tasks[task.task_id] = task
         return task
 
-    def task(self, task_id: str) -> Task:
+    def task(self, task_id: str, _: Permit = ANYTHING) -> Task:
         self._fail()
         address_of_task(task_id)
         if task_id not in self.tasks:
@@ -94,6 +95,7 @@ class Workflows:
 def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     made = Workflows()
     monkeypatch.setattr(process, "clock", StandingClock)
+    monkeypatch.setattr(wiring, "access", lambda _: ANYTHING.access)
     monkeypatch.setattr(wiring, "look_up", lambda: made)
     monkeypatch.setattr(wiring, "allowed_targets", lambda: HTTP_ALONE)
     monkeypatch.setattr(wiring, "create_batch", lambda: made.create)

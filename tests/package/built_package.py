@@ -27,7 +27,11 @@ class BuiltPackage:
         self.folder = folder
         self.template: Template = load_template(
             folder / "template.yaml",
-            {"Architecture": architecture, "TargetQueueArns": TARGET_QUEUE_ARN},
+            {
+                "Architecture": architecture,
+                "TargetQueueArns": TARGET_QUEUE_ARN,
+                "AuthMode": "keys",  # with which all functions are there
+            },
         )
 
     @property

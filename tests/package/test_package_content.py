@@ -1,10 +1,13 @@
 """What the built folders hold, for both architectures."""
 
 import re
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
 
 import pytest
 
+from infra.pinned import deployed
 from tests.package.built_package import BuiltPackage
 from tests.package.conftest import ARCHITECTURES
 
@@ -56,6 +59,21 @@ def _runs_on(tag: str, architecture: str) -> bool:
     if glibc:
         return (int(glibc[1]), int(glibc[2])) <= GLIBC_OF_THE_RUNTIME
     return tag.startswith(("manylinux1_", "manylinux2010_", "manylinux2014_"))
+
+
+def test_vendor_layer_holds_what_is_pinned_and_nothing_else(package: BuiltPackage) -> None:
+    layer = package.folder / "VendorLayer" / "python"
+    held = {
+        (said["Name"].lower().replace("_", "-").replace(".", "-"), said["Version"])
+        for said in map(_metadata, layer.glob("*.dist-info/METADATA"))
+    }
+
+    assert held == {(one.name, one.version) for one in deployed()}
+    assert not (layer / "bin").exists()
+
+
+def _metadata(path: Path) -> Message:
+    return message_from_string(path.read_text(encoding="utf-8"))
 
 
 def test_every_source_file_has_bytecode_that_is_not_checked(package: BuiltPackage) -> None:

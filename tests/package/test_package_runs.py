@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from duewheel.clock import SystemClock
+from infra import admin_key
 from local.resources import Resources
 from local.template import Template
 from tests.package import events
@@ -19,7 +21,13 @@ from tests.package.event_source import EventSource
 from tests.package.receiver import Receiver
 
 FAR_SECONDS = 7  # further ahead than a near entry
-ALL_FUNCTIONS = ("ApiFunction", "SchedulerFunction", "NotifierFunction", "SweeperFunction")
+ALL_FUNCTIONS = (
+    "ApiFunction",
+    "SchedulerFunction",
+    "NotifierFunction",
+    "SweeperFunction",
+    "AuthorizerFunction",
+)
 
 
 def call(
@@ -230,6 +238,21 @@ def test_the_notifier_reports_a_message_that_it_cannot_read(boot: Boot) -> None:
 
 def test_the_sweeper_runs_through(boot: Boot) -> None:
     assert boot("SweeperFunction").invoke(events.sample("scheduled")) is None
+
+
+def test_the_authorizer_lets_a_good_key_in_and_no_other(
+    boot: Boot, aws: Callable[[str], Any], resources: Resources
+) -> None:
+    table = resources.table_name("Registry")
+    made = admin_key.issued(aws("dynamodb"), table, "somebody", SystemClock())
+
+    def brings(text: str) -> Any:
+        event = {**events.sample("authorizer-request"), "identitySource": [f"Bearer {text}"]}
+        return boot("AuthorizerFunction").invoke(event)
+
+    context = {"key_id": made.key.key_id, "grants": "admin:*", "expires_ms": ""}
+    assert brings(made.text) == {"isAuthorized": True, "context": context}
+    assert brings(made.text[:-1]) == {"isAuthorized": False}
 
 
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)

@@ -23,9 +23,12 @@ from functions.api import app as api
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
+from local.asking import asking
 from local.aws_faults import answered_by
 from local.emulator import Emulator
 from local.functions import Context, Died
+from local.permissions import hold_functions_to_their_roles, taken_refusals
+from local.policies import Role, roles_of
 from local.resources import Resources, create_resources
 from local.template import Template
 from tests.simulation.faults import Faults
@@ -69,6 +72,7 @@ class Service:
         self._seed = seed
         self._numbers = count(1)
         self._timeouts: dict[str, int] = {}
+        self._roles: dict[str, Role] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # The clock
@@ -107,14 +111,21 @@ class Service:
             resources = create_resources(
                 self._template, boto3.client("dynamodb"), boto3.client("sqs")
             )
-            stack.enter_context(patch.dict("os.environ", resources.environment("api")))
+            asks_nobody = {"AUTH_MODE": "off"}
+            stack.enter_context(
+                patch.dict("os.environ", resources.environment("api") | asks_nobody)
+            )
             stack.enter_context(replaced(self.turns, self.sleep, self.chance, self.receiver))
             stack.enter_context(answered_by(self.wire.answer))
             self._timeouts = _timeouts_of(resources)
+            self._roles = roles_of(resources)
+            hold_functions_to_their_roles()
+            asking.set(None)  # outside of invocations somebody looks on
             process.start_anew(self)
             self.settings = process.settings()
             yield self
             self._end()
+            assert taken_refusals() == []
 
     def _end(self) -> None:
         for task in self._tasks:
@@ -147,6 +158,7 @@ class Service:
             function, 512, "arn", remaining_ms, aws_request_id=request_id or f"run-{run.number}"
         )
         current.set(run)
+        asking.set(self._roles[function])
         try:
             answer = await self.turns.run(self._in_environment, function, event, context)
         except (Exception, Died) as error:  # noqa: BLE001 - what became of it is the answer

@@ -13,7 +13,7 @@ from duewheel.rules.timer import Misfire, Overlap, Rules, Timer
 from duewheel.stores import registry_keys
 from duewheel.stores.timers import TimerLine, TimerStore
 from tests.support.clock import NOON_MS
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 HOURLY = Rules("close orders", Schedule(cron="0 * * * *"))
 EVERYTHING = Rules(
@@ -69,7 +69,7 @@ def lines(store: TimerStore, prefix: str = "") -> list[TimerLine]:
 @pytest.mark.parametrize("rules", [HOURLY, EVERYTHING, INTERVAL], ids=lambda rules: rules.name)
 def test_what_is_stored_is_read_as_it_was(store: TimerStore, rules: Rules) -> None:
     made = timer(rules, enabled=True, chain=chain(), numbered=12, ended=True)
-    assert store.create(made, [])
+    assert store.create(made, CALLER, [])
     assert store.read(made.timer_id) == made
     assert store.read_many([made.timer_id, "17", made.timer_id]) == {made.timer_id: made}
     assert lines(store) == [TimerLine(rules.name, made.timer_id, True)]
@@ -81,63 +81,65 @@ def test_what_is_not_there_reads_as_nothing(store: TimerStore) -> None:
 
 
 def test_an_id_that_is_taken_is_refused_and_an_earlier_try_is_not(store: TimerStore) -> None:
-    assert store.create(timer(), [])
-    assert store.create(timer(), [])
-    assert not store.create(timer(EVERYTHING), [])
+    assert store.create(timer(), CALLER, [])
+    assert store.create(timer(), CALLER, [])
+    assert not store.create(timer(EVERYTHING), CALLER, [])
     assert store.read(timer().timer_id) == timer()
     assert [line.name for line in lines(store)] == [HOURLY.name]
 
 
 def test_a_change_moves_the_line_and_of_two_only_one_is_made(store: TimerStore) -> None:
-    store.create(timer(), [])
+    store.create(timer(), CALLER, [])
     renamed = changed(timer(), rules=replace(HOURLY, name="archive orders"), enabled=True)
-    assert store.change(timer(), renamed, [])
-    assert store.change(timer(), renamed, []), "an earlier try of this very change"
-    assert not store.change(timer(), changed(timer(), enabled=True), [])
+    assert store.change(timer(), renamed, CALLER, [])
+    assert store.change(timer(), renamed, CALLER, []), "an earlier try of this very change"
+    assert not store.change(timer(), changed(timer(), enabled=True), CALLER, [])
     assert store.read(timer().timer_id) == renamed
     assert lines(store) == [TimerLine("archive orders", timer().timer_id, True)]
 
 
 def test_an_action_that_is_refused_leaves_the_timer_alone(store: TimerStore, world: World) -> None:
-    store.create(timer(), [])
+    store.create(timer(), CALLER, [])
     task = world.reenter.placing().task(world.new(), bytes(8))
     world.tasks.create(task)
     put = {"Put": world.tasks.put_request(task)}
-    assert not store.change(timer(), changed(timer(), enabled=True), [put])
-    assert not store.delete(timer(), [put])
-    assert not store.create(timer(timer_id="4503599627370497"), [put])
+    assert not store.change(timer(), changed(timer(), enabled=True), CALLER, [put])
+    assert not store.delete(timer(), CALLER, [put])
+    assert not store.create(timer(timer_id="4503599627370497"), CALLER, [put])
     assert store.read(timer().timer_id) == timer()
     assert lines(store) == [TimerLine(HOURLY.name, timer().timer_id, False)]
 
 
 def test_a_deleted_timer_leaves_nothing(store: TimerStore, world: World) -> None:
-    store.create(timer(), [])
+    store.create(timer(), CALLER, [])
     for key in (registry_keys.timer_counters, registry_keys.timer_running):
         item = {**key(timer().timer_id), "fired": {"N": "3"}}
         world.dynamodb.put_item(TableName=store.table, Item=item)
     before = world.dynamodb.scan(TableName=store.table)["Count"]
-    assert not store.delete(changed(timer()), []), "it does not stand so"
-    assert store.delete(timer(), [])
-    assert store.delete(timer(), []), "an earlier try"
+    assert not store.delete(changed(timer()), CALLER, []), "it does not stand so"
+    assert store.delete(timer(), CALLER, [])
+    assert store.delete(timer(), CALLER, []), "an earlier try"
     assert world.dynamodb.scan(TableName=store.table)["Count"] == before - 4
 
 
 def test_a_timer_ends_only_by_its_own_chain(store: TimerStore) -> None:
     running = timer(enabled=True, chain=chain())
-    store.create(running, [])
+    store.create(running, CALLER, [])
     assert not store.mark_ended(running.timer_id, chain(2), 5)
     assert not store.mark_ended("17", chain(), 5)
     assert store.mark_ended(running.timer_id, chain(), 5)
     assert store.mark_ended(running.timer_id, chain(), 5), "an earlier try"
     ended = replace(running, ended=True, numbered=5)
     assert store.read(running.timer_id) == ended
-    assert not store.change(running, changed(running, enabled=False), []), "read before it ended"
-    assert store.change(ended, changed(ended, chain=chain(2), ended=False), [])
+    assert not store.change(running, changed(running, enabled=False), CALLER, []), (
+        "read before it ended"
+    )
+    assert store.change(ended, changed(ended, chain=chain(2), ended=False), CALLER, [])
 
 
 def test_lists_go_by_name_and_prefix_page_by_page(store: TimerStore) -> None:
     for number, name in enumerate(["b", "a#1", "a", "a", "ä"]):
-        store.create(timer(replace(HOURLY, name=name), str(1_099_511_627_776 + number)), [])
+        store.create(timer(replace(HOURLY, name=name), str(1_099_511_627_776 + number)), CALLER, [])
     names: list[str] = []
     after = None
     for _ in range(5):
@@ -172,8 +174,8 @@ def test_a_damaged_definition_is_unreadable_and_no_other_with_it(
     store: TimerStore, world: World, attribute: str, value: Any
 ) -> None:
     other = timer(timer_id="4503599627370497")
-    store.create(timer(), [])
-    store.create(other, [])
+    store.create(timer(), CALLER, [])
+    store.create(other, CALLER, [])
     key = registry_keys.timer(timer().timer_id)
     item = world.dynamodb.get_item(TableName=store.table, Key=key)["Item"]
     world.dynamodb.put_item(TableName=store.table, Item={**item, attribute: value})

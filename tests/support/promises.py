@@ -21,7 +21,7 @@ from duewheel.rules.task import RetryPolicy, Status, Task
 from duewheel.stores.known_businesses import KEPT_MS
 from local.wheel_contents import ATTRIBUTES
 from tests.support.receiver import GONE, OK, Received
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 KNOWN_MS = KEPT_MS + 5_000  # then whoever did not know of a pause has ended
 RETRY = RetryPolicy(attempts_max=50, delays_seconds=(4.0,))
@@ -100,7 +100,7 @@ class Promises:
     def _set_paused(self, *, paused: bool) -> None:
         pause = self.world.configure_business.pause
         try:
-            pause("orders", Precondition(), paused=paused)
+            pause("orders", Precondition(), paused=paused, by=CALLER)
         except Refusal as refusal:
             self.results.append(refusal)
 

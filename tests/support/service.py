@@ -8,14 +8,15 @@ from typing import Any
 
 
 class Service:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str | None = None) -> None:
         self.url = url
+        self.key = key
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         request = urllib.request.Request(
             self.url + path,
             None if body is None else json.dumps(body).encode(),
-            {"Content-Type": "application/json"},
+            {"Content-Type": "application/json"} | self._bearer(),
             method=method,
         )
         try:
@@ -23,6 +24,9 @@ class Service:
                 return reply.status, json.loads(reply.read() or b"null")
         except urllib.error.HTTPError as error:
             return error.code, json.loads(error.read())
+
+    def _bearer(self) -> dict[str, str]:
+        return {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
 
     def create(self, inbox: str, **due: Any) -> dict[str, Any]:
         status, task = self.call("POST", "/v1/tasks", self.new_task(inbox, **due))

@@ -8,7 +8,7 @@ from duewheel.rules.task import HttpCallback, Task
 from duewheel.rules.timer import Misfire, Rules, Timer
 from duewheel.rules.timer_request import NewTimer, TimerChange
 from duewheel.stores import registry_keys, task_items
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 CALLBACK = HttpCallback("https://receiver.example/closing")
 
@@ -22,11 +22,11 @@ def made(world: World, every: int = 1, /, *, enabled: bool = True, **rules: Any)
         "payload": '{"n":"{{number}}"}',
         **rules,
     }
-    return world.create_timer(NewTimer("orders", Rules("closing", **values), enabled))
+    return world.create_timer(NewTimer("orders", Rules("closing", **values), enabled), by=CALLER)
 
 
 def patched(world: World, timer: Timer, **values: Any) -> Timer:
-    return world.change_timer(timer.timer_id, TimerChange(values))
+    return world.change_timer(timer.timer_id, TimerChange(values), by=CALLER)
 
 
 def now(world: World) -> int:

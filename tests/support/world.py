@@ -27,6 +27,7 @@ from duewheel.stores import pointers, task_items
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.aws import AwsTime, TargetClients
 from duewheel.stores.businesses import BusinessStore
+from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.headers import HeaderStore
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.known_businesses import KnownBusinesses
@@ -71,6 +72,7 @@ from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.create_batch import CreateBatch
 from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.create_timer import CreateTimer
+from duewheel.workflows.delete_business import DeleteBusiness
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.hand_over import HandOver
@@ -82,6 +84,7 @@ from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up import LookUp
+from duewheel.workflows.look_up_changes import LookUpChanges
 from duewheel.workflows.park import Park
 from duewheel.workflows.pausing import Pausing
 from duewheel.workflows.plan import PlanTimers
@@ -111,6 +114,7 @@ from tests.support.receiver import Receiver
 from tests.support.recorder import Call, Recorder
 
 LAMBDA_MS = 60_000
+CALLER = "arn:aws:iam::123456789012:user/owner"
 
 
 class World:
@@ -299,6 +303,18 @@ class World:
             self.clock, self.timers, chain, self.known_businesses, lambda: next(self._numbers)
         )
         self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
+        self.delete_business = DeleteBusiness(
+            self.businesses,
+            self.known_businesses,
+            self.list_tasks,
+            self.cancel,
+            b"cursors are sealed with this",
+            self.pausing,
+            self.timers,
+            self.change_timer,
+        )
+        records = ChangeRecords(self.dynamodb, config.registry_table)
+        self.look_up_changes = LookUpChanges(self.clock, records, self.businesses, self.timers)
         self.run_timer = RunTimer(self.timers, self.tasks, self.reenter)
         chain = ChainTimer(self.clock, self.tasks, self.reenter)
         self.create_timer = CreateTimer(
@@ -415,7 +431,7 @@ class World:
         return task
 
     def configured(self, biz_type: str, **change: Any) -> Business:
-        return self.configure_business(biz_type, change, Precondition())
+        return self.configure_business(biz_type, change, Precondition(), by=CALLER)
 
     def created_many(self, news: Iterable[NewTask]) -> list[Task | Refusal]:
         return self.create.many(self.create.all_placed(list(news)))

@@ -25,7 +25,6 @@ BOUNDS = [
     for bound in ("MinValue", "MaxValue")
     if bound in declared
 ]
-PRIVATE_NETWORK = {"SubnetIds": "subnet-01,subnet-02", "SecurityGroupIds": "sg-01"}
 
 
 def properties_of(template: Template, logical_id: str) -> dict[str, Any]:
@@ -50,11 +49,14 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     variables = {v for v in resources.environment(function) if not v.startswith("POWERTOOLS_")}
 
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
-    assert variables == {name.upper() for name in Settings.__match_args__} - by_lambda
+    for_requests = {"OWN_NAMES"} if function != "api" else set()
+    every = {name.upper() for name in Settings.__match_args__}
+    assert variables == every - by_lambda - for_requests
 
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
-    environment = resources.environment("api")
+    # Tests have keys, so as to have every function.
+    environment = resources.environment("api") | {"AUTH_MODE": "iam"}
     needed = (
         "WHEEL_TABLE",
         "REGISTRY_TABLE",
@@ -63,6 +65,7 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
         "SIGNING_KEY",
         "NOTIFIER_FUNCTION",
         "STACK_ID",
+        "OWN_NAMES",
     )
 
     assert settings_from(environment) == settings_from({name: environment[name] for name in needed})
@@ -210,29 +213,6 @@ def test_list_index_is_there_when_it_is_on(emulator: Any, choice: str, indexes: 
     }
     for index in wheel["GlobalSecondaryIndexes"]:
         assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
-
-
-@pytest.mark.parametrize("overrides", [{}, PRIVATE_NETWORK])
-def test_only_a_notifier_in_a_private_network_may_make_network_interfaces(
-    emulator: Any, overrides: dict[str, str]
-) -> None:
-    resources = resources_with(emulator, overrides)
-    template = resources.template
-    notifier = resources.resolve(properties_of(template, "NotifierFunction"))
-    managed = {
-        role.logical_id: resources.resolve(role.properties).get("ManagedPolicyArns", [])
-        for role in template.of_type("AWS::IAM::Role")
-    }
-
-    assert ("VpcConfig" in notifier) == bool(overrides)
-    assert {role for role, arns in managed.items() if arns} == (
-        {"NotifierRole"} if overrides else set()
-    )
-    if overrides:
-        assert notifier["VpcConfig"] == {
-            "SubnetIds": ["subnet-01", "subnet-02"],
-            "SecurityGroupIds": ["sg-01"],
-        }
 
 
 TARGETS = {

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from local.template import Template, load_template
+from duewheel.rules.callers import IAM_DEFAULTS, AuthMode
+from duewheel.stores.registry_keys import API_KEY_KIND
+from local.template import Resource, Template, load_template
+from tests.support.rights_in_use import CUSTOMER_KEY
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 FIXED_NAMES = {
@@ -21,9 +24,9 @@ def source() -> dict[str, Any]:
     return parsed
 
 
-@pytest.fixture(scope="module")
-def template() -> Template:
-    return load_template(TEMPLATE)
+@pytest.fixture(scope="module", params=["iam", "keys"])
+def template(request: pytest.FixtureRequest) -> Template:
+    return load_template(TEMPLATE, {"AuthMode": request.param})
 
 
 def statements(template: Template) -> list[tuple[str, dict[str, Any]]]:
@@ -46,14 +49,53 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_every_route_asks_for_a_signature(template: Template) -> None:
+@pytest.mark.parametrize(
+    ("mode", "type_", "authorizer"),
+    [("iam", "AWS_IAM", None), ("keys", "CUSTOM", "KeyAuthorizer")],
+)
+def test_every_route_asks_who_is_calling(mode: str, type_: str, authorizer: str | None) -> None:
+    template = load_template(TEMPLATE, {"AuthMode": mode})
     routes = template.of_type("AWS::ApiGatewayV2::Route")
 
     assert routes
-    assert {route.properties["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+    for route in routes:
+        asks = resolved(template, route)
+        assert asks["AuthorizationType"] == type_
+        assert asks.get("AuthorizerId") == authorizer
 
 
-def test_there_is_no_other_way_in_than_the_signed_routes(template: Template) -> None:
+def test_no_deployment_can_be_told_to_ask_nobody(source: dict[str, Any]) -> None:
+    assert source["Parameters"]["AuthMode"]["AllowedValues"] == [AuthMode.IAM, AuthMode.KEYS]
+    assert set(source["Parameters"]["IamDefault"]["AllowedValues"]) == set(IAM_DEFAULTS)
+
+
+def test_without_keys_there_is_no_authorizer() -> None:
+    template = load_template(TEMPLATE, {"AuthMode": "iam"})
+    assert not [name for name in template.resources if "Authorizer" in name]
+
+
+def test_the_authorizer_is_asked_by_the_header_alone_and_for_a_minute() -> None:
+    template = load_template(TEMPLATE, {"AuthMode": "keys"})
+    properties = template.resources["KeyAuthorizer"].properties
+    assert properties["IdentitySource"] == ["$request.header.Authorization"]
+    assert properties["AuthorizerResultTtlInSeconds"] == 60
+    assert properties["EnableSimpleResponses"] is True
+
+
+def test_the_authorizer_reaches_records_of_keys_alone() -> None:
+    template = load_template(TEMPLATE, {"AuthMode": "keys"})
+    on_tables = [
+        statement
+        for role, statement in statements(template)
+        if role == "AuthorizerRole" and "dynamodb:GetItem" in as_list(statement["Action"])
+    ]
+    (statement,) = on_tables
+    assert statement["Action"] == ["dynamodb:GetItem", "dynamodb:UpdateItem"]
+    keys = {"dynamodb:LeadingKeys": [API_KEY_KIND]}
+    assert statement["Condition"] == {"ForAllValues:StringEquals": keys}
+
+
+def test_there_is_no_other_way_in_than_the_routes(template: Template) -> None:
     types = {resource.type for resource in template.resources.values()}
     permissions = [r.properties for r in template.of_type("AWS::Lambda::Permission")]
 
@@ -65,66 +107,31 @@ def test_there_is_no_other_way_in_than_the_signed_routes(template: Template) -> 
     assert all("SourceArn" in p for p in permissions)
 
 
-def test_every_right_names_its_actions_and_a_resource_of_this_stack(template: Template) -> None:
-    for role, statement in statements(template):
-        assert statement["Effect"] == "Allow", role
-        assert not [a for a in as_list(statement["Action"]) if "*" in a], role
-        for resource in as_list(statement["Resource"]):
-            assert owner_of_arn(resource) in template.resources, (role, resource)
-
-
-def owner_of_arn(resource: dict[str, Any]) -> str | None:
-    """The logical id in `!GetAtt X.Arn`, or in `!Sub ${X.Arn}/index/name`; None in any other."""
-    [(function, value)] = resource.items()
-    if function == "Fn::GetAtt" and value[1] == "Arn":
-        return str(value[0])
-    index = re.fullmatch(r"\$\{(\w+)\.Arn\}/index/[a-z_]+", str(value))
-    return index[1] if function == "Fn::Sub" and index else None
-
-
-def test_a_function_may_invoke_the_notifier_and_no_other(template: Template) -> None:
-    invoking = {
-        role: statement["Resource"]
-        for role, statement in statements(template)
-        if "lambda:InvokeFunction" in as_list(statement["Action"])
-    }
-
-    assert set(invoking) == {"ApiRole", "SchedulerRole", "NotifierRole", "SweeperRole"}
-    for resource in invoking.values():
-        assert resource == {"Fn::GetAtt": ["NotifierFunction", "Arn"]}
-
-
-def test_every_function_has_a_role_and_a_log_group_of_its_own(template: Template) -> None:
-    functions = template.of_type("AWS::Lambda::Function")
-    roles = [f.properties["Role"]["Fn::GetAtt"][0] for f in functions]
-    groups = [f.properties["LoggingConfig"]["LogGroup"]["Ref"] for f in functions]
-
-    assert len(set(roles)) == len(set(groups)) == len(functions)
-    for role, group in zip(roles, groups, strict=True):
-        writable = [
-            resource["Fn::GetAtt"][0]
-            for owner, statement in statements(template)
-            if owner == role and "logs:PutLogEvents" in as_list(statement["Action"])
-            for resource in as_list(statement["Resource"])
-        ]
-        assert writable == [group]
-
-
 def test_every_log_group_forgets_after_a_while(template: Template) -> None:
     for group in template.of_type("AWS::Logs::LogGroup"):
         assert "RetentionInDays" in group.properties, group.logical_id
 
 
-def test_tables_are_safe_from_deletion_and_readers_of_disks(source: dict[str, Any]) -> None:
-    tables = [r for r in source["Resources"].values() if r["Type"] == "AWS::DynamoDB::Table"]
+def test_no_function_is_told_to_log_its_events(source: dict[str, Any]) -> None:
+    """Powertools would, with another variable than these."""
+    variables = source["Globals"]["Function"]["Environment"]["Variables"]
+    told = {name for name in variables if name.startswith("POWERTOOLS_")}
+    assert told == {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+
+
+def test_tables_are_safe_from_deletion_and_readers_of_disks(
+    source: dict[str, Any], template: Template
+) -> None:
+    tables = template.of_type("AWS::DynamoDB::Table")
 
     assert len(tables) == 2
     for table in tables:
-        assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
-        properties = table["Properties"]
+        declared = source["Resources"][table.logical_id]
+        assert declared["DeletionPolicy"] == declared["UpdateReplacePolicy"] == "Retain"
+        properties = resolved(template, table)
         assert properties["BillingMode"] == "PAY_PER_REQUEST"
         assert properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
-        assert properties["SSESpecification"]["SSEEnabled"]
+        assert properties["SSESpecification"] == {"SSEEnabled": True}
         assert properties["TimeToLiveSpecification"] == {
             "AttributeName": "expires_at",
             "Enabled": True,
@@ -142,7 +149,48 @@ def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:
     ]
 
     assert {queue.logical_id for queue in queues} == set(refusing)
-    assert all(queue.properties["SqsManagedSseEnabled"] for queue in queues)
+    for queue in queues:
+        properties = resolved(template, queue)
+        assert properties["SqsManagedSseEnabled"]
+        assert "KmsMasterKeyId" not in properties
+
+
+def test_a_key_of_ones_own_seals_every_table_and_queue() -> None:
+    template = load_template(TEMPLATE, {"KmsKeyArn": CUSTOMER_KEY})
+    for table in template.of_type("AWS::DynamoDB::Table"):
+        assert resolved(template, table)["SSESpecification"] == {
+            "SSEEnabled": True,
+            "SSEType": "KMS",
+            "KMSMasterKeyId": CUSTOMER_KEY,
+        }
+    for queue in template.of_type("AWS::SQS::Queue"):
+        properties = resolved(template, queue)
+        assert properties["KmsMasterKeyId"] == CUSTOMER_KEY
+        assert "SqsManagedSseEnabled" not in properties, "AWS takes only one of them"
+
+
+def test_the_stage_takes_no_more_requests_than_its_parameter_says() -> None:
+    template = load_template(TEMPLATE, {"ApiRequestsPerSecond": "7"})
+    (stage,) = template.of_type("AWS::ApiGatewayV2::Stage")
+    assert resolved(template, stage)["DefaultRouteSettings"] == {
+        "ThrottlingRateLimit": "7",
+        "ThrottlingBurstLimit": "7",
+    }
+
+
+class Anything:
+    """In the place of other resources."""
+
+    def ref(self, logical_id: str) -> str:
+        return logical_id
+
+    def attribute(self, logical_id: str, name: str) -> str:
+        return f"{logical_id}.{name}"
+
+
+def resolved(template: Template, resource: Resource) -> dict[str, Any]:
+    properties: dict[str, Any] = template.resolve(resource.properties, Anything())
+    return properties
 
 
 def test_nothing_has_a_fixed_name(source: dict[str, Any]) -> None:

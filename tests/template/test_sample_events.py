@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from duewheel.rules.addresses import address_named
+from duewheel.rules.api_keys import brought_by
 from duewheel.rules.messages import DirectMessage, PageMessage, decode
 from duewheel.rules.task import NewTask
 from duewheel.rules.task_request import single_request
@@ -27,6 +28,13 @@ def test_sample_batch_holds_a_page_and_a_direct_message() -> None:
     assert [address_named(name).second for name in direct.entries] == [direct.second]
     for record in records:
         assert record["md5OfBody"] == md5(record["body"].encode()).hexdigest()
+
+
+def test_sample_request_to_the_authorizer_brings_a_key() -> None:
+    event = sample("authorizer-request")
+
+    assert event["identitySource"] == [event["headers"]["authorization"]]
+    assert brought_by(event["identitySource"][0]) is not None
 
 
 def test_sample_request_creates_a_task() -> None:

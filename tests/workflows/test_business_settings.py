@@ -13,14 +13,14 @@ from duewheel.rules.task import HttpCallback, RetryPolicy, SqsCallback, Status, 
 from duewheel.stores.known_businesses import KEPT_MS
 from tests.support.receiver import BUSY, GONE, OK
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 URL = "https://receiver.example/paid"
 ONCE = RetryPolicy(attempts_max=1)
 
 
 def configure(world: World, biz_type: str = "orders", **settings: Any) -> None:
-    world.configure_business(biz_type, settings, Precondition())
+    world.configure_business(biz_type, settings, Precondition(), by=CALLER)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_change_of_another_process_holds_within_the_seconds_that_a_business_is
         world.sealed_secrets,
         world.pausing,
     )
-    elsewhere("orders", {"timeout_seconds": 3.0}, Precondition(version=other.version))
+    elsewhere("orders", {"timeout_seconds": 3.0}, Precondition(version=other.version), by=CALLER)
     world.created(in_ms=0)
     world.drain()
     world.clock.advance_ms(KEPT_MS)
@@ -263,7 +263,7 @@ def test_two_updates_at_once_both_come_to_stand(world: World) -> None:
         configure(world, timeout_seconds=4.0)
 
     def before_the_write(call: Call) -> None:
-        if call.operation == "PutItem":
+        if call.operation == "TransactWriteItems":
             other(call)
 
     world.recorder.before = before_the_write

@@ -20,7 +20,7 @@ from duewheel.rules.timer import Rules, Timer
 from duewheel.rules.timer_request import NewTimer, TimerChange
 from tests.support.clock import NOON_MS
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 HOOK = HttpCallback("https://receiver.example/hook", METHOD_DEFAULT)
 EACH_MINUTE = Rules("close orders", Schedule(cron="* * * * *"), callback=HOOK)
@@ -33,11 +33,11 @@ class Crash(Exception):
 
 
 def created(world: World, *, enabled: bool = True, **rules: Any) -> Timer:
-    return world.create_timer(NewTimer("orders", replace(EACH_MINUTE, **rules), enabled))
+    return world.create_timer(NewTimer("orders", replace(EACH_MINUTE, **rules), enabled), by=CALLER)
 
 
 def change(world: World, timer: Timer, **values: Any) -> Timer:
-    return world.change_timer(timer.timer_id, TimerChange(values))
+    return world.change_timer(timer.timer_id, TimerChange(values), by=CALLER)
 
 
 def stands(world: World, timer: Timer) -> Timer:
@@ -79,7 +79,7 @@ def test_an_enabled_timer_begins_with_a_chain_that_is_due_at_once(world: World) 
 def test_a_disabled_timer_has_no_chain_until_it_is_enabled(world: World) -> None:
     timer = created(world, enabled=False)
     assert (stands(world, timer).chain, chains(world)) == (None, [])
-    enabled = world.change_timer.enable(timer.timer_id)
+    enabled = world.change_timer.enable(timer.timer_id, by=CALLER)
     assert stands(world, timer) == enabled
     assert (enabled.enabled, enabled.version) == (True, 2)
     assert chains(world) == ["pending"]
@@ -88,9 +88,9 @@ def test_a_disabled_timer_has_no_chain_until_it_is_enabled(world: World) -> None
 
 def test_enabling_and_disabling_twice_changes_nothing(world: World) -> None:
     timer = created(world)
-    assert world.change_timer.enable(timer.timer_id) == timer
-    disabled = world.change_timer.disable(timer.timer_id)
-    assert world.change_timer.disable(timer.timer_id) == disabled
+    assert world.change_timer.enable(timer.timer_id, by=CALLER) == timer
+    disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
+    assert world.change_timer.disable(timer.timer_id, by=CALLER) == disabled
     assert stands(world, timer) == disabled
     assert chains(world) == ["cancelled"]
     assert world.messages_waiting() == 1
@@ -100,10 +100,10 @@ def test_a_disabled_timer_numbers_on_from_what_it_has_had(world: World) -> None:
     timer = created(world)
     planned(world, timer, NOON + 7_201, 120)
     world.clock.advance_ms(10 * MINUTE_MS)
-    disabled = world.change_timer.disable(timer.timer_id)
+    disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
     assert (disabled.numbered, disabled.chain) == (10, None)
     world.clock.advance_ms(60 * MINUTE_MS)
-    enabled = world.change_timer.enable(timer.timer_id)
+    enabled = world.change_timer.enable(timer.timer_id, by=CALLER)
     assert chain_of(world, enabled).plan == Plan(timer.timer_id, NOON + 4_201, 10)
 
 
@@ -152,13 +152,15 @@ def test_a_timer_that_has_ended_goes_on_when_it_is_given_more(world: World) -> N
 
 def test_a_deleted_timer_takes_its_chain_along(world: World) -> None:
     timer = created(world)
-    world.change_timer.delete(timer.timer_id)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
     assert world.timers.read(timer.timer_id) is None
     assert world.timers.page("orders", "", None, 10) == ([], False)
     assert chain_of(world, timer).reason == "timer deleted"
-    for act in (world.change_timer.delete, world.change_timer.enable, world.run_timer):
+    for act in (world.change_timer.delete, world.change_timer.enable):
         with pytest.raises(UnknownTimer):
-            act(timer.timer_id)
+            act(timer.timer_id, by=CALLER)
+    with pytest.raises(UnknownTimer):
+        world.run_timer(timer.timer_id)
 
 
 def test_a_chain_that_cannot_be_read_holds_nobody_up(world: World) -> None:
@@ -166,8 +168,8 @@ def test_a_chain_that_cannot_be_read_holds_nobody_up(world: World) -> None:
     assert timer.chain is not None
     (item,) = world.tasks.items_at([timer.chain])
     world.dynamodb.put_item(TableName=world.tasks.table, Item={**item, "plan": {"S": "nonsense"}})
-    assert not world.change_timer.disable(timer.timer_id).enabled
-    assert world.change_timer.enable(timer.timer_id).chain != timer.chain
+    assert not world.change_timer.disable(timer.timer_id, by=CALLER).enabled
+    assert world.change_timer.enable(timer.timer_id, by=CALLER).chain != timer.chain
 
 
 def test_a_callback_that_leads_nowhere_is_refused(world: World) -> None:
@@ -186,22 +188,27 @@ def test_a_precondition_is_held_against_the_timer(world: World) -> None:
     timer = created(world)
     other = Precondition(version=2)
     with pytest.raises(VersionMismatch, match="version 1"):
-        world.change_timer.disable(timer.timer_id, other)
+        world.change_timer.disable(timer.timer_id, other, by=CALLER)
     with pytest.raises(VersionMismatch):
-        world.change_timer.delete(timer.timer_id, other)
-    assert world.change_timer.disable(timer.timer_id, Precondition(version=1)).version == 2
-    assert world.change_timer.enable(timer.timer_id, Precondition(is_there=True)).version == 3
+        world.change_timer.delete(timer.timer_id, other, by=CALLER)
+    assert (
+        world.change_timer.disable(timer.timer_id, Precondition(version=1), by=CALLER).version == 2
+    )
+    assert (
+        world.change_timer.enable(timer.timer_id, Precondition(is_there=True), by=CALLER).version
+        == 3
+    )
 
 
 def test_an_id_that_is_taken_is_drawn_again(world: World) -> None:
     first = created(world, enabled=False)
     drawn = iter([int(first.timer_id) - 2**40, 99])
     create = replace(world.create_timer, random_number=lambda: next(drawn))
-    second = create(NewTimer("orders", replace(EACH_MINUTE, name="other"), False))
+    second = create(NewTimer("orders", replace(EACH_MINUTE, name="other"), False), by=CALLER)
     assert second.timer_id == str(2**40 + 99)
     taken = replace(world.create_timer, random_number=lambda: 99)
     with pytest.raises(Unavailable):
-        taken(NewTimer("orders", EACH_MINUTE, False))
+        taken(NewTimer("orders", EACH_MINUTE, False), by=CALLER)
     assert world.timers.read(second.timer_id) == second
 
 
@@ -219,8 +226,8 @@ def in_between(world: World, meanwhile: Callable[[], object]) -> None:
 def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
     timer = created(world, enabled=False)
     others: list[Timer] = []
-    in_between(world, lambda: others.append(world.change_timer.enable(timer.timer_id)))
-    mine = world.change_timer.enable(timer.timer_id)
+    in_between(world, lambda: others.append(world.change_timer.enable(timer.timer_id, by=CALLER)))
+    mine = world.change_timer.enable(timer.timer_id, by=CALLER)
     assert others == [mine] == [stands(world, timer)]
     assert chains(world) == ["pending"]
 
@@ -228,7 +235,7 @@ def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
 def test_a_chain_that_moves_on_meanwhile_is_read_again(world: World) -> None:
     timer = created(world)
     in_between(world, lambda: planned(world, timer, NOON + 7_201, 120))
-    disabled = world.change_timer.disable(timer.timer_id)
+    disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
     assert stands(world, timer) == disabled
     assert (disabled.numbered, chains(world)) == (0, ["cancelled"])
 
@@ -253,12 +260,12 @@ def test_a_reply_that_is_lost_is_found_to_have_been_a_success(world: World) -> N
         return real(**arguments)
 
     world.dynamodb.transact_write_items = twice  # type: ignore[method-assign]
-    enabled = world.change_timer.enable(timer.timer_id)
+    enabled = world.change_timer.enable(timer.timer_id, by=CALLER)
     assert (enabled.version, chains(world)) == (2, ["pending"])
-    assert not world.change_timer.disable(timer.timer_id).enabled
+    assert not world.change_timer.disable(timer.timer_id, by=CALLER).enabled
     other = created(world, name="other")
-    world.change_timer.delete(other.timer_id)
-    world.change_timer.delete(timer.timer_id)
+    world.change_timer.delete(other.timer_id, by=CALLER)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
     assert world.timers.page("orders", "", None, 10) == ([], False)
     assert chains(world) == ["cancelled", "cancelled"]
 

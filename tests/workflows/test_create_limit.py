@@ -10,7 +10,7 @@ from duewheel.rules.task import Made, Task
 from duewheel.workflows.admit import Admit
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.limit_creates import LimitCreates
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 TEN = {"creates_per_second": 10.0, "creates_burst": 20}
 
@@ -115,7 +115,7 @@ def test_a_business_that_was_deleted_and_configured_again_has_its_new_limit(worl
     for _ in range(3):
         limited(world, creates_per_second=0.01)
     assert granted(world, 5) == 1
-    assert world.businesses.delete(world.businesses.read_whole("orders"))
+    assert world.businesses.delete(world.businesses.read_whole("orders"), CALLER)
     world.known_businesses.forget("orders")
     world.clock.advance_ms(1_000)
     limited(world, creates_per_second=10.0)

@@ -3,7 +3,7 @@
 from duewheel.rules.timer import Timer
 from tests.support.stories import Story
 from tests.support.timers import chain_of, fates, made, now, occurrences, patched
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 EVERY = 20
 RUNS = 6
@@ -62,11 +62,11 @@ def test_a_timer_that_was_disabled_meanwhile_finds_its_occurrences_again(world: 
     planned = shards(world, timer)
     for second in range(now(world), now(world) + 200):
         world.headers.raise_to(second, 4 * SHARDS)
-    world.change_timer.disable(timer.timer_id)
+    world.change_timer.disable(timer.timer_id, by=CALLER)
     disabled = world.timers.read(timer.timer_id)
     assert disabled is not None
     assert set(disabled.sizes.shards.values()) == {SHARDS}
-    world.change_timer.enable(timer.timer_id)
+    world.change_timer.enable(timer.timer_id, by=CALLER)
     world.drain()
     assert shards(world, timer) == planned
     check_each_is_called_once(story, timer)

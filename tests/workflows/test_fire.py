@@ -21,7 +21,7 @@ from tests.support.recorder import Call
 from tests.support.stories import refused
 from tests.support.timers import damage, fates, made, now, occurrences, patched
 from tests.support.units import size_of
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 QUICK = RetryPolicy(attempts_max=3, delays_seconds=(20.0, 20.0))
 
@@ -80,12 +80,12 @@ def test_a_change_of_what_is_called_needs_no_new_plan(world: World) -> None:
 
 
 def disable(world: World, timer: Timer) -> None:
-    world.change_timer.disable(timer.timer_id)
+    world.change_timer.disable(timer.timer_id, by=CALLER)
 
 
 CHANGES: dict[str, tuple[Callable[[World, Timer], object], Reason]] = {
     "disabled": (disable, Reason.DISABLED),
-    "deleted": (lambda w, t: w.change_timer.delete(t.timer_id), Reason.DELETED),
+    "deleted": (lambda w, t: w.change_timer.delete(t.timer_id, by=CALLER), Reason.DELETED),
     "other seconds": (lambda w, t: patched(w, t, every_seconds=61), Reason.CHANGED),
     "starts later": (lambda w, t: patched(w, t, start_at=now(w) + 600), Reason.CHANGED),
 }
@@ -343,7 +343,7 @@ def test_run_now_calls_what_the_timer_says_enabled_or_not(world: World) -> None:
 def test_run_now_of_a_timer_that_is_deleted_before_the_call_calls_nothing(world: World) -> None:
     timer = made(world, 60, enabled=False)
     task = world.run_timer(timer.timer_id)
-    world.change_timer.delete(timer.timer_id)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
     world.drain()
     assert world.receiver.received == []
     assert world.read(task).reason == "timer deleted"

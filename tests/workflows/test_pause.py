@@ -14,23 +14,22 @@ from duewheel.rules.refusals import TasksPending, TooLate, UnreadableItem
 from duewheel.rules.task import RetryPolicy, Status, Task
 from duewheel.stores import parked_items, pointers
 from duewheel.stores.known_businesses import KEPT_MS
-from duewheel.workflows.delete_business import DeleteBusiness
 from tests.support.damage import edit, key_of
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 FORGOTTEN_MS = KEPT_MS + 1_000
 
 
 def pause(world: World, biz_type: str = "orders") -> Business:
-    paused = world.configure_business.pause(biz_type, Precondition(), paused=True)
+    paused = world.configure_business.pause(biz_type, Precondition(), paused=True, by=CALLER)
     world.clock.advance_ms(FORGOTTEN_MS)
     return paused
 
 
 def resume(world: World, biz_type: str = "orders") -> None:
-    world.configure_business.pause(biz_type, Precondition(), paused=False)
+    world.configure_business.pause(biz_type, Precondition(), paused=False, by=CALLER)
     world.drain()
 
 
@@ -172,7 +171,7 @@ def test_a_release_whose_time_is_up_goes_on_in_a_message_of_its_own(world: World
     tasks = [world.create.placed(world.new(60_000 + n)) for n in range(150)]
     world.create.many(tasks)
     come_up(world, *tasks)
-    world.configure_business.pause("orders", Precondition(), paused=False)
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     (message,) = world.receive()
     reads = 0
 
@@ -207,7 +206,7 @@ def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause
 def resume_elsewhere(world: World) -> None:
     """By a process that shares nothing with the notifiers."""
     known = world.in_standing.one("orders")
-    world.configure_business.pause("orders", Precondition(), paused=False)
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     world.in_standing._keep({"orders": known}, world.clock.now_ms())
     world.drain()
 
@@ -248,7 +247,7 @@ def test_a_pause_stops_a_release_between_two_blocks(world: World) -> None:
     tasks = [world.create.placed(world.new(60_000 + n)) for n in range(150)]
     world.create.many(tasks)
     come_up(world, *tasks)
-    world.configure_business.pause("orders", Precondition(), paused=False)
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     deletes = 0
 
     def pausing(call: Call) -> None:
@@ -258,7 +257,7 @@ def test_a_pause_stops_a_release_between_two_blocks(world: World) -> None:
             deletes += "DeleteRequest" in requests[0]
             if deletes == 1:
                 world.recorder.before = None
-                world.configure_business.pause("orders", Precondition(), paused=True)
+                world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
 
     world.recorder.before = pausing
     world.drain()
@@ -414,7 +413,7 @@ def test_a_pause_in_between_keeps_the_record_that_was_about_to_go(world: World) 
     def pausing(call: Call) -> None:
         if call.operation == "DeleteItem" and "kind" in call.request["Key"]:
             world.recorder.before = None
-            world.configure_business.pause("orders", Precondition(), paused=True)
+            world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
 
     world.recorder.before = pausing
     world.drain()
@@ -424,7 +423,7 @@ def test_a_pause_in_between_keeps_the_record_that_was_about_to_go(world: World) 
 
 def test_a_resume_that_nobody_hears_of_is_made_good_by_the_sweeper(world: World) -> None:
     held = parked(world)
-    world.configure_business.pause("orders", Precondition(), paused=False)
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
     let_pass(world, 10)
     assert world.read(held).parked
@@ -442,7 +441,9 @@ def test_the_sweeper_lets_a_paused_business_be(world: World) -> None:
 def test_of_two_releases_one_works_at_a_time(world: World) -> None:
     held = parked(world)
     assert world.parking_records.take("orders", "another", world.clock.now_ms(), 75_000)
-    world.configure_business.pause("orders", Precondition(), paused=True)  # as it stands: no mark
+    world.configure_business.pause(
+        "orders", Precondition(), paused=True, by=CALLER
+    )  # as it stands: no mark
     world.configured("orders", paused=None)
     # The end of the pause took the lease from whoever had it: their look at it is out of date.
     assert world.parking_records.take("orders", "another", world.clock.now_ms(), 75_000)
@@ -499,8 +500,8 @@ def test_pausing_and_resuming_twice_is_doing_it_once(world: World) -> None:
     first = pause(world)
     assert (first.paused, first.version) == (True, 1)
     assert pause(world).version == 1
-    world.configure_business.pause("orders", Precondition(), paused=False)
-    again = world.configure_business.pause("orders", Precondition(), paused=False)
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+    again = world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     assert (again.paused, again.version, again.own.paused) == (False, 2, None)
 
 
@@ -519,19 +520,10 @@ def test_the_end_of_a_pause_by_put_releases_as_well(world: World) -> None:
 
 def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: World) -> None:
     held = parked(world)
-    delete_business = DeleteBusiness(
-        world.businesses,
-        world.known_businesses,
-        world.list_tasks,
-        world.cancel,
-        b"cursors are sealed with this",
-        world.pausing,
-        world.timers,
-        world.change_timer,
-    )
+    delete_business = world.delete_business
     with pytest.raises(TasksPending):
-        delete_business("orders", DeleteRequest(False, None), Precondition())
-    assert delete_business("orders", DeleteRequest(True, None), Precondition()).done
+        delete_business("orders", DeleteRequest(False, None), Precondition(), by=CALLER)
+    assert delete_business("orders", DeleteRequest(True, None), Precondition(), by=CALLER).done
     let_pass(world, 15)
     assert world.read(held).status is Status.CANCELLED
     assert (parked_items_of(world), world.receiver.received) == ([], [])

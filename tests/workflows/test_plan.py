@@ -25,7 +25,7 @@ from tests.support.timers import (
     occurrences,
     patched,
 )
-from tests.support.world import LAMBDA_MS, World
+from tests.support.world import CALLER, LAMBDA_MS, World
 
 HOUR = 3_600
 RUNS = 4
@@ -136,8 +136,8 @@ def plan_as_another(story: Story, timer: Timer) -> None:
 
 
 def disable_and_enable(story: Story, timer: Timer) -> None:
-    story.world.change_timer.disable(timer.timer_id)
-    story.world.change_timer.enable(timer.timer_id)
+    story.world.change_timer.disable(timer.timer_id, by=CALLER)
+    story.world.change_timer.enable(timer.timer_id, by=CALLER)
 
 
 def change_the_payload(story: Story, timer: Timer) -> None:
@@ -298,7 +298,7 @@ def test_a_timer_that_was_disabled_meanwhile_is_planned_no_further(world: World)
     story = Story(world)
     timer = made(world, 600)
     story.deliver()
-    world.change_timer.disable(timer.timer_id)
+    world.change_timer.disable(timer.timer_id, by=CALLER)
     story.settle_all()
     assert set(fates(world, timer)) == {"timer disabled"}
     assert world.receiver.received == []
@@ -307,7 +307,7 @@ def test_a_timer_that_was_disabled_meanwhile_is_planned_no_further(world: World)
 def test_what_plans_a_deleted_timer_ends(world: World) -> None:
     story = Story(world)
     timer = made(world, 600)
-    world.change_timer.delete(timer.timer_id)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
     story.settle_all()
     assert occurrences(world, timer) == []
     chain = world.tasks.get(timer.chain)  # type: ignore[arg-type]

@@ -1,10 +1,28 @@
-"""The structured log. Every record has a stable `action`; none carries a payload or a secret."""
+"""The structured log. Every record has a stable `action`; none carries a payload or a secret.
+
+A record is one line of ASCII, whatever a caller has put into what it says.
+"""
+
+import json
+import logging
+from functools import partial
 
 from aws_lambda_powertools import Logger
 
 from duewheel.rules.refusals import UnreadableItem
 
-logger = Logger()
+logger = Logger(json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
+
+
+def quieten_libraries() -> None:
+    """Lambda gives `LogLevel` to every logger of the process, and at DEBUG the SDK logs its
+    requests and replies whole: payloads, secrets, the role's own credentials. The one above has a
+    level of its own, and keeps it."""
+    root = logging.getLogger()
+    root.setLevel(max(root.level, logging.WARNING))
+
+
+quieten_libraries()
 
 
 def report_unreadable(damaged: UnreadableItem) -> None:

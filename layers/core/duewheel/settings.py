@@ -5,8 +5,10 @@ from functools import partial
 
 from msgspec import Struct
 
+from duewheel.rules.access import Right
 from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.business import Defaults
+from duewheel.rules.callers import IAM_DEFAULTS, AuthMode
 from duewheel.rules.egress import allowed_networks
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel import DIRECT_LATE_MS
@@ -38,11 +40,14 @@ class Settings(Struct, frozen=True):
     callback_timeout_seconds: int = 10
     notifier_timeout_seconds: int = 60
     list_index: bool = True
+    auth_mode: AuthMode = AuthMode.IAM
+    iam_default: Right | None = Right.ADMIN
     allowed_private_cidrs: tuple[str, ...] = ()
     target_function_arns: tuple[str, ...] = ()
     target_queue_arns: tuple[str, ...] = ()
     target_topic_arns: tuple[str, ...] = ()
     target_event_bus_arns: tuple[str, ...] = ()
+    own_names: tuple[str, ...] = ()
 
     @property
     def page_lease_ms(self) -> int:
@@ -56,6 +61,7 @@ class Settings(Struct, frozen=True):
             self.target_queue_arns,
             self.target_topic_arns,
             self.target_event_bus_arns,
+            self.own_names,
         )
 
     @property
@@ -80,6 +86,15 @@ _NUMBERS = {
     "SWEEP_DELAY_SECONDS": ("sweep_delay_seconds", 1, 3_600),
     "CALLBACK_TIMEOUT_SECONDS": ("callback_timeout_seconds", 1, 40),
     "NOTIFIER_TIMEOUT_SECONDS": ("notifier_timeout_seconds", 30, 900),
+}
+
+
+_CHOICES: dict[str, tuple[str, Mapping[str, object]]] = {
+    # environment variable, and its field in capitals: what it is by default, and may be
+    "LIST_INDEX": ("on", {"on": True, "off": False}),
+    "PROFILE": (PRECISE.name, PROFILES),
+    "AUTH_MODE": (AuthMode.IAM, {mode.value: mode for mode in AuthMode}),
+    "IAM_DEFAULT": (Right.ADMIN, IAM_DEFAULTS),
 }
 
 
@@ -121,15 +136,13 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
             problems.append(f"{variable}={text!r} is no whole number from {smallest} to {largest}")
         else:
             values[field] = int(text)
-    list_index = environment.get("LIST_INDEX", "on")
-    if list_index not in ("on", "off"):
-        problems.append(f"LIST_INDEX={list_index!r} is neither 'on' nor 'off'")
-    values["list_index"] = list_index == "on"
-    profile = environment.get("PROFILE", PRECISE.name)
-    if profile not in PROFILES:
-        problems.append(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}")
-    values["profile"] = PROFILES.get(profile)
+    for variable, (usual, choices) in _CHOICES.items():
+        chosen = environment.get(variable, usual)
+        if chosen not in choices:
+            problems.append(f"{variable}={chosen!r} is none of {', '.join(choices)}")
+        values[variable.lower()] = choices.get(chosen)
     _read_lists(environment, values, problems)
+    values["own_names"] = _own_names(environment)
     if problems:
         raise SettingsError("; ".join(problems))
     settings = Settings(**values)  # type: ignore[arg-type]
@@ -148,6 +161,12 @@ def _read_lists(
             check(listed)
         except ValueError as error:
             problems.append(f"{variable}: {error}")
+
+
+def _own_names(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that the template lists, and the function's own, which it cannot tell it."""
+    names = f"{environment.get('OWN_NAMES', '')},{environment.get('AWS_LAMBDA_FUNCTION_NAME', '')}"
+    return tuple(name for name in names.split(",") if name)
 
 
 def _check_together(settings: Settings) -> None:

@@ -1,9 +1,13 @@
 """The calls on businesses: their settings, their dead tasks, their statistics."""
 
+from collections.abc import Mapping
+
 from msgspec.structs import asdict
 
 from duewheel.interface.answer import Answer, compact, json_answer
 from duewheel.interface.business_view import business_answer, business_view
+from duewheel.interface.calls import Call, administers, reads, writes
+from duewheel.interface.changes_view import changes_view
 from duewheel.interface.dead_view import redriven_view
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
@@ -19,7 +23,7 @@ from duewheel.wiring import process
 
 
 def list_businesses(request: Request) -> Answer:
-    page = wiring.look_up_businesses().page(businesses_request(request.query))
+    page = wiring.look_up_businesses().page(businesses_request(request.query), request.access)
     now_ms = process.clock().now_ms()
     views = [business_view(business, now_ms) for business in page.businesses]
     return json_answer({"businesses": views, "cursor": page.cursor})
@@ -33,7 +37,7 @@ def read_business(_: Request, biz_type: str) -> Answer:
 def configure_business(request: Request, biz_type: str) -> Answer:
     checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
     change = business_change(body, process.settings().business_defaults, wiring.allowed_targets())
-    business = wiring.configure_business()(checked, change, request.precondition)
+    business = wiring.configure_business()(checked, change, request.precondition, by=request.caller)
     return _in_standing(business, 201 if business.is_new else 200)
 
 
@@ -47,7 +51,8 @@ def resume_business(request: Request, biz_type: str) -> Answer:
 
 def _paused(request: Request, biz_type: str, *, paused: bool) -> Answer:
     pause = wiring.configure_business().pause
-    return _in_standing(pause(checked_biz_type(biz_type), request.precondition, paused=paused))
+    checked, precondition = checked_biz_type(biz_type), request.precondition
+    return _in_standing(pause(checked, precondition, paused=paused, by=request.caller))
 
 
 def _in_standing(business: Business, status: int = 200) -> Answer:
@@ -58,8 +63,14 @@ def _in_standing(business: Business, status: int = 200) -> Answer:
 def delete_business(request: Request, biz_type: str) -> Answer:
     asked = delete_request(request.query)
     delete = wiring.delete_business()
-    deleted = delete(checked_biz_type(biz_type), asked, request.precondition)
+    checked, precondition = checked_biz_type(biz_type), request.precondition
+    deleted = delete(checked, asked, precondition, by=request.caller)
     return Answer(200 if deleted.done else 202, compact(asdict(deleted)))
+
+
+def read_changes(_: Request, biz_type: str) -> Answer:
+    kept = wiring.look_up_changes().of_business(checked_biz_type(biz_type))
+    return json_answer(changes_view(kept))
 
 
 def list_dead(request: Request, biz_type: str) -> Answer:
@@ -79,3 +90,19 @@ def read_statistics(request: Request, biz_type: str) -> Answer:
     asked = stats_request(request.query, process.clock().now_ms())
     checked = checked_biz_type(biz_type)
     return json_answer(stats_view(checked, wiring.read_statistics()(checked, asked)))
+
+
+CALLS: dict[str, Mapping[str, Call]] = {
+    "/v1/businesses": {"GET": reads(list_businesses)},
+    "/v1/businesses/{biz_type}": {
+        "GET": reads(read_business),
+        "PUT": administers(configure_business),
+        "DELETE": administers(delete_business),
+    },
+    "/v1/businesses/{biz_type}/pause": {"POST": administers(pause_business)},
+    "/v1/businesses/{biz_type}/resume": {"POST": administers(resume_business)},
+    "/v1/businesses/{biz_type}/changes": {"GET": reads(read_changes)},
+    "/v1/businesses/{biz_type}/dead": {"GET": reads(list_dead)},
+    "/v1/businesses/{biz_type}/redrive": {"POST": writes(redrive_dead)},
+    "/v1/businesses/{biz_type}/stats": {"GET": reads(read_statistics)},
+}

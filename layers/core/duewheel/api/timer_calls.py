@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from duewheel.interface.answer import Answer, json_answer
-from duewheel.interface.calls import Call
+from duewheel.interface.calls import Call, for_all_callers, reads, writes
+from duewheel.interface.changes_view import changes_view
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
 from duewheel.interface.task_view import task_text
 from duewheel.interface.timer_view import timer_answer, timers_text, upcoming_view
 from duewheel.rules.task_request import SINGLE_BYTES_MAX
 from duewheel.rules.timer import Timer
-from duewheel.rules.timer_ids import checked_timer_id
+from duewheel.rules.timer_ids import checked_timer_id, no_such_timer
 from duewheel.rules.timer_queries import runs_request, timers_request, upcoming_request
 from duewheel.rules.timer_request import new_timer, preview_request, timer_change
 from duewheel.rules.timer_state import first_second, upcoming
@@ -20,12 +23,17 @@ from duewheel.wiring import timers as wiring
 
 def create_timer(request: Request) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
-    timer = wiring.create_timer()(new_timer(body, now_ms, api.allowed_targets()))
-    return _shown(timer, 201, location=f"/v1/timers/{timer.timer_id}")
+    new = new_timer(body, now_ms, api.allowed_targets())
+    request.permit.check(new.biz_type)
+    timer = wiring.create_timer()(new, by=request.caller)
+    shown = _shown(timer, 201, location=f"/v1/timers/{timer.timer_id}")
+    return replace(shown, told={"timer_id": timer.timer_id})
 
 
 def list_timers(request: Request) -> Answer:
-    return Answer(200, timers_text(api.look_up_timers().page(timers_request(request.query))))
+    asked = timers_request(request.query)
+    request.permit.check(asked.biz_type)
+    return Answer(200, timers_text(api.look_up_timers().page(asked)))
 
 
 def preview(request: Request) -> Answer:
@@ -35,47 +43,59 @@ def preview(request: Request) -> Answer:
     return json_answer(upcoming_view(upcoming(asked.rules, 0, first, asked.count)))
 
 
-def read_timer(_: Request, timer_id: str) -> Answer:
-    return timer_answer(api.look_up_timers().one(checked_timer_id(timer_id)))
+def read_timer(request: Request, timer_id: str) -> Answer:
+    return timer_answer(api.look_up_timers().one(checked_timer_id(timer_id), request.permit))
 
 
 def change_timer(request: Request, timer_id: str) -> Answer:
     change = timer_change(request.text(SINGLE_BYTES_MAX), api.allowed_targets())
-    changed = wiring.change_timer()(checked_timer_id(timer_id), change, request.precondition)
-    return _shown(changed)
+    permitted, precondition = _permitted(request, timer_id), request.precondition
+    return _shown(wiring.change_timer()(permitted, change, precondition, by=request.caller))
 
 
 def enable_timer(request: Request, timer_id: str) -> Answer:
     enable = wiring.change_timer().enable
-    return _shown(enable(checked_timer_id(timer_id), request.precondition))
+    return _shown(enable(_permitted(request, timer_id), request.precondition, by=request.caller))
 
 
 def disable_timer(request: Request, timer_id: str) -> Answer:
     disable = wiring.change_timer().disable
-    return _shown(disable(checked_timer_id(timer_id), request.precondition))
+    return _shown(disable(_permitted(request, timer_id), request.precondition, by=request.caller))
 
 
 def delete_timer(request: Request, timer_id: str) -> Answer:
-    checked = checked_timer_id(timer_id)
-    wiring.change_timer().delete(checked, request.precondition)
+    checked = _permitted(request, timer_id)
+    wiring.change_timer().delete(checked, request.precondition, by=request.caller)
     return json_answer({"timer_id": checked, "deleted": True})
 
 
-def run_timer(_: Request, timer_id: str) -> Answer:
-    task = wiring.run_timer()(checked_timer_id(timer_id))
-    return Answer(201, task_text(task), headers={"location": f"/v1/tasks/{task.task_id}"})
+def run_timer(request: Request, timer_id: str) -> Answer:
+    task = wiring.run_timer()(_permitted(request, timer_id))
+    location = {"location": f"/v1/tasks/{task.task_id}"}
+    return Answer(201, task_text(task), headers=location, told={"task_ids": [task.task_id]})
 
 
 def read_upcoming(request: Request, timer_id: str) -> Answer:
     asked = upcoming_request(request.query)
     look = api.look_up_timers().upcoming
-    return json_answer(upcoming_view(look(checked_timer_id(timer_id), asked)))
+    return json_answer(upcoming_view(look(checked_timer_id(timer_id), asked, request.permit)))
 
 
 def list_runs(request: Request, timer_id: str) -> Answer:
     asked = runs_request(request.query)
-    page = api.look_up_timers().runs(checked_timer_id(timer_id), asked)
+    page = api.look_up_timers().runs(checked_timer_id(timer_id), asked, request.permit)
     return Answer(200, page_text(page.tasks, page.cursor))
+
+
+def read_changes(request: Request, timer_id: str) -> Answer:
+    kept = api.look_up_changes().of_timer(checked_timer_id(timer_id))
+    request.permit.check_found(kept.owner, no_such_timer())
+    return json_answer(changes_view(kept))
+
+
+def _permitted(request: Request, timer_id: str) -> str:
+    """The id of a timer, looked up first: whose business it is of never changes."""
+    return api.look_up_timers().find(checked_timer_id(timer_id), request.permit).timer_id
 
 
 def _shown(timer: Timer, status: int = 200, **headers: str) -> Answer:
@@ -84,12 +104,17 @@ def _shown(timer: Timer, status: int = 200, **headers: str) -> Answer:
 
 
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/v1/timers": {"GET": list_timers, "POST": create_timer},
-    "/v1/timers/upcoming": {"POST": preview},
-    "/v1/timers/{timer_id}": {"GET": read_timer, "PATCH": change_timer, "DELETE": delete_timer},
-    "/v1/timers/{timer_id}/enable": {"POST": enable_timer},
-    "/v1/timers/{timer_id}/disable": {"POST": disable_timer},
-    "/v1/timers/{timer_id}/run": {"POST": run_timer},
-    "/v1/timers/{timer_id}/upcoming": {"GET": read_upcoming},
-    "/v1/timers/{timer_id}/runs": {"GET": list_runs},
+    "/v1/timers": {"GET": reads(list_timers), "POST": writes(create_timer)},
+    "/v1/timers/upcoming": {"POST": for_all_callers(preview)},
+    "/v1/timers/{timer_id}": {
+        "GET": reads(read_timer),
+        "PATCH": writes(change_timer),
+        "DELETE": writes(delete_timer),
+    },
+    "/v1/timers/{timer_id}/enable": {"POST": writes(enable_timer)},
+    "/v1/timers/{timer_id}/disable": {"POST": writes(disable_timer)},
+    "/v1/timers/{timer_id}/run": {"POST": writes(run_timer)},
+    "/v1/timers/{timer_id}/upcoming": {"GET": reads(read_upcoming)},
+    "/v1/timers/{timer_id}/runs": {"GET": reads(list_runs)},
+    "/v1/timers/{timer_id}/changes": {"GET": reads(read_changes)},
 }

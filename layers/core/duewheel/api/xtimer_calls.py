@@ -3,19 +3,25 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 
+from msgspec.structs import replace
+
 from duewheel.interface import xtimer_view
 from duewheel.interface.answer import Answer
-from duewheel.interface.calls import Call
+from duewheel.interface.calls import Call, Carry, reads, writes
 from duewheel.interface.request import Request
 from duewheel.interface.xtimer_view import done
 from duewheel.rules import xtimer_request as parse
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.task_request import SINGLE_BYTES_MAX
+from duewheel.rules.timer import Timer
+from duewheel.rules.timer_ids import no_such_timer
+from duewheel.rules.xtimer_app import biz_type_of
+from duewheel.rules.xtimer_request import Named
 from duewheel.wiring import process
 from duewheel.wiring import timers as wiring
 
 
-def _in_its_codes(call: Callable[[Request], Answer]) -> Call:
+def _in_its_codes(call: Carry) -> Carry:
     @wraps(call)
     def answer(request: Request) -> Answer:
         try:
@@ -29,58 +35,67 @@ def _in_its_codes(call: Callable[[Request], Answer]) -> Call:
 @_in_its_codes
 def create(request: Request) -> Answer:
     new = parse.new_timer(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
-    return done(id=int(wiring.create_timer()(new).timer_id))
+    request.permit.check(new.biz_type, "app")
+    timer_id = wiring.create_timer()(new, by=request.caller).timer_id
+    return replace(done(id=int(timer_id)), told={"timer_id": timer_id})
 
 
 @_in_its_codes
 def read(request: Request) -> Answer:
-    timer = wiring.look_up_xtimer().one(parse.named_in_query(request.query))
+    timer = _found(request, parse.named_in_query(request.query))
     return done(data=xtimer_view.timer_view(timer))
 
 
 @_in_its_codes
 def delete(request: Request) -> Answer:
-    wiring.change_timer().delete(_own(request))
-    return done()
+    return _changed(request, wiring.change_timer().delete)
 
 
 @_in_its_codes
 def enable(request: Request) -> Answer:
-    wiring.change_timer().enable(_own(request))
-    return done()
+    return _changed(request, wiring.change_timer().enable)
 
 
 @_in_its_codes
 def unable(request: Request) -> Answer:
-    wiring.change_timer().disable(_own(request))
-    return done()
+    return _changed(request, wiring.change_timer().disable)
 
 
 @_in_its_codes
 def list_timers(request: Request) -> Answer:
-    timers, total = wiring.look_up_xtimer().of_app(*parse.timers_of(request.query))
+    app, paging = parse.timers_of(request.query)
+    request.permit.check(biz_type_of(app), "app")
+    timers, total = wiring.look_up_xtimer().of_app(app, paging)
     return done(data=xtimer_view.timers_view(timers), total=total)
 
 
 @_in_its_codes
 def list_records(request: Request) -> Answer:
     named, paging = parse.records_of(request.query)
-    look_up = wiring.look_up_xtimer()
-    timer = look_up.one(named)
-    tasks, total = look_up.records(timer, paging)
+    timer = _found(request, named)
+    tasks, total = wiring.look_up_xtimer().records(timer, paging)
     return done(data=[xtimer_view.record_view(task, timer.timer_id) for task in tasks], total=total)
 
 
-def _own(request: Request) -> str:
-    """The id of the timer, which is the app's that names it."""
-    named = parse.named_in_body(request.text(SINGLE_BYTES_MAX))
-    return wiring.look_up_xtimer().one(named).timer_id
+def _changed(request: Request, change: Callable[..., Timer]) -> Answer:
+    timer_id = _found(request, parse.named_in_body(request.text(SINGLE_BYTES_MAX))).timer_id
+    change(timer_id, by=request.caller)
+    return replace(done(), told={"timer_id": timer_id})
+
+
+def _found(request: Request, named: Named) -> Timer:
+    """The timer, which is the app's that names it."""
+    if named.app is not None:
+        request.permit.check(biz_type_of(named.app), "app")
+    timer = wiring.look_up_xtimer().one(named)
+    request.permit.check_found(timer.biz_type, no_such_timer())
+    return timer
 
 
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/api/timer/v1/def": {"POST": create, "GET": read, "DELETE": delete},
-    "/api/timer/v1/enable": {"POST": enable},
-    "/api/timer/v1/unable": {"POST": unable},
-    "/api/timer/v1/defs": {"GET": list_timers},
-    "/api/task/v1/records": {"GET": list_records},
+    "/api/timer/v1/def": {"POST": writes(create), "GET": reads(read), "DELETE": writes(delete)},
+    "/api/timer/v1/enable": {"POST": writes(enable)},
+    "/api/timer/v1/unable": {"POST": writes(unable)},
+    "/api/timer/v1/defs": {"GET": reads(list_timers)},
+    "/api/task/v1/records": {"GET": reads(list_records)},
 }

@@ -2,9 +2,9 @@
 
 from duewheel.interface.answer import Answer, compact
 from duewheel.interface.callback_view import callback_view
-from duewheel.interface.task_view import number_view, retry_view
 from duewheel.rules.business import Business, Own, SigningSecret
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.retry_members import number_said, retry_members
 from duewheel.rules.standing import Standing
 from duewheel.rules.task import Callback
 
@@ -28,9 +28,9 @@ def business_view(business: Business, now_ms: int) -> dict[str, object]:
         "biz_type": business.biz_type,
         "version": business.version,
         "callback": _callback(business.callback),
-        "retry": retry_view(business.retry),
+        "retry": retry_members(business.retry),
         "retention_days": business.retention_days,
-        "timeout_seconds": number_view(business.timeout_seconds),
+        "timeout_seconds": number_said(business.timeout_seconds),
         "allowed_hosts": None if hosts is None else list(hosts),
         "retry_statuses": list(business.statuses.retry),
         "stop_statuses": list(business.statuses.stop),
@@ -66,7 +66,7 @@ def _hints(secrets: tuple[SigningSecret, ...] | None) -> list[str] | None:
 
 
 def _number(value: float | None) -> float | int | None:
-    return None if value is None else number_view(value)
+    return None if value is None else number_said(value)
 
 
 def _callback(callback: Callback | None) -> dict[str, object] | None:

@@ -5,14 +5,71 @@ attribute: two threads, as one machine's stack has them, would answer each other
 """
 
 from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.interface.answer import Answer
 from duewheel.interface.request import Request
-from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
+from duewheel.rules.access import ALL, Permit, Right
+from duewheel.rules.callback_headers import ATTEMPT
+from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, NotPermitted, UnknownCall
+from duewheel.rules.task_request import checked_biz_type
 
-Call = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
+Carry = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
+
+_BUSINESS = "biz_type"  # the placeholder
+
+
+class Call(Struct, frozen=True):
+    """`right`: what the caller needs on the business that is meant. A path that names it is
+    checked here; what is named elsewhere, the call itself checks by its request's permit."""
+
+    right: Right
+    carry: Carry
+    on_all: bool = False  # businesses, not on one
+    on_none: bool = False  # it is about no business, and changes nothing: any right will do
+
+
+def reads(carry: Carry) -> Call:
+    return Call(Right.READ, carry)
+
+
+def writes(carry: Carry) -> Call:
+    return Call(Right.WRITE, carry)
+
+
+def administers(carry: Carry) -> Call:
+    return Call(Right.ADMIN, carry)
+
+
+def reads_all(carry: Carry) -> Call:
+    return Call(Right.READ, carry, on_all=True)
+
+
+def for_all_callers(carry: Carry) -> Call:
+    return Call(Right.READ, carry, on_none=True)
+
+
+class Meant(Struct, frozen=True):
+    """A call, the path that it stands under, and what the placeholders of that stand for."""
+
+    call: Call
+    path: str
+    arguments: Mapping[str, str]
+
+    def answer(self, request: Request) -> Answer:
+        if request.is_callback and request.method != "GET":
+            raise CallbackRefused(f"The request is a task's callback: it carries {ATTEMPT}.")
+        permit = Permit(request.access, self.call.right)
+        if not permit.access.grants:
+            raise NotPermitted("The caller is not known, or nothing is granted to them.")
+        if self.call.on_all:
+            permit.check(ALL)
+        if _BUSINESS in self.arguments:
+            permit.check(checked_biz_type(self.arguments[_BUSINESS]))
+        return self.call.carry(replace(request, permit=permit), **self.arguments)
 
 
 class Calls(Struct, frozen=True):
@@ -20,15 +77,23 @@ class Calls(Struct, frozen=True):
 
     by_path: Mapping[str, Mapping[str, Call]]
 
-    def answer(self, request: Request) -> Answer:
+    def meant_by(self, request: Request) -> Meant:
+        """There always is one: what is no call is refused when it is made."""
         for path, by_method in self.by_path.items():
             arguments = _match(path, request.path)
             if arguments is None:
                 continue
             if request.method not in by_method:
-                raise MethodNotAllowed(by_method)
-            return by_method[request.method](request, **arguments)
-        raise UnknownCall(f"{request.method} {request.path} is no call of this service.")
+                return _refused(MethodNotAllowed(by_method))
+            return Meant(by_method[request.method], path, arguments)
+        return _refused(UnknownCall(f"{request.method} {request.path} is no call of this service."))
+
+
+def _refused(refusal: Exception) -> Meant:
+    def refuse(_: Request) -> NoReturn:
+        raise refusal
+
+    return Meant(for_all_callers(refuse), "", {})
 
 
 def _match(pattern: str, path: str) -> dict[str, str] | None:

@@ -5,8 +5,10 @@ apart by it and by nothing else.
 """
 
 from duewheel.interface.answer import Answer, compact
+from duewheel.rules.answers import STOP_HEADER
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import (
+    CallbackRefused,
     IdempotencyKeyInUse,
     MethodNotAllowed,
     Refusal,
@@ -27,6 +29,8 @@ def refused(refusal: Refusal) -> Answer:
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
     if isinstance(refusal, TooManyCreates):
         headers["retry-after"] = str(refusal.retry_after_seconds)
+    if isinstance(refusal, CallbackRefused):
+        headers[STOP_HEADER] = "true"  # another attempt would be one, too
     return Answer(refusal.status, compact(problem_of(refusal)), PROBLEM_JSON, headers)
 
 

@@ -4,13 +4,13 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from duewheel.rules.access import NOBODY, Access, Permit, Right
+from duewheel.rules.callback_headers import ATTEMPT
 from duewheel.rules.idempotency import HEADER
 from duewheel.rules.precondition import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import MalformedBody, TooLarge
-
-LOCAL_CALLER = "local"  # of a stack that checks no signatures
 
 
 class Request(Struct, frozen=True):
@@ -20,10 +20,13 @@ class Request(Struct, frozen=True):
     body: str | None = None
     is_base64: bool = False
     query: str = ""  # as it was sent, still encoded
-    caller: str = LOCAL_CALLER
+    authorizer: Mapping[str, Any] = field(default_factory=dict)  # what API Gateway says of them
+    access: Access = NOBODY
+    permit: Permit = Permit(NOBODY, Right.READ)  # what the call that is meant needs
     idempotency_key: str | None = None
     if_match: str | None = None
     if_none_match: str | None = None
+    is_callback: bool = False  # made by a deployment of this service, for a task
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
@@ -35,11 +38,16 @@ class Request(Struct, frozen=True):
             body=event.get("body"),
             is_base64=event.get("isBase64Encoded", False),
             query=event.get("rawQueryString", ""),
-            caller=_caller(context),
+            authorizer=context.get("authorizer") or {},
             idempotency_key=_header(event, HEADER),
             if_match=_header(event, IF_MATCH),
             if_none_match=_header(event, IF_NONE_MATCH),
+            is_callback=_header(event, ATTEMPT) is not None,
         )
+
+    @property
+    def caller(self) -> str:
+        return self.access.caller
 
     @property
     def precondition(self) -> Precondition:
@@ -57,16 +65,6 @@ class Request(Struct, frozen=True):
         if len(raw) > bytes_max:
             raise TooLarge(f"The body has {len(raw)} bytes; this call takes at most {bytes_max}.")
         return text
-
-
-def _caller(context: Mapping[str, Any]) -> str:
-    """Who signed the request. Of an assumed role the session is left out: another instance of
-    the same service is the same caller."""
-    iam = (context.get("authorizer") or {}).get("iam")
-    if not iam:
-        return LOCAL_CALLER
-    arn: str = iam["userArn"]  # arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION
-    return arn.rpartition("/")[0] if ":assumed-role/" in arn else arn
 
 
 def _header(event: Mapping[str, Any], name: str) -> str | None:

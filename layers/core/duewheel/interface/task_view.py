@@ -11,7 +11,8 @@ from duewheel.interface.callback_view import callback_view
 from duewheel.interface.problems import problem_of
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import Attempt, Made, RetryPolicy, Status, Task
+from duewheel.rules.retry_members import number_said, retry_members
+from duewheel.rules.task import Attempt, Made, Status, Task
 
 
 def task_text(task: Task) -> str:
@@ -65,30 +66,15 @@ def _when_asked_for(task: Task) -> dict[str, object]:
     """What the caller may leave to the service's defaults appears only when it was given."""
     members: dict[str, object] = {}
     if task.retry is not None:
-        members["retry"] = retry_view(task.retry)
+        members["retry"] = retry_members(task.retry)
     if task.expires_after_seconds is not None:
-        members["expires_after_seconds"] = number_view(task.expires_after_seconds)
+        members["expires_after_seconds"] = number_said(task.expires_after_seconds)
     if task.notice_of is not None:
         members["notice_of"] = task.notice_of
     if (occurrence := task.occurrence) is not None:
         members["timer_id"] = occurrence.timer_id
         members["occurrence_at"] = rfc3339(occurrence.second * 1000)
         members["number"] = None if occurrence.manual else occurrence.number
-    return members
-
-
-def retry_view(retry: RetryPolicy) -> dict[str, object]:
-    members: dict[str, object] = {"attempts": retry.attempts_max}
-    if retry.delays_seconds:
-        members["delays_seconds"] = [number_view(delay) for delay in retry.delays_seconds]
-    else:
-        members["first_delay_seconds"] = number_view(retry.first_delay_seconds)
-        members["factor"] = number_view(retry.factor)
-        members["max_delay_seconds"] = number_view(retry.delay_max_seconds)
-        if not retry.has_jitter:
-            members["jitter"] = False
-    if retry.max_age_seconds is not None:
-        members["max_age_seconds"] = number_view(retry.max_age_seconds)
     return members
 
 
@@ -101,8 +87,3 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
         "duration_ms": attempt.duration_ms,
         "note": attempt.note,
     }
-
-
-def number_view(value: float) -> float:
-    """As a caller would write it: 60, not 60.0."""
-    return int(value) if value == int(value) else value

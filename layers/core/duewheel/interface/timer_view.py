@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from duewheel.interface.answer import Answer, compact
 from duewheel.interface.callback_view import callback_view
-from duewheel.interface.task_view import number_view, retry_view
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.retry_members import number_said, retry_members
 from duewheel.rules.timer import Timer
 from duewheel.workflows.look_up_timers import ShownTimer, TimerPage
 
@@ -54,8 +54,8 @@ def _after_payload(shown: ShownTimer) -> dict[str, object]:
     counted = {} if shown.counters is None else {"counters": shown.counters}
     return {
         "callback": None if rules.callback is None else callback_view(rules.callback),
-        "retry": None if rules.retry is None else retry_view(rules.retry),
-        "expires_after_seconds": None if expires_after is None else number_view(expires_after),
+        "retry": None if rules.retry is None else retry_members(rules.retry),
+        "expires_after_seconds": None if expires_after is None else number_said(expires_after),
         "dst_gap": rules.schedule.dst_gap.value,
         "dst_overlap": rules.schedule.dst_overlap.value,
         "misfire": rules.misfire.value,

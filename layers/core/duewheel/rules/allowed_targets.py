@@ -41,6 +41,13 @@ class AllowedTargets(Struct, frozen=True):
     queue_arns: tuple[str, ...] = ()
     topic_arns: tuple[str, ...] = ()
     event_bus_arns: tuple[str, ...] = ()
+    own_names: tuple[str, ...] = ()  # of the deployment's queues and functions
+
+    def is_own(self, arn: str) -> bool:
+        """Of a function also by a version or an alias, which stands behind its name."""
+        own = {self.scope.arn("sqs", name) for name in self.own_names}
+        own |= {self.scope.arn("lambda", f"function:{name}") for name in self.own_names}
+        return ":".join(arn.split(":")[: _SEGMENTS + 1]) in own
 
 
 HTTP_ALONE = AllowedTargets()

@@ -80,7 +80,7 @@ def retry_after_seconds(text: str, now_ms: int) -> float | None:
     else:
         try:
             instant = parsedate_to_datetime(text)
-        except ValueError:
+        except (ValueError, OverflowError):  # of what is no date, and of numbers no date can have
             return None
         if instant.tzinfo is None:  # the oldest of the three forms of an HTTP date names no zone
             instant = instant.replace(tzinfo=UTC)

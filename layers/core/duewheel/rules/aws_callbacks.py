@@ -35,6 +35,7 @@ def lambda_callback(fields: Fields, allowed: AllowedTargets) -> LambdaCallback:
     name, arn = _named(fields, "function", "lambda", "function:", allowed)
     if not _FUNCTION.fullmatch(name):
         raise fields.invalid("function", "is no function's name or ARN, with or without an alias.")
+    _check_not_own(fields, "function", arn, allowed)
     _check_covered(fields, "function", arn, allowed.function_arns, "TargetFunctionArns")
     invocation = fields.text("invocation") if "invocation" in fields else "sync"
     if invocation not in ("sync", "async"):
@@ -54,6 +55,7 @@ def sqs_callback(fields: Fields, allowed: AllowedTargets, *, is_raw: bool) -> Sq
     region, account, queue = found[1], found[2], found[3]
     _check_region(fields, "queue_url", region, allowed)
     arn = f"arn:{allowed.scope.partition}:sqs:{region}:{account}:{queue}"
+    _check_not_own(fields, "queue_url", arn, allowed)
     _check_covered(fields, "queue_url", arn, allowed.queue_arns, "TargetQueueArns")
     return SqsCallback(url, _group_id(fields, queue), _attributes_of(fields), is_raw)
 
@@ -108,6 +110,15 @@ def _check_enabled(fields: Fields, patterns: tuple[str, ...], parameter: str) ->
             f"{fields.where('type')}: this deployment does not deliver to {fields.text('type')}. "
             f"Its template parameter {parameter} names no resource.",
             fields.where("type"),
+        )
+
+
+def _check_not_own(fields: Fields, name: str, arn: str, allowed: AllowedTargets) -> None:
+    """The notifier has rights on these for its own work, so no policy would stop it."""
+    if allowed.is_own(arn):
+        raise TargetNotEnabled(
+            f"{fields.where(name)}: {arn} is this deployment's own, to which no task is delivered.",
+            fields.where(name),
         )
 
 

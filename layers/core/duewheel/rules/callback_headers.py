@@ -4,6 +4,8 @@ from duewheel.rules.instants import rfc3339
 from duewheel.rules.signature import signatures
 from duewheel.rules.task import Task
 
+ATTEMPT = "duewheel-attempt"
+
 
 def callback_headers(
     task: Task, now_ms: int, secrets: tuple[bytes, ...] = (), body: bytes | None = None
@@ -16,6 +18,6 @@ def callback_headers(
         "webhook-timestamp": str(seconds),
         **(signed if secrets else {}),
         "duewheel-due-at": rfc3339(task.due_ms),
-        "duewheel-attempt": str(task.attempts + 1),
+        ATTEMPT: str(task.attempts + 1),
         "duewheel-biz-type": task.biz_type,
     }

@@ -30,6 +30,14 @@ class InvalidField(Refusal):
     status = 422
 
 
+class CallbackRefused(Refusal):
+    """What makes work does not come from a callback: tasks that make tasks would never end."""
+
+    type = "callback-refused"
+    title = "A callback may read, and change nothing"
+    status = 403
+
+
 class TargetNotEnabled(Refusal):
     """For the operator to allow: the detail names the template parameter."""
 
@@ -49,10 +57,22 @@ class MalformedTaskId(Refusal):
     title = "This is no task id of this service"
 
 
+class NotPermitted(Refusal):
+    """Says nothing of what there is, only of what the call would have needed."""
+
+    type = "not-permitted"
+    title = "The caller may not do this"
+    status = 403
+
+
 class UnknownTask(Refusal):
     type = "unknown-task"
     title = "There is no such task"
     status = 404
+
+
+def no_such_task() -> UnknownTask:
+    return UnknownTask("There is no task with this id.", "task_id")
 
 
 class UnknownTimer(Refusal):
@@ -67,6 +87,24 @@ class UnknownBusiness(Refusal):
     type = "unknown-business"
     title = "There are no settings for this business"
     status = 404
+
+
+class UnknownApiKey(Refusal):
+    type = "unknown-api-key"
+    title = "There is no such API key"
+    status = 404
+
+
+class ApiKeyEnded(Refusal):
+    type = "api-key-ended"
+    title = "The API key has been revoked, or has expired"
+    status = 409
+
+
+class TooManyApiKeys(Refusal):
+    type = "too-many-api-keys"
+    title = "This deployment has as many API keys as it can have"
+    status = 409
 
 
 class UnknownCall(Refusal):

@@ -1,12 +1,14 @@
 """Businesses in the Registry: one record each, of what it has configured itself.
 
-Every write is conditional on the version that was read. A record that somebody has damaged
-reads as a business without settings that says so: it is never called for as if it had none.
+Every write is conditional on the version that was read, and one with the record of the change. A
+record that somebody has damaged reads as a business without settings that says so: it is never
+called for as if it had none.
 """
 
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -15,6 +17,12 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
 from duewheel.rules.business import Business, Defaults, Own, SigningSecret
+from duewheel.rules.changes import Change
+from duewheel.rules.changes_of_businesses import (
+    business_configured,
+    business_deleted,
+    business_named,
+)
 from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
@@ -23,7 +31,8 @@ from duewheel.rules.status_lists import StatusEntry, is_entry
 from duewheel.stores import registry_keys
 from duewheel.stores.attributes import decimal, flag, whole, words
 from duewheel.stores.callback_rows import callback_of_row, callback_row
-from duewheel.stores.conditions import Item, Written, write_if
+from duewheel.stores.change_records import ChangeRecords
+from duewheel.stores.conditions import Conflict, Item, transact
 from duewheel.stores.retry_rows import retry_of_row, retry_row
 from duewheel.stores.standings import standing_from
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
@@ -45,9 +54,7 @@ class BusinessStore(Struct, frozen=True):
     def read_whole(self, biz_type: str) -> Business:
         """As it stands, of version 0 when there is no record; raises UnreadableItem when
         somebody has damaged it."""
-        key = registry_keys.business(biz_type)
-        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        item = answer.get("Item")
+        item = self._item_of(biz_type)
         business = self._from(item) if item else self._unconfigured(biz_type)
         if business.damaged is not None:
             raise UnreadableItem(registry_keys.BUSINESS_KIND, biz_type, business.damaged)
@@ -72,32 +79,19 @@ class BusinessStore(Struct, frozen=True):
             found[biz_type] = replace(found[biz_type], standing=standing)
         return found
 
-    def write(self, before: Business, after: Business) -> bool:
+    def write(self, before: Business, after: Business, by: str) -> bool:
         """False when the record no longer stands as `before`."""
         item = _item(after)
-        condition, values = _as_read(before)
-        result = write_if(
-            self.client.put_item,
-            TableName=self.table,
-            Item=item,
-            ConditionExpression=condition,
-            ExpressionAttributeNames={"#version": "version"},
-            **values,
-        )
-        return isinstance(result, Written) or result.item == item  # an earlier try of this write
+        put = {"Put": {"TableName": self.table, "Item": item, **_as_read(before)}}
+        change = business_configured(before, after, by)
+        return self._written(after.biz_type, put, change, leaves=item)
 
-    def delete(self, business: Business) -> bool:
-        """False when another version stands there. Gone already, it may be an earlier try."""
-        condition, values = _as_read(business)
-        result = write_if(
-            self.client.delete_item,
-            TableName=self.table,
-            Key=registry_keys.business(business.biz_type),
-            ConditionExpression=condition,
-            ExpressionAttributeNames={"#version": "version"},
-            **values,
-        )
-        return isinstance(result, Written) or result.item is None
+    def delete(self, business: Business, by: str) -> bool:
+        """False when it no longer stands so."""
+        key = registry_keys.business(business.biz_type)
+        delete = {"Delete": {"TableName": self.table, "Key": key, **_as_read(business)}}
+        change = business_deleted(business, by, self.clock.now_ms())
+        return self._written(business.biz_type, delete, change, leaves=None)
 
     def page(self, after: str | None, limit: int) -> tuple[list[Business], bool]:
         """In the order of their names, and whether there may be more."""
@@ -114,6 +108,21 @@ class BusinessStore(Struct, frozen=True):
             **start,
         )
         return [self._from(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
+
+    def _written(
+        self, biz_type: str, action: dict[str, Any], change: Change, leaves: Item | None
+    ) -> bool:
+        """Together with its change. A refusal may be met by an SDK's retry, when the first try was
+        carried out: then the record stands as that leaves it, and so does its change."""
+        changes, thing = ChangeRecords(self.client, self.table), business_named(biz_type)
+        with suppress(Conflict):
+            if transact(self.client, [action, changes.recorded(thing, change)]):
+                return True
+        return self._item_of(biz_type) == leaves and changes.stands(thing, change)
+
+    def _item_of(self, biz_type: str) -> Item | None:
+        key = registry_keys.business(biz_type)
+        return self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True).get("Item")
 
     def _unconfigured(self, biz_type: str) -> Business:
         return Business(biz_type, self.defaults)
@@ -135,11 +144,14 @@ class BusinessStore(Struct, frozen=True):
             return Business(biz_type, self.defaults, damaged="settings")
 
 
-def _as_read(business: Business) -> tuple[str, dict[str, Any]]:
+def _as_read(business: Business) -> dict[str, Any]:
+    names = {"ExpressionAttributeNames": {"#version": "version"}}
     if business.version == 0:
-        return "attribute_not_exists(#version)", {}
-    return "#version = :seen", {
-        "ExpressionAttributeValues": {":seen": {"N": str(business.version)}}
+        return {"ConditionExpression": "attribute_not_exists(#version)", **names}
+    return {
+        "ConditionExpression": "#version = :seen",
+        "ExpressionAttributeValues": {":seen": {"N": str(business.version)}},
+        **names,
     }
 
 

@@ -19,6 +19,7 @@ def key(kind: str, record: str) -> dict[str, Any]:
 
 SHAPE = key("wheel", "shape")
 BUSINESS_KIND = "business"  # one partition, so that they are listed in order
+API_KEY_KIND = "api-key"  # one partition; the authorizer's role may reach no other
 PARKING_KIND = "parking"  # one partition: the sweeper reads it each minute
 _STANDING = "standing#"
 _TIMER = "timer#"
@@ -59,6 +60,14 @@ def business(biz_type: str) -> dict[str, Any]:
     return key(BUSINESS_KIND, biz_type)
 
 
+def api_key(key_id: str) -> dict[str, Any]:
+    return key(API_KEY_KIND, key_id)
+
+
+def api_key_id_of(item: Mapping[str, Any]) -> str:
+    return str(item["record"]["S"])
+
+
 def parking(biz_type: str) -> dict[str, Any]:
     return key(PARKING_KIND, biz_type)
 
@@ -93,6 +102,11 @@ def timer_running(timer_id: str) -> dict[str, Any]:
 
 def timer_id_of(item: Mapping[str, Any]) -> str:
     return str(item["kind"]["S"]).removeprefix(_TIMER)
+
+
+def changes(kind: str, name: str) -> dict[str, Any]:
+    """The last changes of a definition of this kind."""
+    return key(f"changes#{kind}#{name}", "last")
 
 
 def timer_lines_kind(biz_type: str) -> str:

@@ -1,8 +1,8 @@
 """Timers in the Registry: a definition each, and a line in its business's list.
 
-Both are written in one transaction, together with what changes on the wheel at the same time,
-on condition that the definition stands as it was read. The mark that a timer has ended leaves
-its version alone, and is a condition of its own.
+Both are written in one transaction, together with the record of the change and what changes on
+the wheel at the same time, on condition that the definition stands as it was read. The mark that a
+timer has ended leaves its version alone, and is a condition of its own.
 """
 
 import json
@@ -14,6 +14,8 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import Address, address_named
+from duewheel.rules.changes import Change
+from duewheel.rules.changes_of_timers import thing_of, timer_changed, timer_created, timer_deleted
 from duewheel.rules.messages import NOT_UNDERSTOOD
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.source_text import is_json
@@ -21,6 +23,7 @@ from duewheel.rules.task import BIZ_TYPE, UNSIZED
 from duewheel.rules.timer import Timer
 from duewheel.stores import registry_keys
 from duewheel.stores.attributes import flag, whole
+from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.conditions import Item, Refused, transact, write_if
 from duewheel.stores.task_rows import compact, sizes_from, sizes_row
 from duewheel.stores.timer_rows import rules_of_row, rules_row
@@ -64,34 +67,30 @@ class TimerStore(Struct, frozen=True):
                     found[registry_keys.timer_id_of(item)] = damaged
         return found
 
-    def create(self, timer: Timer, actions: Sequence[Any]) -> bool:
+    def create(self, timer: Timer, by: str, actions: Sequence[Any]) -> bool:
         """False when another timer has its id."""
         definition = self._put(_item(timer), **registry_keys.IF_ABSENT)
-        if transact(self.client, [definition, self._put(_line(timer)), *actions]):
-            return True
-        return self._stands(timer)
+        parts = [definition, self._put(_line(timer)), *actions]
+        return self._written(timer, parts, timer_created(timer, by), leaves=_item(timer))
 
-    def change(self, before: Timer, after: Timer, actions: Sequence[Any]) -> bool:
+    def change(self, before: Timer, after: Timer, by: str, actions: Sequence[Any]) -> bool:
         """False when it no longer stands as `before`, or an action met something else."""
         parts = [self._put(_item(after), **_as_read(before)), self._put(_line(after))]
         if _line_key(before) != _line_key(after):
             parts.append(self._delete(_line_key(before)))
-        if transact(self.client, [*parts, *actions]):
-            return True
-        return self._stands(after)
+        change = timer_changed(before, after, by)
+        return self._written(after, [*parts, *actions], change, leaves=_item(after))
 
-    def delete(self, timer: Timer, actions: Sequence[Any]) -> bool:
-        """With all that is kept of it. False when it no longer stands so; gone already, it may
-        have been an earlier try."""
+    def delete(self, timer: Timer, by: str, actions: Sequence[Any]) -> bool:
+        """With all that is kept of it, but for its changes. False when it no longer stands so."""
         parts = [
             self._delete(registry_keys.timer(timer.timer_id), **_as_read(timer)),
             self._delete(_line_key(timer)),
             self._delete(registry_keys.timer_counters(timer.timer_id)),
             self._delete(registry_keys.timer_running(timer.timer_id)),
         ]
-        if transact(self.client, [*parts, *actions]):
-            return True
-        return self._item_of(timer.timer_id) is None
+        change = timer_deleted(timer, by, self.clock.now_ms())
+        return self._written(timer, [*parts, *actions], change, leaves=None)
 
     def mark_ended(self, timer_id: str, chain: Address, numbered: int) -> bool:
         """Its definition contains no more than these. False when the chain is no longer its
@@ -140,9 +139,15 @@ class TimerStore(Struct, frozen=True):
         )
         return answer.get("Item")
 
-    def _stands(self, timer: Timer) -> bool:
-        """A refusal may be met by an SDK's retry, when the first try was carried out."""
-        return self._item_of(timer.timer_id) == _item(timer)
+    def _written(
+        self, timer: Timer, parts: Sequence[Any], change: Change, leaves: Item | None
+    ) -> bool:
+        """Together with its change. A refusal may be met by an SDK's retry, when the first try was
+        carried out: then the definition stands as that leaves it, and so does its change."""
+        changes, thing = ChangeRecords(self.client, self.table), thing_of(timer)
+        if transact(self.client, [*parts, changes.recorded(thing, change)]):
+            return True
+        return self._item_of(timer.timer_id) == leaves and changes.stands(thing, change)
 
     def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
         return {"Put": {"TableName": self.table, "Item": item, **condition}}

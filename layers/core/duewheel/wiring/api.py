@@ -1,15 +1,23 @@
 """What the api function runs on."""
 
 import secrets
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from msgspec.structs import replace
 
+from duewheel.rules.access import Access
 from duewheel.rules.allowed_targets import AllowedTargets
+from duewheel.rules.api_keys import ID_RANGE
+from duewheel.rules.api_keys import SECRET_BYTES as API_KEY_BYTES
+from duewheel.rules.callers import Callers
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.rules.parking import PAUSE_MARK_BYTES
+from duewheel.stores.api_key_changes import ApiKeyChanges
 from duewheel.stores.audits import AuditStore
+from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.request_records import RequestRecords
@@ -18,6 +26,7 @@ from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.timer_counters import CounterStore
 from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.turns import TurnStore
+from duewheel.wiring.api_keys import api_keys
 from duewheel.wiring.businesses import businesses, known_businesses, parking_records, sealed_secrets
 from duewheel.wiring.process import clock, dynamodb, hand_over, once, origin, pointers, settings
 from duewheel.wiring.timers import change_timer, timers
@@ -33,18 +42,32 @@ from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
 from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.dead_tasks import DeadTasks
 from duewheel.workflows.delete_business import DeleteBusiness
+from duewheel.workflows.issue_keys import IssueKeys
 from duewheel.workflows.key_prefix import KeyPrefix
 from duewheel.workflows.keyed import KeyedTasks
 from duewheel.workflows.limit_creates import LimitCreates
+from duewheel.workflows.list_keys import ListKeys
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_businesses import LookUpBusinesses
+from duewheel.workflows.look_up_changes import LookUpChanges
 from duewheel.workflows.look_up_timers import LookUpTimers
 from duewheel.workflows.pausing import Pausing
 from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.steer import Steer
+
+
+@once
+def callers() -> Callers:
+    config = settings()
+    return Callers(config.auth_mode, config.allowed_targets.scope.account, config.iam_default)
+
+
+def access(authorizer: Mapping[str, Any]) -> Access:
+    """Of whoever API Gateway says is asking."""
+    return callers().access(authorizer, clock().now_ms())
 
 
 @once
@@ -125,6 +148,12 @@ def look_up_businesses() -> LookUpBusinesses:
 
 
 @once
+def look_up_changes() -> LookUpChanges:
+    records = ChangeRecords(dynamodb(), settings().registry_table)
+    return LookUpChanges(clock(), records, businesses(), timers())
+
+
+@once
 def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
         businesses(),
@@ -148,6 +177,22 @@ def dead_tasks() -> DeadTasks:
 @once
 def key_prefix() -> KeyPrefix:
     return KeyPrefix(keys(), cancel_task(), cursor_secret())
+
+
+@once
+def issue_keys() -> IssueKeys:
+    return IssueKeys(
+        clock(),
+        api_keys(),
+        ApiKeyChanges(dynamodb(), settings().registry_table),
+        random_number=lambda: secrets.randbelow(ID_RANGE),
+        random_bytes=lambda: secrets.token_bytes(API_KEY_BYTES),
+    )
+
+
+@once
+def list_keys() -> ListKeys:
+    return ListKeys(clock(), api_keys(), cursor_secret())
 
 
 @once

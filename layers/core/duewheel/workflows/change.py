@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from duewheel.rules.access import ANYTHING, Permit
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.change import Change, brought_forward, changed
 from duewheel.rules.refusals import OfATimer
@@ -14,7 +15,7 @@ class ChangeTask(Struct, frozen=True):
     steer: Steer
     admit: Admit
 
-    def __call__(self, task_id: str, change: Change) -> Task:
+    def __call__(self, task_id: str, change: Change, permit: Permit = ANYTHING) -> Task:
         home = address_of_task(task_id)
 
         def altered(task: Task, now_ms: int) -> Task:
@@ -25,14 +26,14 @@ class ChangeTask(Struct, frozen=True):
                 self.admit.changed(after)
             return after
 
-        return self.steer(home, altered)
+        return self.steer(home, altered, permit)
 
-    def run(self, task_id: str) -> Task:
+    def run(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         def altered(task: Task, now_ms: int) -> Task:
             _check_own(task)
             return brought_forward(task, now_ms)
 
-        return self.steer(address_of_task(task_id), altered)
+        return self.steer(address_of_task(task_id), altered, permit)
 
 
 def _check_own(task: Task) -> None:

@@ -1,8 +1,8 @@
 """Change a timer, enable, disable or delete it: read it, say what it becomes, write that if it
 still stands as it was read.
 
-One transaction writes the timer, ends the chain that planned it and begins the one that will.
-From its answer on the timer as it then stands decides what is called.
+One transaction writes the timer and the record of its change, ends the chain that planned it and
+begins the one that will. From its answer on the timer as it then stands decides what is called.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class ChangeTimer(Struct, frozen=True):
     known: KnownBusinesses
 
     def __call__(
-        self, timer_id: str, change: TimerChange, precondition: Precondition = _ANYHOW
+        self, timer_id: str, change: TimerChange, precondition: Precondition = _ANYHOW, *, by: str
     ) -> Timer:
         def altered(timer: Timer, now_ms: int) -> Timer:
             rules = timer_change.changed_rules(timer.rules, change.values, now_ms // 1000)
@@ -43,34 +43,38 @@ class ChangeTimer(Struct, frozen=True):
             enabled = timer.enabled if change.enabled is None else change.enabled
             return timer_change.changed(timer, rules, enabled=enabled, now_ms=now_ms)
 
-        return self._change(timer_id, altered, precondition)
+        return self._change(timer_id, altered, precondition, by)
 
     def enable(
-        self, timer_id: str, precondition: Precondition = _ANYHOW, *, enabled: bool = True
+        self, timer_id: str, precondition: Precondition = _ANYHOW, *, enabled: bool = True, by: str
     ) -> Timer:
         """One that stands so already stays as it is."""
 
         def altered(timer: Timer, now_ms: int) -> Timer:
             return timer_change.changed(timer, timer.rules, enabled=enabled, now_ms=now_ms)
 
-        return self._change(timer_id, altered, precondition)
+        return self._change(timer_id, altered, precondition, by)
 
-    def disable(self, timer_id: str, precondition: Precondition = _ANYHOW) -> Timer:
-        return self.enable(timer_id, precondition, enabled=False)
+    def disable(self, timer_id: str, precondition: Precondition = _ANYHOW, *, by: str) -> Timer:
+        return self.enable(timer_id, precondition, enabled=False, by=by)
 
-    def delete(self, timer_id: str, precondition: Precondition = _ANYHOW) -> Timer:
+    def delete(self, timer_id: str, precondition: Precondition = _ANYHOW, *, by: str) -> Timer:
         """The timer as it last stood."""
 
         def try_once() -> Timer | None:
             timer = self._find(timer_id)
             precondition.check("timer", timer.version)
             actions = self.chain.ended(self.chain.read(timer), None)
-            return timer if self.timers.delete(timer, actions) else None
+            return timer if self.timers.delete(timer, by, actions) else None
 
         return _one_that_wins(try_once)
 
     def _change(
-        self, timer_id: str, alter: Callable[[Timer, int], Timer], precondition: Precondition
+        self,
+        timer_id: str,
+        alter: Callable[[Timer, int], Timer],
+        precondition: Precondition,
+        by: str,
     ) -> Timer:
         def try_once() -> Timer | None:
             before = self._find(timer_id)
@@ -79,7 +83,7 @@ class ChangeTimer(Struct, frozen=True):
             if after is before:
                 return before
             chained = self._chained(before, after)
-            if not self.timers.change(before, chained.timer, chained.actions):
+            if not self.timers.change(before, chained.timer, by, chained.actions):
                 return None
             self.chain.announce(chained)
             return chained.timer

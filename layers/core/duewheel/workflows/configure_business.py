@@ -28,7 +28,7 @@ class ConfigureBusiness(Struct, frozen=True):
     pausing: Pausing
 
     def __call__(
-        self, biz_type: str, change: Mapping[str, Any], precondition: Precondition
+        self, biz_type: str, change: Mapping[str, Any], precondition: Precondition, *, by: str
     ) -> Business:
         """Of version 1 when it was made by this."""
         change = self._with_sealed_secrets(biz_type, change)
@@ -38,19 +38,21 @@ class ConfigureBusiness(Struct, frozen=True):
             after = changed(before, change, self.clock.now_ms())
             if before.paused or after.paused:
                 self.pausing.announce(biz_type)
-            if self.store.write(before, after):
+            if self.store.write(before, after, by):
                 self.known.forget(biz_type)
                 if before.paused and not after.paused:
                     self.pausing.ask_for_release(biz_type)
                 return after
         raise Unavailable("Too many requests change this business at once.")
 
-    def pause(self, biz_type: str, precondition: Precondition, *, paused: bool) -> Business:
+    def pause(
+        self, biz_type: str, precondition: Precondition, *, paused: bool, by: str
+    ) -> Business:
         """Pause it, or resume it; of one that stands so already nothing is written, so that its
         version stays, and with it the turns that its calls have been promised."""
         business = self.store.read_whole(biz_type)
         if not business.version or business.paused != paused:
-            return self(biz_type, {"paused": paused or None}, precondition)
+            return self(biz_type, {"paused": paused or None}, precondition, by=by)
         precondition.check("business", business.version)
         if not paused:
             self.pausing.ask_for_release(biz_type)

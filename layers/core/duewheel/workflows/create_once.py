@@ -14,6 +14,7 @@ from duewheel.rules.idempotency import Asked, Claim, RequestRecord, State
 from duewheel.rules.placing import Placing
 from duewheel.rules.refusals import (
     IdempotencyKeyInUse,
+    NotPermitted,
     Refusal,
     TooManyWrites,
     Unavailable,
@@ -83,7 +84,7 @@ class CreateOnce(Struct, frozen=True):
         # the request waits until it has run out.
         created = self.create_batch.store(list(missing.values()))
         results = dict(zip(missing, created, strict=True))
-        ended = idempotency.ended(asked, mine, results)
+        ended = idempotency.ended(asked, mine, {**_not_permitted(requested), **results})
         self._replace(mine, ended)
         if not is_last and any(isinstance(result, TooManyWrites) for result in created):
             again = self._take_over(ended, requested, self.reenter.crowded)
@@ -115,3 +116,8 @@ class CreateOnce(Struct, frozen=True):
 
     def _claim(self, number: int, placing: Placing) -> Claim:
         return Claim(number, self.random_text(), placing)
+
+
+def _not_permitted(requested: Requested) -> dict[int, NotPermitted]:
+    """They may be by the time the request is repeated, and then they are to be created."""
+    return {index: new for index, new in enumerate(requested) if isinstance(new, NotPermitted)}

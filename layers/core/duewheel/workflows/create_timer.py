@@ -28,14 +28,14 @@ class CreateTimer(Struct, frozen=True):
     known: KnownBusinesses
     random_number: Callable[[], int]  # below `ID_RANGE`
 
-    def __call__(self, new: NewTimer) -> Timer:
+    def __call__(self, new: NewTimer, *, by: str) -> Timer:
         with unavailable_when_throttled():
             business = self.known.one(new.biz_type)
         check_callback(new.rules.callback, new.rules.payload, business)
         for _ in range(_TRIES):
             timer = self._drawn(new)
             chained = self.chain.begun(timer) if timer.enabled else Chained(timer)
-            if self._stored(chained):
+            if self._stored(chained, by):
                 self.chain.announce(chained)
                 return chained.timer
         raise Unavailable(NOT_STORED)
@@ -52,8 +52,8 @@ class CreateTimer(Struct, frozen=True):
             updated_ms=now_ms,
         )
 
-    def _stored(self, chained: Chained) -> bool:
+    def _stored(self, chained: Chained, by: str) -> bool:
         try:
-            return self.timers.create(chained.timer, chained.actions)
+            return self.timers.create(chained.timer, by, chained.actions)
         except (Conflict, Throttled) as busy:
             raise Unavailable(NOT_STORED) from busy

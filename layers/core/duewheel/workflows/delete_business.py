@@ -58,12 +58,14 @@ class DeleteBusiness(Struct, frozen=True):
     timers: TimerStore
     change_timer: ChangeTimer
 
-    def __call__(self, biz_type: str, asked: DeleteRequest, precondition: Precondition) -> Deleted:
+    def __call__(
+        self, biz_type: str, asked: DeleteRequest, precondition: Precondition, *, by: str
+    ) -> Deleted:
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
         precondition.check("business", business.version)
-        timers, goes_on = self._delete_timers(biz_type, asked)
+        timers, goes_on = self._delete_timers(biz_type, asked, by)
         if goes_on:
             return Deleted(False, timers, 0, [], asked.cursor)
         question = ("delete a business", biz_type, asked.cancels_pending)
@@ -82,10 +84,10 @@ class DeleteBusiness(Struct, frozen=True):
         if page.cursor is not None:
             cursor = cursors.sealed(page.cursor, question, self.secret)
             return Deleted(False, timers, cancelled, [], cursor)
-        self._delete(business)
+        self._delete(business, by)
         return Deleted(True, timers, cancelled, [], None)
 
-    def _delete_timers(self, biz_type: str, asked: DeleteRequest) -> tuple[int, bool]:
+    def _delete_timers(self, biz_type: str, asked: DeleteRequest, by: str) -> tuple[int, bool]:
         """How many were deleted, and whether there are more."""
         lines, goes_on = self.timers.page(biz_type, "", None, TIMERS_AT_ONCE)
         if lines and not asked.cancels_pending:
@@ -94,7 +96,7 @@ class DeleteBusiness(Struct, frozen=True):
             )
         for line in lines:
             try:
-                self.change_timer.delete(line.timer_id)
+                self.change_timer.delete(line.timer_id, by=by)
             except UnknownTimer:
                 continue  # another has deleted it in between
         return len(lines), goes_on
@@ -109,10 +111,10 @@ class DeleteBusiness(Struct, frozen=True):
             return True  # it ended by itself in between
         return True
 
-    def _delete(self, business: Business) -> None:
+    def _delete(self, business: Business, by: str) -> None:
         if business.paused:
             self.pausing.announce(business.biz_type)
-        if not self.store.delete(business):
+        if not self.store.delete(business, by):
             raise VersionMismatch("The business was changed meanwhile; read it, and begin anew.")
         self.known.forget(business.biz_type)
         if business.paused:

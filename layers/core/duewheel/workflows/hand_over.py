@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from duewheel.log import logger
 from duewheel.rules import wheel
 from duewheel.rules.lanes import Lane
-from duewheel.rules.messages import Message, encode
+from duewheel.rules.messages import Message
 from duewheel.stores.second_link import SecondLink
 from duewheel.stores.slice_queue import SliceQueue, at_once
 
@@ -43,7 +43,7 @@ class HandOver(Struct):
 
     def send_surely(self, message: Message) -> None:
         if self.send([message]):
-            raise HandOverRefused(f"neither link took {encode(message)[:200]}")
+            raise HandOverRefused(f"neither link took a {type(message).__name__}")
 
     def _send(self, lane: Lane, refused: list[M], delay_seconds: Callable[[M], int]) -> list[M]:
         """SQS is asked first, every time, so that it has the messages again as soon as it takes

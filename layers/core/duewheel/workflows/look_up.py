@@ -4,10 +4,11 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules import settlement
+from duewheel.rules.access import ANYTHING, Permit
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.load import FORECAST_MINUTES
 from duewheel.rules.profile import Profile
-from duewheel.rules.refusals import UnknownTask
+from duewheel.rules.refusals import no_such_task
 from duewheel.rules.task import Task
 from duewheel.rules.wheel_state import WheelState
 from duewheel.stores import pointers
@@ -25,10 +26,11 @@ class LookUp(Struct, frozen=True):
     buckets: int
     profile: Profile
 
-    def task(self, task_id: str) -> Task:
+    def task(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         task = self.tasks.get(address_of_task(task_id))
         if task is None or task.is_internal or settlement.is_gone(task, self.clock.now_ms()):
-            raise UnknownTask("There is no task with this id.", "task_id")
+            raise no_such_task()
+        permit.check_found(task.biz_type, no_such_task())
         return task
 
     def wheel(self) -> WheelState:

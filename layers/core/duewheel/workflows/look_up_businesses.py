@@ -6,10 +6,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules import cursors
+from duewheel.rules.access import Access
 from duewheel.rules.business import Business
 from duewheel.rules.business_queries import BusinessesRequest
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.stores.businesses import BusinessStore
+from duewheel.workflows.within_reach import next_within_reach
 
 NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
 
@@ -40,12 +42,21 @@ class LookUpBusinesses(Struct, frozen=True):
             replace(business, standing=read[business.biz_type].standing) for business in businesses
         ]
 
-    def page(self, asked: BusinessesRequest) -> BusinessPage:
-        """In the order of their names. What somebody has damaged is reported, and left out."""
+    def page(self, asked: BusinessesRequest, access: Access) -> BusinessPage:
+        """In the order of their names, those within reach. What somebody has damaged is reported,
+        and left out."""
         after = None
         if asked.cursor is not None:
             after = cursors.opened(asked.cursor, _QUESTION, self.secret)
-        found, goes_on = self.store.page(after, asked.limit)
+        found, goes_on = next_within_reach(
+            lambda position: self._page(position, asked.limit),
+            lambda business: access.reaches(business.biz_type),
+            after,
+        )
         cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
         readable = [business for business in found if business.damaged is None]
         return BusinessPage(self.in_standing(readable), cursor)
+
+    def _page(self, after: str | None, limit: int) -> tuple[list[Business], str | None]:
+        found, goes_on = self.store.page(after, limit)
+        return found, found[-1].biz_type if goes_on else None

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from duewheel.clock import Clock
 from duewheel.rules import addresses, cursors, settlement, timer_state
+from duewheel.rules.access import Permit
 from duewheel.rules.addresses import Address
 from duewheel.rules.page_filling import filled
 from duewheel.rules.refusals import UnreadableItem
@@ -51,14 +52,15 @@ class LookUpTimers(Struct, frozen=True):
     index: RunIndex
     secret: bytes
 
-    def one(self, timer_id: str) -> ShownTimer:
-        timer = self.find(timer_id)
+    def one(self, timer_id: str, permit: Permit) -> ShownTimer:
+        timer = self.find(timer_id, permit)
         (shown,) = self.shown([timer])
         return ShownTimer(timer, shown.next_second, self.counters.read(timer_id))
 
-    def find(self, timer_id: str) -> Timer:
+    def find(self, timer_id: str, permit: Permit) -> Timer:
         if (timer := self.timers.read(timer_id)) is None:
             raise no_such_timer()
+        permit.check_found(timer.biz_type, no_such_timer())
         return timer
 
     def shown(self, timers: Sequence[Timer]) -> list[ShownTimer]:
@@ -89,16 +91,16 @@ class LookUpTimers(Struct, frozen=True):
         position = f"{seen[-1].timer_id} {seen[-1].name}"
         return TimerPage(found, cursors.sealed(position, asked.question, self.secret))
 
-    def upcoming(self, timer_id: str, asked: UpcomingRequest) -> Sequence[int]:
+    def upcoming(self, timer_id: str, asked: UpcomingRequest, permit: Permit) -> Sequence[int]:
         """The seconds that its schedule contains, whether it is enabled or not."""
-        timer, now_second = self.find(timer_id), self._now_second()
+        timer, now_second = self.find(timer_id, permit), self._now_second()
         numbered = numbered_until(timer, self._plans([timer]).get(timer.chain), now_second)
         first = timer_state.first_second(asked.from_ms, now_second)
         return timer_state.upcoming(timer.rules, numbered, first, asked.count)
 
-    def runs(self, timer_id: str, asked: RunsRequest) -> Page:
+    def runs(self, timer_id: str, asked: RunsRequest, permit: Permit) -> Page:
         """Its occurrences up to now, the latest first, each by its record as it is now."""
-        self.find(timer_id)
+        self.find(timer_id, permit)
         question = ("runs", timer_id, asked.status)
         before = addresses.second_range(self._now_second())[1]
         if asked.cursor is not None:

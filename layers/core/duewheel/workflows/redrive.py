@@ -4,8 +4,9 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules import settlement
+from duewheel.rules.access import ANYTHING, Permit
 from duewheel.rules.addresses import Address, address_of_task
-from duewheel.rules.refusals import NotRedrivable, UnknownTask
+from duewheel.rules.refusals import NotRedrivable, no_such_task
 from duewheel.rules.task import Status, Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
@@ -18,14 +19,15 @@ class RedriveTask(Struct, frozen=True):
     keys: KeyStore
     reenter: Reenter
 
-    def __call__(self, task_id: str) -> Task:
-        return self.at(address_of_task(task_id))
+    def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
+        return self.at(address_of_task(task_id), permit)
 
-    def at(self, home: Address) -> Task:
+    def at(self, home: Address, permit: Permit = ANYTHING) -> Task:
         now_ms = self.clock.now_ms()
         task = self.tasks.get(home)
         if task is None or task.is_internal or settlement.is_gone(task, now_ms):
-            raise UnknownTask("There is no task with this id.", "task_id")
+            raise no_such_task()
+        permit.check_found(task.biz_type, no_such_task())
         if task.status is not Status.DEAD:
             raise NotRedrivable(
                 f"Only a dead task can be redriven; this one is {task.status.value}."

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules import settlement, wheel
+from duewheel.rules.access import ANYTHING, Permit
 from duewheel.rules.addresses import Address
 from duewheel.rules.change import needs_earlier_entry
-from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
+from duewheel.rules.refusals import AlreadySettled, TooLate, no_such_task
 from duewheel.rules.task import Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
@@ -31,20 +32,23 @@ class Steer(Struct, frozen=True):
     lead_ms: int
     notifier_lives_ms: int
 
-    def __call__(self, home: Address, alter: Callable[[Task, int], Task]) -> Task:
+    def __call__(
+        self, home: Address, alter: Callable[[Task, int], Task], permit: Permit = ANYTHING
+    ) -> Task:
         """`alter` says what the task becomes, given how it stands and the time."""
         for _ in range(_TRIES):
-            task = self.find(home)
+            task = self.find(home, permit)
             if not task.is_live:
                 raise AlreadySettled(f"The task is {task.status.value} already.")
             if (altered := self._try(task, alter)) is not None:
                 return altered
         raise TooLate("The task is being worked on: its call may be under way.")
 
-    def find(self, home: Address) -> Task:
+    def find(self, home: Address, permit: Permit = ANYTHING) -> Task:
         task = self.tasks.get(home)
         if task is None or task.is_internal or settlement.is_gone(task, self.clock.now_ms()):
-            raise UnknownTask("There is no task with this id.", "task_id")
+            raise no_such_task()
+        permit.check_found(task.biz_type, no_such_task())
         return task
 
     def _try(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:

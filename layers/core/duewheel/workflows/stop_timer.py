@@ -7,6 +7,7 @@ receiver complained of, and the next occurrence will tell.
 from msgspec import Struct
 
 from duewheel.log import logger
+from duewheel.rules.changes import THE_SERVICE
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.timer import Timer
@@ -18,7 +19,8 @@ class StopTimer(Struct, frozen=True):
 
     def __call__(self, timer: Timer) -> None:
         try:
-            self.change_timer.disable(timer.timer_id, Precondition(version=timer.version))
+            as_called = Precondition(version=timer.version)
+            self.change_timer.disable(timer.timer_id, as_called, by=THE_SERVICE)
         except Refusal as refusal:
             logger.warning(
                 "the receiver said stop, and the timer goes on",

@@ -1,0 +1,24 @@
+"""Who brings a good API key, and what is granted to them: an HTTP API's Lambda authorizer.
+
+API Gateway keeps the answer for a minute, by the header's value alone, and for every route. So it
+follows from that value and from nothing else of the request. What was brought is never logged.
+"""
+
+from typing import Any
+
+from duewheel.log import logger
+from duewheel.rules.access import grants_text
+from duewheel.wiring import authorizer as wiring
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    key = wiring.authorize()(event["identitySource"][0])
+    if key is None:
+        return {"isAuthorized": False}
+    told = {
+        "key_id": key.key_id,
+        "grants": grants_text(key.grants),
+        "expires_ms": "" if key.expires_ms is None else str(key.expires_ms),
+    }
+    return {"isAuthorized": True, "context": told}

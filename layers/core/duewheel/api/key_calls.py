@@ -1,0 +1,72 @@
+"""The calls on API keys. What a key needs of its admin follows from its grants."""
+
+from collections.abc import Mapping
+
+from duewheel.interface.answer import Answer, compact, json_answer
+from duewheel.interface.api_key_view import api_key_view
+from duewheel.interface.calls import Call, administers
+from duewheel.interface.changes_view import changes_view
+from duewheel.interface.request import Request
+from duewheel.rules.api_key_request import (
+    api_keys_request,
+    checked_key_id,
+    new_api_key,
+    overlap_seconds,
+)
+from duewheel.rules.task_request import SINGLE_BYTES_MAX
+from duewheel.wiring import api as wiring
+from duewheel.wiring import process
+from duewheel.workflows.issue_keys import Issued
+
+
+def create_key(request: Request) -> Answer:
+    new = new_api_key(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
+    issued = wiring.issue_keys().create(new, request.access)
+    return _shown_once(issued, 201, location=f"/v1/keys/{issued.key.key_id}")
+
+
+def list_keys(request: Request) -> Answer:
+    page = wiring.list_keys()(api_keys_request(request.query), request.access)
+    now_ms = process.clock().now_ms()
+    views = [api_key_view(key, now_ms) for key in page.keys]
+    return json_answer({"keys": views, "cursor": page.cursor})
+
+
+def read_key(request: Request, key_id: str) -> Answer:
+    key = wiring.issue_keys().find(checked_key_id(key_id), request.access)
+    return json_answer(api_key_view(key, process.clock().now_ms()))
+
+
+def rotate_key(request: Request, key_id: str) -> Answer:
+    overlap = overlap_seconds(request.text(SINGLE_BYTES_MAX) if request.body else None)
+    issued = wiring.issue_keys().rotate(checked_key_id(key_id), overlap, request.access)
+    return _shown_once(issued, 200)
+
+
+def revoke_key(request: Request, key_id: str) -> Answer:
+    key = wiring.issue_keys().revoke(checked_key_id(key_id), request.access)
+    return json_answer(api_key_view(key, process.clock().now_ms()))
+
+
+def read_changes(request: Request, key_id: str) -> Answer:
+    key = wiring.issue_keys().find(checked_key_id(key_id), request.access)
+    return json_answer(changes_view(wiring.look_up_changes().of_key(key)))
+
+
+def _shown_once(issued: Issued, status: int, **headers: str) -> Answer:
+    """With the key's text, which nothing on the way may keep."""
+    view = api_key_view(issued.key, process.clock().now_ms(), issued.text)
+    return Answer(
+        status,
+        compact(view),
+        headers={"cache-control": "no-store", **headers},
+        told={"key_id": issued.key.key_id},
+    )
+
+
+CALLS: dict[str, Mapping[str, Call]] = {
+    "/v1/keys": {"GET": administers(list_keys), "POST": administers(create_key)},
+    "/v1/keys/{key_id}": {"GET": administers(read_key), "DELETE": administers(revoke_key)},
+    "/v1/keys/{key_id}/rotate": {"POST": administers(rotate_key)},
+    "/v1/keys/{key_id}/changes": {"GET": administers(read_changes)},
+}

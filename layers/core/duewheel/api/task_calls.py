@@ -1,0 +1,166 @@
+"""The calls on tasks: by their ids, by their callers' keys, in batches and in lists."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import asdict
+
+from duewheel.interface.answer import Answer, compact
+from duewheel.interface.calls import Call, reads, writes
+from duewheel.interface.list_view import page_text
+from duewheel.interface.request import Request
+from duewheel.interface.task_view import batch_text, task_text
+from duewheel.rules.access import Permit
+from duewheel.rules.change_request import change_request
+from duewheel.rules.idempotency import asked_once
+from duewheel.rules.key_request import prefix_request
+from duewheel.rules.list_request import list_request
+from duewheel.rules.refusals import NotPermitted, Refusal
+from duewheel.rules.task import Made, NewTask
+from duewheel.rules.task_request import (
+    BATCH_BYTES_MAX,
+    SINGLE_BYTES_MAX,
+    batch_request,
+    checked_biz_type,
+    checked_key,
+    single_request,
+    upsert_request,
+)
+from duewheel.wiring import api as wiring
+from duewheel.wiring import process
+from duewheel.workflows.create_once import Parse
+
+
+def create_task(request: Request) -> Answer:
+    body, allowed = request.text(SINGLE_BYTES_MAX), wiring.allowed_targets()
+
+    def parse(now_ms: int) -> list[NewTask | Refusal]:
+        new = single_request(body, now_ms, allowed)
+        request.permit.check(new.biz_type)
+        return [new]
+
+    (result,) = _created(request, body, parse, is_single=True)
+    if isinstance(result, Refusal):
+        raise result
+    return _made(result)
+
+
+def create_tasks(request: Request) -> Answer:
+    body, allowed = request.text(BATCH_BYTES_MAX), wiring.allowed_targets()
+
+    def parse(now_ms: int) -> list[NewTask | Refusal]:
+        asked = batch_request(body, now_ms, allowed)
+        return [_permitted(new, request.permit, index) for index, new in enumerate(asked)]
+
+    results = _created(request, body, parse)
+    ids = [result.task.task_id for result in results if isinstance(result, Made)]
+    return Answer(200, batch_text(results), told={"task_ids": ids})
+
+
+def _permitted(new: NewTask | Refusal, permit: Permit, index: int) -> NewTask | Refusal:
+    try:
+        if isinstance(new, NewTask):
+            permit.check(new.biz_type, f"tasks[{index}].biz_type")
+    except NotPermitted as refusal:
+        return refusal
+    return new
+
+
+def _created(
+    request: Request, body: str, parse: Parse, *, is_single: bool = False
+) -> list[Made | Refusal]:
+    key = request.idempotency_key
+    if key is None:
+        return wiring.create_batch()(parse(process.clock().now_ms()))
+    asked = asked_once(request.caller, key, request.path, body, is_single=is_single)
+    return wiring.create_once()(asked, parse)
+
+
+def list_tasks(request: Request) -> Answer:
+    asked = list_request(request.query)
+    request.permit.check(asked.query.biz_type)
+    page = wiring.list_tasks()(asked)
+    return Answer(200, page_text(page.tasks, page.cursor))
+
+
+def read_task(request: Request, task_id: str) -> Answer:
+    return Answer(200, task_text(wiring.look_up().task(task_id, request.permit)))
+
+
+def cancel_task(request: Request, task_id: str) -> Answer:
+    return Answer(200, task_text(wiring.cancel_task()(task_id, request.permit)))
+
+
+def change_task(request: Request, task_id: str) -> Answer:
+    body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
+    change = change_request(body, now_ms, wiring.allowed_targets())
+    return Answer(200, task_text(wiring.change_task()(task_id, change, request.permit)))
+
+
+def run_task(request: Request, task_id: str) -> Answer:
+    return Answer(200, task_text(wiring.change_task().run(task_id, request.permit)))
+
+
+def redrive_task(request: Request, task_id: str) -> Answer:
+    return Answer(200, task_text(wiring.redrive_task()(task_id, request.permit)))
+
+
+def upsert_by_key(request: Request, biz_type: str, key: str) -> Answer:
+    body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
+    asked = upsert_request(body, biz_type, key, now_ms, wiring.allowed_targets())
+    return _made(wiring.keyed_tasks().upsert(asked))
+
+
+def read_by_key(_: Request, biz_type: str, key: str) -> Answer:
+    checked = checked_biz_type(biz_type), checked_key(key)
+    return Answer(200, task_text(wiring.keyed_tasks().read(*checked)))
+
+
+def cancel_by_key(_: Request, biz_type: str, key: str) -> Answer:
+    checked = checked_biz_type(biz_type), checked_key(key)
+    return Answer(200, task_text(wiring.keyed_tasks().cancel(*checked)))
+
+
+def list_by_prefix(request: Request, biz_type: str) -> Answer:
+    asked = prefix_request(request.query)
+    live = wiring.key_prefix().live
+    page = live(checked_biz_type(biz_type), asked.prefix, asked.cursor, asked.limit)
+    return Answer(200, page_text(page.tasks, page.cursor))
+
+
+def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
+    asked = prefix_request(request.query)
+    cancel = wiring.key_prefix().cancel
+    cancelled = cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)
+    return Answer(200, compact(asdict(cancelled)), told={"key_prefix": asked.prefix})
+
+
+def _made(made: Made) -> Answer:
+    task_id = made.task.task_id
+    return Answer(
+        201 if made.is_new else 200,
+        task_text(made.task),
+        headers={"location": f"/v1/tasks/{task_id}"},
+        told={"task_ids": [task_id]},
+    )
+
+
+CALLS: dict[str, Mapping[str, Call]] = {
+    "/v1/tasks": {"GET": reads(list_tasks), "POST": writes(create_task)},
+    "/v1/tasks/batch": {"POST": writes(create_tasks)},
+    "/v1/tasks/{task_id}": {
+        "GET": reads(read_task),
+        "PATCH": writes(change_task),
+        "DELETE": writes(cancel_task),
+    },
+    "/v1/tasks/{task_id}/run": {"POST": writes(run_task)},
+    "/v1/tasks/{task_id}/redrive": {"POST": writes(redrive_task)},
+    "/v1/businesses/{biz_type}/tasks": {
+        "GET": reads(list_by_prefix),
+        "DELETE": writes(cancel_by_prefix),
+    },
+    "/v1/businesses/{biz_type}/tasks/{key}": {
+        "GET": reads(read_by_key),
+        "PUT": writes(upsert_by_key),
+        "DELETE": writes(cancel_by_key),
+    },
+}

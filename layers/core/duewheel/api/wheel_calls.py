@@ -1,0 +1,34 @@
+"""The calls on the wheel as a whole: where it stands, what is wrong with it, whether it is well."""
+
+from collections.abc import Mapping
+
+from duewheel import __version__
+from duewheel.interface.answer import Answer, json_answer
+from duewheel.interface.audit_view import audit_view
+from duewheel.interface.calls import Call, for_all_callers, reads_all
+from duewheel.interface.request import Request
+from duewheel.interface.wheel_view import wheel_view
+from duewheel.rules.audit_request import audit_request
+from duewheel.wiring import api as wiring
+from duewheel.wiring import process
+
+
+def read_wheel(_: Request) -> Answer:
+    return json_answer(wheel_view(wiring.look_up().wheel()))
+
+
+def read_audit(request: Request) -> Answer:
+    asked = audit_request(request.query, process.clock().now_ms())
+    return json_answer(audit_view(wiring.audit()(asked)))
+
+
+def read_health(_: Request) -> Answer:
+    process.settings()  # a deployment that is configured wrongly is not well
+    return json_answer({"status": "ok", "version": __version__})
+
+
+CALLS: dict[str, Mapping[str, Call]] = {
+    "/v1/wheel": {"GET": reads_all(read_wheel)},
+    "/v1/audit": {"GET": reads_all(read_audit)},
+    "/v1/health": {"GET": for_all_callers(read_health)},
+}

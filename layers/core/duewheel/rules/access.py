@@ -1,0 +1,115 @@
+"""Who may do what: rights, grants of them on businesses, and the permit that one call needs.
+
+Invariant: a right includes those before it, and what a grant includes it permits as well. So
+nobody who may only grant what their own grants include can ever permit more than they may.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
+from msgspec import Struct
+
+from duewheel.rules.refusals import NotPermitted, Refusal
+from duewheel.rules.task import BIZ_TYPE
+
+ALL = "*"  # businesses, whatever their names
+
+_BEGINNING = re.compile(rf"(?:{BIZ_TYPE.pattern})?\*")
+
+
+class Right(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, other: "Right") -> bool:
+        return _RANK[self] >= _RANK[other]
+
+
+_RANK = {right: rank for rank, right in enumerate(Right)}
+
+
+class Grant(Struct, frozen=True):
+    """A right on businesses: one by its name, those whose names begin with what stands before a
+    `*`, or all of them by a `*` alone."""
+
+    right: Right
+    businesses: str
+
+    def covers(self, biz_type: str) -> bool:
+        if self.businesses.endswith(ALL):
+            return biz_type.startswith(self.businesses[: -len(ALL)])
+        return biz_type == self.businesses
+
+    def includes(self, other: "Grant") -> bool:
+        """No business has a `*` in its name, so another's businesses are covered like a name."""
+        return self.right.includes(other.right) and self.covers(other.businesses)
+
+
+def are_businesses(text: str) -> bool:
+    """What may stand in a grant."""
+    return bool(BIZ_TYPE.fullmatch(text) or _BEGINNING.fullmatch(text))
+
+
+def grants_text(grants: Iterable[Grant]) -> str:
+    """As a key's grants travel: `write:orders-*,read:*`."""
+    return ",".join(f"{grant.right}:{grant.businesses}" for grant in grants)
+
+
+def grants_of(text: str) -> tuple[Grant, ...]:
+    """Raises ValueError for what `grants_text` does not write."""
+    return tuple(_grant(part) for part in text.split(","))
+
+
+def _grant(text: str) -> Grant:
+    right, _, businesses = text.partition(":")
+    if not are_businesses(businesses):
+        raise ValueError("no businesses")
+    return Grant(Right(right), businesses)
+
+
+class Access(Struct, frozen=True):
+    """Who asks, and what is granted to them."""
+
+    caller: str
+    grants: tuple[Grant, ...] = ()
+
+    def reaches(self, biz_type: str) -> bool:
+        """Whether anything at all is granted there. Where it is not, nothing is known to exist."""
+        return any(grant.covers(biz_type) for grant in self.grants)
+
+    def may(self, right: Right, biz_type: str) -> bool:
+        return any(grant.right.includes(right) and grant.covers(biz_type) for grant in self.grants)
+
+    def may_grant(self, grants: Iterable[Grant]) -> bool:
+        """Nobody grants more than they have, and only who is admin there grants at all."""
+        mine = [own for own in self.grants if own.right is Right.ADMIN]
+        return all(any(own.includes(grant) for own in mine) for grant in grants)
+
+
+class Permit(Struct, frozen=True):
+    """What one call needs, held against the access of who makes it."""
+
+    access: Access
+    right: Right
+
+    def check_found(self, biz_type: str, unknown: Refusal) -> None:
+        """Of what was found by its id: whose business is out of reach gets the same answer as
+        for an id that there is not."""
+        if not self.access.reaches(biz_type):
+            raise unknown
+        self.check(biz_type)
+
+    def check(self, biz_type: str, path: str = "biz_type") -> None:
+        """Also for businesses that there are not: the answer tells nobody which there are."""
+        if not self.access.may(self.right, biz_type):
+            named = "all businesses" if biz_type == ALL else f"business {biz_type}"
+            raise NotPermitted(f"This call needs the right to {_DOING[self.right]} {named}.", path)
+
+
+_DOING = {Right.READ: "read", Right.WRITE: "write to", Right.ADMIN: "administer"}
+
+NOBODY = Access("nobody")
+# Of what the service does by itself, and of a stack that asks nobody who they are.
+ANYTHING = Permit(Access("local", (Grant(Right.ADMIN, ALL),)), Right.ADMIN)

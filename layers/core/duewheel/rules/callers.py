@@ -1,0 +1,100 @@
+"""From what API Gateway says of a caller to their access.
+
+Invariant: where the identity that the deployment asks for is not there, or is not understood,
+the caller is nobody and has no grant.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from duewheel.rules.access import ALL, ANYTHING, NOBODY, Access, Grant, Right, are_businesses
+from duewheel.rules.access import grants_of as granted_by
+
+BEGINNING = "+"  # stands in a name of IAM, which has no `*`, for one
+IAM_DEFAULTS: Mapping[str, Right | None] = {
+    **{right.value: right for right in Right},
+    "none": None,
+}
+
+_BY_KEY = "key/"
+_ARN = re.compile(r"arn:[a-z-]+:(?:iam|sts)::([0-9]{12}):(.+)")
+_SAYS_A_RIGHT = re.compile(r"duewheel-(read|write|admin)(?:-(.*))?")
+
+
+class AuthMode(StrEnum):
+    IAM = "iam"
+    KEYS = "keys"
+    OFF = "off"  # the local stack's alone: no template takes it
+
+
+class Callers(Struct, frozen=True):
+    mode: AuthMode
+    account: str  # whose identities count
+    iam_default: Right | None  # on all businesses, for names that say no right
+
+    def access(self, authorizer: Mapping[str, Any], now_ms: int) -> Access:
+        """`authorizer`: `requestContext.authorizer` of the event."""
+        match self.mode:
+            case AuthMode.OFF:
+                return ANYTHING.access
+            case AuthMode.IAM:
+                return self._of_iam(authorizer.get("iam"))
+            case AuthMode.KEYS:
+                return _of_key(authorizer.get("lambda"), now_ms)
+
+    def _of_iam(self, identity: Any) -> Access:
+        arn = identity.get("userArn") if isinstance(identity, Mapping) else None
+        parts = _ARN.fullmatch(arn) if isinstance(arn, str) else None
+        if parts is None or parts[1] != self.account:
+            return NOBODY
+        kind, _, rest = parts[2].partition("/")
+        # Of an assumed role the session is left out: another instance of the same service is the
+        # same caller.
+        caller = parts[0].rpartition("/")[0] if kind == "assumed-role" else parts[0]
+        return Access(caller, self._grants(_name(kind, rest)))
+
+    def _grants(self, name: str) -> tuple[Grant, ...]:
+        """One that begins as if it said a right, and says no businesses, has none: it was meant
+        to bound, and is spelt wrongly."""
+        said = _SAYS_A_RIGHT.fullmatch(name)
+        if said is None:
+            return () if self.iam_default is None else (Grant(self.iam_default, ALL),)
+        businesses = ALL if said[2] is None else said[2]
+        if businesses.endswith(BEGINNING):
+            businesses = businesses[: -len(BEGINNING)] + ALL
+        return (Grant(Right(said[1]), businesses),) if are_businesses(businesses) else ()
+
+
+def _name(kind: str, rest: str) -> str:
+    """Of a role, or of a user, whose path does not matter: IAM takes each name once. Others (the
+    account itself, federated users) are named by whoever makes them, and that says nothing."""
+    if kind == "assumed-role":
+        return rest.partition("/")[0]
+    return rest.rpartition("/")[2] if kind == "user" else ""
+
+
+def _of_key(context: Any, now_ms: int) -> Access:
+    """What the authorizer said when it saw the key, up to a minute ago; so the key may have
+    expired since."""
+    try:
+        caller, expires = key_caller(context["key_id"]), str(context["expires_ms"])
+        grants = granted_by(context["grants"])
+        if expires and now_ms >= int(expires):
+            return NOBODY
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return NOBODY
+    return Access(caller, grants)
+
+
+def key_id_of(caller: str) -> str | None:
+    """None for a caller that brought no key."""
+    return caller.removeprefix(_BY_KEY) if caller.startswith(_BY_KEY) else None
+
+
+def key_caller(key_id: str) -> str:
+    """How a key is named where callers are: in the log, in records, in what is remembered."""
+    return f"{_BY_KEY}{key_id}"

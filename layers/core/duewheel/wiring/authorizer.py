@@ -1,0 +1,10 @@
+"""What the authorizer runs on."""
+
+from duewheel.wiring.api_keys import api_keys
+from duewheel.wiring.process import clock, once
+from duewheel.workflows.authorize import Authorize
+
+
+@once
+def authorize() -> Authorize:
+    return Authorize(clock(), api_keys())

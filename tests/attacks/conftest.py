@@ -1,0 +1,77 @@
+"""An attacker at the HTTP interface: whatever can be sent, and what stands afterwards."""
+
+import json
+import re
+from base64 import b64decode, b64encode
+from typing import Any
+
+import boto3
+
+from duewheel.wiring import process
+from functions.api import app as api
+from tests.functions.conftest import Context, event_from
+from tests.functions.conftest import wired as wired
+
+HOOK = {"url": "https://receiver.example/hook"}
+TASK = {"biz_type": "orders", "delay_seconds": 600, "callback": HOOK}
+TIMER = {"biz_type": "orders", "name": "close", "cron": "0 3 * * *", "callback": HOOK}
+APP_TIMER = {
+    "app": "orders",
+    "name": "close",
+    "cron": "0 30 9 * * * *",
+    "notifyHTTPParam": {**HOOK, "method": "POST", "header": {"x-team": ["a"]}, "body": "{}"},
+}
+
+
+def attack(
+    method: str, path: str, body: Any = None, query: str = "", **headers: str
+) -> tuple[int, Any, dict[str, str]]:
+    """Status, what the body says, headers. Bytes travel as API Gateway sends what is no text."""
+    event = event_from("http-api-create-task.json")
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    event["requestContext"]["http"]["method"] = method
+    event["rawQueryString"] = query
+    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
+    del event["body"]
+    if isinstance(body, bytes):
+        event["body"], event["isBase64Encoded"] = b64encode(body).decode(), True
+    elif body is not None:
+        event["body"] = body if isinstance(body, str) else json.dumps(body)
+    answer = api.handler(event, Context())
+    text = b64decode(answer["body"]).decode() if answer["isBase64Encoded"] else answer["body"]
+    said = json.loads(text, parse_int=lambda digits: int(digits[:100]))  # a payload's may be long
+    return answer["statusCode"], said, answer["headers"]
+
+
+def made(method: str, path: str, body: Any = None) -> Any:
+    status, answer, _ = attack(method, path, body)
+    assert status in (200, 201), answer
+    return answer
+
+
+def problem(*asked: Any, **headers: str) -> tuple[int, str]:
+    status, document, _ = attack(*asked, **headers)
+    return status, document["type"].removeprefix("urn:duewheel:problem:")
+
+
+def standing() -> list[Any]:
+    """Every item of both tables, but the wheel's shape, which whoever comes first records."""
+    client, settings = boto3.client("dynamodb"), process.settings()
+    return [
+        item
+        for table in (settings.wheel_table, settings.registry_table)
+        for page in client.get_paginator("scan").paginate(TableName=table)
+        for item in page["Items"]
+        if item.get("kind") != {"S": "wheel"}
+    ]
+
+
+def every_call() -> list[tuple[str, str]]:
+    """Method and path of all that the service answers, its placeholders as they are."""
+    table = api.CALLS.by_path
+    return [(method, path) for path, by_method in table.items() for method in by_method]
+
+
+def filled(path: str, otherwise: str = "orders", **named: str) -> str:
+    """A call's path with something in the place of each placeholder."""
+    return re.sub(r"\{(\w+)\}", lambda place: named.get(place[1], otherwise), path)

@@ -1,0 +1,230 @@
+"""Bodies that are meant to break their reader: each is answered, and what is refused changed
+nothing."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from local.resources import Resources
+from local.signing_key import make_keys
+from tests.attacks.conftest import (
+    APP_TIMER,
+    HOOK,
+    TASK,
+    TIMER,
+    attack,
+    every_call,
+    filled,
+    made,
+    standing,
+)
+from tests.support.clock import ManualClock
+
+DEEP = 100_000
+BROKEN = {
+    "arrays without end": "[" * DEEP,
+    "objects without end": '{"a":' * DEEP,
+    "a payload without end": f'{json.dumps(TASK)[:-1]}, "payload": {"[" * DEEP + "]" * DEEP}}}',
+    "a mark of byte order": "\ufeff" + json.dumps(TASK),
+    "two values": json.dumps(TASK) * 2,
+    "a string": '"orders"',
+    "nothing": "null",
+    "half of a surrogate pair": '{"biz_type": "\ud800"}',
+    "bytes that are no UTF-8": b'{"biz_type": "\xff\xfe"}',
+    "an overlong encoding": b'{"biz_type": "\xc0\xaf"}',
+    "UTF-16": json.dumps(TASK).encode("utf-16"),
+    "compressed bytes": b"\x1f\x8b\x08\x00" + b"\x00" * 64,
+    "NUL bytes": b"\x00" * 64,
+    "more members than anybody reads": "{" + ",".join(f'"{n}":0' for n in range(20_000)) + "}",
+    "more than a call takes": json.dumps(TASK) + " " * 4_200_000,
+}
+# What stands for a value: some of it is allowed somewhere, none of it breaks anything anywhere.
+HOSTILE = [
+    "null",
+    "true",
+    "-1",
+    "1e400",
+    "-1e400",
+    "9" * 40,
+    "9" * 5_000,
+    "0." + "0" * 500 + "1",
+    "1e-400",
+    '""',
+    '"\\u0000"',
+    '"\\ud800"',
+    '"\\r\\nx: y"',
+    '"../../etc/passwd"',
+    '"٣٣٣٣-٠١-٠١T٠٠:٠٠:٠٠Z"',
+    '"{{}}{{task_id}}%s%n${x}"',
+    '"' + "a" * 5_000 + '"',
+    "[]",
+    "{}",
+    "[[[[]]]]",
+    '{"a": {"a": {}}}',
+    "[" * 500 + "]" * 500,
+]
+WHOLE = {
+    ("POST", "/v1/tasks"): {
+        **TASK,
+        "payload": {"order": 17},
+        "key": "order-17",
+        "callback": {**HOOK, "method": "PUT", "headers": {"x": "1"}, "body": "json"},
+        "retry": {"attempts": 2, "delays_seconds": [5], "max_age_seconds": 9},
+        "expires_after_seconds": 60,
+    },
+    ("PUT", "/v1/businesses/orders"): {
+        "callback": HOOK,
+        "retention_days": 3,
+        "timeout_seconds": 2.5,
+        "allowed_hosts": ["receiver.example"],
+        "retry_statuses": [410, "5xx"],
+        "stop_statuses": [404],
+        "on_dead": HOOK,
+        "calls_per_second": 5,
+        "calls_in_flight": 5,
+        "creates_per_second": 500,
+        "creates_burst": 500,
+        "signing_secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+        "paused": False,
+        "lane": "main",
+    },
+    ("POST", "/v1/businesses/orders/redrive"): {
+        "since": "2026-01-01T00:00:00Z",
+        "until": "2026-01-02T00:00:00Z",
+        "reason": "stopped",
+        "status_code": 410,
+        "last_error": "gone",
+    },
+    ("POST", "/v1/timers"): {
+        **TIMER,
+        "timezone": "Europe/London",
+        "start_at": "2027-02-01T00:00:00Z",
+        "end_at": "2028-02-01T00:00:00Z",
+        "max_runs": 10,
+        "jitter_seconds": 30,
+        "dst_gap": "skip",
+        "dst_overlap": "both",
+        "misfire": "all",
+        "grace_seconds": 5,
+        "overlap": "skip",
+        "exclude": ["2027-12-25"],
+        "disable_on_stop": True,
+        "payload": "{{due_at}}",
+        "enabled": False,
+    },
+    ("POST", "/v1/timers/upcoming"): {
+        "cron": "0 3 * * *",
+        "timezone": "Europe/London",
+        "count": 3,
+        "from": "2027-02-01T00:00:00Z",
+    },
+    ("POST", "/api/timer/v1/def"): APP_TIMER,
+}
+
+
+WITHOUT_A_BODY = {
+    ("POST", f"/v1/{of}/{what}")
+    for of, what in (
+        ("tasks/{task_id}", "run"),
+        ("tasks/{task_id}", "redrive"),
+        ("businesses/{biz_type}", "pause"),
+        ("businesses/{biz_type}", "resume"),
+        ("timers/{timer_id}", "enable"),
+        ("timers/{timer_id}", "disable"),
+        ("timers/{timer_id}", "run"),
+    )
+}
+
+
+def taking_bodies() -> list[tuple[str, str]]:
+    return [
+        (method, path)
+        for method, path in every_call()
+        if method in ("POST", "PUT", "PATCH") or (path.startswith("/api/") and method != "GET")
+        if (method, path) not in WITHOUT_A_BODY
+    ]
+
+
+def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Of everything that stands in it."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, within in items:
+        yield (*path, name)
+        if isinstance(within, dict | list):
+            yield from paths_of(within, (*path, name))
+
+
+def with_source(body: Any, path: tuple[Any, ...], source: str) -> str:
+    """The body with this text at this place."""
+    copy = json.loads(json.dumps(body))
+    within = copy
+    for name in path[:-1]:
+        within = within[name]
+    within[path[-1]] = "the mark"
+    return json.dumps(copy).replace('"the mark"', source, 1)
+
+
+@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
+def test_no_call_breaks_on_a_broken_body_and_none_is_taken_for_another(
+    wired: ManualClock, body: str | bytes
+) -> None:
+    task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
+    before = standing()
+    for method, pattern in taking_bodies():
+        path = filled(pattern, task_id=task["task_id"], timer_id=timer["timer_id"])
+        status, answer, _ = attack(method, path, body)
+        assert is_refused(status, answer), (method, path, status, answer)
+        assert standing() == before
+
+
+def is_refused(status: int, answer: Any) -> bool:
+    return 400 <= status < 500 or (status == 200 and answer.get("code", 0) != 0)
+
+
+@pytest.mark.parametrize("call", WHOLE)
+def test_a_number_that_json_lacks_is_refused_wherever_it_stands(
+    wired: ManualClock, call: tuple[str, str]
+) -> None:
+    for path in paths_of(WHOLE[call]):
+        for source in ("NaN", "-Infinity", "[[Infinity]]"):
+            status, answer, _ = attack(*call, with_source(WHOLE[call], path, source))
+            assert is_refused(status, answer), (path, source, answer)
+    assert standing() == []
+
+
+@pytest.mark.parametrize("call", WHOLE)
+def test_a_member_that_is_given_twice_is_refused_in_any_spelling(
+    wired: ManualClock, call: tuple[str, str]
+) -> None:
+    """Or what stands before the service may have read the one, and the service the other."""
+    for name, value in WHOLE[call].items():
+        for spelled in (f'"{name}"', f'"\\u{ord(name[0]):04x}{name[1:]}"'):
+            text = f"{json.dumps(WHOLE[call])[:-1]}, {spelled}: {json.dumps(value)}}}"
+            status, answer, _ = attack(*call, text)
+            assert is_refused(status, answer), (spelled, answer)
+    assert standing() == []
+
+
+@pytest.mark.parametrize("call", WHOLE)
+def test_no_value_anywhere_in_a_body_ends_in_a_failure(
+    wired: ManualClock, resources: Resources, call: tuple[str, str]
+) -> None:
+    make_keys(resources, boto3.client("kms"))
+    made(*call, WHOLE[call])
+    for path in paths_of(WHOLE[call]):
+        for source in HOSTILE:
+            status, answer, _ = attack(*call, with_source(WHOLE[call], path, source))
+            assert status < 500, (path, source[:60], answer)
+            assert status != 200 or answer.get("code", 0) < 500, (path, source[:60], answer)
+
+
+def test_a_body_that_is_called_compressed_is_read_as_it_came(wired: ManualClock) -> None:
+    """Nothing is unpacked, so nothing small can become large."""
+    bomb = gzip.compress(json.dumps(TASK).encode())
+    status, answer, _ = attack("POST", "/v1/tasks", bomb, content_encoding="gzip")
+    assert (status, answer["detail"]) == (400, "The body is not UTF-8 text.")
+    assert standing() == []

@@ -1,0 +1,174 @@
+"""Callbacks sent where they must not go: by every door through which a URL comes in, and by what
+the URL leads to when it is called."""
+
+import asyncio
+import itertools
+import socket
+from typing import Any
+
+import pytest
+
+from duewheel.rules.outcome import Verdict
+from duewheel.targets import resolver
+from tests.attacks.conftest import APP_TIMER, TASK, TIMER, attack, made, standing
+from tests.support.clock import ManualClock
+from tests.targets.far_side import LOOPBACK, far_side, in_loop, names, post, target
+
+NO_DESTINATIONS = (
+    "file:///etc/passwd",
+    "gopher://receiver.example:70/_GET",
+    "ftp://receiver.example/",
+    "//receiver.example/",
+    "http://receiver.example@169.254.169.254/",
+    "http://receiver.example:80@169.254.169.254/",
+    "http://169.254.169.254\\@receiver.example/",
+    "http://169.254.169.254#@receiver.example/",
+    "http://receiver.example/ HTTP/1.1\r\nhost: other.example\r\n\r\nGET /",
+    "http://receiver.example/\tx",
+    "http://receiver.example\u2028/",
+    "http://[fe80::1%25eth0]/",
+    "http://[::ffff:169.254.169.254",
+    "http://receiver.example:65537/",
+    "http://1.2.3.4.5/",
+    "http://receiver。example\u200d/",
+)
+# As wide as an operator could allow them, but for the very addresses.
+ALL_PRIVATE = ("0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1")
+METADATA = (
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.170.23",
+    "2852039166",
+    "0xa9fea9fe",
+    "0251.0376.0251.0376",
+    "169.254.43518",
+    "169.254.169.254.",
+    "１６９。254。169。254",
+    "[::ffff:169.254.169.254]",
+    "[::ffff:a9fe:aa02]",
+    "[::169.254.169.254]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[2002:a9fe:a9fe::]",
+    "[fd00:ec2::254]",
+    "[fd00:ec2:0:0:0:0:0:23]",
+)
+
+
+def doors(url: str) -> list[tuple[Any, ...]]:
+    """Every request by which a URL comes in."""
+    callback = {"url": url}
+    param = {**APP_TIMER["notifyHTTPParam"], "url": url}
+    return [
+        ("POST", "/v1/tasks", {**TASK, "callback": callback}),
+        ("POST", "/v1/tasks/batch", {"tasks": [{**TASK, "callback": callback}]}),
+        ("PUT", "/v1/businesses/orders/tasks/k", {"delay_seconds": 9, "callback": callback}),
+        ("PATCH", "/v1/tasks/{task}", {"callback": callback}),
+        ("PUT", "/v1/businesses/orders", {"callback": callback}),
+        ("PUT", "/v1/businesses/orders", {"on_dead": callback}),
+        ("POST", "/v1/timers", {**TIMER, "callback": callback}),
+        ("PATCH", "/v1/timers/{timer}", {"callback": callback}),
+        ("POST", "/api/timer/v1/def", {**APP_TIMER, "notifyHTTPParam": param}),
+    ]
+
+
+@pytest.mark.parametrize("url", NO_DESTINATIONS)
+def test_what_is_no_destination_comes_in_by_no_door(wired: ManualClock, url: str) -> None:
+    task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
+    before = standing()
+    for method, path, body in doors(url):
+        named = path.format(task=task["task_id"], timer=timer["timer_id"])
+        _, answer, _ = attack(method, named, body)
+        (said,) = answer.get("results", [answer])
+        assert 422 in (said.get("status"), said.get("code")), (method, path, answer)
+    assert standing() == before
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses to which a connection was begun."""
+    to: list[str] = []
+    begin = asyncio.SelectorEventLoop.sock_connect
+
+    def watched(loop: Any, sock: Any, address: tuple[str, int]) -> Any:
+        to.append(address[0])
+        return begin(loop, sock, address)
+
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "sock_connect", watched)
+    return to
+
+
+@pytest.mark.parametrize("host", METADATA)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@in_loop
+async def test_no_spelling_leads_to_the_metadata_services_whatever_is_allowed(
+    connected: list[str], host: str, scheme: str
+) -> None:
+    async with target(allowed=ALL_PRIVATE) as http:
+        outcome = await post(http, f"{scheme}://{host}/latest/meta-data/")
+    assert outcome.verdict is Verdict.STOP
+    assert outcome.note.startswith("refused-address")
+    assert connected == []
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        ["169.254.169.254"],
+        ["::ffff:169.254.169.254"],
+        ["93.184.215.14", "169.254.169.254"],
+        ["fe80::1%eth0"],
+        ["not an address"],
+    ],
+)
+@in_loop
+async def test_no_name_leads_there_either(
+    monkeypatch: pytest.MonkeyPatch, connected: list[str], found: list[str]
+) -> None:
+    names(monkeypatch, receiver_example=found)
+    async with target(allowed=ALL_PRIVATE) as http:
+        outcome = await post(http, "http://receiver.example/")
+    assert outcome.note.startswith("refused-address")
+    assert connected == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@in_loop
+async def test_a_redirect_leads_nowhere(connected: list[str], status: int) -> None:
+    reply = (
+        f"HTTP/1.1 {status} Go\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n"
+    )
+    async with far_side(reply.encode()) as side, target() as http:
+        outcome = await post(http, side.url())
+    assert (outcome.verdict, outcome.status_code) == (Verdict.STOP, status)
+    assert connected == ["127.0.0.1"]
+
+
+@in_loop
+async def test_a_resolver_that_answers_otherwise_each_time_leads_to_what_was_checked(
+    monkeypatch: pytest.MonkeyPatch, connected: list[str]
+) -> None:
+    monkeypatch.setattr(resolver, "CACHE_SECONDS", 0.0)
+    answers = itertools.cycle(["127.0.0.1", "169.254.169.254"])
+
+    def getaddrinfo(*_: Any, **__: Any) -> list[tuple[Any, ...]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    reply = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    async with far_side(reply) as side, target(allowed=LOOPBACK) as http:
+        url = side.url(host="turncoat.example")
+        verdicts = [(await post(http, url)).verdict for _ in range(6)]
+    assert verdicts == [Verdict.DELIVERED, Verdict.STOP] * 3
+    assert connected == ["127.0.0.1"] * 3
+
+
+@in_loop
+async def test_no_proxy_of_the_environment_stands_between(
+    monkeypatch: pytest.MonkeyPatch, connected: list[str]
+) -> None:
+    """Behind one, whatever was checked would be resolved again."""
+    async with far_side() as proxy, far_side() as side, target() as http:
+        for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url("/"))
+        await post(http, side.url())
+    assert (proxy.connections, side.connections) == (0, 1)

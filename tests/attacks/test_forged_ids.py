@@ -1,0 +1,145 @@
+"""Ids and cursors that the caller was never given. An id's check detects damage and hides nothing,
+so anybody can make one for any place of the wheel."""
+
+import itertools
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel.rules.addresses import SECOND_MAX, SHARD_MAX, Address, address_at
+from duewheel.stores import task_items
+from duewheel.wiring import process
+from tests.attacks.conftest import HOOK, TASK, TIMER, attack, made, problem, standing
+from tests.support.clock import NOON_MS, ManualClock
+
+UNKNOWN = (404, "unknown-task")
+WAYS = (
+    ("GET", "", None),
+    ("PATCH", "", {"delay_seconds": 900}),
+    ("PATCH", "", {"callback": HOOK}),
+    ("DELETE", "", None),
+    ("POST", "/run", None),
+    ("POST", "/redrive", None),
+)
+NOWHERE = (
+    address_at(0, b"\0" * 8),
+    address_at(NOON_MS, b"\xff" * 8, shard=SHARD_MAX),
+    address_at(NOON_MS + 600_000, b"nowhere!", direct=True),
+    address_at(SECOND_MAX * 1000 + 999, b"farthest"),
+)
+
+
+def items_of_wheel() -> list[dict[str, Any]]:
+    return boto3.client("dynamodb").scan(TableName=process.settings().wheel_table)["Items"]  # type: ignore[return-value]
+
+
+def answers_as_if_unknown(home: Address) -> None:
+    """By every call that takes an id, to the byte, and without a trace."""
+    before = standing()
+    for method, action, body in WAYS:
+        asked = attack(method, f"/v1/tasks/{home.task_id}{action}", body)
+        assert asked == attack(method, f"/v1/tasks/{NOWHERE[2].task_id}{action}", body)
+        assert problem(method, f"/v1/tasks/{home.task_id}{action}", body) == UNKNOWN
+    assert standing() == before
+
+
+@pytest.mark.parametrize("home", NOWHERE)
+def test_an_id_of_no_task_changes_nothing(wired: ManualClock, home: Address) -> None:
+    made("POST", "/v1/tasks", TASK)
+    answers_as_if_unknown(home)
+
+
+def test_an_entry_of_a_task_cannot_be_taken_for_a_task(wired: ManualClock) -> None:
+    task = made("POST", "/v1/tasks", TASK)
+    made("PATCH", f"/v1/tasks/{task['task_id']}", {"delay_seconds": 60})
+    (entry,) = (item for item in items_of_wheel() if task_items.is_reentry(item))
+    answers_as_if_unknown(task_items.address_of(entry))
+
+
+def test_what_plans_a_timer_cannot_be_taken_for_a_task(wired: ManualClock) -> None:
+    """Cancelled, it would leave the timer enabled and silent."""
+    made("POST", "/v1/timers", TIMER)
+    (chain,) = (item for item in items_of_wheel() if "plan" in item)
+    answers_as_if_unknown(task_items.address_of(chain))
+
+
+@pytest.mark.parametrize(
+    "timer_id",
+    ["0", "1099511627775", str(2**53), "9" * 400, "-1", "1e15", "٣" * 15, "01" * 8, "..", "%2e%2e"],
+)
+def test_what_is_no_timers_id_is_the_id_of_no_timer(wired: ManualClock, timer_id: str) -> None:
+    assert problem("GET", f"/v1/timers/{timer_id}") == (404, "unknown-timer")
+    assert problem("DELETE", f"/v1/timers/{timer_id}") == (404, "unknown-timer")
+
+
+# ---------------------------------------------------------------- cursors
+
+
+def listings(timer: str, other: str) -> list[tuple[str, str, str, str]]:
+    """Each list, and the same list as asked by its neighbour: method, path, query, what it is."""
+    return [
+        ("GET", "/v1/tasks", "biz_type=orders&limit=1", "tasks"),
+        ("GET", "/v1/tasks", "biz_type=bills&limit=1", "tasks"),
+        ("GET", "/v1/businesses", "limit=1", "businesses"),
+        ("GET", "/v1/businesses/orders/tasks", "key_prefix=a&limit=1", "tasks"),
+        ("GET", "/v1/businesses/orders/tasks", "key_prefix=b&limit=1", "tasks"),
+        ("GET", "/v1/businesses/bills/tasks", "key_prefix=a&limit=1", "tasks"),
+        ("GET", "/v1/timers", "biz_type=orders&limit=1", "timers"),
+        ("GET", "/v1/timers", "biz_type=bills&limit=1", "timers"),
+        ("GET", f"/v1/timers/{timer}/runs", "limit=1", "tasks"),
+        ("GET", f"/v1/timers/{other}/runs", "limit=1", "tasks"),
+    ]
+
+
+def test_a_cursor_opens_only_the_list_that_it_was_given_for(wired: ManualClock) -> None:
+    timers = []
+    for biz_type in ("orders", "bills"):
+        made("PUT", f"/v1/businesses/{biz_type}", {})
+        for key in ("a1", "a2", "b1", "b2"):
+            made("POST", "/v1/tasks", {**TASK, "biz_type": biz_type, "key": key})
+        for name in ("close", "open"):
+            made("POST", "/v1/timers", {**TIMER, "biz_type": biz_type, "name": name})
+        timers.append(made("POST", "/v1/timers", {**TIMER, "biz_type": biz_type, "name": "run"}))
+        for _ in range(2):
+            made("POST", f"/v1/timers/{timers[-1]['timer_id']}/run")
+    lists = listings(timers[0]["timer_id"], timers[1]["timer_id"])
+    pages = [attack(method, path, None, query)[1] for method, path, query, _ in lists]
+    given = [page["cursor"] for page in pages]
+    assert all(given)
+    for (number, cursor), (other, (method, path, query, _)) in itertools.product(
+        enumerate(given), enumerate(lists)
+    ):
+        asked = (method, path, None, f"{query}&cursor={cursor}")
+        if number == other:
+            assert attack(*asked)[0] == 200
+        else:
+            assert problem(*asked) == (422, "invalid-field"), (lists[number], lists[other])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query"),
+    [
+        ("GET", "/v1/tasks", "biz_type=orders"),
+        ("GET", "/v1/businesses", ""),
+        ("GET", "/v1/businesses/orders/dead", ""),
+        ("GET", "/v1/businesses/orders/tasks", "key_prefix=a"),
+        ("DELETE", "/v1/businesses/orders/tasks", "key_prefix=a"),
+        ("DELETE", "/v1/businesses/orders", "cancel_pending=true"),
+        ("GET", "/v1/timers", "biz_type=orders"),
+        ("GET", "/v1/audit", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "cursor", ["", "A", "A" * 22, "A" * 43, "A" * 5_000, "%ff", "%00", "é", "../..", "=" * 9]
+)
+def test_what_was_never_given_is_no_cursor_and_nothing_is_begun_with_it(
+    wired: ManualClock, method: str, path: str, query: str, cursor: str
+) -> None:
+    made("PUT", "/v1/businesses/orders", {})
+    made("POST", "/v1/tasks", {**TASK, "key": "a1"})
+    attack("GET", "/v1/audit")  # the secret of cursors is there from the first one on
+    before = standing()
+    asked = (method, path, None, f"{query}&cursor={cursor}")
+    assert problem(*asked) == (422, "invalid-field")
+    assert standing() == before

@@ -1,0 +1,159 @@
+"""The deployment turned against itself: callbacks into its own interface, queues and functions."""
+
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel.rules.addresses import address_at
+from duewheel.rules.callback_headers import callback_headers
+from duewheel.rules.callback_url import parse_callback_url
+from duewheel.rules.task import HttpCallback, Task
+from duewheel.settings import settings_from
+from duewheel.targets.http_request import request_bytes
+from duewheel.wiring import process
+from local.emulator import Emulator
+from local.resources import create_resources
+from local.template import ACCOUNT_ID, REGION, load_template
+from tests.attacks.conftest import (
+    APP_TIMER,
+    TASK,
+    TIMER,
+    attack,
+    every_call,
+    filled,
+    made,
+    problem,
+    standing,
+)
+from tests.conftest import TEMPLATE
+from tests.support.clock import NOON_MS, ManualClock
+
+API = HttpCallback("https://api.example/v1/tasks", headers=(("authorization", "Bearer a-key"),))
+HOME = address_at(NOON_MS, b"12345678")
+DUE = Task(HOME, HOME, "orders", NOON_MS, NOON_MS, API, NOON_MS, NOON_MS, payload="{}")
+KEYED = {"delay_seconds": 600}
+EVERYTHING_ELSE = {  # lists as wide as an operator could write them
+    "TARGET_FUNCTION_ARNS": "arn:aws:lambda:*:*:*",
+    "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:*",
+}
+QUEUES = ("SliceQueue", "SlowQueue", "DeadLetterQueue")
+FUNCTIONS = ("NotifierFunction", "SchedulerFunction", "SweeperFunction", "ApiFunction")
+FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:"
+
+
+def headers_of_a_callback() -> dict[str, str]:
+    """As they leave the notifier, and as API Gateway hands them on."""
+    sent = request_bytes(parse_callback_url(API.url), API, callback_headers(DUE, NOON_MS), b"{}")
+    lines = sent.decode().partition("\r\n\r\n")[0].split("\r\n")[1:]
+    return dict(line.split(": ", 1) for line in lines)
+
+
+@pytest.mark.parametrize(("method", "path"), [call for call in every_call() if call[0] != "GET"])
+def test_a_callback_cannot_change_anything_by_any_call(
+    wired: ManualClock, method: str, path: str
+) -> None:
+    task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
+    made("PUT", "/v1/businesses/orders", {})
+    before = standing()
+    path = filled(path, task_id=task["task_id"], timer_id=timer["timer_id"])
+    body = {"/v1/timers": TIMER, "/api/timer/v1/def": APP_TIMER}.get(path, TASK)
+    status, answer, headers = attack(method, path, body, **headers_of_a_callback())
+    assert (status, answer["type"]) == (403, "urn:duewheel:problem:callback-refused")
+    assert headers["duewheel-stop"] == "true", "or the task would try it again"
+    assert standing() == before
+
+
+@pytest.mark.parametrize("name", ["Duewheel-Attempt", "DUEWHEEL-ATTEMPT", "duewheel-attempt"])
+@pytest.mark.parametrize("value", ["1", "", "0", "none"])
+def test_the_header_counts_however_it_is_written_and_whatever_it_says(
+    wired: ManualClock, name: str, value: str
+) -> None:
+    assert problem("POST", "/v1/tasks", TASK, **{name: value}) == (403, "callback-refused")
+    assert standing() == []
+
+
+def test_a_callback_may_read(wired: ManualClock) -> None:
+    task = made("POST", "/v1/tasks", TASK)
+    status, found, _ = attack("GET", f"/v1/tasks/{task['task_id']}", **headers_of_a_callback())
+    assert (status, found) == (200, task)
+
+
+@pytest.fixture
+def widely_allowed(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    for name, arns in EVERYTHING_ELSE.items():
+        monkeypatch.setenv(name, arns)
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "duewheel-ApiFunction")
+    process.start_anew(wired)
+    return wired
+
+
+def callbacks_into_the_deployment() -> list[dict[str, Any]]:
+    queues = [
+        {
+            "type": "sqs",
+            "queue_url": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT_ID}/duewheel-{q}",
+        }
+        for q in QUEUES
+    ]
+    names = [f"duewheel-{function}" for function in FUNCTIONS]
+    written = [
+        form
+        for name in names
+        for form in (name, f"{name}:prod", FUNCTION_ARN + name, f"{FUNCTION_ARN}{name}:$LATEST")
+    ]
+    functions: list[dict[str, Any]] = [{"type": "lambda", "function": form} for form in written]
+    return [*queues, *functions, {**functions[0], "invocation": "async"}]
+
+
+@pytest.mark.parametrize("callback", callbacks_into_the_deployment(), ids=str)
+def test_no_list_is_wide_enough_for_the_deployments_own_queues_and_functions(
+    widely_allowed: ManualClock, callback: dict[str, Any]
+) -> None:
+    made("POST", "/v1/tasks", TASK)
+    before = standing()
+    refused = (422, "target-not-enabled")
+    assert problem("POST", "/v1/tasks", {**TASK, "callback": callback}) == refused
+    assert problem("POST", "/v1/timers", {**TIMER, "callback": callback}) == refused
+    assert problem("PUT", "/v1/businesses/orders", {"callback": callback}) == refused
+    assert problem("PUT", "/v1/businesses/orders", {"on_dead": callback}) == refused
+    assert (
+        problem("PUT", "/v1/businesses/orders/tasks/k", {**KEYED, "callback": callback}) == refused
+    )
+    (result,) = made("POST", "/v1/tasks/batch", {"tasks": [{**TASK, "callback": callback}]})[
+        "results"
+    ]
+    assert result["status"] == 422
+    assert standing() == before
+
+
+def test_those_of_others_are_as_the_lists_say(widely_allowed: ManualClock) -> None:
+    elsewhere = f"arn:aws:lambda:{REGION}:999999999999:function:duewheel-NotifierFunction"
+    for function in ("orders-close", "duewheel-NotifierFunction-2", elsewhere):
+        made("POST", "/v1/tasks", {**TASK, "callback": {"type": "lambda", "function": function}})
+
+
+def test_a_task_that_stands_cannot_be_led_there(widely_allowed: ManualClock) -> None:
+    task = made("POST", "/v1/tasks", TASK)
+    before = standing()
+    callback = {"type": "lambda", "function": "duewheel-NotifierFunction"}
+    path = f"/v1/tasks/{task['task_id']}"
+    assert problem("PATCH", path, {"callback": callback}) == (422, "target-not-enabled")
+    assert standing() == before
+
+
+@pytest.mark.parametrize("mode", ["iam", "keys"])
+def test_the_api_knows_every_queue_and_function_of_the_template(
+    emulator: Emulator, mode: str
+) -> None:
+    template = load_template(TEMPLATE, {"AuthMode": mode})
+    resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+    own = {
+        resource.logical_id
+        for kind in ("AWS::SQS::Queue", "AWS::Lambda::Function")
+        for resource in resources.template.of_type(kind)
+    }
+    assert own >= {*QUEUES, *FUNCTIONS}
+    environment = {"AWS_LAMBDA_FUNCTION_NAME": resources.ref("ApiFunction")}
+    settings = settings_from({**environment, **resources.environment("api")})
+    assert set(settings.own_names) == {resources.ref(name).rpartition("/")[2] for name in own}

@@ -1,0 +1,98 @@
+"""Receivers that mean harm by what they answer: each answer is one outcome, and soon."""
+
+import asyncio
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.rules.answers import NOTE_BYTES_MAX, outcome_of_answer
+from duewheel.rules.backoff import RETRY_AFTER_SECONDS_MAX
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.targets.http_reply import REPLY_BYTES_MAX
+from tests.support.clock import NOON_MS
+from tests.targets.far_side import SHORT_SECONDS, far_side, in_loop, post, target, until
+
+BUSY = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n"
+HUGE = "9" * 20
+NUMBERS = st.sampled_from(["0", "1", "-1", "31", "99", "2000", "9999", "10000", HUGE, "-" + HUGE])
+DATES = st.builds(
+    "{}, {} {} {} {}:{}:{} {}".format,
+    st.sampled_from(["Mon", "", HUGE]),
+    NUMBERS,
+    st.sampled_from(["Jan", "Dec", "13"]),
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    st.sampled_from(["GMT", "+0000", "-9999", "+" + HUGE, ""]),
+)
+
+
+@given(DATES)
+def test_no_date_is_too_much_for_a_retry_after(date: str) -> None:
+    outcome = outcome_of_answer(503, {"retry-after": date}, b"", NOON_MS)
+    seconds = outcome.retry_after_seconds
+    assert seconds is None or 0 <= seconds <= RETRY_AFTER_SECONDS_MAX
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        BUSY + b"retry-after: Mon, 01 Jan 99999999999999999999 00:00:00 GMT\r\n\r\n",
+        BUSY + b"retry-after: Mon, 01 Jan 2000 00:00:00 +99999999999999999999\r\n\r\n",
+        BUSY + b"retry-after: " + b"9" * 5_000 + b"\r\n\r\n",
+        BUSY + b"a:\r\n" * 15_000 + b"\r\n",
+        b"HTTP/1.1 999 \xff\xfe\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 503 Busy\r\ntransfer-encoding: chunked\r\n\r\n1;" + b"x" * 99_999 + b"\r\n",
+        b"HTTP/1.1 503 Busy\r\ncontent-length: 18446744073709551615\r\n\r\n" + b"x" * 99_999,
+        b"HTTP/1.1 503 Busy\r\ncontent-length: 18446744073709551616\r\n\r\n",
+        b"HTTP/1.1 503 Busy\r\ntransfer-encoding: gzip, chunked\r\ncontent-length: 5\r\n\r\nabcde",
+    ],
+    ids=lambda reply: reply[18:60].decode("latin-1"),
+)
+@in_loop
+async def test_a_hostile_reply_is_a_failed_attempt_and_costs_no_other_call(reply: bytes) -> None:
+    async with far_side(reply) as hostile, far_side() as other, target() as http:
+        outcome, beside = await asyncio.gather(post(http, hostile.url()), post(http, other.url()))
+    assert outcome.verdict is Verdict.RETRY
+    assert outcome.note.isprintable()
+    assert beside.verdict is Verdict.DELIVERED
+
+
+@in_loop
+async def test_a_reply_that_drips_for_ever_ends_with_the_timeout_of_the_whole_call() -> None:
+    """Each byte comes in time; all of them never do."""
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nx: ")
+        while not writer.is_closing():
+            writer.write(b"y")
+            await asyncio.sleep(SHORT_SECONDS / 30)
+        ended.set()
+
+    ended = asyncio.Event()
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, target() as http:
+        outcome = await post(http, f"http://127.0.0.1:{port}/", seconds=SHORT_SECONDS)
+        assert outcome == Outcome(Verdict.RETRY, "no whole reply within 0.15 s")
+        await ended.wait()
+
+
+@in_loop
+async def test_a_compressed_reply_is_not_unpacked() -> None:
+    """A thousandth of it would be the bomb; its first bytes are shown as they came."""
+    bomb = gzip.compress(b"0" * 50_000_000)
+    assert len(bomb) < REPLY_BYTES_MAX
+    head = f"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {len(bomb)}\r\n\r\n"
+    async with far_side(head.encode() + bomb) as side, target() as http:
+        outcome = await post(http, side.url())
+        await until(lambda: len(side.received) == 1)
+    assert side.received[0].headers["accept-encoding"] == "identity"
+    assert outcome.verdict is Verdict.DELIVERED
+    assert "\\x08" in outcome.note
+    assert "0000" not in outcome.note
+    assert len(outcome.note) <= NOTE_BYTES_MAX

@@ -1,0 +1,308 @@
+"""Who may do what: every call of the table, made by those who may and by those who may not."""
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from duewheel.log import logger
+from duewheel.rules.access import Access, Right, grants_of
+from duewheel.wiring import api as wiring
+from duewheel.wiring import process
+from functions.api import app as api
+from tests.functions.conftest import call
+from tests.support.clock import ManualClock
+from tests.support.two_businesses import (
+    MINE,
+    OPERATOR,
+    REQUESTS,
+    THEIRS,
+    Asked,
+    Owned,
+    all_that_is_stored,
+    asked,
+    owned,
+)
+
+CALLS = {(m, path): c for path, calls in api.CALLS.by_path.items() for m, c in calls.items()}
+ON_A_BUSINESS = [name for name, c in CALLS.items() if not (c.on_all or c.on_none)]
+LISTS = {("GET", "/v1/businesses"): "businesses", ("GET", "/v1/keys"): "keys"}
+BY_ID = [name for name in CALLS if "_id}" in name[1]]
+NO_TASK, NO_TIMER, NO_KEY = "AQGjGGV3wAAA5Hw_zdeh9T_ceGnX", "2000000000000", "0" * 12
+
+
+@pytest.fixture
+def theirs(wired: ManualClock) -> Owned:
+    """A business of others, with something of each kind; and all that a process records once."""
+    asked(OPERATOR, "GET", "/v1/tasks?biz_type=none")
+    asked(OPERATOR, "GET", "/v1/wheel")
+    return owned(wired, THEIRS)
+
+
+def made(who: str, name: tuple[str, str], of: Owned) -> Asked:
+    target, body = REQUESTS[name](of)
+    return asked(who, name[0], target, body)
+
+
+def code_of(answer: Asked) -> int:
+    """Of a batch, that of its only task."""
+    results = answer.body.get("results")
+    return results[0]["status"] if results else answer.code
+
+
+def test_every_call_has_a_request_here() -> None:
+    assert sorted(REQUESTS) == sorted(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS, ids=" ".join)
+def test_who_has_the_right_that_stands_beside_a_call_may_make_it(
+    theirs: Owned, name: tuple[str, str]
+) -> None:
+    needed = CALLS[name]
+    who = f"duewheel-{needed.right}" + ("" if needed.on_all else f"-{THEIRS}")
+    assert code_of(made(who, name, theirs)) in (200, 201)
+
+
+def test_an_admin_of_another_business_gets_and_changes_nothing(theirs: Owned) -> None:
+    before = all_that_is_stored()
+    for name in ON_A_BUSINESS:
+        answer = made(f"duewheel-admin-{MINE}", name, theirs)
+        if name in LISTS:
+            assert answer.body == {LISTS[name]: [], "cursor": None}
+            continue
+        assert code_of(answer) == (404 if name in BY_ID or "records" in name[1] else 403), name
+        for told in ("callback", "receiver.example", "order-17:", "payload"):
+            assert told not in answer.text, name
+    assert all_that_is_stored() == before
+
+
+@pytest.mark.parametrize(("has", "lacks"), [("read", "write"), ("write", "admin")])
+def test_a_right_that_is_too_low_changes_nothing(theirs: Owned, has: str, lacks: str) -> None:
+    before = all_that_is_stored()
+    tried = [name for name in ON_A_BUSINESS if CALLS[name].right.includes(Right(lacks))]
+    for name in tried:
+        answer = made(f"duewheel-{has}-{THEIRS}", name, theirs)
+        if name in LISTS:
+            assert answer.body[LISTS[name]] == []
+        else:  # of a key nothing is known to whoever could not grant what it has
+            assert code_of(answer) == (404 if "{key_id}" in name[1] else 403), name
+    assert tried
+    assert all_that_is_stored() == before
+
+
+def test_rights_on_some_businesses_are_none_on_the_wheel_as_a_whole(theirs: Owned) -> None:
+    on_all = [name for name, needed in CALLS.items() if needed.on_all]
+    assert on_all == [("GET", "/v1/wheel"), ("GET", "/v1/audit")]
+    for name in on_all:
+        for who in (f"duewheel-admin-{MINE}", "duewheel-admin-m+"):
+            assert made(who, name, theirs).status == 403
+        assert made("duewheel-read", name, theirs).status == 200
+
+
+@pytest.mark.parametrize("right", Right)
+def test_an_id_of_another_business_answers_word_for_word_as_one_that_there_is_not(
+    theirs: Owned, right: Right
+) -> None:
+    who = f"duewheel-{right}-{MINE}"
+    unknown = Owned(THEIRS, NO_TASK, NO_TASK, NO_TIMER, NO_KEY)
+    for name in BY_ID:
+        assert made(who, name, theirs) == made(who, name, unknown)
+        assert made(who, name, theirs).status == 404
+
+
+def test_a_business_of_others_is_refused_whether_there_is_one_or_not(theirs: Owned) -> None:
+    for name in ON_A_BUSINESS:
+        if name in BY_ID or name in LISTS or "timerID" in REQUESTS[name](theirs)[0]:
+            continue
+        unused = Owned("nobodys", NO_TASK, NO_TASK, NO_TIMER, NO_KEY)
+        answers = [made(f"duewheel-admin-{MINE}", name, of) for of in (theirs, unused)]
+        assert answers[0].text.replace(THEIRS, "nobodys") == answers[1].text, name
+
+
+def test_without_an_identity_every_call_is_refused(theirs: Owned) -> None:
+    before = all_that_is_stored()
+    for name in CALLS:
+        answer = made("", name, theirs)
+        assert answer.status == 403, name
+        assert answer.body["type"] == "urn:duewheel:problem:not-permitted"
+    assert all_that_is_stored() == before
+
+
+def test_to_whom_nothing_is_granted_every_call_is_refused(
+    theirs: Owned, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IAM_DEFAULT", "none")
+    process.start_anew(wired)
+    before = all_that_is_stored()
+    assert {made("orders", name, theirs).status for name in CALLS} == {403}
+    assert all_that_is_stored() == before
+
+
+def test_of_a_batch_what_is_permitted_is_created(theirs: Owned) -> None:
+    task = {"delay_seconds": 60, "callback": {"url": "https://receiver.example/"}}
+    tasks = [{"biz_type": biz_type, **task} for biz_type in (MINE, THEIRS, MINE, "nobodys")]
+    answer = asked(f"duewheel-write-{MINE}", "POST", "/v1/tasks/batch", {"tasks": tasks})
+    results = answer.body["results"]
+    assert [result["status"] for result in results] == [201, 403, 201, 403]
+    problem = results[1]["problem"]
+    assert (problem["type"], problem["field"]) == (
+        "urn:duewheel:problem:not-permitted",
+        "tasks[1].biz_type",
+    )
+    status, page = call("GET", "/v1/tasks", query=f"biz_type={THEIRS}&status=pending")
+    assert (status, len(page["tasks"])) == (200, 1), "its own, and no other"
+
+
+def test_a_repeated_batch_creates_what_has_been_permitted_since(theirs: Owned) -> None:
+    """What was refused was not made, so a repeat under the same key must not say that it was."""
+    task = {"delay_seconds": 60, "callback": {"url": "https://receiver.example/"}}
+    batch = {"tasks": [{"biz_type": biz_type, **task} for biz_type in (MINE, THEIRS)]}
+
+    def repeated(monkeypatch: pytest.MonkeyPatch, grants: str) -> list[Any]:
+        monkeypatch.setattr(wiring, "access", lambda _: Access("me", grants_of(grants)))
+        key = {"idempotency_key": "8e03978e"}
+        return list(asked("any", "POST", "/v1/tasks/batch", batch, **key).body["results"])
+
+    with pytest.MonkeyPatch.context() as patched:
+        first = repeated(patched, f"write:{MINE}")
+        second = repeated(patched, "write:*")
+        third = repeated(patched, f"write:{THEIRS}")
+    assert [result["status"] for result in first] == [201, 403]
+    assert [result["status"] for result in second] == [201, 201]
+    assert second[0] == first[0]
+    made_late = second[1]["task"]
+    assert call("GET", f"/v1/tasks/{made_late['task_id']}") == (200, made_late)
+    assert [result["status"] for result in third] == [403, 201]
+    assert third[1] == second[1]
+
+
+def test_the_list_of_businesses_has_those_within_reach(wired: ManualClock) -> None:
+    for name in ("a", "b-1", "b-2", "c", "d", "e"):
+        call("PUT", f"/v1/businesses/{name}", {"retention_days": 7})
+    assert _listed("duewheel-read-b-+", limit=1) == ["b-1", "b-2"]
+    assert _listed("duewheel-admin-e", limit=2) == ["e"]
+    assert _listed("duewheel-read-nobodys", limit=2) == []
+    assert _listed("duewheel-read", limit=4) == ["a", "b-1", "b-2", "c", "d", "e"]
+
+
+def _listed(who: str, limit: int) -> list[str]:
+    names, cursor = [], ""
+    while True:
+        page = asked(who, "GET", f"/v1/businesses?limit={limit}{cursor}").body
+        names += [business["biz_type"] for business in page["businesses"]]
+        if page["cursor"] is None:
+            return names
+        cursor = f"&cursor={page['cursor']}"
+
+
+def test_a_cursor_names_no_business_out_of_reach(wired: ManualClock) -> None:
+    for name in ("b-1", "secret-1", "b-3"):
+        call("PUT", f"/v1/businesses/{name}", {"retention_days": 7})
+    for limit in (1, 2):
+        page = asked("duewheel-read-b-+", "GET", f"/v1/businesses?limit={limit}").body
+        assert b"secret" not in urlsafe_b64decode((page["cursor"] or "") + "==")
+
+
+def test_a_cursor_of_another_business_answers_as_a_malformed_one(theirs: Owned) -> None:
+    for _ in range(2):
+        task = {"biz_type": MINE, "delay_seconds": 60, "callback": {"url": "https://a.example/"}}
+        assert call("POST", "/v1/tasks", task)[0] == 201
+        task = {**task, "biz_type": THEIRS}
+        assert call("POST", "/v1/tasks", task)[0] == 201
+    page = asked(OPERATOR, "GET", f"/v1/tasks?biz_type={THEIRS}&limit=1").body
+    mine = f"/v1/tasks?biz_type={MINE}&limit=1&cursor="
+    answers = [
+        asked(f"duewheel-read-{MINE}", "GET", mine + cursor)
+        for cursor in (page["cursor"], "nonsense")
+    ]
+    assert answers[0] == answers[1]
+    assert answers[0].status == 422
+
+
+def test_a_task_that_may_be_created_but_not_there_takes_no_allowance(theirs: Owned) -> None:
+    """A stranger cannot use up what a business may create."""
+    limited = {"creates_per_second": 0.001, "creates_burst": 1}
+    assert call("PUT", f"/v1/businesses/{THEIRS}", limited)[0] == 200
+    task = {"biz_type": THEIRS, "delay_seconds": 60, "callback": {"url": "https://a.example/"}}
+    for _ in range(3):
+        assert asked(f"duewheel-write-{MINE}", "POST", "/v1/tasks", task).status == 403
+    assert asked(f"duewheel-write-{THEIRS}", "POST", "/v1/tasks", task).status == 201
+
+
+# Who did what
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
+    written, level = StringIO(), logger.log_level
+    monkeypatch.setattr(logger.registered_handler, "stream", written)
+    logger.setLevel("INFO")
+    yield written
+    logger.setLevel(level)
+
+
+def changes_in(log: StringIO) -> list[dict[str, Any]]:
+    """Those logged since the last time."""
+    logged = [json.loads(line) for line in log.getvalue().splitlines()]
+    log.seek(0), log.truncate()
+    return [line for line in logged if line.get("action") == "change"]
+
+
+@pytest.mark.parametrize("name", CALLS, ids=" ".join)
+def test_each_call_that_may_change_something_leaves_a_line_that_says_who_did_what(
+    theirs: Owned, name: tuple[str, str], log: StringIO
+) -> None:
+    changes_in(log)
+    for who, is_refused in ((f"duewheel-admin-{MINE}", True), (OPERATOR, False)):
+        answer = made(who, name, theirs)
+        found = changes_in(log)
+        if name[0] == "GET" or CALLS[name].on_none:
+            assert found == []
+            continue
+        (line,) = found
+        assert line["by"] == f"arn:aws:sts::123456789012:assumed-role/{who}"
+        assert line["call"] == " ".join(name)
+        assert line["status"] == answer.status
+        if "{task_id}" in name[1]:
+            assert line["task_id"] in (theirs.task_id, theirs.dead_id)
+        if "{timer_id}" in name[1]:
+            assert line["timer_id"] == theirs.timer_id
+        if "{key_id}" in name[1]:
+            assert line["key_id"] == theirs.key_id
+        if "{biz_type}" in name[1]:
+            assert line["biz_type"] == THEIRS
+        if name == ("POST", "/v1/tasks") and not is_refused:
+            assert line["task_ids"] == [answer.body["task_id"]]
+        if name == ("POST", "/v1/tasks/batch"):
+            made_ids = [] if is_refused else [answer.body["results"][0]["task"]["task_id"]]
+            assert line["task_ids"] == made_ids
+
+
+def test_a_call_that_fails_leaves_its_line_as_well(
+    theirs: Owned, log: StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a cable is loose")
+
+    monkeypatch.setattr("duewheel.workflows.cancel.CancelTask.__call__", fail)
+    assert made(OPERATOR, ("DELETE", "/v1/tasks/{task_id}"), theirs).status == 500
+    assert changes_in(log)[-1]["status"] == 500
+
+
+def test_what_a_caller_writes_into_a_body_or_a_header_is_in_no_line(
+    wired: ManualClock, log: StringIO
+) -> None:
+    canary = "canary-7f3a"
+    task = {
+        "biz_type": MINE,
+        "delay_seconds": 60,
+        "payload": {"secret": canary},
+        "callback": {"url": f"https://a.example/?{canary}", "headers": {"x-secret": canary}},
+    }
+    assert asked(OPERATOR, "POST", "/v1/tasks", task, authorization=canary).status == 201
+    asked(OPERATOR, "PATCH", f"/v1/tasks/{NO_TASK}", {"payload": canary})
+    assert canary not in log.getvalue()
+    assert len(changes_in(log)) == 2

@@ -1,0 +1,278 @@
+"""API keys over HTTP: create, read, list, rotate, revoke, and nobody beyond what they have."""
+
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel.rules.access import ANYTHING
+from duewheel.rules.api_key_request import FIRST_ADMIN
+from duewheel.rules.api_keys import DAY_MS, KEPT_DAYS
+from duewheel.stores import api_key_changes
+from duewheel.stores.api_key_changes import ApiKeyChanges
+from duewheel.wiring import api as wiring
+from duewheel.wiring import process
+from functions.api import app as api
+from functions.authorizer import app as authorizer
+from tests.functions.conftest import Context, event_from, sent
+from tests.support.clock import ManualClock
+from tests.support.two_businesses import OPERATOR, Asked, all_that_is_stored, asked
+
+ON_ORDERS = [{"right": "write", "businesses": "orders"}]
+ADMIN_OF_ORDERS = "duewheel-admin-orders"
+
+
+def created(who: str = OPERATOR, **members: Any) -> dict[str, Any]:
+    answer = asked(who, "POST", "/v1/keys", {"name": "a", "grants": ON_ORDERS, **members})
+    assert answer.status == 201, answer
+    key: dict[str, Any] = answer.body
+    return key
+
+
+def problem(answer: Asked) -> tuple[int, str]:
+    return answer.status, answer.body["type"].removeprefix("urn:duewheel:problem:")
+
+
+def brings(text: str) -> dict[str, Any]:
+    """What the authorizer says of it."""
+    event = event_from("authorizer-request.json")
+    event["identitySource"] = [f"Bearer {text}"]
+    return authorizer.handler(event, Context())
+
+
+def by_key(said: dict[str, Any], method: str, path: str) -> int:
+    """The status for a caller of whom the authorizer has said this."""
+    event = event_from("http-api-create-task.json")
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    event["requestContext"]["http"]["method"] = method
+    event["requestContext"]["authorizer"] = {"lambda": said["context"]}
+    if path != "/v1/keys":
+        del event["body"]
+    else:
+        event["body"] = '{"name": "successor", "grants": [{"right": "admin", "businesses": "*"}]}'
+    return int(api.handler(event, Context())["statusCode"])
+
+
+@pytest.fixture
+def in_keys_mode(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    monkeypatch.setenv("AUTH_MODE", "keys")
+    process.start_anew(wired)
+    return wired
+
+
+def test_a_key_is_shown_once_and_opens_what_was_granted(wired: ManualClock) -> None:
+    answer = asked(
+        OPERATOR,
+        "POST",
+        "/v1/keys",
+        {"name": "a", "grants": ON_ORDERS, "expires_at": "2030-06-01T00:00:00Z"},
+    )
+    made = answer.body
+    assert brings(made["key"])["context"]["grants"] == "write:orders"
+    read = asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}").body
+    expected = {**made, "last_used_on": read["last_used_on"]}
+    del expected["key"]
+    assert read == expected
+    assert read["last_used_on"] == made["created_at"][:10]
+    assert read["created_by"].endswith(f"assumed-role/{OPERATOR}")
+    (listed,) = asked(OPERATOR, "GET", "/v1/keys").body["keys"]
+    assert listed == read
+    assert "digest" not in answer.text
+
+
+def test_an_answer_that_shows_a_key_is_to_be_kept_nowhere(wired: ManualClock) -> None:
+    status, made, headers = sent("POST", "/v1/keys", {"name": "a", "grants": ON_ORDERS})
+    assert (status, headers["cache-control"]) == (201, "no-store")
+    assert headers["location"] == f"/v1/keys/{made['key_id']}"
+    _, rotated, headers = sent("POST", f"/v1/keys/{made['key_id']}/rotate")
+    assert headers["cache-control"] == "no-store"
+    assert brings(rotated["key"])["isAuthorized"]
+
+
+def test_no_two_keys_are_alike(wired: ManualClock) -> None:
+    one, other = created(), created()
+    assert one["key_id"] != other["key_id"]
+    assert one["key"].split("_")[2] != other["key"].split("_")[2]
+
+
+def test_nobody_grants_more_than_they_have(wired: ManualClock) -> None:
+    before = all_that_is_stored()
+    wanted = ("admin", "orders-eu"), ("read", "*"), ("read", "mail"), ("read", "orders*")
+    for right, businesses in wanted:
+        grants = [*ON_ORDERS, {"right": right, "businesses": businesses}]
+        answer = asked(ADMIN_OF_ORDERS, "POST", "/v1/keys", {"name": "a", "grants": grants})
+        assert problem(answer) == (403, "not-permitted")
+    for who in ("duewheel-write", "duewheel-read-orders"):
+        answer = asked(who, "POST", "/v1/keys", {"name": "a", "grants": ON_ORDERS})
+        assert problem(answer) == (403, "not-permitted")
+    assert all_that_is_stored() == before
+    created(ADMIN_OF_ORDERS, grants=[{"right": "admin", "businesses": "orders"}])
+
+
+def test_a_key_with_more_than_its_reader_has_is_not_there(wired: ManualClock) -> None:
+    more = created(grants=[*ON_ORDERS, {"right": "read", "businesses": "mail"}])
+    path = f"/v1/keys/{more['key_id']}"
+    asked(OPERATOR, "GET", "/v1/keys")  # which records what cursors are sealed with
+    before = all_that_is_stored()
+    for who in (ADMIN_OF_ORDERS, "duewheel-admin-mail", "duewheel-write"):
+        for method, end in (("GET", ""), ("POST", "/rotate"), ("DELETE", "")):
+            answer = asked(who, method, path + end)
+            assert answer == asked(who, method, f"/v1/keys/{'0' * 12}{end}")
+            assert problem(answer) == (404, "unknown-api-key")
+        assert asked(who, "GET", "/v1/keys").body == {"keys": [], "cursor": None}
+    assert all_that_is_stored() == before
+
+
+def test_the_list_goes_on_over_keys_that_its_reader_does_not_see(wired: ManualClock) -> None:
+    mine = {created(name=str(number))["key_id"] for number in range(4)}
+    foreign = [{"right": "read", "businesses": "mail"}]
+    others = {created(grants=foreign)["key_id"] for _ in range(4)}
+    found, cursor = [], ""
+    while cursor is not None:
+        query = f"?limit=1{cursor and '&cursor='}{cursor}"
+        page = asked(ADMIN_OF_ORDERS, "GET", f"/v1/keys{query}").body
+        found += [key["key_id"] for key in page["keys"]]
+        cursor = page["cursor"]
+    assert found == sorted(mine)
+    everything = asked(OPERATOR, "GET", "/v1/keys").body["keys"]
+    assert {key["key_id"] for key in everything} == mine | others
+
+
+def test_a_rotation_keeps_the_id_and_shows_another_secret(wired: ManualClock) -> None:
+    made = created()
+    path = f"/v1/keys/{made['key_id']}/rotate"
+    rotated = asked(OPERATOR, "POST", path, {"overlap_seconds": 60}).body
+    assert rotated["key_id"] == made["key_id"]
+    assert rotated["key"] != made["key"]
+    assert rotated["version"] == 2
+    assert rotated["previous_until"] is not None
+    assert brings(made["key"])["isAuthorized"]
+    assert brings(rotated["key"])["isAuthorized"]
+    wired.advance_ms(60_000)
+    assert not brings(made["key"])["isAuthorized"]
+    assert asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}").body["previous_until"] is None
+    assert asked(OPERATOR, "POST", path).status == 200, "the body may be left out"
+
+
+def test_a_revoked_key_is_refused_can_be_read_and_cannot_be_rotated(wired: ManualClock) -> None:
+    made = created()
+    path = f"/v1/keys/{made['key_id']}"
+    revoked = asked(OPERATOR, "DELETE", path).body
+    assert (revoked["state"], revoked["revoked_at"] is None) == ("revoked", False)
+    assert not brings(made["key"])["isAuthorized"]
+    wired.advance_ms(1_000)
+    assert asked(OPERATOR, "DELETE", path).body == revoked, "revoking twice is revoking once"
+    assert asked(OPERATOR, "GET", path).body == revoked
+    assert problem(asked(OPERATOR, "POST", f"{path}/rotate")) == (409, "api-key-ended")
+    assert not brings(made["key"])["isAuthorized"]
+    wired.advance_ms(KEPT_DAYS * DAY_MS)
+    assert problem(asked(OPERATOR, "GET", path)) == (404, "unknown-api-key")
+    assert asked(OPERATOR, "GET", "/v1/keys").body["keys"] == []
+
+
+def test_a_key_that_has_ended_goes_by_ttl(wired: ManualClock) -> None:
+    made = created()
+    asked(OPERATOR, "DELETE", f"/v1/keys/{made['key_id']}")
+    table = process.settings().registry_table
+    items = boto3.client("dynamodb").scan(TableName=table)["Items"]
+    (record,) = [item for item in items if item["kind"]["S"] == "api-key"]
+    assert int(record["expires_at"]["N"]) * 1000 >= wired.now_ms() + KEPT_DAYS * DAY_MS
+
+
+def test_there_is_a_bound_to_their_number(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duewheel.workflows.issue_keys.KEYS_MAX", 2)
+    created(), created()
+    answer = asked(OPERATOR, "POST", "/v1/keys", {"name": "a", "grants": ON_ORDERS})
+    assert problem(answer) == (409, "too-many-api-keys")
+
+
+def test_a_callers_own_key_that_has_ended_makes_no_successor(in_keys_mode: ManualClock) -> None:
+    """What the authorizer has said of it stands for a minute; keys are not made by that."""
+    issued = wiring.issue_keys().create(FIRST_ADMIN, ANYTHING.access)
+    key_id, said = issued.key.key_id, brings(issued.text)
+    assert by_key(said, "GET", "/v1/wheel") == 200
+    assert by_key(said, "POST", "/v1/keys") == 201
+    assert by_key(said, "POST", f"/v1/keys/{key_id}/rotate") == 200
+    wiring.issue_keys().revoke(key_id, ANYTHING.access)
+    before = all_that_is_stored()
+    assert by_key(said, "GET", "/v1/wheel") == 200, "until the authorizer is asked again"
+    for method, path in (
+        ("POST", "/v1/keys"),
+        ("POST", f"/v1/keys/{key_id}/rotate"),
+        ("DELETE", f"/v1/keys/{key_id}"),
+    ):
+        assert by_key(said, method, path) == 403
+    assert all_that_is_stored() == before
+
+
+def test_a_key_that_has_expired_since_the_authorizer_saw_it_may_nothing(
+    in_keys_mode: ManualClock,
+) -> None:
+    said = {"context": {"key_id": "a", "grants": "admin:*", "expires_ms": ""}}
+    now_ms = in_keys_mode.now_ms()
+    said["context"]["expires_ms"] = str(now_ms + 1_000)
+    assert by_key(said, "GET", "/v1/wheel") == 200
+    in_keys_mode.advance_ms(1_000)
+    assert by_key(said, "GET", "/v1/wheel") == 403
+
+
+def test_a_change_accepts_what_its_first_try_wrote(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An SDK's retry meets the condition a second time, when the first try was carried out."""
+    real = api_key_changes.transact
+
+    def twice(client: Any, actions: list[Any]) -> bool:
+        real(client, actions)
+        assert not real(client, actions)
+        return False
+
+    monkeypatch.setattr(api_key_changes, "transact", twice)
+    made = created()
+    path = f"/v1/keys/{made['key_id']}"
+    rotated = asked(OPERATOR, "POST", f"{path}/rotate").body
+    assert rotated["version"] == 2
+    assert asked(OPERATOR, "DELETE", path).body["version"] == 3
+    assert [one["did"] for one in changes(made)] == ["revoked", "rotated", "created"]
+
+
+def test_of_two_changes_at_once_none_is_lost(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = created()
+    path, real = f"/v1/keys/{made['key_id']}", ApiKeyChanges.change
+    others = [lambda: asked(OPERATOR, "POST", f"{path}/rotate")]
+
+    def overtaken(store: ApiKeyChanges, *change: Any) -> bool:
+        if others:
+            others.pop()()
+        return real(store, *change)
+
+    monkeypatch.setattr(ApiKeyChanges, "change", overtaken)
+    assert asked(OPERATOR, "DELETE", path).body["state"] == "revoked"
+    assert asked(OPERATOR, "GET", path).body["version"] == 3
+    assert [one["version"] for one in changes(made)] == [3, 2, 1]
+
+
+def changes(made: Any) -> Any:
+    return asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}/changes").body["changes"]
+
+
+def test_who_made_rotated_and_revoked_a_key_is_kept_without_its_secrets(
+    wired: ManualClock,
+) -> None:
+    made = created()
+    path = f"/v1/keys/{made['key_id']}"
+    rotated = asked(OPERATOR, "POST", f"{path}/rotate").body
+    kept = asked(OPERATOR, "GET", f"{path}/changes")
+    for text in (made["key"], rotated["key"]):
+        assert text.split("_")[2] not in kept.text
+    who = f"arn:aws:sts::123456789012:assumed-role/{OPERATOR}"
+    told = [(one["did"], one["by"]) for one in changes(made)]
+    assert told == [("rotated", who), ("created", who)]
+    assert changes(made)[1]["fields"] == [
+        {"field": "name", "from": None, "to": "a"},
+        {"field": "grants", "from": None, "to": "write:orders"},
+    ]

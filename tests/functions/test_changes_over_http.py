@@ -1,0 +1,208 @@
+"""Who changed what of a definition, and when: one record for each call, nothing secret in it."""
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel.rules.changes import DELETED_KEPT_SECONDS
+from duewheel.wiring import process
+from functions.api import app as api
+from local.resources import Resources
+from local.signing_key import make_keys
+from tests.functions.conftest import Context, event_from
+from tests.support.clock import ManualClock
+
+ORDERS = "/v1/businesses/orders"
+DEF, ENABLE, UNABLE = "/api/timer/v1/def", "/api/timer/v1/enable", "/api/timer/v1/unable"
+OWNER = "arn:aws:iam::123456789012:user/owner"
+OTHER = "arn:aws:iam::123456789012:user/other"
+HOOK = {"url": "https://receiver.example/hook"}
+TIMER = {"biz_type": "orders", "name": "close orders", "every_seconds": 60, "callback": HOOK}
+
+CANARY = "canary"
+SECRET_HOOK = {
+    "url": f"https://receiver.example/{CANARY}?token={CANARY}",
+    "headers": {"authorization": f"Bearer {CANARY}", f"x-{CANARY}": "1"},
+}
+SIGNED_BY = "whsec_" + "Y2FuYXJ5" * 4  # "canary", in base64
+
+
+@pytest.fixture
+def keys(resources: Resources) -> None:
+    make_keys(resources, boto3.client("kms"))
+
+
+def asked(method: str, path: str, body: Any = None, by: str = OWNER, **headers: str) -> Any:
+    event = event_from("http-api-create-task.json")
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path.partition("?")[0]
+    event["rawQueryString"] = path.partition("?")[2]
+    event["requestContext"]["http"]["method"] = method
+    event["requestContext"]["authorizer"]["iam"]["userArn"] = by
+    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
+    event["body"] = "" if body is None else json.dumps(body)
+    answer = api.handler(event, Context())
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+def done(method: str, path: str, body: Any = None, by: str = OWNER) -> Any:
+    status, answer = asked(method, path, body, by)
+    assert status < 300, answer
+    return answer
+
+
+def changes(path: str) -> Any:
+    return done("GET", f"{path}/changes")["changes"]
+
+
+def words(path: str) -> list[tuple[int, str, str]]:
+    return [(one["version"], one["did"], one["by"]) for one in reversed(changes(path))]
+
+
+def made(**members: Any) -> str:
+    return f"/v1/timers/{done('POST', '/v1/timers', {**TIMER, **members})['timer_id']}"
+
+
+def test_each_call_on_a_business_leaves_one_record(wired: ManualClock, keys: None) -> None:
+    done("PUT", ORDERS, {"retention_days": 3})
+    done("POST", f"{ORDERS}/pause", by=OTHER)
+    done("POST", f"{ORDERS}/resume")
+    done("PUT", ORDERS, {"signing_secrets": [SIGNED_BY]}, by=OTHER)
+    done("DELETE", ORDERS)
+    assert words(ORDERS) == [
+        (1, "created", OWNER),
+        (2, "paused", OTHER),
+        (3, "resumed", OWNER),
+        (4, "configured", OTHER),
+        (5, "deleted", OWNER),
+    ]
+
+
+def test_each_call_on_a_timer_leaves_one_record(wired: ManualClock) -> None:
+    path = made()
+    done("POST", f"{path}/disable", by=OTHER)
+    done("POST", f"{path}/enable")
+    done("PATCH", path, {"every_seconds": 90}, by=OTHER)
+    done("POST", f"{path}/run")
+    done("DELETE", path)
+    assert words(path) == [
+        (1, "created", OWNER),
+        (2, "disabled", OTHER),
+        (3, "enabled", OWNER),
+        (4, "changed", OTHER),
+        (5, "deleted", OWNER),
+    ]
+
+
+def test_the_calls_of_xtimer_leave_the_same_records(wired: ManualClock) -> None:
+    param = {"url": HOOK["url"], "method": "POST", "body": CANARY}
+    new = {"app": "orders", "name": "close", "cron": "0 30 9 * * * *", "notifyHTTPParam": param}
+    named = {"id": done("POST", DEF, new)["id"], "app": "orders"}
+    done("POST", ENABLE, named, by=OTHER)
+    done("POST", UNABLE, named)
+    done("DELETE", DEF, named, by=OTHER)
+    path = f"/v1/timers/{named['id']}"
+    assert words(path) == [
+        (1, "created", OWNER),
+        (2, "enabled", OTHER),
+        (3, "disabled", OWNER),
+        (4, "deleted", OTHER),
+    ]
+    assert CANARY not in json.dumps(changes(path))
+
+
+def test_a_record_says_what_was_and_what_became(wired: ManualClock) -> None:
+    done("PUT", ORDERS, {"retention_days": 3, "allowed_hosts": ["*.example"], "callback": HOOK})
+    wired.advance_ms(1_500)
+    done("PUT", ORDERS, {"retention_days": None, "timeout_seconds": 2.5, "retry": {"attempts": 1}})
+    retry = {"attempts": 1, "first_delay_seconds": 3, "factor": 2, "max_delay_seconds": 21_600}
+    assert changes(ORDERS) == [
+        {
+            "version": 2,
+            "at": "2027-01-15T08:00:01.500Z",
+            "by": OWNER,
+            "did": "configured",
+            "fields": [
+                {"field": "retry", "from": None, "to": retry},
+                {"field": "retention_days", "from": 3, "to": None},
+                {"field": "timeout_seconds", "from": None, "to": 2.5},
+            ],
+        },
+        {
+            "version": 1,
+            "at": "2027-01-15T08:00:00.000Z",
+            "by": OWNER,
+            "did": "created",
+            "fields": [
+                {"field": "callback"},
+                {"field": "retention_days", "from": None, "to": 3},
+                {"field": "allowed_hosts", "from": None, "to": ["*.example"]},
+            ],
+        },
+    ]
+
+
+def test_all_sessions_of_a_role_are_one(wired: ManualClock) -> None:
+    role = "arn:aws:sts::123456789012:assumed-role/deploys"
+    for session in ("one", "two"):
+        done("PUT", ORDERS, {}, by=f"{role}/{session}")
+    assert [one["by"] for one in changes(ORDERS)] == [role, role]
+
+
+def test_nothing_secret_gets_into_a_record(wired: ManualClock, keys: None) -> None:
+    secret = {"callback": SECRET_HOOK, "on_dead": SECRET_HOOK, "signing_secrets": [SIGNED_BY]}
+    done("PUT", ORDERS, secret)
+    done("PUT", ORDERS, dict.fromkeys(secret))
+    path = made(callback=SECRET_HOOK, payload={"card": CANARY})
+    done("PATCH", path, {"callback": HOOK, "payload": None})
+    done("DELETE", path)
+    assert [one["field"] for one in changes(ORDERS)[0]["fields"]] == [
+        "callback",
+        "on_dead",
+        "signing_secrets",
+    ]
+    shown = json.dumps([changes(ORDERS), changes(path)])
+    items = boto3.client("dynamodb").scan(TableName=process.settings().registry_table)["Items"]
+    kept = str([item for item in items if item["kind"]["S"].startswith("changes#")])
+    for text in (shown, kept):
+        assert "signing_secrets" in text
+        assert CANARY not in text
+        assert SIGNED_BY[-8:] not in text
+
+
+def test_a_refused_call_leaves_no_record(wired: ManualClock) -> None:
+    done("PUT", ORDERS, {})
+    path = made()
+    assert asked("PUT", ORDERS, {"retention_days": 0})[0] == 422
+    assert asked("PUT", ORDERS, {}, if_match='"7"')[0] == 412
+    assert asked("DELETE", ORDERS)[0] == 409
+    assert asked("PATCH", path, {"every_seconds": 0})[0] == 422
+    assert asked("POST", f"{path}/disable", if_match='"7"')[0] == 412
+    assert (len(changes(ORDERS)), len(changes(path))) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("/v1/businesses/nobody", (404, "unknown-business")),
+        ("/v1/businesses/No body", (422, "invalid-field")),
+        ("/v1/timers/4503599627370496", (404, "unknown-timer")),
+        ("/v1/timers/17", (404, "unknown-timer")),
+    ],
+)
+def test_what_is_not_there_has_no_changes(
+    wired: ManualClock, path: str, problem: tuple[int, str]
+) -> None:
+    status, answer = asked("GET", f"{path}/changes")
+    assert (status, answer["type"].rpartition(":")[2]) == problem
+
+
+def test_a_business_made_anew_shows_what_is_kept_of_its_former_life(wired: ManualClock) -> None:
+    done("PUT", ORDERS, {})
+    done("POST", f"{ORDERS}/pause")
+    done("DELETE", ORDERS)
+    wired.advance_ms(60_000)
+    done("PUT", ORDERS, {"retention_days": 3}, by=OTHER)
+    wired.advance_ms(DELETED_KEPT_SECONDS * 2_000)
+    assert words(ORDERS) == [(2, "paused", OWNER), (3, "deleted", OWNER), (1, "created", OTHER)]

@@ -1,0 +1,230 @@
+"""Paths that are seldom walked, by the functions themselves and each with its role: with the keys
+of AWS, and with a key of one's own for tables and queues."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from threading import Thread
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel.rules.addresses import address_of_task
+from duewheel.rules.messages import PageMessage, decode
+from duewheel.rules.page_lease import PageLease
+from duewheel.stores import task_items
+from duewheel.wiring import process
+from duewheel.wiring import wheel as wheel_wiring
+from functions.notifier import app as notifier
+from functions.scheduler import app as scheduler
+from functions.sweeper import app as sweeper
+from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
+from local.emulator import Emulator
+from local.invocations import Invocation
+from local.resources import Resources, create_resources
+from local.template import load_template
+from tests.functions.conftest import Context, call
+from tests.support.clock import ManualClock
+from tests.support.rights_in_use import CUSTOMER_KEY, TEMPLATE
+
+HOOK = {"biz_type": "orders", "payload": {"order": 17}}
+
+
+@pytest.fixture(params=[{}, {"KmsKeyArn": CUSTOMER_KEY}], ids=["keys of AWS", "a key of one's own"])
+def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
+    template = load_template(TEMPLATE, request.param)
+    return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+
+
+@pytest.fixture
+def past_the_queue(emulator: Emulator) -> list[Invocation]:
+    """What is handed over by invocation, while the queues refuse."""
+    accepted: list[Invocation] = []
+    emulator.accept_invocation = accepted.append
+    return accepted
+
+
+@pytest.fixture
+def receiver() -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(int(self.path[1:]))
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def create(url: str, in_seconds: float, **more: Any) -> dict[str, Any]:
+    body = {**HOOK, "delay_seconds": in_seconds, "callback": {"url": url}, **more}
+    status, task = call("POST", "/v1/tasks", body)
+    assert status == 201, task
+    return dict(task)
+
+
+def tick() -> None:
+    turns = iter([1_000_000])
+    scheduler.handler({}, Context(lambda: next(turns, 0)))
+
+
+def received(url: str) -> list[dict[str, Any]]:
+    answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    return list(answer.get("Messages", []))
+
+
+def drain() -> list[dict[str, Any]]:
+    """What is on the slice queue now, worked off."""
+    messages = received(process.settings().slice_queue_url)
+    if messages:
+        assert worked_off(messages) == {"batchItemFailures": []}
+    return messages
+
+
+def worked_off(messages: list[dict[str, Any]]) -> Any:
+    records = [
+        {"messageId": m["MessageId"], "receiptHandle": m["ReceiptHandle"], "body": m["Body"]}
+        for m in messages
+    ]
+    return notifier.handler({"Records": records}, Context())
+
+
+def sweep(clock: ManualClock) -> None:
+    """In two minutes and a bit, of which the scheduler leads the first."""
+    for _ in range(3):
+        clock.advance_ms(60_000)
+        tick()
+        sweeper.handler({}, Context())
+
+
+@contextmanager
+def queues_refuse() -> Iterator[None]:
+    def answer(request: Any, handle: Handle) -> Reply | None:
+        if operation_of(request).startswith("SendMessage"):
+            return do(Fault.FAILED, request, handle, Random(1))
+        return handle(request)
+
+    with answered_by(answer):
+        yield
+
+
+def test_while_the_queue_refuses_a_create_is_handed_over_past_it(
+    wired: ManualClock, past_the_queue: list[Invocation]
+) -> None:
+    with queues_refuse():
+        create("https://receiver.example/", in_seconds=0)
+    assert len(past_the_queue) == 1
+
+
+def test_a_failed_attempt_and_what_the_sweep_rescues_come_up_again(
+    wired: ManualClock, receiver: str
+) -> None:
+    create(f"{receiver}/503", in_seconds=30, retry={"delays_seconds": [1]})
+    lost = create(f"{receiver}/200", in_seconds=31)
+    wired.advance_ms(30_000)
+    tick()
+    drain()
+    wired.advance_ms(1_000)
+    tick()
+    received(process.settings().slice_queue_url)  # and nobody works it off
+    sweep(wired)
+    drain()
+    assert call("GET", f"/v1/tasks/{lost['task_id']}")[1]["status"] == "delivered"
+
+
+def test_while_the_queue_refuses_the_sweep_hands_over_past_it(
+    wired: ManualClock, past_the_queue: list[Invocation]
+) -> None:
+    create("https://receiver.example/", in_seconds=30)
+    with queues_refuse():
+        wired.advance_ms(30_000)
+        tick()
+        before = len(past_the_queue)
+        sweep(wired)
+    assert len(past_the_queue) > before
+
+
+def test_a_page_of_the_slow_lane_whose_notifier_died_is_sent_there_again(
+    wired: ManualClock,
+) -> None:
+    assert call("PUT", "/v1/businesses/orders", {"lane": "slow"})[0] == 201
+    create("https://receiver.example/", in_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    drain()
+    (message,) = received(process.settings().slow_queue_url)
+    asked = decode(message["Body"])
+    assert isinstance(asked, PageMessage)
+    begun = PageLease(asked.second, asked.shard, asked.page)
+    assert isinstance(wheel_wiring.pages().take(begun, "gone", wired.now_ms(), 50_000), PageLease)
+    assert worked_off([message])["batchItemFailures"], "hidden: another has begun it"
+    boto3.client("sqs").delete_message(
+        QueueUrl=process.settings().slow_queue_url, ReceiptHandle=message["ReceiptHandle"]
+    )
+    sweep(wired)
+    (again,) = received(process.settings().slow_queue_url)
+    assert decode(again["Body"]) == asked
+
+
+def test_a_receiver_that_says_stop_has_the_notifier_disable_the_timer(
+    wired: ManualClock, receiver: str
+) -> None:
+    timer = {
+        "biz_type": "orders",
+        "name": "close",
+        "every_seconds": 30,
+        "callback": {"url": f"{receiver}/410"},
+        "disable_on_stop": True,
+    }
+    status, made = call("POST", "/v1/timers", timer)
+    assert status == 201, made
+    for _ in range(65):
+        tick()
+        drain()
+        wired.advance_ms(1_000)
+    assert call("GET", f"/v1/timers/{made['timer_id']}")[1]["enabled"] is False
+
+
+def test_a_beat_in_between_has_the_notifier_look_at_the_task_anew(wired: ManualClock) -> None:
+    path = "/v1/businesses/orders/tasks/dog"
+    beat = {"callback": {"url": "https://receiver.example/"}}
+    assert call("PUT", path, {**beat, "delay_seconds": 30})[0] == 201
+    status, task = call("PUT", path, {**beat, "delay_seconds": 600})
+    assert status == 200
+    home = address_of_task(task["task_id"]).place
+    met: list[str] = []
+
+    def answer(request: Any, handle: Handle) -> Reply | None:
+        """Somebody changes the task right before the notifier does."""
+        if json.loads(request.body).get("Key", {}).get("place") == {"S": home}:
+            met.append(operation_of(request))
+            if met == ["UpdateItem"]:
+                _raise_version(task)
+        return handle(request)
+
+    wired.advance_ms(30_000)
+    tick()
+    with answered_by(answer):
+        drain()
+    # The second of them is the other's.
+    assert met == ["UpdateItem", "UpdateItem", "GetItem", "UpdateItem"]
+
+
+def _raise_version(task: dict[str, Any]) -> None:
+    config = process.settings()
+    boto3.client("dynamodb").update_item(
+        TableName=config.wheel_table,
+        Key=task_items.key(address_of_task(task["task_id"]), config.buckets),
+        UpdateExpression="SET version = version + :one",
+        ExpressionAttributeValues={":one": {"N": "1"}},
+    )

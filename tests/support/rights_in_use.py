@@ -1,0 +1,135 @@
+"""After a run of the whole suite: is each right of the template in use?
+
+What each process of the run saw used is brought together. Invariant: a run that cannot tell, being
+of a part of the tests or failed, says so and judges nothing.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from local.emulator import Emulator
+from local.inbox_resources import ALLOWED
+from local.permissions import in_use
+from local.policies import Right, roles_of
+from local.resources import Resources, create_resources
+from local.template import load_template
+
+TEMPLATE = Path(__file__).parents[2] / "template.yaml"
+CUSTOMER_KEY = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e-1111-2222-3333-444455556666"
+# All that the template can be told to give: what it does not give by default is tested, too.
+EVERYTHING = {
+    **ALLOWED,
+    "AuthMode": "keys",
+    "KmsKeyArn": CUSTOMER_KEY,
+    "SubnetIds": "subnet-01,subnet-02",
+    "SecurityGroupIds": "sg-01",
+}
+# Options that leave tests out.
+_CHOSEN = (
+    "collectonly",
+    "deselect",
+    "ignore",
+    "ignore_glob",
+    "keyword",
+    "lf",
+    "markexpr",
+    "maxfail",
+    "stepwise",
+)
+
+
+def given(resources: Resources) -> set[Right]:
+    return {right for role in roles_of(resources).values() for right in role.rights()}
+
+
+def used_by_aws(resources: Resources) -> Iterator[Right]:
+    """What Lambda does by a function's role: it polls queues, writes logs and makes interfaces."""
+    template = resources.template
+    roles = {role.function_arn: role.name for role in roles_of(resources).values()}
+    for mapping in template.of_type("AWS::Lambda::EventSourceMapping"):
+        properties = resources.resolve(mapping.properties)
+        function = resources.attribute(mapping.properties["FunctionName"]["Ref"], "Arn")
+        for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes"):
+            yield Right(roles[function], f"sqs:{action}", properties["EventSourceArn"])
+        queue = resources.with_arn(properties["EventSourceArn"])
+        if key := resources.resolve(queue.properties).get("KmsMasterKeyId"):
+            via = "kms:ViaService is sqs.us-east-1.amazonaws.com*"
+            yield Right(roles[function], "kms:Decrypt", key, via)
+    for function in template.of_type("AWS::Lambda::Function"):
+        role = roles[resources.attribute(function.logical_id, "Arn")]
+        properties = resources.resolve(function.properties)
+        logs = resources.attribute(function.properties["LoggingConfig"]["LogGroup"]["Ref"], "Arn")
+        for action in ("CreateLogStream", "PutLogEvents"):
+            yield Right(role, f"logs:{action}", logs)
+        if "VpcConfig" in properties:
+            for action in INTERFACES:
+                yield Right(role, f"ec2:{action}", "*")
+
+
+# As AWS lists them for a function in a network of one's own.
+INTERFACES = (
+    "CreateNetworkInterface",
+    "DescribeNetworkInterfaces",
+    "DescribeSubnets",
+    "DeleteNetworkInterface",
+    "AssignPrivateIpAddresses",
+    "UnassignPrivateIpAddresses",
+)
+
+
+class _NoClock:
+    def now_ms(self) -> int:
+        return 0
+
+
+def unused(seen: Iterable[Right]) -> list[Right]:
+    with Emulator(_NoClock()):
+        template = load_template(TEMPLATE, EVERYTHING)
+        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+        return sorted(given(resources) - set(used_by_aws(resources)) - set(seen))
+
+
+class RightsInUse:
+    """Of pytest's own process, and of each worker."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._seen: set[Right] = set()
+        self._lines: list[str] = []
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._seen |= {
+            Right(*words) for words in getattr(node, "workeroutput", {}).get("rights", ())
+        }
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput["rights"] = [tuple(right) for right in sorted(in_use)]
+            return
+        if why := self._why_not(exitstatus):
+            self._lines = [f"rights in use: not judged, {why}"]
+            return
+        needless = unused(self._seen | in_use)
+        self._lines = [f"no test uses the right: {' '.join(right)}" for right in needless]
+        if needless:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        else:
+            self._lines = ["rights in use: every right of every role"]
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        for line in self._lines:
+            terminalreporter.write_line(line)
+
+    def _why_not(self, exitstatus: int) -> str:
+        options = self._config.option
+        is_part = self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+        is_part |= any(getattr(options, name, None) for name in _CHOSEN)
+        if is_part or "SECOND_OPINION" in os.environ:
+            return "since this was a part of the tests"
+        return "" if exitstatus == pytest.ExitCode.OK else "since tests failed"

@@ -1,0 +1,212 @@
+"""A business with something of each kind, and every call on it: what others must not get at.
+
+`REQUESTS` has each call of the table once, so that a new call cannot be forgotten here.
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+from msgspec import Struct
+
+from duewheel.rules import settlement
+from duewheel.rules.addresses import address_of_task
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.wiring import process
+from duewheel.wiring import wheel as wheel_wiring
+from functions.api import app as api
+from tests.functions.conftest import Context, event_from
+from tests.support.clock import ManualClock
+
+MINE, THEIRS = "mine", "theirs"
+HOOK = {"url": "https://receiver.example/"}
+PARAM = {"url": "https://receiver.example/", "method": "POST"}
+OPERATOR = "duewheel-admin"
+
+
+class Asked(Struct, frozen=True):
+    """An answer. `code`: the status, or what the xTimer interface says in its place."""
+
+    status: int
+    text: str
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def code(self) -> int:
+        body = self.body
+        is_xtimer = self.status == 200 and "code" in body
+        return int(body["code"]) or 200 if is_xtimer else self.status
+
+
+def asked(who: str, method: str, target: str, body: Any = None, **headers: str) -> Asked:
+    """What the API function answers to the role of this name; without one, to nobody at all."""
+    event = event_from("http-api-create-task.json")
+    path, _, event["rawQueryString"] = target.partition("?")
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    event["requestContext"]["http"]["method"] = method
+    arn = f"arn:aws:sts::123456789012:assumed-role/{who}/session"
+    event["requestContext"]["authorizer"] = {"iam": {"userArn": arn}} if who else None
+    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
+    event["body"] = "" if body is None else json.dumps(body)
+    answer = api.handler(event, Context())
+    text = b64decode(answer["body"]).decode() if answer["isBase64Encoded"] else answer["body"]
+    return Asked(answer["statusCode"], text)
+
+
+class Owned(Struct, frozen=True):
+    """What there is of a business, by its ids."""
+
+    biz_type: str
+    task_id: str
+    dead_id: str
+    timer_id: str
+    key_id: str
+
+
+def owned(clock: ManualClock, biz_type: str) -> Owned:
+    def made(method: str, target: str, body: Any) -> Any:
+        answer = asked(OPERATOR, method, target, body)
+        assert answer.status in (200, 201), answer
+        return answer.body
+
+    made("PUT", f"/v1/businesses/{biz_type}", {"callback": HOOK})
+    task = {"biz_type": biz_type, "delay_seconds": 600, "callback": HOOK}
+    pending = made("POST", "/v1/tasks", {**task, "key": "order-17", "payload": {"order": 17}})
+    dead = made("POST", "/v1/tasks", task)["task_id"]
+    _die(dead, clock.now_ms())
+    timer = {"biz_type": biz_type, "name": "close", "every_seconds": 3600, "callback": HOOK}
+    timer_id = made("POST", "/v1/timers", timer)["timer_id"]
+    grants = [{"right": "read", "businesses": biz_type}]
+    key_id = made("POST", "/v1/keys", {"name": "reader", "grants": grants})["key_id"]
+    return Owned(biz_type, pending["task_id"], dead, timer_id, key_id)
+
+
+def _die(task_id: str, now_ms: int) -> None:
+    tasks = wheel_wiring.tasks()
+    task = tasks.get(address_of_task(task_id))
+    assert task is not None
+    attempt = settlement.attempt_made(task, Outcome(Verdict.STOP, "gone", 410), now_ms, now_ms)
+    assert tasks.change(task, settlement.dead(task, attempt, "stopped", now_ms, 86_400))
+
+
+Request = tuple[str, Any]  # target and body
+REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
+    ("GET", "/v1/tasks"): lambda o: (f"/v1/tasks?biz_type={o.biz_type}", None),
+    ("POST", "/v1/tasks"): lambda o: ("/v1/tasks", _task(o)),
+    ("POST", "/v1/tasks/batch"): lambda o: ("/v1/tasks/batch", {"tasks": [_task(o)]}),
+    ("GET", "/v1/tasks/{task_id}"): lambda o: (f"/v1/tasks/{o.task_id}", None),
+    ("PATCH", "/v1/tasks/{task_id}"): lambda o: (f"/v1/tasks/{o.task_id}", {"delay_seconds": 9}),
+    ("DELETE", "/v1/tasks/{task_id}"): lambda o: (f"/v1/tasks/{o.task_id}", None),
+    ("POST", "/v1/tasks/{task_id}/run"): lambda o: (f"/v1/tasks/{o.task_id}/run", None),
+    ("POST", "/v1/tasks/{task_id}/redrive"): lambda o: (f"/v1/tasks/{o.dead_id}/redrive", None),
+    ("GET", "/v1/businesses"): lambda o: ("/v1/businesses", None),
+    ("GET", "/v1/businesses/{biz_type}"): lambda o: (_business(o), None),
+    ("PUT", "/v1/businesses/{biz_type}"): lambda o: (_business(o), {"retention_days": 7}),
+    ("DELETE", "/v1/businesses/{biz_type}"): lambda o: (
+        f"{_business(o)}?cancel_pending=true",
+        None,
+    ),
+    ("POST", "/v1/businesses/{biz_type}/pause"): lambda o: (f"{_business(o)}/pause", None),
+    ("POST", "/v1/businesses/{biz_type}/resume"): lambda o: (f"{_business(o)}/resume", None),
+    ("GET", "/v1/businesses/{biz_type}/changes"): lambda o: (f"{_business(o)}/changes", None),
+    ("GET", "/v1/businesses/{biz_type}/dead"): lambda o: (f"{_business(o)}/dead", None),
+    ("POST", "/v1/businesses/{biz_type}/redrive"): lambda o: (f"{_business(o)}/redrive", {}),
+    ("GET", "/v1/businesses/{biz_type}/stats"): lambda o: (f"{_business(o)}/stats", None),
+    ("GET", "/v1/businesses/{biz_type}/tasks"): lambda o: (
+        f"{_business(o)}/tasks?key_prefix=order",
+        None,
+    ),
+    ("DELETE", "/v1/businesses/{biz_type}/tasks"): lambda o: (
+        f"{_business(o)}/tasks?key_prefix=order",
+        None,
+    ),
+    ("GET", "/v1/businesses/{biz_type}/tasks/{key}"): lambda o: (_keyed(o), None),
+    ("PUT", "/v1/businesses/{biz_type}/tasks/{key}"): lambda o: (
+        _keyed(o),
+        {"delay_seconds": 9, "callback": HOOK},
+    ),
+    ("DELETE", "/v1/businesses/{biz_type}/tasks/{key}"): lambda o: (_keyed(o), None),
+    ("GET", "/v1/timers"): lambda o: (f"/v1/timers?biz_type={o.biz_type}", None),
+    ("POST", "/v1/timers"): lambda o: ("/v1/timers", _timer(o)),
+    ("POST", "/v1/timers/upcoming"): lambda o: ("/v1/timers/upcoming", {"every_seconds": 60}),
+    ("GET", "/v1/timers/{timer_id}"): lambda o: (_path(o), None),
+    ("PATCH", "/v1/timers/{timer_id}"): lambda o: (_path(o), {"name": "another"}),
+    ("DELETE", "/v1/timers/{timer_id}"): lambda o: (_path(o), None),
+    ("POST", "/v1/timers/{timer_id}/enable"): lambda o: (f"{_path(o)}/enable", None),
+    ("POST", "/v1/timers/{timer_id}/disable"): lambda o: (f"{_path(o)}/disable", None),
+    ("POST", "/v1/timers/{timer_id}/run"): lambda o: (f"{_path(o)}/run", None),
+    ("GET", "/v1/timers/{timer_id}/upcoming"): lambda o: (f"{_path(o)}/upcoming", None),
+    ("GET", "/v1/timers/{timer_id}/runs"): lambda o: (f"{_path(o)}/runs", None),
+    ("GET", "/v1/timers/{timer_id}/changes"): lambda o: (f"{_path(o)}/changes", None),
+    ("POST", "/api/timer/v1/def"): lambda o: (
+        "/api/timer/v1/def",
+        {
+            "app": o.biz_type,
+            "name": "xtimer",
+            "cron": "0 30 9 * * * *",
+            "notifyHTTPParam": PARAM,
+        },
+    ),
+    ("GET", "/api/timer/v1/def"): lambda o: (
+        f"/api/timer/v1/def?app={o.biz_type}&id={o.timer_id}",
+        None,
+    ),
+    ("DELETE", "/api/timer/v1/def"): lambda o: ("/api/timer/v1/def", _named(o)),
+    ("POST", "/api/timer/v1/enable"): lambda o: ("/api/timer/v1/enable", _named(o)),
+    ("POST", "/api/timer/v1/unable"): lambda o: ("/api/timer/v1/unable", _named(o)),
+    ("GET", "/api/timer/v1/defs"): lambda o: (f"/api/timer/v1/defs?app={o.biz_type}", None),
+    ("GET", "/api/task/v1/records"): lambda o: (
+        f"/api/task/v1/records?timerID={o.timer_id}",
+        None,
+    ),
+    ("GET", "/v1/keys"): lambda o: ("/v1/keys", None),
+    ("POST", "/v1/keys"): lambda o: (
+        "/v1/keys",
+        {"name": "new", "grants": [{"right": "read", "businesses": o.biz_type}]},
+    ),
+    ("GET", "/v1/keys/{key_id}"): lambda o: (f"/v1/keys/{o.key_id}", None),
+    ("DELETE", "/v1/keys/{key_id}"): lambda o: (f"/v1/keys/{o.key_id}", None),
+    ("POST", "/v1/keys/{key_id}/rotate"): lambda o: (f"/v1/keys/{o.key_id}/rotate", None),
+    ("GET", "/v1/keys/{key_id}/changes"): lambda o: (f"/v1/keys/{o.key_id}/changes", None),
+    ("GET", "/v1/wheel"): lambda o: ("/v1/wheel", None),
+    ("GET", "/v1/audit"): lambda o: ("/v1/audit", None),
+    ("GET", "/v1/health"): lambda o: ("/v1/health", None),
+}
+
+
+def _task(o: Owned) -> dict[str, Any]:
+    return {"biz_type": o.biz_type, "delay_seconds": 60, "callback": HOOK}
+
+
+def _timer(o: Owned) -> dict[str, Any]:
+    return {"biz_type": o.biz_type, "name": "new", "every_seconds": 60, "callback": HOOK}
+
+
+def _business(o: Owned) -> str:
+    return f"/v1/businesses/{o.biz_type}"
+
+
+def _keyed(o: Owned) -> str:
+    return f"{_business(o)}/tasks/order-17"
+
+
+def _path(o: Owned) -> str:
+    return f"/v1/timers/{o.timer_id}"
+
+
+def _named(o: Owned) -> dict[str, Any]:
+    return {"app": o.biz_type, "id": int(o.timer_id)}
+
+
+def all_that_is_stored() -> dict[str, list[str]]:
+    """Both tables, to be compared."""
+    dynamodb, config = boto3.client("dynamodb"), process.settings()
+    return {
+        table: sorted(map(repr, dynamodb.scan(TableName=table)["Items"]))
+        for table in (config.wheel_table, config.registry_table)
+    }

@@ -1,0 +1,166 @@
+"""What each function's role gives it, and what it must never give."""
+
+import re
+from typing import Any
+
+import boto3
+import pytest
+
+from local.aws_actions import Asked
+from local.emulator import Emulator
+from local.inbox_resources import ALLOWED
+from local.policies import Right, Role, roles_of
+from local.resources import Resources, create_resources
+from local.template import load_template
+from tests.support.rights_in_use import (
+    CUSTOMER_KEY,
+    EVERYTHING,
+    INTERFACES,
+    TEMPLATE,
+    given,
+    unused,
+    used_by_aws,
+)
+
+PRIVATE_NETWORK = {name: EVERYTHING[name] for name in ("SubnetIds", "SecurityGroupIds")}
+PARAMETERS = [{}, EVERYTHING]
+PARTS_OF_RESOURCES = re.compile(r"(/index/[a-z_]+)?")
+
+
+def resources_with(emulator: Emulator, overrides: dict[str, str]) -> Resources:
+    template = load_template(TEMPLATE, overrides)
+    return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+
+
+def roles_with(emulator: Emulator, overrides: dict[str, str]) -> dict[str, Role]:
+    return roles_of(resources_with(emulator, overrides))
+
+
+@pytest.mark.parametrize("overrides", PARAMETERS)
+def test_every_right_is_to_resources_of_this_stack_or_of_its_parameters(
+    emulator: Emulator, overrides: dict[str, str]
+) -> None:
+    resources = resources_with(emulator, overrides)
+    own = {resources.attribute(name, "Arn") for name in _with_arns(resources)}
+    for right in given(resources):
+        is_own = any(
+            right.resource.startswith(arn)
+            and PARTS_OF_RESOURCES.fullmatch(right.resource.removeprefix(arn))
+            for arn in own
+        )
+        is_named = right.resource in overrides.values()
+        is_of_a_network = (right.role, right.resource) == ("NotifierRole", "*")
+        assert is_own or is_named or is_of_a_network, right
+        if is_of_a_network:
+            assert right.action.removeprefix("ec2:") in INTERFACES
+
+
+def _with_arns(resources: Resources) -> list[str]:
+    types = {"DynamoDB::Table", "SQS::Queue", "KMS::Key", "Lambda::Function", "Logs::LogGroup"}
+    return [
+        resource.logical_id
+        for resource in resources.template.resources.values()
+        if resource.type.removeprefix("AWS::") in types
+    ]
+
+
+def test_a_function_may_invoke_the_notifier_and_no_other_but_targets(resources: Resources) -> None:
+    invoking = {right for right in given(resources) if right.action == "lambda:InvokeFunction"}
+
+    notifier = resources.attribute("NotifierFunction", "Arn")
+    callers = ("ApiRole", "SchedulerRole", "NotifierRole", "SweeperRole")
+    assert invoking == {Right(role, "lambda:InvokeFunction", notifier) for role in callers}
+
+
+def test_every_function_has_a_role_and_a_log_group_of_its_own(resources: Resources) -> None:
+    template = resources.template
+    functions = template.of_type("AWS::Lambda::Function")
+    groups = {f.properties["LoggingConfig"]["LogGroup"]["Ref"] for f in functions}
+    roles = {role.name for role in roles_of(resources).values()}
+    written = [right for right in given(resources) if right.action == "logs:PutLogEvents"]
+
+    assert len(groups) == len(roles) == len(functions)
+    assert {right.role for right in written} == roles
+    assert {right.resource for right in written} == {resources.attribute(g, "Arn") for g in groups}
+
+
+def test_nobody_but_lambda_takes_a_role(resources: Resources) -> None:
+    for role in resources.template.of_type("AWS::IAM::Role"):
+        (statement,) = role.properties["AssumeRolePolicyDocument"]["Statement"]
+        assert statement == {
+            "Effect": "Allow",
+            "Principal": {"Service": "lambda.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+        }
+
+
+@pytest.mark.parametrize("overrides", PARAMETERS)
+def test_what_lambda_does_by_a_role_the_role_allows(
+    emulator: Emulator, overrides: dict[str, str]
+) -> None:
+    resources = resources_with(emulator, overrides)
+    assert set(used_by_aws(resources)) <= given(resources)
+
+
+@pytest.mark.parametrize("overrides", [{}, PRIVATE_NETWORK])
+def test_only_lambda_makes_interfaces_and_only_for_a_notifier_in_a_private_network(
+    emulator: Emulator, overrides: dict[str, str]
+) -> None:
+    resources = resources_with(emulator, overrides)
+    interfaces = {right for right in given(resources) if right.action.startswith("ec2:")}
+    functions = {
+        function.logical_id: resources.resolve(function.properties).get("VpcConfig")
+        for function in resources.template.of_type("AWS::Lambda::Function")
+    }
+    network = {"SubnetIds": ["subnet-01", "subnet-02"], "SecurityGroupIds": ["sg-01"]}
+
+    assert {right.role for right in interfaces} == ({"NotifierRole"} if overrides else set())
+    assert functions.pop("NotifierFunction") == (network if overrides else None)
+    assert not any(functions.values())
+    for action in INTERFACES:
+        asked = Asked(f"ec2:{action}", "arn:aws:ec2:us-east-1:123456789012:network-interface/eni-0")
+        assert roles_of(resources)["notifier"].right_to(asked) is None
+
+
+@pytest.mark.parametrize("function", ["api", "scheduler", "notifier", "sweeper"])
+def test_a_key_of_ones_own_serves_tables_and_queues_and_no_function_itself(
+    emulator: Emulator, function: str
+) -> None:
+    role = roles_with(emulator, {"KmsKeyArn": CUSTOMER_KEY})[function]
+    for service, action, is_allowed in (
+        ("dynamodb.us-east-1.amazonaws.com", "Decrypt", True),
+        ("dynamodb.us-east-1.amazonaws.com", "GenerateDataKey", False),
+        ("sqs.us-east-1.amazonaws.com", "Decrypt", True),
+        ("sqs.us-east-1.amazonaws.com", "GenerateDataKey", True),
+        ("", "Decrypt", False),
+        ("", "GenerateDataKey", False),
+        ("dynamodb.us-east-1.amazonaws.com", "Encrypt", False),
+    ):
+        right = role.right_to(Asked(f"kms:{action}", CUSTOMER_KEY, via=service))
+        assert (right is not None) == is_allowed, (service, action)
+
+
+def test_without_the_list_index_nobody_has_a_right_to_it(emulator: Emulator) -> None:
+    for choice, is_there in (("on", True), ("off", False)):
+        rights = given(resources_with(emulator, {"ListIndex": choice}))
+        assert any(r.resource.endswith("/by_business") for r in rights) == is_there
+
+
+def test_a_right_that_nothing_used_is_named(emulator: Emulator) -> None:
+    everything = given(resources_with(emulator, EVERYTHING))
+    needless = Right("NotifierRole", "sns:Publish", ALLOWED["TargetTopicArns"])
+
+    assert needless in everything
+    assert unused(everything) == []
+    assert unused(everything - {needless}) == [needless]
+
+
+def test_a_policy_that_is_not_understood_is_no_right(emulator: Emulator, tmp_path: Any) -> None:
+    text = TEMPLATE.read_text(encoding="utf-8")
+    for wrong in ("dynamodb:*", "dynamodb:Get*"):
+        path = tmp_path / "template.yaml"
+        path.write_text(text.replace("Action: dynamodb:Query", f"Action: {wrong}", 1))
+        template = load_template(path)
+        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+        with pytest.raises(Exception, match="not understood in a policy"):
+            roles_of(resources)

@@ -1,0 +1,363 @@
+"""What callers and receivers hand over goes through every path and appears in no log record.
+
+Everything is logged here that is logged in Lambda: all loggers at DEBUG, as the functions set them,
+and what a function raises, too. Each value to look for has the same mark in it.
+"""
+
+import base64
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from threading import Thread
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel.log import logger, quieten_libraries
+from duewheel.rules.addresses import address_of_task
+from duewheel.rules.messages import DirectMessage
+from duewheel.stores import task_items
+from duewheel.workflows.hand_over import HandOver, HandOverRefused
+from local.aws_faults import Fault, Handle, Reply, answered_by, do
+from local.faults import Faults
+from local.stack import LocalStack
+from tests.support.service import Service
+
+MARK = "7c1f9e4b"
+BUCKETS = 10_000_000  # as the template has it by default
+SIGNING_SECRET = f"whsec_{MARK * 4}"
+SIGNING_KEY = base64.b64decode(MARK * 4)
+SECRET_HEADERS = {
+    "Authorization": f"Bearer dw_{MARK}",
+    "Cookie": f"session={MARK}",
+    "User-Agent": f"caller/{MARK}",
+    "X-Api-Key": MARK,
+}
+QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue"
+TOPIC = "arn:aws:sns:us-east-1:123456789012:inbox-topic"
+PAYLOAD = {"card": MARK}
+SOON = {"delay_seconds": 60, "payload": PAYLOAD}
+TWICE = {"retry": {"delays_seconds": [10]}}
+
+
+class Records(logging.Handler):
+    """Each record as the text that it is written as."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.NOTSET)
+        self.texts: list[str] = []
+        self.actions: set[str] = set()
+        self._plain = logging.Formatter("%(name)s %(message)s")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        own = logger.registered_formatter if record.name == logger.name else self._plain
+        self.texts.append(own.format(record))
+        self.actions.add(getattr(record, "action", ""))
+
+    def with_the_mark(self) -> list[str]:
+        """The first few, and of each a little."""
+        raw = repr(SIGNING_KEY)[2:-1]
+        return [text[:300] for text in self.texts if MARK in text or raw in text][:5]
+
+
+@pytest.fixture
+def records() -> Iterator[Records]:
+    """As Lambda sets the loggers where `LogLevel` is DEBUG, before it imports the function."""
+    root, kept = logging.getLogger(), Records()
+    before = root.level, logger.log_level
+    root.addHandler(kept)
+    root.setLevel(logging.DEBUG)
+    logger.setLevel(logging.DEBUG)
+    quieten_libraries()
+    yield kept
+    root.removeHandler(kept)
+    root.setLevel(before[0])
+    logger.setLevel(before[1])
+
+
+@pytest.fixture
+def receiver() -> Iterator[str]:
+    """Whatever it is asked, it fails, redirects or says nonsense, and secrets with it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"] or 0))
+            status = int(self.path.strip("/").partition("?")[0])
+            self.send_response(status, f"no {MARK}")
+            self.send_header("location", f"http://127.0.0.1:1/{MARK}")
+            self.send_header("x-trace", MARK)
+            self.send_header("content-length", str(len(MARK)))
+            self.end_headers()
+            self.wfile.write(MARK.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+class Caller(Service):
+    """Has a secret in each header, and a query that nobody asked for."""
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self.url + path, data, {**SECRET_HEADERS, **headers}, method=method
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return reply.status, json.loads(reply.read() or b"null")
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    def creates(self, callback: dict[str, Any], **more: Any) -> dict[str, Any]:
+        body = {"biz_type": "orders", **SOON, **TWICE, "callback": callback, **more}
+        status, task = self.call("POST", "/v1/tasks", body)
+        assert status == 201, task
+        return dict(task)
+
+
+def callbacks(inbox: str, receiver: str) -> Iterator[dict[str, Any]]:
+    """Of every type, and of every way that a call can end."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    headers = {"headers": {"x-token": MARK}}
+    yield {"url": f"{inbox}/ok?token={MARK}", **headers}
+    for status in (301, 400, 401, 410, 429, 503):
+        yield {"url": f"{receiver}/{status}?token={MARK}", **headers}
+    yield {"url": f"{nobody}/?token={MARK}", **headers}
+    yield {"url": f"http://nowhere.invalid/{MARK}?token={MARK}", **headers}
+    yield {"url": f"https://127.0.0.1:{receiver.rpartition(':')[2]}/{MARK}", **headers}
+    for function in ("inbox-close", "inbox-fails", "inbox-nobody-made"):
+        yield {"type": "lambda", "function": function}
+    yield {"type": "sqs", "queue_url": QUEUE, "attributes": {"token": MARK}}
+    yield {"type": "sqs", "queue_url": f"{QUEUE}.fifo", "group_id": MARK}
+    yield {"type": "sqs", "queue_url": f"{QUEUE}-that-is-not", "attributes": {"token": MARK}}
+    yield {"type": "sns", "topic_arn": TOPIC, "attributes": {"token": MARK}}
+    yield {"type": "sns", "topic_arn": f"{TOPIC}-that-is-not"}
+    bus = {"type": "eventbridge", "source": "shop", "detail_type": "due"}
+    yield {**bus, "event_bus": "inbox-bus"}
+    yield {**bus, "event_bus": "inbox-that-is-not"}
+
+
+def businesses(caller: Caller, inbox: str) -> None:
+    settings = {
+        "callback": {"url": f"{inbox}/default?token={MARK}", "headers": {"x-token": MARK}},
+        "on_dead": {"url": f"{inbox}/dead?token={MARK}", "headers": {"x-token": MARK}},
+        "signing_secrets": [SIGNING_SECRET],
+    }
+    assert caller.call("PUT", "/v1/businesses/orders", settings)[0] == 201
+    slow = {"lane": "slow", "calls_per_second": 5, **settings}
+    assert caller.call("PUT", "/v1/businesses/slow", slow)[0] == 201
+    for wrong in (
+        {"signing_secrets": [f"whsec_{MARK}"]},
+        {"signing_secrets": SIGNING_SECRET},
+        {"callback": {"url": f"ftp://user:{MARK}@host/"}},
+        {"allowed_hosts": [f"{MARK}:{MARK}"]},
+        {MARK: MARK},
+    ):
+        assert caller.call("PUT", "/v1/businesses/orders", wrong)[0] == 422
+
+
+def refused(caller: Caller) -> None:
+    hook = {"url": "http://receiver.example/"}
+    good = {"biz_type": "orders", "delay_seconds": 60, "callback": hook}
+    for wrong in (
+        f'{{"payload": "{MARK}'.encode(),
+        f'["{MARK}"]'.encode(),
+        b'"\xff' + MARK.encode() + b'"',
+        {**good, "biz_type": f"!{MARK}"},
+        {**good, "delay_seconds": MARK},
+        {**good, "due_at": MARK},
+        {**good, "key": f" {MARK}"},
+        {**good, MARK: MARK},
+        {**good, "callback": {**hook, "method": MARK}},
+        {**good, "callback": {"url": f"http://user:{MARK}@receiver.example/"}},
+        {**good, "callback": {**hook, "headers": {"x-token": f"{MARK}\n{MARK}"}}},
+        {**good, "callback": {"type": "sqs", "queue_url": f"https://elsewhere/{MARK}"}},
+    ):
+        assert caller.call("POST", "/v1/tasks", wrong)[0] in (400, 422), wrong
+    for query in (f"cursor={MARK}", f"biz_type=orders&cursor={MARK}", f"{MARK}={MARK}"):
+        assert caller.call("GET", f"/v1/tasks?{query}")[0] in (400, 422)
+    key = {"Idempotency-Key": MARK}
+    assert caller.call("POST", "/v1/tasks", good, **key)[0] == 201
+    assert caller.call("POST", "/v1/tasks", {**good, "payload": MARK}, **key)[0] in (409, 422)
+    assert caller.call("GET", f"/v1/tasks/{MARK}?token={MARK}")[0] in (400, 404)
+
+
+def steered(caller: Caller, inbox: str) -> None:
+    hook = {"callback": {"url": f"{inbox}/ok?token={MARK}"}}
+    task = caller.creates(hook["callback"])
+    path = f"/v1/tasks/{task['task_id']}"
+    caller.call(
+        "PATCH", path, {"payload": {"card": [MARK]}, "callback": {"url": f"{inbox}/{MARK}"}}
+    )
+    caller.call("POST", f"{path}/run", {"token": MARK})
+    beat = {**SOON, **hook}
+    for _ in range(2):
+        caller.call("PUT", "/v1/businesses/orders/tasks/dog", beat)
+    caller.call("DELETE", "/v1/businesses/orders/tasks?key_prefix=d")
+    tasks = [{"biz_type": "slow", **SOON, **hook} for _ in range(3)]
+    caller.call("POST", "/v1/tasks/batch", {"tasks": [*tasks, {**tasks[0], "callback": MARK}]})
+    timer = {"biz_type": "orders", "name": "t", "every_seconds": 30, **hook, "payload": PAYLOAD}
+    caller.call("POST", "/v1/timers", timer)
+    param = {
+        "url": f"{inbox}/x?token={MARK}",
+        "method": "POST",
+        "header": {"x": [MARK]},
+        "body": MARK,
+    }
+    new = {"app": "shop", "name": "x", "cron": "30 * * * * * *", "notifyHTTPParam": param}
+    made = caller.call("POST", "/api/timer/v1/def", new)[1]
+    caller.call("POST", "/api/timer/v1/enable", {"id": made["id"], "app": "shop"})
+
+
+def damaged(caller: Caller, inbox: str) -> None:
+    """Items edited by hand, and a message that is none."""
+    dynamodb = boto3.client("dynamodb")
+    for attribute in (
+        "callback",
+        "payload",
+        "status",
+        "retry",
+        "version",
+        "attempts",
+        "created_ms",
+    ):
+        task = caller.creates({"url": f"{inbox}/ok?token={MARK}"}, key=f"hurt-{attribute}")
+        dynamodb.update_item(
+            TableName="duewheel-Wheel",
+            Key=task_items.key(address_of_task(task["task_id"]), BUCKETS),
+            UpdateExpression="SET #damaged = :mark",
+            ExpressionAttributeNames={"#damaged": attribute},
+            ExpressionAttributeValues={":mark": {"S": MARK}},
+        )
+        caller.call("GET", f"/v1/tasks/{task['task_id']}")
+        caller.call("DELETE", f"/v1/businesses/orders/tasks/hurt-{attribute}")
+    sqs = boto3.client("sqs")
+    url = sqs.get_queue_url(QueueName="duewheel-SliceQueue")["QueueUrl"]
+    for text in (
+        MARK,
+        f'{{"v":1,"second":"{MARK}"}}',
+        f'{{"v":1,"second":1,"entries":["{MARK}"]}}',
+    ):
+        sqs.send_message(QueueUrl=url, MessageBody=text)
+
+
+def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
+    caller = Caller(stack.url)
+    inbox = f"{stack.url}/_local/inbox"
+    caller.call("PUT", "/_local/received/inbox-fails", {"status": 503})
+    businesses(caller, inbox)
+    refused(caller)
+    tasks = [caller.creates(callback) for callback in callbacks(inbox, receiver)]
+    steered(caller, inbox)
+    damaged(caller, inbox)
+    caller.advance(400)
+    for path in ("stats", "dead", "tasks?key_prefix=hurt"):
+        caller.call("GET", f"/v1/businesses/orders/{path}")
+    caller.call("GET", "/v1/audit")
+    caller.call("POST", "/v1/businesses/orders/redrive", {"reason": MARK})
+    caller.call("POST", "/v1/businesses/orders/redrive")
+    caller.advance(100)
+    return [caller.call("GET", f"/v1/tasks/{task['task_id']}")[1] for task in tasks]
+
+
+def test_whatever_becomes_of_a_task_nothing_that_is_in_it_is_logged(
+    records: Records, receiver: str
+) -> None:
+    with LocalStack(frozen=True) as stack:
+        tasks = live(stack, receiver)
+        notices = Service(stack.url).received("dead")
+    assert {task["status"] for task in tasks} == {"delivered", "dead"}
+    assert MARK in str(notices), "they went through it"
+    assert {"unreadable", "message-failed"} <= records.actions
+    assert records.with_the_mark() == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_goes_wrong_on_the_way_nothing_of_it_is_logged(
+    records: Records, receiver: str, seed: int
+) -> None:
+    with LocalStack(frozen=True, faults=Faults(0.2, seed)) as stack:
+        caller = Caller(stack.url)
+        inbox = f"{stack.url}/_local/inbox"
+        for _ in range(5):
+            caller.call("PUT", "/v1/businesses/orders", {"signing_secrets": [SIGNING_SECRET]})
+        for callback in callbacks(inbox, receiver):
+            body = {"biz_type": "orders", **SOON, **TWICE, "callback": callback}
+            caller.call("POST", "/v1/tasks", body)
+        caller.advance(300)
+        _, faults = caller.call("GET", "/_local/faults")
+    assert sum(faults["injected"].values()) > 50
+    assert records.with_the_mark() == []
+
+
+@pytest.mark.parametrize("fault", [Fault.FAILED, Fault.LOST_AFTER, Fault.THROTTLED])
+def test_a_call_that_fails_as_a_whole_says_nothing_of_what_it_was_about(
+    records: Records, receiver: str, fault: Fault
+) -> None:
+    def fail(request: Any, handle: Handle) -> Reply | None:
+        return do(fault, request, handle, Random(1))
+
+    with LocalStack(frozen=True) as stack:
+        caller = Caller(stack.url)
+        inbox = f"{stack.url}/_local/inbox"
+        with answered_by(fail):
+            settings = {"signing_secrets": [SIGNING_SECRET]}
+            answers = [caller.call("PUT", "/v1/businesses/orders", settings)]
+            for callback in callbacks(inbox, receiver):
+                body = {"biz_type": "orders", **SOON, "callback": callback}
+                answers.append(caller.call("POST", "/v1/tasks", body))
+    assert {status for status, _ in answers} <= {500, 503}
+    assert "call-failed" in records.actions
+    assert records.with_the_mark() == []
+
+
+def test_a_message_that_no_link_takes_is_not_quoted() -> None:
+    """It may hold records of attempts, and what is raised is logged."""
+
+    class Refuses:
+        def send(self, messages: list[Any], *_: Any) -> list[Any]:
+            return list(messages)
+
+    refusing: Any = Refuses()
+    message = DirectMessage(1_800_000_000, (), called=(f'{{"note": "{MARK}"}}',))
+    with pytest.raises(HandOverRefused) as refused:
+        HandOver({message.lane: refusing}, refusing).send_surely(message)
+    assert MARK not in str(refused.value)
+
+
+AT_DEBUG = """
+import logging
+logging.getLogger().setLevel(logging.DEBUG)
+from duewheel.log import logger
+print(logging.getLogger("botocore.endpoint").getEffectiveLevel(), logger.log_level)
+"""
+
+
+def test_at_debug_the_functions_say_more_and_the_libraries_do_not() -> None:
+    """In a process of its own, as Lambda begins one."""
+    environment = {**os.environ, "POWERTOOLS_LOG_LEVEL": "DEBUG", "PYTHONPATH": "layers/core"}
+    told = subprocess.run(
+        [sys.executable, "-c", AT_DEBUG],
+        capture_output=True,
+        env=environment,
+        check=True,
+        text=True,
+    )
+    assert told.stdout.split() == [str(logging.WARNING), str(logging.DEBUG)]

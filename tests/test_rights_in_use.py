@@ -1,0 +1,77 @@
+"""A run of the whole suite fails when a right of the template is used by no test."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from local.policies import Right
+from tests.support import rights_in_use
+from tests.support.rights_in_use import RightsInUse
+
+NEEDLESS = Right("SweeperRole", "dynamodb:Scan", "arn:aws:dynamodb:us-east-1:1:table/t")
+USED = Right("ApiRole", "dynamodb:GetItem", "arn:aws:dynamodb:us-east-1:1:table/t")
+WHOLE = pytest.Config.ArgsSource.TESTPATHS
+NAMED = pytest.Config.ArgsSource.ARGS
+
+
+class Run:
+    """pytest's own process after a run, of which it is told what the plugin looks at."""
+
+    def __init__(self, source: Any = WHOLE, **options: Any) -> None:
+        config: Any = SimpleNamespace(args_source=source, option=SimpleNamespace(**options))
+        self.plugin = RightsInUse(config)
+        self.session: Any = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
+        self.lines: list[str] = []
+
+    def ended(self, *workers: Right, status: int = pytest.ExitCode.OK) -> None:
+        for right in workers:
+            self.plugin.pytest_testnodedown(SimpleNamespace(workeroutput={"rights": [[*right]]}))
+        self.session.exitstatus = status
+        self.plugin.pytest_sessionfinish(self.session, status)
+        self.plugin.pytest_terminal_summary(SimpleNamespace(write_line=self.lines.append))
+
+
+@pytest.fixture(autouse=True)
+def _two_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SECOND_OPINION", raising=False)
+    monkeypatch.setattr(rights_in_use, "in_use", set())
+    monkeypatch.setattr(rights_in_use, "unused", lambda seen: sorted({USED, NEEDLESS} - set(seen)))
+
+
+def test_a_right_that_no_process_used_fails_the_run_and_is_named() -> None:
+    run = Run()
+    run.ended(USED)
+    assert run.session.exitstatus == pytest.ExitCode.TESTS_FAILED
+    assert run.lines == [f"no test uses the right: {' '.join(NEEDLESS)}"]
+
+
+def test_what_each_of_several_processes_used_counts() -> None:
+    run = Run()
+    run.ended(USED, NEEDLESS)
+    assert run.session.exitstatus == pytest.ExitCode.OK
+    assert run.lines == ["rights in use: every right of every role"]
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [(NAMED, {}), (WHOLE, {"keyword": "sweep"}), (WHOLE, {"lf": True}), (WHOLE, {"maxfail": 1})],
+)
+def test_a_run_of_a_part_judges_nothing_and_says_so(source: Any, options: dict[str, Any]) -> None:
+    run = Run(source, **options)
+    run.ended(USED)
+    assert run.session.exitstatus == pytest.ExitCode.OK
+    assert run.lines == ["rights in use: not judged, since this was a part of the tests"]
+
+
+def test_a_run_with_failures_judges_nothing_and_says_so() -> None:
+    run = Run()
+    run.ended(USED, status=pytest.ExitCode.TESTS_FAILED)
+    assert run.lines == ["rights in use: not judged, since tests failed"]
+
+
+def test_a_worker_hands_over_what_it_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rights_in_use, "in_use", {USED})
+    worker: Any = SimpleNamespace(workeroutput={})
+    RightsInUse(worker).pytest_sessionfinish(SimpleNamespace(), pytest.ExitCode.OK)  # type: ignore[arg-type]
+    assert worker.workeroutput["rights"] == [tuple(USED)]
