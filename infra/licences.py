@@ -31,7 +31,7 @@ _IN_OTHER_WORDS = {
     "MIT License": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
-# Read in their licence files: their metadata says that it is one of BSD's, or two, but not which.
+# Read in their licence files: their metadata names a family, or two, but not which of it.
 _READ = {
     "aws-lambda-powertools": "MIT-0",
     "cronsim": "BSD-3-Clause",
@@ -40,6 +40,7 @@ _READ = {
     "mpmath": "BSD-3-Clause",
     "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
     "sympy": "BSD-3-Clause",
+    "trove-classifiers": "Apache-2.0",
 }
 
 
