@@ -10,8 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from bench.counted import new_world
-
+from bench.cost.counted import new_world
 from duewheel.rules.task import Status
 from tests.support.minutes import DYNAMODB, LAMBDA, SQS, Minutes
 from tests.support.world import World

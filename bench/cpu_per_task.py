@@ -24,6 +24,7 @@ from urllib.request import urlopen
 import boto3
 
 from bench.one_machine.sink import receiving
+from duewheel.rules.callers import AuthMode
 from duewheel.rules.messages import PageMessage, encode
 from duewheel.wiring import process
 from functions.api import app as api
@@ -182,7 +183,8 @@ def emulated() -> Iterator[tuple[Own, ManualClock]]:
         answered_by(inside),
     ):
         clients = boto3.client("dynamodb"), boto3.client("sqs")
-        resources = create_resources(load_template(TEMPLATE, ALLOWED), *clients)
+        parameters = {**ALLOWED, "AuthMode": AuthMode.OFF.value}
+        resources = create_resources(load_template(TEMPLATE, parameters), *clients)
         os.environ.update(resources.environment("api"))
         process.start_anew(clock)
         yield Own(inside), clock

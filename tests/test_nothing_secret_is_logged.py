@@ -46,6 +46,7 @@ QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:inbox-topic"
 PAYLOAD = {"card": MARK}
 SOON = {"delay_seconds": 60, "payload": PAYLOAD}
+AT_LEVEL = {"LogLevel": "DEBUG"}
 TWICE = {"retry": {"delays_seconds": [10]}}
 
 
@@ -280,20 +281,46 @@ def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
 def test_whatever_becomes_of_a_task_nothing_that_is_in_it_is_logged(
     records: Records, receiver: str
 ) -> None:
-    with LocalStack(frozen=True) as stack:
+    with LocalStack(frozen=True, overrides=AT_LEVEL) as stack:
         tasks = live(stack, receiver)
         notices = Service(stack.url).received("dead")
     assert {task["status"] for task in tasks} == {"delivered", "dead"}
     assert MARK in str(notices), "they went through it"
-    assert {"unreadable", "message-failed"} <= records.actions
+    assert {"unreadable", "message-failed", "change"} <= records.actions
     assert records.with_the_mark() == []
+
+
+def test_no_key_is_logged_whatever_becomes_of_it(records: Records) -> None:
+    new = {"name": "orders service", "grants": [{"right": "write", "businesses": "orders"}]}
+    task = {"biz_type": "orders", **SOON, "callback": {"url": "http://receiver.example/"}}
+    with LocalStack(frozen=True, asks_for_keys=True, overrides=AT_LEVEL) as stack:
+        caller = Caller(stack.url)
+
+        def by(key: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+            return caller.call(method, path, body, Authorization=f"Bearer {key}")
+
+        admin = str(stack.admin_key)
+        made = by(admin, "POST", "/v1/keys", new)[1]
+        path = f"/v1/keys/{made['key_id']}"
+        rotated = by(admin, "POST", f"{path}/rotate", {"overlap_seconds": 600})[1]
+        keys = [made["key"], rotated["key"]]
+        assert [by(key, "POST", "/v1/tasks", task)[0] for key in keys] == [201, 201]
+        mistyped = rotated["key"][:-1] + "~"
+        assert by(mistyped, "POST", "/v1/tasks", task)[0] == 403
+        assert by(rotated["key"], "DELETE", path)[0] in (403, 404)
+        assert by(admin, "DELETE", path)[0] == 200
+        caller.advance(60)
+        assert [by(key, "POST", "/v1/tasks", task)[0] for key in keys] == [403, 403]
+    secrets = [key.split("_")[2] for key in (admin, *keys)]
+    assert "change" in records.actions
+    assert not [text for text in records.texts if any(secret in text for secret in secrets)]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_goes_wrong_on_the_way_nothing_of_it_is_logged(
     records: Records, receiver: str, seed: int
 ) -> None:
-    with LocalStack(frozen=True, faults=Faults(0.2, seed)) as stack:
+    with LocalStack(frozen=True, faults=Faults(0.2, seed), overrides=AT_LEVEL) as stack:
         caller = Caller(stack.url)
         inbox = f"{stack.url}/_local/inbox"
         for _ in range(5):
@@ -314,7 +341,7 @@ def test_a_call_that_fails_as_a_whole_says_nothing_of_what_it_was_about(
     def fail(request: Any, handle: Handle) -> Reply | None:
         return do(fault, request, handle, Random(1))
 
-    with LocalStack(frozen=True) as stack:
+    with LocalStack(frozen=True, overrides=AT_LEVEL) as stack:
         caller = Caller(stack.url)
         inbox = f"{stack.url}/_local/inbox"
         with answered_by(fail):

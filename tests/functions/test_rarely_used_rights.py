@@ -18,6 +18,7 @@ from duewheel.rules.page_lease import PageLease
 from duewheel.stores import task_items
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring
+from functions.authorizer import app as authorizer
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
@@ -26,7 +27,7 @@ from local.emulator import Emulator
 from local.invocations import Invocation
 from local.resources import Resources, create_resources
 from local.template import load_template
-from tests.functions.conftest import Context, call
+from tests.functions.conftest import Context, call, event_from
 from tests.support.clock import ManualClock
 from tests.support.rights_in_use import CUSTOMER_KEY, TEMPLATE
 
@@ -35,7 +36,7 @@ HOOK = {"biz_type": "orders", "payload": {"order": 17}}
 
 @pytest.fixture(params=[{}, {"KmsKeyArn": CUSTOMER_KEY}], ids=["keys of AWS", "a key of one's own"])
 def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
-    template = load_template(TEMPLATE, request.param)
+    template = load_template(TEMPLATE, {"AuthMode": "keys", **request.param})
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
 
@@ -228,3 +229,14 @@ def _raise_version(task: dict[str, Any]) -> None:
         UpdateExpression="SET version = version + :one",
         ExpressionAttributeValues={":one": {"N": "1"}},
     )
+
+
+def test_the_authorizer_looks_a_key_up_and_notes_the_day(wired: ManualClock) -> None:
+    new = {"name": "orders", "grants": [{"right": "read", "businesses": "orders"}]}
+    status, made = call("POST", "/v1/keys", new)
+    assert status == 201, made
+    event = event_from("authorizer-request.json")
+    event["identitySource"] = [f"Bearer {made['key']}"]
+    assert authorizer.handler(event, Context())["isAuthorized"] is True
+    _, key = call("GET", f"/v1/keys/{made['key_id']}")
+    assert key["last_used_on"] is not None

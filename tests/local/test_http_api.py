@@ -125,10 +125,12 @@ def test_full_matches_go_before_greedy_ones_and_the_default_comes_last() -> None
 
 
 def test_the_templates_routes_lead_to_the_api_function(resources: Resources) -> None:
-    arn = resources.attribute("ApiFunction", "Arn")
-    routes = routes_of(resources, {arn: function()})
+    arns = [resources.attribute(f"{name}Function", "Arn") for name in ("Api", "Authorizer")]
+    api, asked = function("api"), function("authorizer")
+    routes = routes_of(resources, dict(zip(arns, (api, asked), strict=True)))
     assert {route.key for route in routes} == {"ANY /v1/{proxy+}", "ANY /api/{proxy+}"}
-    assert all(route.is_signed for route in routes)
+    assert {route.function for route in routes} == {api}
+    assert all(route.authorizer is not None for route in routes)
 
 
 @pytest.mark.parametrize(

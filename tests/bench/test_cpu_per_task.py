@@ -1,0 +1,24 @@
+"""`make bench-cpu` measures something: tasks are created, called and settled on its way."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_it_runs_to_its_end_and_prints_both_sides_of_the_ratio() -> None:
+    """In a process of its own, whose environment it fills."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "bench.cpu_per_task", "--rounds", "1", "--tasks", "3"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": "layers/core"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for row in ("a delivered task", "an UpdateItem of boto3"):
+        (measured,) = re.findall(rf"^\| {row} \| ([0-9.]+) ms \|$", printed, re.MULTILINE)
+        assert float(measured) > 0
