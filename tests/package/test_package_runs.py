@@ -278,7 +278,6 @@ def test_a_function_may_do_what_it_did(
     assert done <= {(right.action, right.resource) for right in role.rights()}
 
 
-
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)
 def test_a_function_fits_into_its_memory(boot: Boot, name: str) -> None:
     environment = boot(name)
