@@ -11,11 +11,11 @@ import pytest
 
 from duewheel.clock import SystemClock
 from infra import admin_key
+from local.policies import roles_of
 from local.resources import Resources
-from local.template import Template
 from tests.package import events
 from tests.package.aws_server import AwsServer
-from tests.package.built_package import TARGET_QUEUE_URL
+from tests.package.built_package import TARGET_QUEUE_ARN, TARGET_QUEUE_URL
 from tests.package.conftest import Boot, said
 from tests.package.event_source import EventSource
 from tests.package.receiver import Receiver
@@ -259,47 +259,23 @@ def test_the_authorizer_lets_a_good_key_in_and_no_other(
 def test_a_function_may_do_what_it_did(
     aws_server: AwsServer, resources: Resources, name: str
 ) -> None:
-    logical_ids = {
-        **{resources.table_name(table): table for table in ("Wheel", "Registry")},
-        resources.queue_url("SliceQueue"): "SliceQueue",
-        resources.ref("NotifierFunction"): "NotifierFunction",
-        TARGET_QUEUE_URL: "TargetQueueArns",
-        "NotifierFunction": "NotifierFunction",  # as the notifier calls itself here
+    notifier = resources.attribute("NotifierFunction", "Arn")
+    arns = {
+        **{resources.table_name(t): resources.attribute(t, "Arn") for t in ("Wheel", "Registry")},
+        resources.queue_url("SliceQueue"): resources.attribute("SliceQueue", "Arn"),
+        resources.ref("NotifierFunction"): notifier,
+        "NotifierFunction": notifier,  # as the notifier calls itself here
+        TARGET_QUEUE_URL: TARGET_QUEUE_ARN,
     }
     done = {
-        (noted.action, logical_ids[noted.resource] + noted.index)
+        (noted.action, arns[noted.resource] + noted.index)
         for noted in aws_server.calls
         if noted.access_key == name
     }
+    role = roles_of(resources)[resources.template.code_folders[name].name]
 
     assert done
-    assert done <= rights(resources.template, name)
-
-
-def rights(template: Template, function: str) -> set[tuple[str, str]]:
-    role = template.resources[function].properties["Role"]["Fn::GetAtt"][0]
-    policies = template.resources[role].properties["Policies"] + [
-        policy.properties
-        for policy in template.of_type("AWS::IAM::Policy")
-        if {"Ref": role} in policy.properties["Roles"]
-    ]
-    allowed = set()
-    for statement in (s for policy in policies for s in policy["PolicyDocument"]["Statement"]):
-        actions, resources = statement["Action"], statement["Resource"]
-        for action in [actions] if isinstance(actions, str) else actions:
-            for resource in resources if isinstance(resources, list) else [resources]:
-                allowed.add((action, _meant(resource)))
-    return allowed
-
-
-def _meant(resource: dict[str, Any]) -> str:
-    """`Wheel` of its ARN, `Wheel/index/by_business` of the ARN of its index; of a list that is
-    a parameter, its name."""
-    if "Fn::Sub" in resource:
-        return str(resource["Fn::Sub"]).replace("${", "").replace(".Arn}", "")
-    if "Fn::Split" in resource:
-        return str(resource["Fn::Split"][1]["Ref"])
-    return str(resource["Fn::GetAtt"][0])
+    assert done <= {(right.action, right.resource) for right in role.rights()}
 
 
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)
