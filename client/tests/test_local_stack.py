@@ -42,6 +42,12 @@ def test_a_stack_ends_with_its_block(played: Path) -> None:
     assert stack._process.poll() == 0
 
 
+def test_a_stack_does_not_get_the_ctrl_c_of_its_starter(played: Path) -> None:
+    played.write_text(UP + "import sys; sys.stdin.read()")
+    with LocalStack() as stack:
+        assert os.getpgid(stack._process.pid) != os.getpgid(0)
+
+
 def test_a_stack_that_does_not_end_is_killed(played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_stack, "STOP_SECONDS", 0.1)
     played.write_text(UP + "import signal; signal.pause()")

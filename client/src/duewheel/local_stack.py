@@ -83,6 +83,7 @@ class LocalStack:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # a Ctrl-C is for the starter, who may still need the stack
         )
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
