@@ -4,7 +4,9 @@ import logging
 import os
 import signal
 import sys
+from threading import Thread
 
+from duewheel.rules.instants import NoInstant, ms_from_rfc3339
 from duewheel.rules.profile import PRECISE, PROFILES
 from local.faults import Faults
 from local.intrinsics import TemplateError
@@ -16,27 +18,16 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 
 def main() -> int:
     _log_to_the_console()
-    text = os.environ.get("PORT", str(PORT_DEFAULT))
-    if not text.isdecimal() or int(text) > 65_535:
-        print(f"PORT={text!r} is no port", file=sys.stderr)
-        return 2
     try:
-        faults = _faults_wanted()
+        stack = _stack_wanted()
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
     # Blocked before there are threads, which inherit it, and then waited for: a handler would
     # run in the middle of whatever the main thread holds, an event's own lock included.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    profile = os.environ.get("PROFILE") or PRECISE.name
-    if profile not in PROFILES:
-        print(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}", file=sys.stderr)
-        return 2
-    auth = os.environ.get("LOCAL_AUTH") or "off"
-    if auth not in ("on", "off"):
-        print(f"LOCAL_AUTH={auth!r} is neither 'on' nor 'off'", file=sys.stderr)
-        return 2
-    stack = LocalStack(int(text), faults=faults, asks_for_keys=auth == "on")
+    if os.environ.get("END_WITH_STDIN") == "on":
+        Thread(target=_end_with_stdin, name="standard input", daemon=True).start()
     try:
         stack.start()
     except (TemplateError, OSError) as error:
@@ -47,6 +38,46 @@ def main() -> int:
     print("Stopping.", flush=True)
     stack.stop()
     return 0
+
+
+def _stack_wanted() -> LocalStack:
+    """What the environment says; a ValueError where that is nothing."""
+    port = os.environ.get("PORT", str(PORT_DEFAULT))
+    if not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(f"PORT={port!r} is no port")
+    profile = os.environ.get("PROFILE") or PRECISE.name
+    if profile not in PROFILES:
+        raise ValueError(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}")
+    auth = os.environ.get("LOCAL_AUTH") or "off"
+    if auth not in ("on", "off"):
+        raise ValueError(f"LOCAL_AUTH={auth!r} is neither 'on' nor 'off'")
+    frozen_at = os.environ.get("FROZEN_AT")
+    return LocalStack(
+        int(port),
+        start_ms=_start_ms(frozen_at),
+        frozen=bool(frozen_at),
+        faults=_faults_wanted(),
+        asks_for_keys=auth == "on",
+    )
+
+
+def _start_ms(frozen_at: str | None) -> int | None:
+    if not frozen_at:
+        return None
+    if os.environ.get("AWS_ENDPOINT_URL"):
+        raise ValueError("FROZEN_AT: the clock stands still in the emulator only")
+    try:
+        return ms_from_rfc3339(frozen_at)
+    except NoInstant as error:
+        raise ValueError(f"FROZEN_AT={frozen_at!r} {error}") from None
+
+
+def _end_with_stdin() -> None:
+    """Whoever started the stack holds the other end of its standard input, and lets go of it
+    however he ends. All that is here is gone then anyhow, so nothing is put away first."""
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    os._exit(0)
 
 
 def _faults_wanted() -> Faults:

@@ -3,12 +3,14 @@ called before a test moves it on."""
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
-import httpx
 import pytest
 
 from duewheel import Duewheel
 from duewheel.local_stack import LocalStack
+
+pytest_plugins = ["duewheel.testing.plugin"]  # installed, pytest finds it by itself
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +22,7 @@ def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def stack_url() -> Iterator[str]:
-    with LocalStack() as stack:
-        httpx.post(f"{stack.url}/_local/clock", json={"freeze": True}).raise_for_status()
+    with LocalStack(frozen_at=datetime.now(UTC)) as stack:
         yield stack.url
 
 

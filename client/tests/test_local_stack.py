@@ -1,6 +1,8 @@
 """The stack as a process: how it is started, and what becomes of one that fails."""
 
 import os
+import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -34,14 +36,37 @@ def test_a_stack_that_does_not_start_says_why(played: Path) -> None:
 
 
 def test_a_stack_ends_with_its_block(played: Path) -> None:
-    played.write_text(UP + "import signal; signal.pause()")
+    played.write_text(UP + "import sys; sys.stdin.read()")
     with LocalStack() as stack:
         assert stack._process.poll() is None
-    assert stack._process.poll() is not None
+    assert stack._process.poll() == 0
+
+
+def test_a_stack_does_not_get_the_ctrl_c_of_its_starter(played: Path) -> None:
+    played.write_text(UP + "import sys; sys.stdin.read()")
+    with LocalStack() as stack:
+        assert os.getpgid(stack._process.pid) != os.getpgid(0)
+
+
+def test_a_stack_that_does_not_end_is_killed(played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_stack, "STOP_SECONDS", 0.1)
+    played.write_text(UP + "import signal; signal.pause()")
+    with LocalStack() as stack:
+        pass
+    assert stack._process.poll() == -signal.SIGKILL
+
+
+def test_a_stack_can_stand_still_from_the_first_moment(played: Path) -> None:
+    played.write_text(UP + 'import os; print(os.environ["FROZEN_AT"])')
+    with LocalStack(frozen_at=datetime(2030, 1, 31, 8, 30, tzinfo=UTC)) as stack:
+        stack._listener.join(30)
+    assert stack._said[-1] == "2030-01-31T08:30:00+00:00\n"
+    with pytest.raises(ValueError, match="no time zone"):
+        LocalStack(frozen_at=datetime(2030, 1, 31, 8, 30))
 
 
 def test_settings_of_another_stack_are_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE", "FAULTS", "PROFILE", "PYTHONPATH"):
+    for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE", "FAULTS", "FROZEN_AT", "PYTHONPATH"):
         monkeypatch.setenv(name, "another")
     monkeypatch.setenv("PORTAGE", "kept")
     environment = stack_environment(8081)

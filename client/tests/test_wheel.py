@@ -22,6 +22,16 @@ with LocalStack() as stack, Duewheel(stack.url) as client:
     made = client.tasks.create("orders", delay=timedelta(hours=1), callback=inbox)
     print(client.tasks.get(made.task_id) == made)
 """
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("order", range(4))
+def test_it(duewheel, order):
+    url = duewheel.inbox_url("shop")
+    duewheel.client.tasks.create("orders", key="close", delay=60, payload=order, callback=url)
+    assert duewheel.advance("1m") == 1
+    assert [call.json for call in duewheel.inbox("shop")] == [order]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +76,35 @@ def test_its_extra_brings_what_the_functions_need(wheel: Path) -> None:
             assert f"Requires-Dist: {line}; extra == 'local'" in text
 
 
-def test_installed_it_runs_the_stack_that_it_carries(wheel: Path, tmp_path: Path) -> None:
-    """Its requirements are those of this environment, so that nothing is fetched."""
-    venv.create(tmp_path / "venv", with_pip=False)
-    python = str(tmp_path / "venv/bin/python")
-    here = sysconfig.get_path("purelib")
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel in it. Its requirements are those of this one, so that
+    nothing is fetched."""
+    there = tmp_path_factory.mktemp("installed")
+    venv.create(there, with_pip=False)
+    python = str(there / "bin/python")
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--no-index", str(wheel)], check=True, capture_output=True)
-    (packages,) = (tmp_path / "venv/lib").glob("python3*/site-packages")
-    (packages / "requirements.pth").write_text(here)
+    (packages,) = (there / "lib").glob("python3*/site-packages")
+    (packages / "requirements.pth").write_text(sysconfig.get_path("purelib"))
+    return there
 
+
+def run_in(environment: Path, cwd: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     bare = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    ran = subprocess.run(
-        [python, "-c", USED], cwd=tmp_path, env=bare, capture_output=True, text=True
+    python = str(environment / "bin/python")
+    return subprocess.run(
+        [python, *arguments], cwd=cwd, env=bare, capture_output=True, text=True, timeout=300
     )
+
+
+def test_installed_it_runs_the_stack_that_it_carries(installed: Path, tmp_path: Path) -> None:
+    ran = run_in(installed, tmp_path, "-c", USED)
+    (packages,) = (installed / "lib").glob("python3*/site-packages")
     assert ran.stdout.split() == [str(packages / "duewheel/_stack"), "True"], ran.stderr
+
+
+def test_installed_its_plugin_keeps_parallel_tests_apart(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_apart.py").write_text(TESTS)
+    ran = run_in(installed, tmp_path, "-m", "pytest", "-q", "-n", "2", "-W", "error")
+    assert "4 passed" in ran.stdout, ran.stdout + ran.stderr

@@ -138,12 +138,13 @@ def test_unfrozen_the_service_runs_on_by_itself(service: Service) -> None:
     assert service.call("POST", "/_local/clock", {"freeze": True})[1]["frozen"] is True
 
 
-def started(port: int) -> "subprocess.Popen[str]":
+def started(port: int, **settings: str) -> "subprocess.Popen[str]":
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
     return subprocess.Popen(
         [sys.executable, "-m", "local"],
         cwd=REPOSITORY,
-        env={**environment, "PORT": str(port)},
+        env={**environment, "PORT": str(port)} | settings,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -160,6 +161,42 @@ def test_a_signal_stops_it_cleanly(number: signal.Signals) -> None:
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 0
     assert output.split() == ["Stopping."]
+
+
+def test_it_can_begin_frozen_and_end_with_its_standard_input() -> None:
+    settings = {"FROZEN_AT": "2030-01-31T08:30:00Z", "END_WITH_STDIN": "on"}
+    process = started(0, **settings)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    url = process.stdout.readline().split(",")[0].rpartition(" ")[2]
+    assert Service(url).call("GET", "/_local/clock")[1] == {
+        "now": "2030-01-31T08:30:00.000Z",
+        "frozen": True,
+    }
+    process.stdin.close()
+    assert process.wait(timeout=30) == 0
+    process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"FROZEN_AT": "tomorrow"}, "FROZEN_AT='tomorrow' is no RFC 3339 instant"),
+        ({"FROZEN_AT": "2030-01-31T08:30:00Z", "AWS_ENDPOINT_URL": "http://aws"}, "emulator only"),
+        ({"PORT": "http"}, "PORT='http' is no port"),
+        ({"PROFILE": "cheap"}, "PROFILE='cheap' is none of"),
+        ({"LOCAL_AUTH": "yes"}, "LOCAL_AUTH='yes' is neither"),
+        ({"FAULTS": "2"}, "FAULTS=2 is no chance"),
+    ],
+)
+def test_a_setting_that_says_nothing_is_told_in_one_line(
+    settings: dict[str, str], said: str
+) -> None:
+    process = started(0, **settings)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert said in output
+    assert output.count("\n") == 1
 
 
 def test_a_port_in_use_is_told_in_one_line(running: LocalStack) -> None:

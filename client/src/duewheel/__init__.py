@@ -1,14 +1,43 @@
-"""The client of Duewheel: tasks handed over with an instant, called back at that instant."""
+"""The client of Duewheel: tasks handed over with an instant, called back at that instant.
 
-from duewheel import errors
-from duewheel._async.client import AsyncDuewheel
-from duewheel._sync.client import Duewheel
-from duewheel.auth import BearerKey, SigV4
-from duewheel.errors import DuewheelError, OutcomeUnknown, Problem, Unreachable
-from duewheel.receiver import Delivery, NotGenuine, Receiver, StillAtWork
-from duewheel.requests import NewTask
-from duewheel.values import ApiKey, Attempt, Business, Grant, Task, Timer
+A module is imported when one of its names is first used: the pytest plugin is loaded with every
+run of a project's tests, and httpx takes longer than many a run.
+"""
+
+from typing import TYPE_CHECKING
+
 from duewheel.version import __version__
+
+if TYPE_CHECKING:
+    from duewheel import errors
+    from duewheel._async.client import AsyncDuewheel
+    from duewheel._sync.client import Duewheel
+    from duewheel.auth import BearerKey, SigV4
+    from duewheel.errors import DuewheelError, OutcomeUnknown, Problem, Unreachable
+    from duewheel.receiver import Delivery, NotGenuine, Receiver, StillAtWork
+    from duewheel.requests import NewTask
+    from duewheel.values import ApiKey, Attempt, Business, Grant, Task, Timer
+else:
+    from importlib import import_module
+
+    HOMES = {
+        "_async.client": ("AsyncDuewheel",),
+        "_sync.client": ("Duewheel",),
+        "auth": ("BearerKey", "SigV4"),
+        "errors": ("DuewheelError", "OutcomeUnknown", "Problem", "Unreachable"),
+        "receiver": ("Delivery", "NotGenuine", "Receiver", "StillAtWork"),
+        "requests": ("NewTask",),
+        "values": ("ApiKey", "Attempt", "Business", "Grant", "Task", "Timer"),
+    }
+
+    def __getattr__(name: str) -> object:
+        if name == "errors":
+            return import_module("duewheel.errors")
+        for home, names in HOMES.items():
+            if name in names:
+                return getattr(import_module(f"duewheel.{home}"), name)
+        raise AttributeError(f"module 'duewheel' has no attribute {name!r}")
+
 
 __all__ = [
     "ApiKey",

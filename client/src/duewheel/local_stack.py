@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 from collections import deque
+from datetime import datetime
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
 from duewheel.errors import DuewheelError
+from duewheel.instants import rfc3339
 
 IN_WHEEL = Path(__file__).parent / "_stack"
 IN_CHECKOUT = Path(__file__).parents[3]
@@ -23,7 +25,16 @@ STOP_SECONDS = 10.0
 LINES_KEPT = 50
 IS_UP = re.compile(r"Duewheel is up on (http://\S+),")
 # What would have another stack started than the one that is meant.
-NOT_INHERITED = ("PORT", "PROFILE", "FAULTS", "SEED", "PYTHONPATH", "LOCAL_AUTH")
+NOT_INHERITED = (
+    "PORT",
+    "PROFILE",
+    "FAULTS",
+    "SEED",
+    "PYTHONPATH",
+    "LOCAL_AUTH",
+    "FROZEN_AT",
+    "END_WITH_STDIN",
+)
 
 
 class LocalStackFailed(DuewheelError):
@@ -49,10 +60,12 @@ def stack_environment(port: int) -> dict[str, str]:
 
 
 class LocalStack:
-    """`with LocalStack() as stack:` is up, on a free port of its own, until the block ends."""
+    """`with LocalStack() as stack:` is up, on a free port of its own, until the block ends, or
+    this process does. With `frozen_at` its clock stands still there from the first moment on."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, *, frozen_at: datetime | None = None) -> None:
         self._port = port
+        self._frozen_at = "" if frozen_at is None else rfc3339(frozen_at)
         self._is_up_or_over = Event()
         self._said: deque[str] = deque(maxlen=LINES_KEPT)
         self.url = ""
@@ -61,13 +74,19 @@ class LocalStack:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "local"],
             cwd=stack_root(),
-            env=stack_environment(self._port),
-            stdin=subprocess.DEVNULL,
+            env={
+                **stack_environment(self._port),
+                "FROZEN_AT": self._frozen_at,
+                "END_WITH_STDIN": "on",
+            },
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # a Ctrl-C is for the starter, who may still need the stack
         )
-        Thread(target=self._listen, daemon=True).start()
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
         self._is_up_or_over.wait(START_SECONDS)
         if not self.url:
             self.stop()
@@ -84,12 +103,17 @@ class LocalStack:
         self._is_up_or_over.set()
 
     def stop(self) -> None:
-        self._process.terminate()
+        """A stack that can no longer read that it is to end is killed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
         try:
             self._process.wait(timeout=STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._listener.join(STOP_SECONDS)
+        self._process.stdout.close()
 
     def __enter__(self) -> Self:
         self.start()

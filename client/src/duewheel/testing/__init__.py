@@ -1,0 +1,1 @@
+"""Time travel for the tests of an application. Imports nothing: see `plugin`."""

@@ -1,0 +1,44 @@
+"""docs/testing.md and docs/samples, run as a reader would run them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SAMPLES = sorted(path for path in (ROOT / "docs/samples").iterdir() if path.is_dir())
+
+
+def outcome(project: Path) -> str:
+    """What pytest says of the tests of a project, which has the client and the plugin."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client/src"), "NO_COLOR": "1"}
+    plugins = ["-p", "duewheel.testing.plugin", "-p", "no:cacheprovider"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugins, "-q", "-W", "error"],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return ran.stdout + ran.stderr
+
+
+def test_every_block_of_the_page_passes(tmp_path: Path) -> None:
+    blocks = BLOCK.findall((ROOT / "docs/testing.md").read_text())
+    assert {language for language, _ in blocks} == {"python"}
+    text = "\n\n".join(code for _, code in blocks)
+    (tmp_path / "test_page.py").write_text(text)
+    said = outcome(tmp_path)
+    assert f"{text.count('def test_')} passed" in said, said
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_a_sample_passes_its_own_tests(sample: Path) -> None:
+    said = outcome(sample)
+    written = sum(path.read_text().count("def test_") for path in sample.rglob("test_*.py"))
+    assert f"{written} passed" in said, said

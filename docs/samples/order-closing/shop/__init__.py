@@ -1,0 +1,1 @@
+"""A shop whose orders close when nobody has paid within a day."""
