@@ -1,5 +1,6 @@
 """Businesses over HTTP: configured, read back, listed, deleted."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from duewheel.rules.standing import Breaker, Standing
 from duewheel.stores.standings import StandingStore
 from duewheel.wiring import process
+from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions.conftest import call, sent
 from tests.support.clock import NOON_MS, ManualClock
 
@@ -376,3 +378,18 @@ def test_the_lane_that_holds_is_shown_with_why(wired: ManualClock) -> None:
     wired.advance_ms(60_000)
     _, business, _ = sent("GET", PATH)
     assert (business["lane"], business["lane_by"]) == ("main", "default")
+
+
+def test_a_table_that_is_asked_too_much_is_no_failure_of_the_service(wired: ManualClock) -> None:
+    def refuse_writes(request: Any, handle: Handle) -> Reply | None:
+        if operation_of(request) != "TransactWriteItems":
+            return handle(request)
+        return do(Fault.THROTTLED, request, handle, Random(1))
+
+    _, _, headers = sent("PUT", "/v1/businesses/orders", {"retention_days": 7})
+    with answered_by(refuse_writes):
+        for method, body in (("PUT", {"retention_days": 8}), ("DELETE", None)):
+            status, problem, _ = sent(method, "/v1/businesses/orders", body)
+            assert (status, problem["type"]) == (503, "urn:duewheel:problem:unavailable")
+    status, _, same = sent("GET", "/v1/businesses/orders")
+    assert (status, same["etag"]) == (200, headers["etag"])

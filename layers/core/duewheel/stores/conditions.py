@@ -51,6 +51,8 @@ def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:
     try:
         client.transact_write_items(TransactItems=actions)
     except ClientError as error:
+        if is_throttling(error):
+            raise Throttled(str(error)) from error
         if error.response["Error"]["Code"] != "TransactionCanceledException":
             raise
         reasons = error.response.get("CancellationReasons", [])

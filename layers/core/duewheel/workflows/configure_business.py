@@ -15,6 +15,7 @@ from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from duewheel.workflows.pausing import Pausing
+from duewheel.workflows.unavailable import unavailable_when_throttled
 
 # Each lost race shows that another was first; more than a few in a row is a business fought over.
 _TRIES = 5
@@ -38,7 +39,9 @@ class ConfigureBusiness(Struct, frozen=True):
             after = changed(before, change, self.clock.now_ms())
             if before.paused or after.paused:
                 self.pausing.announce(biz_type)
-            if self.store.write(before, after, by):
+            with unavailable_when_throttled():
+                is_written = self.store.write(before, after, by)
+            if is_written:
                 self.known.forget(biz_type)
                 if before.paused and not after.paused:
                     self.pausing.ask_for_release(biz_type)

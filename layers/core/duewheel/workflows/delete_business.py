@@ -32,6 +32,7 @@ from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.list_tasks import ListTasks
 from duewheel.workflows.look_up_businesses import NOT_CONFIGURED
 from duewheel.workflows.pausing import Pausing
+from duewheel.workflows.unavailable import unavailable_when_throttled
 
 TIMERS_AT_ONCE = 50
 CANCELLED_WITH_IT = "cancelled with its business"
@@ -114,7 +115,9 @@ class DeleteBusiness(Struct, frozen=True):
     def _delete(self, business: Business, by: str) -> None:
         if business.paused:
             self.pausing.announce(business.biz_type)
-        if not self.store.delete(business, by):
+        with unavailable_when_throttled():
+            is_deleted = self.store.delete(business, by)
+        if not is_deleted:
             raise VersionMismatch("The business was changed meanwhile; read it, and begin anew.")
         self.known.forget(business.biz_type)
         if business.paused:
