@@ -66,6 +66,15 @@ def ended(status: str) -> httpx.Response:
         ["--url", "nowhere", "task", "get", ID],
         ["--key", "dw_é", "task", "get", ID],
         ["task", "forget", ID],
+        ["business", "set", "orders", "retention=7"],
+        ["business", "set", "orders", "lane=slow", "lane=main"],
+        ["business", "set", "orders", "lane"],
+        ["business", "set", "orders"],
+        ["timer", "create", "orders", "nightly", "crom=0 3 * * *"],
+        ["timer", "change", "17", "biz_type=others"],
+        ["key", "create", "service", "--grant", "orders"],
+        ["key", "create", "service", "--grant", "own:orders"],
+        ["key", "create", "service"],
     ],
 )
 def test_what_is_written_wrongly_is_not_sent(arguments: list[str]) -> None:

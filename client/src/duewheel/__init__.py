@@ -7,7 +7,7 @@ from duewheel.auth import BearerKey, SigV4
 from duewheel.errors import DuewheelError, OutcomeUnknown, Problem, Unreachable
 from duewheel.receiver import Delivery, NotGenuine, Receiver, StillAtWork
 from duewheel.requests import NewTask
-from duewheel.values import ApiKey, Attempt, Business, Grant, Task, Timer
+from duewheel.values import ApiKey, Attempt, Business, Change, Grant, Task, Timer
 from duewheel.version import __version__
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Attempt",
     "BearerKey",
     "Business",
+    "Change",
     "Delivery",
     "Duewheel",
     "DuewheelError",

@@ -12,9 +12,10 @@ import click
 from duewheel._sync.client import Duewheel
 from duewheel.cli import times
 from duewheel.requests import Unset
-from duewheel.values import Task
+from duewheel.values import Grant, Task
 
 Read = TypeVar("Read")
+RIGHTS = ("read", "write", "admin")
 
 
 def due(text: str) -> datetime | timedelta:
@@ -72,6 +73,13 @@ def field(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def grant(text: str) -> Grant:
+    right, colon, businesses = text.partition(":")
+    if not colon or right not in RIGHTS or not businesses:
+        raise click.BadParameter(f"{text!r} is not {'|'.join(RIGHTS)}:BUSINESSES")
+    return Grant(right=right, businesses=businesses)
+
+
 def _contents(text: str) -> str:
     if text == "-":
         return sys.stdin.read()
@@ -99,6 +107,10 @@ def fields_of(pairs: tuple[tuple[str, Any], ...], known: frozenset[str]) -> dict
 def due_arguments(when: datetime | timedelta) -> dict[str, Any]:
     """A span is counted by the service from its own clock."""
     return {"delay": when} if isinstance(when, timedelta) else {"due_at": when}
+
+
+def instant_of(when: datetime | timedelta) -> datetime:
+    return datetime.now(UTC) + when if isinstance(when, timedelta) else when
 
 
 def named_task(text: str) -> tuple[str, str] | None:

@@ -36,7 +36,7 @@ class Connection:
 
     def address(self) -> str:
         if self.url is None and (stack := self._stack()):
-            return _output_of(stack, "ApiUrl", self._profile())
+            return _address_in(self.aws("cloudformation"), stack)
         return whereabouts.base_url(self.url)
 
     def auth(self, url: str) -> httpx.Auth | None:
@@ -48,8 +48,8 @@ class Connection:
             return SigV4(profile=self._profile())
         return None
 
-    def has_credentials(self) -> bool:
-        return bool(self._profile() or self._stack())
+    def aws(self, service: str) -> Any:
+        return aws_client(service, self._profile())
 
     def _profile(self) -> str | None:
         return self.profile or os.environ.get(PROFILE)
@@ -69,10 +69,9 @@ def aws_client(service: str, profile: str | None) -> Any:
     return botocore.session.Session(profile=profile).create_client(service)
 
 
-def _output_of(stack: str, name: str, profile: str | None) -> str:
-    described = aws_client("cloudformation", profile).describe_stacks(StackName=stack)
-    outputs = described["Stacks"][0].get("Outputs", [])
-    for output in outputs:
-        if output["OutputKey"] == name:
+def _address_in(cloudformation: Any, stack: str) -> str:
+    described = cloudformation.describe_stacks(StackName=stack)
+    for output in described["Stacks"][0].get("Outputs", []):
+        if output["OutputKey"] == "ApiUrl":
             return str(output["OutputValue"])
-    raise Failed(f"The stack {stack} has no output {name}")
+    raise Failed(f"The stack {stack} has no output ApiUrl")

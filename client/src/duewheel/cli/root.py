@@ -2,9 +2,14 @@
 
 import click
 
+from duewheel.cli.businesses import business
+from duewheel.cli.doctor import doctor
 from duewheel.cli.framework import Group, shared_options
+from duewheel.cli.keys import key
 from duewheel.cli.local import local
 from duewheel.cli.tasks import task
+from duewheel.cli.timers import timer
+from duewheel.cli.wheel import audit, wheel
 from duewheel.version import __version__
 
 
@@ -26,5 +31,5 @@ def duewheel() -> None:
     """
 
 
-for command in (local, task):
+for command in (local, task, timer, business, key, wheel, audit, doctor):
     duewheel.add_command(command)

@@ -19,7 +19,7 @@ def members(value: Any) -> dict[str, Any]:
         for each in fields(value)
         if each.name != "extra"
     }
-    return {**named, **value.extra}
+    return {**named, **getattr(value, "extra", {})}
 
 
 def as_json(value: Any) -> str:
