@@ -9,6 +9,7 @@ from duewheel.cli.keys import key
 from duewheel.cli.local import local
 from duewheel.cli.tasks import task
 from duewheel.cli.timers import timer
+from duewheel.cli.transfer import export, import_tasks
 from duewheel.cli.wheel import audit, wheel
 from duewheel.version import __version__
 
@@ -31,5 +32,5 @@ def duewheel() -> None:
     """
 
 
-for command in (local, task, timer, business, key, wheel, audit, doctor):
+for command in (local, task, timer, business, key, wheel, audit, doctor, import_tasks, export):
     duewheel.add_command(command)
