@@ -64,6 +64,7 @@ def ended(status: str) -> httpx.Response:
         ["task", "list", "orders/order-", "--status", "dead"],
         ["task", "get", "orders/.."],
         ["--url", "nowhere", "task", "get", ID],
+        ["--url", "http://localhost:port", "task", "get", ID],
         ["--key", "dw_é", "task", "get", ID],
         ["task", "forget", ID],
         ["business", "set", "orders", "retention=7"],

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from duewheel import Duewheel
 from duewheel.cli.connection import Connection
@@ -53,8 +54,6 @@ def payloads(client: Duewheel, biz_type: str) -> list[Any]:
 
 
 def die(tasks: Path, url: str, number: int) -> None:
-    from click.testing import CliRunner
-
     setting = Setting(Connection(url=url, transport=Dying(number)))
     assert CliRunner().invoke(duewheel, ["import", str(tasks)], obj=setting).exit_code == 1
 
@@ -192,6 +191,16 @@ def test_a_torn_line_of_the_journal_is_what_was_not_done(tasks: Path) -> None:
     assert value("import", str(tasks), script=script)["made"] == 2
     assert journal.read_bytes() == whole
     assert len(set(script.headers("idempotency-key"))) == 1
+
+
+def test_another_file_is_not_taken_for_the_journal(tasks: Path) -> None:
+    write(tasks, "orders", 1)
+    journal = tasks.with_name("tasks.jsonl.import")
+    for text in ("hello\n", '{"sent": {}}\n', '{"made": 1, "refused": 1, "again": 1}\n'):
+        journal.write_text(text)
+        result = called("import", str(tasks), script=Script(batch_answer(MADE)))
+        assert (result.exit_code, "is not what an import has written" in result.stderr) == (1, True)
+        assert journal.read_text() == text
 
 
 def test_a_batch_that_was_refused_whole_may_be_mended(tasks: Path) -> None:

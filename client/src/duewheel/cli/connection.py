@@ -45,7 +45,7 @@ class Connection:
         if key:
             return BearerKey(key)
         if self._profile() or SIGNED_HOST in url:
-            return SigV4(profile=self._profile())
+            return _signing(self._profile())
         return None
 
     def aws(self, service: str) -> Any:
@@ -59,6 +59,13 @@ class Connection:
         if self.stack or os.environ.get(whereabouts.URL):
             return self.stack
         return os.environ.get(STACK)
+
+
+def _signing(profile: str | None) -> SigV4:
+    try:
+        return SigV4(profile=profile)
+    except ImportError as error:
+        raise Failed(str(error)) from None
 
 
 def aws_client(service: str, profile: str | None) -> Any:

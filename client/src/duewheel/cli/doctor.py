@@ -24,7 +24,7 @@ from duewheel.values import Health, Wheel
 from duewheel.version import __version__
 
 SKEW_SECONDS_MAX = 5.0  # signatures bear minutes; whoever says "tomorrow 9:00" does not
-TIME_LAG_SECONDS_MAX = 10.0
+TIME_LAG_SECONDS_MAX = 30.0  # a leader's successor may take twenty
 SWEEP_LAG_SECONDS_MAX = 600.0
 CONCURRENCY_MIN = 1000  # new accounts have less
 TIMEOUT_SECONDS = 10.0

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
+import httpx
 
 from duewheel.errors import (
     DuewheelError,
@@ -35,13 +36,17 @@ class Failed(click.ClickException):
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turns what the client and the AWS SDK raise into a line and an exit code."""
+    """Turns what the client, the AWS SDK and files raise into a line and an exit code."""
     try:
         yield
     except DuewheelError as error:
         raise Failed(_said(error), exit_code_of(error)) from error
-    except ValueError as error:
+    except (ValueError, httpx.InvalidURL) as error:
         raise Failed(str(error), USAGE) from error
+    except BrokenPipeError:
+        raise  # whoever reads has enough: click ends quietly
+    except OSError as error:
+        raise Failed(str(error)) from error
     except Exception as error:
         if not type(error).__module__.startswith("botocore."):
             raise

@@ -59,8 +59,8 @@ class Import:
         last = self._journal.last
         if last is None or not (self._journal.is_in_doubt or self._journal.again):
             return
-        numbers = last.lines if self._journal.is_in_doubt else self._journal.again
-        wanted = [line for line in task_lines(self._path) if line.number in set(numbers)]
+        numbers = set(last.lines if self._journal.is_in_doubt else self._journal.again)
+        wanted = [line for line in task_lines(self._path) if line.number in numbers]
         end = TaskLine(last.through, b"", last.digest)
         self._work_off(wanted, last.round + (not self._journal.is_in_doubt), end)
 

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from duewheel.cli.failures import Failed
+
 # The service forgets a key after 24 hours; clocks differ, and a repeat takes its time.
 REMEMBERED = timedelta(hours=23, minutes=30)
 
@@ -43,8 +45,14 @@ class Journal:
         self.refused: list[dict[str, Any]] = []
         self._before: Request | None = None
         if path.exists():
-            for line in _whole_lines(path):
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            for line in _whole_lines(self.path):
                 self._take(json.loads(line))
+        except (ValueError, TypeError, KeyError) as error:
+            raise Failed(f"{self.path} is not what an import has written: {error}") from error
 
     def _take(self, entry: Mapping[str, Any]) -> None:
         match entry:

@@ -1,5 +1,6 @@
 """`duewheel local`: the whole service on this machine, in the foreground."""
 
+import signal
 import subprocess
 import sys
 
@@ -26,11 +27,17 @@ def local(port: int, profile: str, auth: bool, faults: float) -> None:
         "FAULTS": str(faults),
     }
     process = subprocess.Popen([sys.executable, "-m", "local"], cwd=stack_root(), env=environment)
-    try:
-        code = process.wait()
-    except KeyboardInterrupt:
-        code = process.wait()  # the terminal's Ctrl-C went to both
-    finally:
-        process.terminate()
-    if code:
-        raise Failed("The local stack has ended. Its requirements: pip install 'duewheel[local]'")
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    if code := _ended(process):
+        raise Failed(
+            f"The local stack has ended with {code}. What it needs: pip install 'duewheel[local]'"
+        )
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int:
+    """The terminal's Ctrl-C goes to both: it stops by itself, and is waited for."""
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue

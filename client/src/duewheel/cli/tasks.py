@@ -84,7 +84,7 @@ def get(name: str) -> None:
     "--from", "due_from", type=arguments.instant, metavar="TIME", help="Due then or later."
 )
 @click.option("--to", "due_to", type=arguments.instant, metavar="TIME", help="Due before.")
-@click.option("--newest-first", "order", flag_value="desc", default="asc")
+@click.option("--latest-first", "order", flag_value="desc", default="asc", help="By due instant.")
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
 def list_tasks(business: str, limit: int, **filters: Any) -> None:
     """List a business's tasks by due instant, or the live ones under a key prefix."""
