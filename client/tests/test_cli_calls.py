@@ -70,6 +70,7 @@ def ended(status: str) -> httpx.Response:
         ["business", "set", "orders", "retention=7"],
         ["business", "set", "orders", "lane=slow", "lane=main"],
         ["business", "set", "orders", "lane"],
+        ["business", "set", "orders", "retry@/nowhere/at/all"],
         ["business", "set", "orders"],
         ["timer", "create", "orders", "nightly", "crom=0 3 * * *"],
         ["timer", "change", "17", "biz_type=others"],

@@ -44,7 +44,7 @@ def test_a_business_from_its_settings_to_its_deletion(
     stack_url: str, biz_type: str, tmp_path: Path
 ) -> None:
     (tmp_path / "retry.json").write_text('{"attempts": 1}')
-    settings = ["callback=http://127.0.0.1:1/", f"retry=@{tmp_path}/retry.json", "retention_days=7"]
+    settings = ["callback=http://127.0.0.1:1/", f"retry@{tmp_path}/retry.json", "retention_days=7"]
     assert value("business", "set", biz_type, *settings)["version"] == 1
     stale = called("business", "set", biz_type, "lane=slow", "--if-version", "7")
     assert (stale.exit_code, stale.stdout) == (1, "")
@@ -110,6 +110,7 @@ def test_a_timer_from_its_making_to_its_deletion(stack_url: str, biz_type: str) 
     assert values("timer", "runs", timer, "--status", "dead") == []
     assert "is disabled" in done("timer", "disable", timer)
     assert "3,600" in done("timer", "get", timer)
+    assert value("timer", "change", timer, "cron=@daily", "every_seconds=")["cron"] == "@daily"
     did = {change["did"] for change in values("timer", "changes", timer)}
     assert {"created", "changed", "enabled", "disabled"} <= did
     done("timer", "delete", timer, "--yes")

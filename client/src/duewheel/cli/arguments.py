@@ -1,6 +1,7 @@
 """Kinds of arguments that commands have in common: times, JSON, fields, a task."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from duewheel.values import Grant, Task
 
 Read = TypeVar("Read")
 RIGHTS = ("read", "write", "admin")
+FIELD = re.compile(r"([A-Za-z_]+)([=@])(.*)", re.DOTALL)
 
 
 def due(text: str) -> datetime | timedelta:
@@ -61,12 +63,14 @@ def callback(text: str) -> Any:
 
 
 def field(text: str) -> tuple[str, Any]:
-    """`NAME=VALUE`: a value that is JSON is meant so, nothing is null, and the rest is text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
-    if value.startswith("@"):
-        return name, json_value(value)
+    """`NAME=VALUE`: a value that is JSON is meant so, nothing is null, and the rest is text, such
+    as `cron=@daily`. `NAME@FILE`: a file that holds JSON."""
+    found = FIELD.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is neither NAME=VALUE nor NAME@FILE")
+    name, sign, value = found.groups()
+    if sign == "@":
+        return name, json_value(f"@{value}")
     try:
         return name, _parsed(value) if value else None
     except ValueError:

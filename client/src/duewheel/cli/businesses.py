@@ -44,7 +44,7 @@ def get(name: str) -> None:
 def set_settings(name: str, settings: tuple[tuple[str, Any], ...], if_match: int | None) -> None:
     """Set what is named and keep the rest; NAME= takes a setting back to its default.
 
-    A value that is JSON is meant so, @FILE holds JSON, and the rest is text.
+    A value that is JSON is meant so, and the rest is text; NAME@FILE takes JSON from a file.
     """
     asked = fields_of(settings, SETTINGS)
     changed = client().businesses.configure(name, if_match=if_match, **asked)

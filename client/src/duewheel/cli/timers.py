@@ -34,7 +34,7 @@ def timer() -> None:
 def create(business: str, name: str, fields: tuple[tuple[str, Any], ...]) -> None:
     """Make a timer: cron='0 3 * * *' timezone=Asia/Shanghai, or every_seconds=900.
 
-    A value that is JSON is meant so, @FILE holds JSON, and the rest is text.
+    A value that is JSON is meant so, and the rest is text; NAME@FILE takes JSON from a file.
     """
     asked = fields_of(fields, FIELDS)
     made = client().timers.create(business, name, **asked)
