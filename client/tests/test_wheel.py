@@ -67,6 +67,19 @@ def test_it_needs_httpx_alone(wheel: Path) -> None:
     assert needed == ["Requires-Dist: httpx>=0.27"]
 
 
+def test_it_brings_the_command(wheel: Path) -> None:
+    """Which says what it lacks where the extra was not asked for."""
+    archive = zipfile.ZipFile(wheel)
+    (points,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
+    assert "duewheel = duewheel.cli.__main__:main" in archive.read(points).decode()
+    bare = "import sys; sys.modules['click'] = None; import duewheel.cli.__main__ as m; m.main()"
+    environment = {**os.environ, "PYTHONPATH": str(CLIENT / "src")}
+    ran = subprocess.run(
+        [sys.executable, "-c", bare], env=environment, capture_output=True, text=True
+    )
+    assert (ran.returncode, "pip install 'duewheel[cli]'" in ran.stderr) == (1, True)
+
+
 def test_its_extra_brings_what_the_functions_need(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from duewheel.errors import DuewheelError, OutcomeUnknown, Problem, Unreachable
     from duewheel.receiver import Delivery, NotGenuine, Receiver, StillAtWork
     from duewheel.requests import NewTask
-    from duewheel.values import ApiKey, Attempt, Business, Grant, Task, Timer
+    from duewheel.values import ApiKey, Attempt, Business, Change, Grant, Task, Timer
 else:
     from importlib import import_module
 
@@ -27,7 +27,7 @@ else:
         "errors": ("DuewheelError", "OutcomeUnknown", "Problem", "Unreachable"),
         "receiver": ("Delivery", "NotGenuine", "Receiver", "StillAtWork"),
         "requests": ("NewTask",),
-        "values": ("ApiKey", "Attempt", "Business", "Grant", "Task", "Timer"),
+        "values": ("ApiKey", "Attempt", "Business", "Change", "Grant", "Task", "Timer"),
     }
 
     def __getattr__(name: str) -> object:
@@ -45,6 +45,7 @@ __all__ = [
     "Attempt",
     "BearerKey",
     "Business",
+    "Change",
     "Delivery",
     "Duewheel",
     "DuewheelError",

@@ -1,6 +1,7 @@
 """Cuts a stream of tasks into requests that the service takes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from duewheel.requests import NewTask, json_bytes
 
@@ -10,14 +11,20 @@ BYTES_MAX = 4_000_000
 ESCAPED_BYTES_MAX = 5_900_000
 AROUND_BYTES = len(b'{"tasks":[]}')
 
+AnyTask = TypeVar("AnyTask")
+
 
 def batches(tasks: Iterable[NewTask]) -> Iterator[list[NewTask]]:
+    return cut(tasks, lambda task: json_bytes(task.body()))
+
+
+def cut(tasks: Iterable[AnyTask], text_of: Callable[[AnyTask], bytes]) -> Iterator[list[AnyTask]]:
     """As long as the limits allow, in order, and read no further than the batch being filled.
     A task that is too large for any request gets one of its own, for the service to refuse."""
-    batch: list[NewTask] = []
+    batch: list[AnyTask] = []
     size = escaped = AROUND_BYTES
     for task in tasks:
-        text = json_bytes(task.body())
+        text = text_of(task)
         more, more_escaped = len(text) + 1, len(text) + 1 + text.count(b'"') + text.count(b"\\")
         is_full = (
             len(batch) == TASKS_MAX
@@ -33,5 +40,5 @@ def batches(tasks: Iterable[NewTask]) -> Iterator[list[NewTask]]:
         yield batch
 
 
-def batch_bytes(tasks: Sequence[NewTask]) -> bytes:
-    return json_bytes({"tasks": [task.body() for task in tasks]})
+def batch_bytes(texts: Iterable[bytes]) -> bytes:
+    return b'{"tasks":[' + b",".join(texts) + b"]}"

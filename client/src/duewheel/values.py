@@ -142,6 +142,22 @@ class Business(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Change(Value):
+    """Of a definition. `fields` say what was set, from what and to what; callbacks, payloads and
+    secrets are named alone."""
+
+    version: int
+    at: datetime = field(metadata=INSTANT)
+    by: str
+    did: str
+    fields: tuple[Mapping[str, Any], ...] = field(default=(), metadata=read_by(tuple))
+
+
+def read_changes(answer: Any) -> tuple[Change, ...]:
+    return tuple(Change.read(change) for change in answer["changes"])
+
+
+@dataclass(frozen=True, kw_only=True)
 class BusinessDeleted(Value):
     """`too_late` are the ids of tasks whose calls could no longer be stopped."""
 

@@ -8,7 +8,15 @@ from duewheel._async.transport import AsyncTransport
 from duewheel.calls import ALWAYS, NEVER, changing, part, reading, version_header
 from duewheel.instants import plain
 from duewheel.requests import BusinessSettings, settings_body
-from duewheel.values import Business, BusinessDeleted, Redriven, Statistics, Task
+from duewheel.values import (
+    Business,
+    BusinessDeleted,
+    Change,
+    Redriven,
+    Statistics,
+    Task,
+    read_changes,
+)
 
 
 class AsyncBusinesses:
@@ -38,6 +46,11 @@ class AsyncBusinesses:
 
     async def resume(self, biz_type: str, *, if_match: int | None = None) -> Business:
         return await self._changed("POST", _path(biz_type, "/resume"), if_match)
+
+    async def changes(self, biz_type: str) -> tuple[Change, ...]:
+        """The last ten, the latest first; also of one that was deleted lately."""
+        answer = await self._transport.send(reading(_path(biz_type, "/changes")))
+        return read_changes(answer)
 
     async def delete(
         self, biz_type: str, *, cancel_pending: bool = False, cursor: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from duewheel._async.transport import AsyncTransport
 from duewheel.calls import ALWAYS, changing, part, reading
 from duewheel.instants import Seconds, plain
-from duewheel.values import ApiKey, Grant
+from duewheel.values import ApiKey, Change, Grant, read_changes
 
 
 class AsyncKeys:
@@ -46,6 +46,11 @@ class AsyncKeys:
         """For good. It may be let in for a minute more."""
         call = changing("DELETE", _path(key_id), repeatable_seconds=ALWAYS)
         return ApiKey.read(await self._transport.send(call))
+
+    async def changes(self, key_id: str) -> tuple[Change, ...]:
+        """The last ten, the latest first; who made, rotated and revoked it."""
+        answer = await self._transport.send(reading(_path(key_id, "/changes")))
+        return read_changes(answer)
 
 
 def _path(key_id: str, below: str = "") -> str:

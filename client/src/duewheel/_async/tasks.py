@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from duewheel._async.creating import AsyncCreating
+from duewheel._async.creating import AsyncCreating, texts_of
 from duewheel._async.transport import AsyncTransport
 from duewheel._async.watchdog import AsyncWatchdog
 from duewheel.batches import batches
@@ -61,7 +61,14 @@ class AsyncTasks:
         self, tasks: Sequence[NewTask], *, idempotency_key: str | None = None
     ) -> Sequence[Task | Problem]:
         """One request, of up to 500 tasks: the task or its problem for each, in order."""
-        return await self._creating.batch(tasks, idempotency_key or str(uuid.uuid4()))
+        return await self._creating.batch(texts_of(tasks), idempotency_key or str(uuid.uuid4()))
+
+    async def create_batch_of_json(
+        self, texts: Sequence[bytes], *, idempotency_key: str
+    ) -> Sequence[Task | Problem]:
+        """The same of tasks that are JSON already, each an object as docs/api.md has it. The
+        service gets that very text, so payloads stay as they are written."""
+        return await self._creating.batch(texts, idempotency_key)
 
     async def create_many(self, tasks: Iterable[NewTask]) -> AsyncIterator[Task | Problem]:
         """Any number of tasks, in as few requests as they take: the task or its problem for

@@ -8,7 +8,7 @@ from duewheel._async.transport import AsyncTransport
 from duewheel.calls import ALWAYS, NEVER, asking, changing, part, reading, version_header
 from duewheel.instants import instant_from, plain
 from duewheel.requests import Schedule, TimerChange, TimerFields, settings_body
-from duewheel.values import Task, Timer
+from duewheel.values import Change, Task, Timer, read_changes
 
 
 class AsyncTimers:
@@ -87,6 +87,11 @@ class AsyncTimers:
         async for page in self._transport.pages(_path(timer_id, "/runs"), query):
             for task in page["tasks"]:
                 yield Task.read(task)
+
+    async def changes(self, timer_id: str) -> tuple[Change, ...]:
+        """The last ten, the latest first; also of one that was deleted lately."""
+        answer = await self._transport.send(reading(_path(timer_id, "/changes")))
+        return read_changes(answer)
 
     async def _changed(
         self, method: str, path: str, version: int | None, body: dict[str, Any] | None = None

@@ -9,7 +9,15 @@ from duewheel._sync.transport import Transport
 from duewheel.calls import ALWAYS, NEVER, changing, part, reading, version_header
 from duewheel.instants import plain
 from duewheel.requests import BusinessSettings, settings_body
-from duewheel.values import Business, BusinessDeleted, Redriven, Statistics, Task
+from duewheel.values import (
+    Business,
+    BusinessDeleted,
+    Change,
+    Redriven,
+    Statistics,
+    Task,
+    read_changes,
+)
 
 
 class Businesses:
@@ -39,6 +47,11 @@ class Businesses:
 
     def resume(self, biz_type: str, *, if_match: int | None = None) -> Business:
         return self._changed("POST", _path(biz_type, "/resume"), if_match)
+
+    def changes(self, biz_type: str) -> tuple[Change, ...]:
+        """The last ten, the latest first; also of one that was deleted lately."""
+        answer = self._transport.send(reading(_path(biz_type, "/changes")))
+        return read_changes(answer)
 
     def delete(
         self, biz_type: str, *, cancel_pending: bool = False, cursor: str | None = None

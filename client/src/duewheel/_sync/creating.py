@@ -3,7 +3,7 @@
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from duewheel.errors import (
     problem_from,
 )
 from duewheel.instants import rfc3339
-from duewheel.requests import NewTask
+from duewheel.requests import NewTask, json_bytes
 from duewheel.values import Task
 
 IDEMPOTENCY_KEY = "idempotency-key"
@@ -56,11 +56,11 @@ class Creating:
         )
         return Task.read(self._transport.send(call))
 
-    def batch(self, tasks: Sequence[NewTask], idempotency_key: str) -> list[Task | Problem]:
+    def batch(self, texts: Iterable[bytes], idempotency_key: str) -> list[Task | Problem]:
         call = Call(
             method="POST",
             path="/v1/tasks/batch",
-            content=batch_bytes(tasks),
+            content=batch_bytes(texts),
             headers={IDEMPOTENCY_KEY: idempotency_key},
             repeatable_seconds=ALWAYS,
         )
@@ -77,7 +77,7 @@ class Creating:
             passing = {
                 place: result for place, result in enumerate(results) if isinstance(result, PASSING)
             }
-            wait = max((_wait_seconds(result) for result in passing.values()), default=0.0)
+            wait = max((wait_seconds(result) for result in passing.values()), default=0.0)
             if not passing or time.monotonic() + wait > deadline:
                 return results
             self._transport.pause(wait)
@@ -90,11 +90,15 @@ class Creating:
 
     def _or_too_large(self, tasks: Sequence[NewTask]) -> list[Task | Problem]:
         try:
-            return self.batch(tasks, str(uuid.uuid4()))
+            return self.batch(texts_of(tasks), str(uuid.uuid4()))
         except TooLarge as problem:
             if len(tasks) == 1:
                 return [problem]
             raise
+
+
+def texts_of(tasks: Iterable[NewTask]) -> list[bytes]:
+    return [json_bytes(task.body()) for task in tasks]
 
 
 def while_live_seconds(task: NewTask) -> float:
@@ -111,7 +115,7 @@ def put_body(task: NewTask, max_due_at: datetime | None) -> dict[str, Any]:
     return body if max_due_at is None else {**body, "max_due_at": rfc3339(max_due_at)}
 
 
-def _wait_seconds(result: Task | Problem) -> float:
+def wait_seconds(result: Task | Problem) -> float:
     members = result.members if isinstance(result, Problem) else {}
     return float(members.get("retry_after_seconds", 1))
 

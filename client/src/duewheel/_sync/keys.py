@@ -8,7 +8,7 @@ from typing import Any
 from duewheel._sync.transport import Transport
 from duewheel.calls import ALWAYS, changing, part, reading
 from duewheel.instants import Seconds, plain
-from duewheel.values import ApiKey, Grant
+from duewheel.values import ApiKey, Change, Grant, read_changes
 
 
 class Keys:
@@ -45,6 +45,11 @@ class Keys:
         """For good. It may be let in for a minute more."""
         call = changing("DELETE", _path(key_id), repeatable_seconds=ALWAYS)
         return ApiKey.read(self._transport.send(call))
+
+    def changes(self, key_id: str) -> tuple[Change, ...]:
+        """The last ten, the latest first; who made, rotated and revoked it."""
+        answer = self._transport.send(reading(_path(key_id, "/changes")))
+        return read_changes(answer)
 
 
 def _path(key_id: str, below: str = "") -> str:

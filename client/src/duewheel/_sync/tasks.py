@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from duewheel._sync.creating import Creating
+from duewheel._sync.creating import Creating, texts_of
 from duewheel._sync.transport import Transport
 from duewheel._sync.watchdog import Watchdog
 from duewheel.batches import batches
@@ -62,7 +62,14 @@ class Tasks:
         self, tasks: Sequence[NewTask], *, idempotency_key: str | None = None
     ) -> Sequence[Task | Problem]:
         """One request, of up to 500 tasks: the task or its problem for each, in order."""
-        return self._creating.batch(tasks, idempotency_key or str(uuid.uuid4()))
+        return self._creating.batch(texts_of(tasks), idempotency_key or str(uuid.uuid4()))
+
+    def create_batch_of_json(
+        self, texts: Sequence[bytes], *, idempotency_key: str
+    ) -> Sequence[Task | Problem]:
+        """The same of tasks that are JSON already, each an object as docs/api.md has it. The
+        service gets that very text, so payloads stay as they are written."""
+        return self._creating.batch(texts, idempotency_key)
 
     def create_many(self, tasks: Iterable[NewTask]) -> Iterator[Task | Problem]:
         """Any number of tasks, in as few requests as they take: the task or its problem for

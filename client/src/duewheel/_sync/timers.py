@@ -9,7 +9,7 @@ from duewheel._sync.transport import Transport
 from duewheel.calls import ALWAYS, NEVER, asking, changing, part, reading, version_header
 from duewheel.instants import instant_from, plain
 from duewheel.requests import Schedule, TimerChange, TimerFields, settings_body
-from duewheel.values import Task, Timer
+from duewheel.values import Change, Task, Timer, read_changes
 
 
 class Timers:
@@ -88,6 +88,11 @@ class Timers:
         for page in self._transport.pages(_path(timer_id, "/runs"), query):
             for task in page["tasks"]:
                 yield Task.read(task)
+
+    def changes(self, timer_id: str) -> tuple[Change, ...]:
+        """The last ten, the latest first; also of one that was deleted lately."""
+        answer = self._transport.send(reading(_path(timer_id, "/changes")))
+        return read_changes(answer)
 
     def _changed(
         self, method: str, path: str, version: int | None, body: dict[str, Any] | None = None

@@ -1,0 +1,132 @@
+"""Kinds of arguments that commands have in common: times, JSON, fields, a task."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from duewheel._sync.client import Duewheel
+from duewheel.cli import times
+from duewheel.requests import Unset
+from duewheel.values import Grant, Task
+
+Read = TypeVar("Read")
+RIGHTS = ("read", "write", "admin")
+FIELD = re.compile(r"([A-Za-z_]+)([=@])(.*)", re.DOTALL)
+
+
+def due(text: str) -> datetime | timedelta:
+    """When something is to be done: not in the past, since that would be at once."""
+    now = datetime.now(UTC)
+    read = _understood(lambda: times.due(text, now))
+    is_past = read < timedelta() if isinstance(read, timedelta) else read < now
+    if is_past:
+        raise click.BadParameter(f"{text!r} has passed; for at once say now")
+    return read
+
+
+def instant(text: str) -> datetime:
+    return _understood(lambda: times.instant(text, datetime.now(UTC)))
+
+
+def span(text: str) -> timedelta:
+    return _understood(lambda: times.span(text))
+
+
+def _understood(read: Callable[[], Read]) -> Read:
+    try:
+        return read()
+    except times.NotATime as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def json_value(text: str | Unset) -> Any:
+    """JSON as it is, `@FILE` that holds it, or `-` for stdin."""
+    if isinstance(text, Unset):
+        return text
+    try:
+        return _parsed(_contents(text))
+    except OSError as error:
+        raise click.BadParameter(str(error)) from None
+    except ValueError as error:
+        raise click.BadParameter(f"this is no JSON: {error}") from None
+
+
+def callback(text: str) -> Any:
+    """A URL, or the whole callback as JSON."""
+    return text if text.startswith(("http://", "https://")) else json_value(text)
+
+
+def field(text: str) -> tuple[str, Any]:
+    """`NAME=VALUE`: a value that is JSON is meant so, nothing is null, and the rest is text, such
+    as `cron=@daily`. `NAME@FILE`: a file that holds JSON."""
+    found = FIELD.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is neither NAME=VALUE nor NAME@FILE")
+    name, sign, value = found.groups()
+    if sign == "@":
+        return name, json_value(f"@{value}")
+    try:
+        return name, _parsed(value) if value else None
+    except ValueError:
+        return name, value
+
+
+def grant(text: str) -> Grant:
+    right, colon, businesses = text.partition(":")
+    if not colon or right not in RIGHTS or not businesses:
+        raise click.BadParameter(f"{text!r} is not {'|'.join(RIGHTS)}:BUSINESSES")
+    return Grant(right=right, businesses=businesses)
+
+
+def _contents(text: str) -> str:
+    if text == "-":
+        return sys.stdin.read()
+    return Path(text[1:]).read_text() if text.startswith("@") else text
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def fields_of(pairs: tuple[tuple[str, Any], ...], known: frozenset[str]) -> dict[str, Any]:
+    """A name that is mistyped, or said twice, is refused before anything is sent."""
+    for name, _ in pairs:
+        if name not in known:
+            raise click.UsageError(f"There is no {name!r}. There are: {', '.join(sorted(known))}")
+    if len(dict(pairs)) < len(pairs):
+        raise click.UsageError("A name stands there twice")
+    return dict(pairs)
+
+
+def due_arguments(when: datetime | timedelta) -> dict[str, Any]:
+    """A span is counted by the service from its own clock."""
+    return {"delay": when} if isinstance(when, timedelta) else {"due_at": when}
+
+
+def instant_of(when: datetime | timedelta) -> datetime:
+    return datetime.now(UTC) + when if isinstance(when, timedelta) else when
+
+
+def named_task(text: str) -> tuple[str, str] | None:
+    """`BUSINESS/KEY`; ids have no stroke."""
+    biz_type, stroke, key = text.partition("/")
+    return (biz_type, key) if stroke else None
+
+
+def task_id_of(client: Duewheel, text: str) -> str:
+    return found_task(client, text).task_id if named_task(text) else text
+
+
+def found_task(client: Duewheel, text: str) -> Task:
+    named = named_task(text)
+    return client.tasks.get_by_key(*named) if named else client.tasks.get(text)

@@ -1,0 +1,153 @@
+"""`duewheel business …`: settings, pauses, dead tasks, statistics."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import click
+
+from duewheel.cli import arguments
+from duewheel.cli.arguments import fields_of
+from duewheel.cli.framework import Group, client, output
+from duewheel.requests import BusinessSettings
+from duewheel.values import Change
+
+COLUMNS = ("biz_type", "version", "paused", "lane", "calls_per_second", "updated_at")
+DEAD_COLUMNS = ("task_id", "due_at", "settled_at", "reason", "attempts", "last_error")
+CHANGE_COLUMNS = ("version", "at", "by", "did", "fields")
+SETTINGS = frozenset(BusinessSettings.__annotations__)
+LIMIT = 100
+
+
+@click.group(cls=Group)
+def business() -> None:
+    """Settings, pauses, dead tasks and statistics of businesses."""
+
+
+@business.command(name="list")
+def list_businesses() -> None:
+    """List the businesses that have settings."""
+    output().rows(client().businesses.list(), COLUMNS)
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
+def get(name: str) -> None:
+    """Show a business's settings, and which hosts are spared."""
+    output().value(client().businesses.get(name))
+
+
+@business.command(name="set", epilog=f"Settings: {', '.join(sorted(SETTINGS))}.")
+@click.argument("name", metavar="BUSINESS")
+@click.argument("settings", metavar="NAME=VALUE...", type=arguments.field, nargs=-1, required=True)
+@click.option("--if-version", "if_match", type=int, help="Only if it stands at this version.")
+def set_settings(name: str, settings: tuple[tuple[str, Any], ...], if_match: int | None) -> None:
+    """Set what is named and keep the rest; NAME= takes a setting back to its default.
+
+    A value that is JSON is meant so, and the rest is text; NAME@FILE takes JSON from a file.
+    """
+    asked = fields_of(settings, SETTINGS)
+    changed = client().businesses.configure(name, if_match=if_match, **asked)
+    output().done(changed, f"{name} is at version {changed.version}")
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
+def pause(name: str) -> None:
+    """Park its tasks when they come up, until it is resumed."""
+    output().done(client().businesses.pause(name), f"{name} is paused")
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
+def resume(name: str) -> None:
+    """Call what is parked, in due order and at its rate."""
+    output().done(client().businesses.resume(name), f"{name} is resumed")
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
+@click.option("--cancel-pending", is_flag=True, help="Cancel its tasks, and delete its timers.")
+@click.confirmation_option(prompt="Delete the business's settings?")
+def delete(name: str, cancel_pending: bool) -> None:
+    """Delete a business's settings; refused while it has tasks or timers."""
+    asked, cursor, cancelled, timers = client(), None, 0, 0
+    too_late: list[str] = []
+    while True:
+        page = asked.businesses.delete(name, cancel_pending=cancel_pending, cursor=cursor)
+        cancelled, timers, cursor = cancelled + page.cancelled, timers + page.timers, page.cursor
+        too_late += page.too_late
+        if page.done:
+            break
+    said = {"cancelled": cancelled, "timers": timers, "too_late": too_late}
+    sentence = f"{name} is deleted; {cancelled:,} tasks cancelled, {timers:,} timers deleted"
+    output().done(said, sentence)
+    if too_late:
+        output().note(f"Too late for {len(too_late):,}: {', '.join(too_late)}")
+
+
+def filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Which dead tasks are meant."""
+    for option in (
+        click.option("--last-error", help="A text that its last error contains."),
+        click.option("--status-code", type=int, help="Whose last answer had this status."),
+        click.option(
+            "--reason", help="stopped, attempts exhausted, or older than max_age_seconds."
+        ),
+        click.option("--until", type=arguments.instant, metavar="TIME", help="Dead before."),
+        click.option("--since", type=arguments.instant, metavar="TIME", help="Dead since."),
+    ):
+        command = option(command)
+    return command
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
+@filters
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
+def dead(name: str, limit: int, **which: Any) -> None:
+    """List dead tasks, from the longest dead to the latest."""
+    tasks = client().businesses.dead(name, page_size=min(limit + 1, LIMIT), **which)
+    output().first(tasks, DEAD_COLUMNS, limit)
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
+@filters
+@click.confirmation_option(prompt="Give all these tasks new attempts?")
+def redrive(name: str, **which: Any) -> None:
+    """Give dead tasks new attempts, beginning now."""
+    done = client().businesses.redrive(name, **which)
+    output().done(done, f"{done.redriven:,} tasks are pending again")
+    if done.refused:
+        output().note(f"{len(done.refused):,} could not be redriven: --json shows why")
+        click.get_current_context().exit(1)
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
+@click.option(
+    "--from", "begin", type=arguments.instant, metavar="TIME", help="An hour ago if left out."
+)
+@click.option("--to", "end", type=arguments.instant, metavar="TIME", help="Now if left out.")
+def stats(name: str, begin: datetime | None, end: datetime | None) -> None:
+    """Count what became of a business's tasks, by minute."""
+    found = client().businesses.statistics(name, begin=begin, end=end)
+    if output().is_json:
+        output().value(found)
+        return
+    columns = ("created", "pending", "delivered", "dead", "expired", "cancelled", "failed_attempts")
+    output().value(found.total, "lateness")
+    if found.minutes:
+        output().rows(found.minutes, ("at", *columns))
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
+def changes(name: str) -> None:
+    """Show its last changes: who, when, what."""
+    show_changes(client().businesses.changes(name))
+
+
+def show_changes(found: tuple[Change, ...]) -> None:
+    output().rows(found, CHANGE_COLUMNS)

@@ -1,0 +1,147 @@
+"""`duewheel doctor`: what stands between the caller and the service, one check after the other.
+
+It changes nothing: whether there is a right to write is asked with a body that no call takes.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote
+
+import click
+import httpx
+
+from duewheel.answers import no_answer, read_answer
+from duewheel.auth import BearerKey, SigV4
+from duewheel.cli.checks import Check, attention, ok, refused, wrong
+from duewheel.cli.connection import Connection
+from duewheel.cli.failures import NOT_PERMITTED, Failed, exit_code_of, told
+from duewheel.cli.framework import Command, connection, output
+from duewheel.errors import Problem
+from duewheel.retrying import Failure
+from duewheel.values import Health, Wheel
+from duewheel.version import __version__
+
+SKEW_SECONDS_MAX = 5.0  # signatures bear minutes; whoever says "tomorrow 9:00" does not
+TIME_LAG_SECONDS_MAX = 30.0  # a leader's successor may take twenty
+SWEEP_LAG_SECONDS_MAX = 600.0
+CONCURRENCY_MIN = 1000  # new accounts have less
+TIMEOUT_SECONDS = 10.0
+NO_BODY_OF_ANY_CALL = b"?"
+RIGHTS = {"read": ("GET", ""), "write": ("POST", "/redrive"), "admin": ("PUT", "")}
+
+
+@click.command(cls=Command)
+@click.option("--business", help="Also say which rights you have on this one.")
+@click.pass_context
+def doctor(context: click.Context, business: str | None) -> None:
+    """Check reachability, clocks, access, version, pointers; with AWS credentials, concurrency."""
+    found = list(checks(connection(), business))
+    output().rows(found, ("check", "result", "said"))
+    context.exit(next((check.exit_code for check in found if check.exit_code), 0))
+
+
+def checks(asked: Connection, business: str | None) -> Iterator[Check]:
+    url = asked.address()
+    auth = asked.auth(url)
+    yield ok("service", f"{url}, {_as_whom(auth)}")
+    with httpx.Client(auth=auth, transport=asked.transport, timeout=TIMEOUT_SECONDS) as http:
+        begun = datetime.now(UTC)
+        try:
+            answer = http.get(f"{url}/v1/health")
+        except httpx.RequestError as error:
+            yield refused("reachable", no_answer(error).error)
+            return
+        took = datetime.now(UTC) - begun
+        yield ok("reachable", f"answers in {took.total_seconds() * 1000:.0f} ms")
+        if "date" in answer.headers:
+            yield clock_check(begun + took / 2, answer.headers["date"])
+        yield from _inside(http, url, read_answer(answer), business)
+    if isinstance(auth, SigV4):
+        yield _concurrency(asked)
+
+
+def _as_whom(auth: httpx.Auth | None) -> str:
+    match auth:
+        case BearerKey():
+            return "with an API key"
+        case SigV4():
+            return "with AWS credentials"
+    return "as nobody"
+
+
+def clock_check(now: datetime, date: str) -> Check:
+    """The header has whole seconds, so half of one is nobody's fault."""
+    theirs = parsedate_to_datetime(date).timestamp() + 0.5
+    skew = now.timestamp() - theirs
+    if abs(skew) < 1:
+        return ok("clock", "agrees to the second")
+    said = f"this machine is {abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}"
+    return ok("clock", said) if abs(skew) <= SKEW_SECONDS_MAX else wrong("clock", said)
+
+
+def _inside(http: httpx.Client, url: str, health: Any, business: str | None) -> Iterator[Check]:
+    if isinstance(health, Failure):
+        yield refused("access", health.error)
+        return
+    yield _version(Health.read(health))
+    if business is not None:
+        yield _rights(http, f"{url}/v1/businesses/{quote(business, safe='')}", business)
+    wheel = _read(http, "GET", f"{url}/v1/wheel")
+    if not isinstance(wheel, Failure):
+        yield ok("access", "may read all businesses")
+        yield from pointer_checks(Wheel.read(wheel))
+    elif exit_code_of(wheel.error) == NOT_PERMITTED:
+        yield attention("pointers", "not shown: that takes the right to read all businesses")
+    else:
+        yield refused("pointers", wheel.error)
+
+
+def _version(health: Health) -> Check:
+    said = f"service {health.version}, this client {__version__}"
+    return ok("version", said) if health.version == __version__ else attention("version", said)
+
+
+def _rights(http: httpx.Client, path: str, business: str) -> Check:
+    """The service looks at rights before it looks at bodies."""
+    held = []
+    for right, (method, below) in RIGHTS.items():
+        body = None if method == "GET" else NO_BODY_OF_ANY_CALL
+        answer = _read(http, method, path + below, body)
+        is_refusal = isinstance(answer, Failure) and isinstance(answer.error, Problem)
+        if not isinstance(answer, Failure) or (
+            is_refusal and exit_code_of(answer.error) != NOT_PERMITTED
+        ):
+            held.append(right)
+    if not held:
+        return wrong("rights", f"none on {business}", NOT_PERMITTED)
+    return ok("rights", f"{', '.join(held)} on {business}")
+
+
+def _read(http: httpx.Client, method: str, url: str, body: bytes | None = None) -> Any:
+    try:
+        return read_answer(http.request(method, url, content=body))
+    except httpx.RequestError as error:
+        return no_answer(error)
+
+
+def pointer_checks(wheel: Wheel) -> Iterator[Check]:
+    for name, pointer, lag_max in (
+        ("time pointer", wheel.time_pointer, TIME_LAG_SECONDS_MAX),
+        ("sweep pointer", wheel.sweep_pointer, SWEEP_LAG_SECONDS_MAX),
+    ):
+        said = f"{pointer.lag_seconds:g} s behind"
+        yield wrong(name, said) if pointer.lag_seconds > lag_max else ok(name, said)
+
+
+def _concurrency(asked: Connection) -> Check:
+    """Whoever may call the service need not be allowed to look into the account."""
+    try:
+        with told():
+            limits = asked.aws("lambda").get_account_settings()["AccountLimit"]
+    except Failed as failed:
+        return attention("concurrency", f"not shown: {failed.message}")
+    most, free = limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"]
+    said = f"{most:,} in the account, {free:,} of them unreserved"
+    return ok("concurrency", said) if most >= CONCURRENCY_MIN else attention("concurrency", said)

@@ -1,0 +1,19 @@
+"""A task that is there, as the request that would make it."""
+
+from typing import Any
+
+from duewheel.cli.shown import members
+from duewheel.values import Task
+
+KEPT = ("biz_type", "due_at", "key", "payload", "callback", "retry", "expires_after_seconds")
+
+
+def as_new(task: Task) -> dict[str, Any]:
+    """What is null was not given, but for the payload: a task's says nothing about that, and none
+    and null differ in the body of the callback alone."""
+    body = {name: value for name, value in members(task).items() if name in KEPT}
+    if task.callback is not None:
+        body["callback"] = {
+            name: value for name, value in task.callback.items() if value is not None
+        }
+    return {name: value for name, value in body.items() if value is not None}

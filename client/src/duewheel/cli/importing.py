@@ -1,0 +1,160 @@
+"""`duewheel import`: a file of tasks, handed over batch by batch, and gone on with after any end.
+
+Invariant: a line is sent under one idempotency key until its outcome is known. The key follows
+from the file up to the batch's end, the lines and the round, so a repeat makes no second task, even
+without the journal, as long as the service remembers the key.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import dropwhile
+from pathlib import Path
+
+from duewheel._sync.client import Duewheel
+from duewheel._sync.creating import wait_seconds
+from duewheel.batches import cut
+from duewheel.cli.failures import Failed, problem_line
+from duewheel.cli.journal import Journal, Request
+from duewheel.cli.task_lines import TaskLine, fault_of, task_lines
+from duewheel.errors import (
+    MalformedBody,
+    Problem,
+    RequestTooLarge,
+    TooLarge,
+    TooManyCreates,
+    Unavailable,
+)
+from duewheel.values import Task
+
+PATIENCE_SECONDS = 300.0  # a business may be held to a few creates a second
+FAULTS_SHOWN = 10
+
+Result = Task | Problem
+
+
+class Import:
+    def __init__(self, path: Path, journal: Journal, client: Duewheel) -> None:
+        self._path = path
+        self._journal = journal
+        self._client = client
+
+    def run(self, progress: Callable[[int], None]) -> None:
+        """`progress` hears of each line that is over."""
+        self._finish_what_was_begun()
+        through = self._through()
+        progress(through)
+        ahead = dropwhile(lambda line: line.number <= through, task_lines(self._path))
+        for batch in cut(ahead, lambda line: line.text):
+            self._work_off(batch, 0, batch[-1])
+            progress(batch[-1].number)
+
+    def _through(self) -> int:
+        return self._journal.last.through if self._journal.last else 0
+
+    def _finish_what_was_begun(self) -> None:
+        """With the lines, the round and the key of then."""
+        last = self._journal.last
+        if last is None or not (self._journal.is_in_doubt or self._journal.again):
+            return
+        numbers = set(last.lines if self._journal.is_in_doubt else self._journal.again)
+        wanted = [line for line in task_lines(self._path) if line.number in numbers]
+        end = TaskLine(last.through, b"", last.digest)
+        self._work_off(wanted, last.round + (not self._journal.is_in_doubt), end)
+
+    def _work_off(self, lines: Sequence[TaskLine], round_number: int, end: TaskLine) -> None:
+        """Rounds of one batch, until nothing of it is refused for want of room."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while lines:
+            results = self._settled(lines, round_number, end, deadline)
+            again = [
+                line
+                for line, result in zip(lines, results, strict=True)
+                if isinstance(result, TooManyCreates)
+            ]
+            self._keep(lines, results, again)
+            if again:
+                _wait(results, deadline)
+            lines, round_number = again, round_number + 1
+
+    def _settled(
+        self, lines: Sequence[TaskLine], round_number: int, end: TaskLine, deadline: float
+    ) -> Sequence[Result]:
+        """The same request until it has no result of 503: what was missing is then done, and the
+        rest stays as it was answered."""
+        request = request_of(lines, round_number, end, datetime.now(UTC))
+        last = self._journal.last
+        if not (self._journal.is_in_doubt and last and last.key == request.key):
+            self._journal.sent(request)
+        texts = [line.text for line in lines]
+        while True:
+            results = self._results(texts, request.key)
+            if not any(isinstance(result, Unavailable) for result in results):
+                return results
+            _wait(results, deadline)
+
+    def _results(self, texts: Sequence[bytes], key: str) -> Sequence[Result]:
+        """A task that is too large even alone is refused by itself."""
+        try:
+            return self._client.tasks.create_batch_of_json(texts, idempotency_key=key)
+        except (TooLarge, RequestTooLarge) as problem:
+            if len(texts) == 1:
+                return [problem]
+            raise
+        except MalformedBody:
+            self._journal.withdrawn()
+            raise
+
+    def _keep(
+        self, lines: Sequence[TaskLine], results: Sequence[Result], again: Sequence[TaskLine]
+    ) -> None:
+        refused = [
+            {"line": line.number, "problem": result.members, "said": problem_line(result)}
+            for line, result in zip(lines, results, strict=True)
+            if isinstance(result, Problem) and line not in again
+        ]
+        made = len(lines) - len(refused) - len(again)
+        self._journal.answered(made, refused, [line.number for line in again])
+
+
+def request_of(
+    lines: Sequence[TaskLine], round_number: int, end: TaskLine, now: datetime
+) -> Request:
+    numbers = tuple(line.number for line in lines)
+    meant = json.dumps([end.digest, numbers, round_number])
+    key = f"import-{hashlib.sha256(meant.encode()).hexdigest()}"
+    return Request(numbers, round_number, end.number, end.digest, key, now.isoformat())
+
+
+def look_through(path: Path, journal: Journal) -> int:
+    """How many lines there are. Refuses the file before anything of it is sent if a line cannot be,
+    or if what was sent before stands there no longer."""
+    last, faults, number = journal.last, [], 0
+    is_as_it_was = last is None
+    for line in task_lines(path):
+        number = line.number
+        is_as_it_was |= last is not None and (number, line.digest) == (last.through, last.digest)
+        if fault := fault_of(line):
+            faults.append(f"line {number} {fault}")
+    if not is_as_it_was and last is not None:
+        raise Failed(
+            f"{path} has changed since: its lines up to {last.through} have been sent. Give new "
+            f"tasks a file of their own; to import all of it anew remove {journal.path}"
+        )
+    if faults:
+        raise Failed("Nothing was sent.\n" + "\n".join(_shortened(faults)))
+    return number
+
+
+def _shortened(faults: Sequence[str]) -> Iterable[str]:
+    more = len(faults) - FAULTS_SHOWN
+    return [*faults[:FAULTS_SHOWN], f"and {more:,} more"] if more > 0 else faults
+
+
+def _wait(results: Sequence[Result], deadline: float) -> None:
+    wait = max(wait_seconds(result) for result in results)
+    if time.monotonic() + wait > deadline:
+        raise Failed("The service has no room for more just now. The same command goes on later")
+    time.sleep(wait)

@@ -1,0 +1,78 @@
+"""`duewheel key …`: API keys, for deployments whose callers have them."""
+
+from datetime import datetime, timedelta
+
+import click
+
+from duewheel.cli import arguments
+from duewheel.cli.arguments import instant_of
+from duewheel.cli.businesses import show_changes
+from duewheel.cli.framework import Group, client, output
+from duewheel.values import ApiKey, Grant
+
+COLUMNS = ("key_id", "name", "grants", "state", "expires_at", "last_used_on")
+
+
+@click.group(cls=Group)
+def key() -> None:
+    """API keys: who may call, and what they may do."""
+
+
+@key.command()
+@click.argument("name")
+@click.option(
+    "--grant",
+    "grants",
+    type=arguments.grant,
+    metavar="RIGHT:BUSINESSES",
+    multiple=True,
+    required=True,
+    help="write:orders, read:orders-*, admin:*; several times for several.",
+)
+@click.option("--expires", type=arguments.due, metavar="TIME", help="in 90d, 2027-12-01 0:00 …")
+def create(name: str, grants: tuple[Grant, ...], expires: datetime | timedelta | None) -> None:
+    """Make a key. Its text is shown this once, on stdout."""
+    expires_at = None if expires is None else instant_of(expires)
+    _show_once(client().keys.create(name, grants, expires_at=expires_at))
+
+
+@key.command(name="list")
+def list_keys() -> None:
+    """List the keys that you could have made."""
+    output().rows(client().keys.list(), COLUMNS)
+
+
+@key.command()
+@click.argument("key_id", metavar="KEY-ID")
+def get(key_id: str) -> None:
+    """Show a key: its grants, its state, the day of its last use."""
+    output().value(client().keys.get(key_id))
+
+
+@key.command()
+@click.argument("key_id", metavar="KEY-ID")
+@click.option("--overlap", type=arguments.span, metavar="SPAN", help="A day if left out.")
+def rotate(key_id: str, overlap: timedelta | None) -> None:
+    """Give it another secret, the old one good for a while. Its text is shown this once."""
+    _show_once(client().keys.rotate(key_id, overlap=overlap))
+
+
+@key.command()
+@click.argument("key_id", metavar="KEY-ID")
+@click.confirmation_option(prompt="Revoke the key for good?")
+def revoke(key_id: str) -> None:
+    """Revoke a key for good. Asks first."""
+    output().done(client().keys.revoke(key_id), f"{key_id} is revoked")
+
+
+@key.command()
+@click.argument("key_id", metavar="KEY-ID")
+def changes(key_id: str) -> None:
+    """Show who made, rotated and revoked it, and when."""
+    show_changes(client().keys.changes(key_id))
+
+
+def _show_once(made: ApiKey) -> None:
+    output().done(made, str(made.key))
+    if not output().is_json:
+        output().note(f"The key {made.key_id}, {made.name}. It is not shown again.")

@@ -1,0 +1,36 @@
+"""The command `duewheel` and its groups."""
+
+import click
+
+from duewheel.cli.businesses import business
+from duewheel.cli.doctor import doctor
+from duewheel.cli.framework import Group, shared_options
+from duewheel.cli.keys import key
+from duewheel.cli.local import local
+from duewheel.cli.tasks import task
+from duewheel.cli.timers import timer
+from duewheel.cli.transfer import export, import_tasks
+from duewheel.cli.wheel import audit, wheel
+from duewheel.version import __version__
+
+
+class Root(Group):
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.params.extend(shared_options(is_hidden=False))
+
+
+@click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, package_name="duewheel")
+def duewheel() -> None:
+    """Duewheel, a timer service: tasks, timers and businesses.
+
+    Without any option it talks to the local stack, http://127.0.0.1:8080. Requests to API
+    Gateway's own address are signed with your AWS credentials unless there is a key.
+
+    Exit codes: 0 done, 1 refused or failed, 2 usage, 3 not reachable, 4 not permitted.
+    """
+
+
+for command in (local, task, timer, business, key, wheel, audit, doctor, import_tasks, export):
+    duewheel.add_command(command)

@@ -1,0 +1,44 @@
+"""A file of tasks, a line of JSON each: its lines, numbered, and what is wrong with them.
+
+Lines are handed on as they are written. Each knows the digest of the file as far as its end, by
+which a file that was changed since is told from the one that was read before.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+
+@dataclass(frozen=True)
+class TaskLine:
+    number: int
+    text: bytes
+    digest: str
+
+
+def task_lines(path: Path) -> Iterator[TaskLine]:
+    """Empty lines are counted and left out."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            digest.update(line.rstrip(b"\r\n") + b"\n")  # the last line may have no end yet
+            if text := line.strip():
+                yield TaskLine(number, text, digest.hexdigest())
+
+
+def fault_of(line: TaskLine) -> str | None:
+    """Whether it may stand in the body of a request; what it says is for the service to judge."""
+    try:
+        value = json.loads(line.text.decode(), parse_constant=_refuse)
+    except UnicodeDecodeError:
+        return "is not UTF-8"
+    except (ValueError, RecursionError) as error:
+        return f"is no JSON: {error}"
+    return None if isinstance(value, dict) else "is not a JSON object"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,170 @@
+"""`duewheel task …`: make tasks, look at them, change what becomes of them."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from duewheel.cli import arguments
+from duewheel.cli.arguments import due_arguments, found_task, named_task, task_id_of
+from duewheel.cli.framework import Group, client, output
+from duewheel.cli.shown import here
+from duewheel.cli.watching import watch
+from duewheel.requests import UNSET
+from duewheel.values import Task
+
+COLUMNS = ("task_id", "status", "due_at", "next_at", "attempts", "key", "last_error")
+STATUSES = ("pending", "delivered", "dead", "cancelled", "expired")
+LIMIT = 100
+
+
+@click.group(cls=Group)
+def task() -> None:
+    """Make tasks, look at them, change what becomes of them.
+
+    A TASK is an id, or BUSINESS/KEY: orders/order-17:close.
+    """
+
+
+@task.command()
+@click.argument("business", metavar="BUSINESS[/KEY]")
+@click.option(
+    "--due",
+    type=arguments.due,
+    metavar="TIME",
+    required=True,
+    help="in 2h, tomorrow 9:00, 2026-12-01T09:00Z …",
+)
+@click.option(
+    "--payload",
+    type=arguments.json_value,
+    metavar="JSON",
+    default=UNSET,
+    help="The callback's body; @FILE, or -.",
+)
+@click.option(
+    "--callback", type=arguments.callback, metavar="URL|JSON", help="Left out, the business has it."
+)
+@click.option(
+    "--retry", type=arguments.json_value, metavar="JSON", help="Such as '{\"attempts\": 5}'."
+)
+@click.option(
+    "--expires-after", type=arguments.span, metavar="SPAN", help="How late it may still be called."
+)
+@click.option("--replace", is_flag=True, help="Replace the live task of this key, if there is one.")
+def create(business: str, due: datetime | timedelta, replace: bool, **given: Any) -> None:
+    """Make a task. A key of your own makes it findable, and safe to make twice."""
+    biz_type, key = named_task(business) or (business, None)
+    asked = {**due_arguments(due), **given}
+    if replace and key is None:
+        raise click.UsageError("--replace needs BUSINESS/KEY")
+    if replace and key is not None:
+        made = client().tasks.put(biz_type, key, **asked)
+    else:
+        made = client().tasks.create(biz_type, key=key, once=key is None, **asked)
+    output().done(made, f"{made.task_id} is due {here(made.due_at)}")
+
+
+@task.command()
+@click.argument("name", metavar="TASK")
+def get(name: str) -> None:
+    """Show a task with its last attempts."""
+    found = found_task(client(), name)
+    output().value(found, "history")
+    if found.history and not output().is_json:
+        columns = ("at", "outcome", "status_code", "lateness_ms", "duration_ms", "note")
+        output().rows(found.history, columns)
+
+
+@task.command(name="list")
+@click.argument("business", metavar="BUSINESS[/KEY-PREFIX]")
+@click.option("--status", type=click.Choice(STATUSES))
+@click.option(
+    "--from", "due_from", type=arguments.instant, metavar="TIME", help="Due then or later."
+)
+@click.option("--to", "due_to", type=arguments.instant, metavar="TIME", help="Due before.")
+@click.option("--latest-first", "order", flag_value="desc", default="asc", help="By due instant.")
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
+def list_tasks(business: str, limit: int, **filters: Any) -> None:
+    """List a business's tasks by due instant, or the live ones under a key prefix."""
+    output().first(_listed(business, filters, min(limit + 1, LIMIT)), COLUMNS, limit)
+
+
+def _listed(business: str, filters: dict[str, Any], page_size: int) -> Iterator[Task]:
+    named = named_task(business)
+    if named is None:
+        return client().tasks.list(business, page_size=page_size, **filters)
+    if any(value not in (None, "asc") for value in filters.values()):
+        raise click.UsageError("Under a key prefix all live tasks are listed, by key")
+    return client().tasks.list_by_prefix(*named, page_size=page_size)
+
+
+@task.command()
+@click.argument("name", metavar="TASK")
+def cancel(name: str) -> None:
+    """Cancel a task. When this succeeds the call is not made."""
+    named = named_task(name)
+    tasks = client().tasks
+    cancelled = tasks.cancel_by_key(*named) if named else tasks.cancel(name)
+    output().done(cancelled, f"{cancelled.task_id} is {cancelled.status}")
+
+
+@task.command()
+@click.argument("name", metavar="TASK")
+@click.option(
+    "--due",
+    type=arguments.due,
+    metavar="TIME",
+    required=True,
+    help="in 2h, tomorrow 9:00, 2026-12-01T09:00Z …",
+)
+def reschedule(name: str, due: datetime | timedelta) -> None:
+    """Move a pending task earlier or later."""
+    asked = client()
+    moved = asked.tasks.change(task_id_of(asked, name), **due_arguments(due))
+    output().done(moved, f"{moved.task_id} is due {here(moved.due_at)}")
+
+
+@task.command()
+@click.argument("name", metavar="TASK")
+def run(name: str) -> None:
+    """Make the next attempt now."""
+    asked = client()
+    begun = asked.tasks.run(task_id_of(asked, name))
+    output().done(begun, f"{begun.task_id} is called now")
+
+
+@task.command()
+@click.argument("name", metavar="TASK")
+def redrive(name: str) -> None:
+    """Give a dead task new attempts, beginning now."""
+    asked = client()
+    redriven = asked.tasks.redrive(task_id_of(asked, name))
+    output().done(redriven, f"{redriven.task_id} is {redriven.status} again")
+
+
+@task.command(name="watch")
+@click.argument("name", metavar="TASK")
+@click.pass_context
+def watch_task(context: click.Context, name: str) -> None:
+    """Follow a task until it has ended. Fails unless it was delivered."""
+    asked = client()
+    task_id = task_id_of(asked, name)
+    last = None
+    for last in watch(lambda: asked.tasks.get(task_id), lambda: datetime.now(UTC)):
+        output().done(last, _as_it_stands(last))
+    if last is None or last.status != "delivered":
+        context.exit(1)
+
+
+def _as_it_stands(found: Task) -> str:
+    words = [found.status, f"attempts {found.attempts}"]
+    if found.parked:
+        words.append("parked")
+    if found.next_at:
+        words.append(f"next {here(found.next_at)}")
+    if found.history:
+        last = found.history[-1]
+        words.append(f"last {last.outcome} {last.status_code or ''} {last.note}".strip())
+    return ", ".join(words)

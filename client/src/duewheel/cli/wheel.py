@@ -1,0 +1,50 @@
+"""`duewheel wheel` and `duewheel audit`: how the service itself stands."""
+
+from datetime import datetime
+
+import click
+
+from duewheel.cli import arguments
+from duewheel.cli.framework import Command, client, output
+from duewheel.cli.shown import here
+from duewheel.values import Wheel
+
+
+@click.command(cls=Command)
+def wheel() -> None:
+    """Show where the pointers stand, and what the next hour is expected to bring."""
+    found = client().wheel()
+    if output().is_json:
+        output().value(found)
+        return
+    for sentence in wheel_sentences(found):
+        output().done(found, sentence)
+    if minutes := found.forecast.get("minutes"):
+        output().rows(minutes, ("at", "tasks"))
+
+
+def wheel_sentences(found: Wheel) -> list[str]:
+    time, sweep = found.time_pointer, found.sweep_pointer
+    return [
+        f"now            {here(found.now)}, profile {found.profile}",
+        f"time pointer   {here(time.at)}, {time.lag_seconds:g} s behind",
+        f"sweep pointer  {here(sweep.at)}, {sweep.lag_seconds:g} s behind",
+        f"next hour      {found.forecast.get('tasks', 0):,} calls",
+    ]
+
+
+@click.command(cls=Command)
+@click.option(
+    "--from", "begin", type=arguments.instant, metavar="TIME", help="An hour ago if left out."
+)
+@click.option("--to", "end", type=arguments.instant, metavar="TIME", help="In an hour if left out.")
+@click.pass_context
+def audit(context: click.Context, begin: datetime | None, end: datetime | None) -> None:
+    """Look for what is in no honest state. Fails if there is anything."""
+    findings = list(client().audit(begin=begin, end=end))
+    if findings or output().is_json:
+        output().rows(findings, ("wrong", "biz_type", "task_id", "at", "attribute", "detail"))
+    else:
+        output().note("Everything is in an honest state.")
+    if findings:
+        context.exit(1)

@@ -1,0 +1,246 @@
+"""What the command line sends and prints, on scripted answers: parsing, output, exit codes."""
+
+import json
+
+import httpx
+import pytest
+
+from tests.cli_support import called, done, value
+from tests.support import TASK, Script, gateway, made, problem
+
+ID = TASK["task_id"]
+
+
+def bodies(script: Script) -> list[object]:
+    return [json.loads(request.content or b"null") for request in script.requests]
+
+
+def test_a_create_says_what_was_written() -> None:
+    script = Script(made())
+    arguments = ["--due", "in 2h", "--payload", '{"a": [1.0]}', "--callback", "https://x.example/"]
+    text = done("task", "create", "orders/order-17:close", *arguments, script=script)
+    assert ID in text
+    assert bodies(script) == [
+        {
+            "biz_type": "orders",
+            "key": "order-17:close",
+            "delay_seconds": 7200,
+            "payload": {"a": [1.0]},
+            "callback": {"url": "https://x.example/"},
+        }
+    ]
+
+
+def test_a_create_without_a_key_is_made_once_all_the_same() -> None:
+    script = Script(made())
+    done("task", "create", "orders", "--due", "now", script=script)
+    assert script.headers("idempotency-key") != [None]
+    assert bodies(script) == [{"biz_type": "orders", "delay_seconds": 0}]
+
+
+def test_no_payload_and_a_payload_of_null_are_told_apart() -> None:
+    script = Script(made())
+    done("task", "create", "orders", "--due", "now", "--payload", "null", script=script)
+    done("task", "create", "orders", "--due", "now", "--payload", "-", script=script, stdin="[]")
+    assert [body["payload"] for body in bodies(script)] == [None, []]  # type: ignore[index]
+
+
+def ended(status: str) -> httpx.Response:
+    return httpx.Response(200, json={**TASK, "status": status})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["task", "create", "orders"],
+        ["task", "create", "orders", "--due", "friday"],
+        ["task", "create", "orders", "--due", "2001-01-01T00:00Z"],
+        ["task", "create", "orders", "--due", "2h ago"],
+        ["task", "create", "orders", "--due", "now", "--payload", "{'a': 1}"],
+        ["task", "create", "orders", "--due", "now", "--payload", "NaN"],
+        ["task", "create", "orders", "--due", "now", "--payload", "@/nowhere/at/all"],
+        ["task", "create", "orders", "--due", "now", "--replace"],
+        ["task", "list", "orders", "--status", "lost"],
+        ["task", "list", "orders/order-", "--status", "dead"],
+        ["task", "get", "orders/.."],
+        ["--url", "nowhere", "task", "get", ID],
+        ["--url", "http://localhost:port", "task", "get", ID],
+        ["--key", "dw_é", "task", "get", ID],
+        ["task", "forget", ID],
+        ["business", "set", "orders", "retention=7"],
+        ["business", "set", "orders", "lane=slow", "lane=main"],
+        ["business", "set", "orders", "lane"],
+        ["business", "set", "orders", "retry@/nowhere/at/all"],
+        ["business", "set", "orders"],
+        ["timer", "create", "orders", "nightly", "crom=0 3 * * *"],
+        ["timer", "change", "17", "biz_type=others"],
+        ["key", "create", "service", "--grant", "orders"],
+        ["key", "create", "service", "--grant", "own:orders"],
+        ["key", "create", "service"],
+    ],
+)
+def test_what_is_written_wrongly_is_not_sent(arguments: list[str]) -> None:
+    script = Script(made())
+    result = called(*arguments, script=script)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr
+    assert script.requests == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (made(), 0),
+        (problem("unknown-task", 404), 1),
+        (gateway(404), 1),
+        (httpx.Response(200, text="<html>"), 1),
+        (httpx.Response(500, json={"message": "x"}), 1),
+        (httpx.ConnectError("refused"), 3),
+        (httpx.ReadTimeout("lost"), 3),
+        (problem("not-permitted", 403), 4),
+        (gateway(401), 4),
+        (gateway(403), 4),
+    ],
+)
+def test_the_exit_code_says_what_kind_of_failure_it_was(
+    answer: httpx.Response | Exception, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duewheel._sync.transport.Transport.pause", lambda *_: None)
+    monkeypatch.setattr("duewheel.retrying.UNREACHED_TRIES_MAX", 1)
+    monkeypatch.setattr(
+        "duewheel._sync.transport.time.monotonic", iter(range(0, 9000, 50)).__next__
+    )
+    result = called("task", "get", ID, script=Script(answer))
+    assert result.exit_code == code
+    assert bool(result.stderr) == (code != 0)
+    assert bool(result.stdout) == (code == 0)
+
+
+def test_a_lost_create_does_not_say_that_nothing_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duewheel._sync.transport.Transport.pause", lambda *_: None)
+    monkeypatch.setattr(
+        "duewheel._sync.transport.time.monotonic", iter(range(0, 9000, 50)).__next__
+    )
+    script = Script(httpx.ReadTimeout("lost"))
+    result = called("task", "create", "orders", "--due", "now", script=script)
+    assert result.exit_code == 1
+    assert "may have been carried out or not" in result.stderr
+
+
+def test_options_of_the_connection_stand_before_or_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUEWHEEL_KEY", "dw_environment")
+    script = Script(made())
+    done("task", "get", ID, script=script)
+    done("--key", "dw_before", "task", "get", ID, script=script)
+    done("task", "get", ID, "--key", "dw_behind", "--url", "http://other.example", script=script)
+    assert script.headers("authorization") == [
+        "Bearer dw_environment",
+        "Bearer dw_before",
+        "Bearer dw_behind",
+    ]
+    assert [request.url.host for request in script.requests] == [
+        "127.0.0.1",
+        "127.0.0.1",
+        "other.example",
+    ]
+
+
+def test_requests_to_api_gateway_are_signed_unless_there_is_a_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-real-secret")
+    url = "https://abc123.execute-api.eu-central-1.amazonaws.com"
+    script = Script(made())
+    done("task", "get", ID, "--url", url, script=script)
+    done("task", "get", ID, "--url", url, "--key", "dw_a", script=script)
+    done("task", "get", ID, script=script)
+    signed, by_key, neither = script.headers("authorization")
+    assert signed is not None
+    assert signed.startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
+    assert (by_key, neither) == ("Bearer dw_a", None)
+
+
+def test_without_credentials_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, f"{tmp_path}/none")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    url = "https://abc123.execute-api.eu-central-1.amazonaws.com"
+    result = called("task", "get", ID, "--url", url, script=Script(made()))
+    assert (result.exit_code, "no AWS credentials" in result.stderr) == (2, True)
+    result = called("task", "get", ID, "--profile", "nobody", script=Script(made()))
+    assert (result.exit_code, "nobody" in result.stderr) == (1, True)
+
+
+def test_the_address_of_a_stack_is_its_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    class CloudFormation:
+        def describe_stacks(self, StackName: str) -> object:
+            outputs = [{"OutputKey": "ApiUrl", "OutputValue": f"http://{StackName}.example"}]
+            return {"Stacks": [{"Outputs": outputs}]}
+
+    asked = []
+    monkeypatch.setattr(
+        "duewheel.cli.connection.aws_client", lambda *args: asked.append(args) or CloudFormation()
+    )
+    monkeypatch.setenv("DUEWHEEL_STACK", "timers")
+    script = Script(made())
+    done("task", "get", ID, "--key", "dw_a", script=script)
+    done("task", "get", ID, "--key", "dw_a", "--url", "http://other.example", script=script)
+    monkeypatch.setenv("DUEWHEEL_URL", "http://third.example")
+    done("task", "get", ID, "--key", "dw_a", script=script)
+    hosts = [request.url.host for request in script.requests]
+    assert hosts == ["timers.example", "other.example", "third.example"]
+    assert asked == [("cloudformation", None)]
+
+
+def test_json_has_the_members_of_the_service_and_what_a_newer_one_adds() -> None:
+    answer = made(payload={"ü": [1.5, None]}, newer="x", created_at="2030-01-31T08:00:00.000Z")
+    read = value("task", "get", ID, script=Script(answer))
+    assert {**TASK, "payload": {"ü": [1.5, None]}, "newer": "x"}.items() <= read.items()
+    assert read["created_at"] == "2030-01-31T08:00:00.000Z"
+
+
+def test_what_a_terminal_would_obey_is_shown_and_not_done() -> None:
+    """Receivers write notes, callers write keys; whoever looks at them is a third."""
+    nasty = "\x1b[2J\x9b31m[red]x[/red]\r\x07"
+    answer = made(last_error=nasty, payload={"a": nasty}, key=nasty)
+    page = httpx.Response(200, json={"tasks": [json.loads(answer.content)], "cursor": None})
+    refused = problem("too-late", 409, detail=nasty)
+    for arguments, script in (
+        (["task", "get", ID], Script(answer)),
+        (["task", "list", "orders"], Script(page)),
+        (["task", "get", ID, "--json"], Script(answer)),
+        (["task", "cancel", ID], Script(refused)),
+    ):
+        output = called(*arguments, script=script).output
+        assert not set("\x1b\x9b\r\x07") & set(output)
+        assert "[red]x[/red]" in output
+
+
+def test_a_list_ends_at_its_limit_and_says_so() -> None:
+    page = httpx.Response(200, json={"tasks": [TASK] * 3, "cursor": "more"})
+    script = Script(page)
+    result = called("task", "list", "orders", "--limit", "2", script=script)
+    assert result.stdout.count(ID) == 2
+    assert "more than these 2" in result.stderr
+    assert len(script.requests) == 1
+    assert script.requests[0].url.params["limit"] == "3"
+
+
+def test_a_list_of_nothing_is_empty_for_programs() -> None:
+    page = httpx.Response(200, json={"tasks": [], "cursor": None})
+    result = called("task", "list", "orders", "--json", script=Script(page))
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    result = called("task", "list", "orders", script=Script(page))
+    assert (result.exit_code, result.stdout, bool(result.stderr)) == (0, "", True)
+
+
+def test_a_watch_prints_what_changes_and_fails_unless_it_was_delivered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("duewheel.cli.watching.time.sleep", lambda seconds: None)
+    steps = [made(), made(), made(attempts=1), ended("delivered")]
+    delivered = called("task", "watch", ID, script=Script(*steps))
+    assert (delivered.exit_code, len(delivered.stdout.splitlines())) == (0, 3)
+    dead = called("task", "watch", ID, script=Script(made(), ended("dead")))
+    assert (dead.exit_code, len(dead.stdout.splitlines())) == (1, 2)

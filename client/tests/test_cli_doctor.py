@@ -1,0 +1,99 @@
+"""What `duewheel doctor` finds, on scripted answers."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from duewheel.cli.doctor import clock_check
+from duewheel.version import __version__
+from tests.cli_support import called
+from tests.support import Script, gateway, problem
+
+NOW = datetime(2030, 1, 31, 8, 0, tzinfo=UTC)
+POINTER = {"at": "2030-01-31T08:00:00.000Z", "second": 1896076800, "lag_seconds": 0}
+
+
+def health(**headers: str) -> httpx.Response:
+    return httpx.Response(200, json={"status": "ok", "version": __version__}, headers=headers)
+
+
+def wheel(**members: Any) -> httpx.Response:
+    found = {
+        "now": "2030-01-31T08:00:00.000Z",
+        "profile": "precise",
+        "buckets": 1,
+        "origin": "2030-01-31T08:00:00.000Z",
+        "time_pointer": POINTER,
+        "sweep_pointer": POINTER,
+        **members,
+    }
+    return httpx.Response(200, json=found)
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "said"),
+    [
+        ([health(), wheel()], 0, "answers in"),
+        ([httpx.ConnectError("refused")], 3, "refused"),
+        ([gateway(401)], 4, "carries no key or signature"),
+        ([health(), problem("not-permitted", 403)], 0, "takes the right to read all businesses"),
+        ([health(), problem("unavailable", 503)], 1, "unavailable"),
+        ([health(), wheel(time_pointer={**POINTER, "lag_seconds": 60})], 1, "60 s behind"),
+        ([health(date="Thu, 31 Jan 2019 08:00:00 GMT"), wheel()], 1, "this machine is"),
+    ],
+)
+def test_the_worst_finding_is_the_exit_code(
+    answers: list[httpx.Response | Exception], code: int, said: str
+) -> None:
+    result = called("doctor", script=Script(*answers))
+    assert (result.exit_code, said in result.stdout) == (code, True), result.output
+
+
+@pytest.mark.parametrize(
+    ("ahead", "result", "said"),
+    [
+        (0, "ok", "agrees to the second"),
+        (0.9, "ok", "agrees to the second"),
+        (3.5, "ok", "this machine is 3 s ahead"),
+        (60.5, "wrong", "this machine is 60 s ahead"),
+        (-59.5, "wrong", "this machine is 60 s behind"),
+    ],
+)
+def test_clocks_are_held_against_each_other(ahead: float, result: str, said: str) -> None:
+    found = clock_check(NOW + timedelta(seconds=ahead), format_datetime(NOW, usegmt=True))
+    assert (found.result, found.said) == (result, said)
+
+
+def test_rights_are_asked_for_without_changing_anything() -> None:
+    refusal, malformed = problem("not-permitted", 403), problem("malformed-body", 400)
+    unknown = problem("unknown-business", 404)
+    script = Script(health(), unknown, malformed, refusal, wheel())
+    result = called("doctor", "--business", "orders", script=script)
+    assert "read, write on orders" in result.stdout
+    asked = [(request.method, request.url.path, request.content) for request in script.requests]
+    assert asked[1:4] == [
+        ("GET", "/v1/businesses/orders", b""),
+        ("POST", "/v1/businesses/orders/redrive", b"?"),
+        ("PUT", "/v1/businesses/orders", b"?"),
+    ]
+    none = called("doctor", "--business", "orders", script=Script(health(), refusal))
+    assert (none.exit_code, "none on orders" in none.stdout) == (4, True)
+
+
+def test_concurrency_is_looked_up_with_credentials_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lambda:
+        def get_account_settings(self) -> object:
+            limits = {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 8}
+            return {"AccountLimit": limits}
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-real-secret")
+    monkeypatch.setattr("duewheel.cli.connection.aws_client", lambda *_: Lambda())
+    url = "https://abc123.execute-api.eu-central-1.amazonaws.com"
+    signed = called("doctor", "--url", url, script=Script(health(), wheel()))
+    assert "10 in the account, 8 of them unreserved" in signed.stdout
+    by_key = called("doctor", "--url", url, "--key", "dw_a", script=Script(health(), wheel()))
+    assert "concurrency" not in by_key.stdout

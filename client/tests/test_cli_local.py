@@ -1,0 +1,63 @@
+"""`duewheel local`: the stack that it starts ends with it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CLIENT = Path(__file__).parents[1]
+STARTED = """
+import sys
+from pathlib import Path
+from duewheel import local_stack
+from duewheel.cli.__main__ import main
+local_stack.IN_CHECKOUT = Path(sys.argv.pop(1))
+main()
+"""
+PLAYED = """
+import os, signal
+ending = {signal.SIGINT, signal.SIGTERM}
+signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+print(*[os.environ[name] for name in ("PORT", "PROFILE", "LOCAL_AUTH", "FAULTS")], flush=True)
+signal.sigwait(ending)
+print("stopping", flush=True)
+"""
+
+
+def started(root: Path, played: str, *arguments: str) -> "subprocess.Popen[str]":
+    """In a session of its own, as in a terminal, with something in the stack's place."""
+    (root / "local").mkdir()
+    (root / "template.yaml").touch()
+    (root / "local/__main__.py").write_text(played)
+    return subprocess.Popen(
+        [sys.executable, "-c", STARTED, str(root), "local", *arguments],
+        env={**os.environ, "PYTHONPATH": str(CLIENT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("is_ctrl_c", [True, False])
+def test_the_stack_ends_with_the_command(tmp_path: Path, is_ctrl_c: bool) -> None:
+    options = ["--port", "8099", "--economy", "--auth", "--faults", "0.1"]
+    process = started(tmp_path, PLAYED, *options)
+    assert process.stdout is not None
+    assert process.stdout.readline().split() == ["8099", "economy", "on", "0.1"]
+    if is_ctrl_c:
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.terminate()
+    stdout, stderr = process.communicate(timeout=30)  # to the end of both
+    assert (process.returncode, stdout, stderr) == (0, "stopping\n", "")
+
+
+def test_a_stack_that_does_not_start_is_a_failure(tmp_path: Path) -> None:
+    process = started(tmp_path, "raise SystemExit('No module named moto')")
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, "No module named moto" in stderr) == (1, True)
+    assert "duewheel[local]" in stderr
