@@ -1,7 +1,4 @@
-"""Makes `src/duewheel/_sync` of `_async`: the same text with the words of the one for the other's.
-
-`python client/make_sync.py` writes it, `--check` only says whether it is stale.
-"""
+"""Makes `src/duewheel/_sync` of `_async`: the same text, the words of the one for the other's."""
 
 import re
 import subprocess
@@ -69,10 +66,6 @@ def _formatted(text: str) -> str:
 
 
 def main() -> int:
-    if sys.argv[1:] == ["--check"]:
-        for name in stale():
-            print(f"_sync/{name} is stale: run client/make_sync.py", file=sys.stderr)
-        return 1 if stale() else 0
     write()
     return 0
 

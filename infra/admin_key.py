@@ -1,9 +1,10 @@
 """`make admin-key STACK=name`: put a first API key into a stack, an admin of all businesses.
 
 With the operator's own AWS credentials, past the HTTP interface, which may know no caller yet. They
-need `cloudformation:DescribeStacks` on the stack, and `dynamodb:Query`, `dynamodb:PutItem` and
-`dynamodb:UpdateItem` on its Registry. The key is printed once and cannot be read again; a lost one
-is made anew.
+need `cloudformation:DescribeStacks` on the stack, and `dynamodb:Query`, `dynamodb:GetItem`,
+`dynamodb:PutItem` and `dynamodb:UpdateItem` on its Registry, and the right to
+decrypt with your key where that seals the tables. The key is printed once and cannot be read again;
+a lost one is made anew.
 """
 
 import argparse

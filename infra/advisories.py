@@ -56,4 +56,4 @@ def _asked(url: str, body: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

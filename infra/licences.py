@@ -5,7 +5,7 @@ may only have one that asks for no more than to be named.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib.metadata import metadata
 from pathlib import Path
 
@@ -48,7 +48,7 @@ class UnknownLicence(Exception):
     """Read its licence, and say here what it is."""
 
 
-def licence_of(name: str, known: Iterable[str] = OF_TOOLS) -> str:
+def licence_of(name: str, known: Collection[str] = OF_TOOLS) -> str:
     said = metadata(name)
     classifiers = [
         text.rpartition(" :: ")[2]
@@ -75,7 +75,7 @@ def page() -> str:
     )
 
 
-def _table(packages: Iterable[Pinned], known: Iterable[str]) -> str:
+def _table(packages: Iterable[Pinned], known: Collection[str]) -> str:
     rows = [f"| {one.name} | {licence_of(one.name, known)} |" for one in packages]
     return "\n".join(["| package | licence |", "|---|---|", *rows])
 

@@ -13,6 +13,7 @@ from local.intrinsics import TemplateError
 from local.stack import LocalStack
 
 PORT_DEFAULT = 8080
+ENDS_WITH_STDIN = "END_WITH_STDIN"
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -26,7 +27,7 @@ def main() -> int:
     # Blocked before there are threads, which inherit it, and then waited for: a handler would
     # run in the middle of whatever the main thread holds, an event's own lock included.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    if os.environ.get("END_WITH_STDIN") == "on":
+    if os.environ.get(ENDS_WITH_STDIN) == "on":
         Thread(target=_end_with_stdin, name="standard input", daemon=True).start()
     try:
         stack.start()
@@ -45,6 +46,8 @@ def _stack_wanted() -> LocalStack:
     port = os.environ.get("PORT", str(PORT_DEFAULT))
     if not port.isdecimal() or int(port) > 65_535:
         raise ValueError(f"PORT={port!r} is no port")
+    if (ends := os.environ.get(ENDS_WITH_STDIN, "off")) not in ("on", "off"):
+        raise ValueError(f"{ENDS_WITH_STDIN}={ends!r} is neither on nor off")
     profile = os.environ.get("PROFILE") or PRECISE.name
     if profile not in PROFILES:
         raise ValueError(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}")

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from docs.examples.calls import HOOK, created, damage, path_of
 from docs.examples.teller import INBOX, Story, Teller
+from duewheel.rules.access import Access
 from duewheel.stores.api_keys import ApiKeyStore
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
@@ -43,7 +44,11 @@ def by_api_key(teller: Teller) -> None:
     teller.example("problem-api-key-ended", "POST", f"{path}/rotate")
     teller.advance(91 * 86_400)
     teller.example("problem-unknown-api-key", "GET", path)
-    with patch.object(ApiKeyStore, "is_full", return_value=True):
+    # Whoever may do everything is not bound.
+    with (
+        patch.object(ApiKeyStore, "is_full", return_value=True),
+        patch.object(Access, "may", return_value=False),
+    ):
         teller.example("problem-too-many-api-keys", "POST", "/v1/keys", new)
 
 

@@ -18,6 +18,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return {"isAuthorized": False}
     told = {
         "key_id": key.key_id,
+        "version": str(key.version),
         "grants": grants_text(key.grants),
         "expires_ms": "" if key.expires_ms is None else str(key.expires_ms),
     }

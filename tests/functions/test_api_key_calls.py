@@ -10,7 +10,9 @@ from duewheel.rules.api_key_request import FIRST_ADMIN
 from duewheel.rules.api_keys import DAY_MS, KEPT_DAYS
 from duewheel.stores import api_key_changes
 from duewheel.stores.api_key_changes import ApiKeyChanges
+from duewheel.stores.api_keys import ApiKeyStore
 from duewheel.wiring import api as wiring
+from duewheel.wiring import api_keys as key_wiring
 from duewheel.wiring import process
 from functions.api import app as api
 from functions.authorizer import app as authorizer
@@ -184,8 +186,53 @@ def test_there_is_a_bound_to_their_number(
 ) -> None:
     monkeypatch.setattr("duewheel.workflows.issue_keys.KEYS_MAX", 2)
     created(), created()
-    answer = asked(OPERATOR, "POST", "/v1/keys", {"name": "a", "grants": ON_ORDERS})
+    new = {"name": "a", "grants": ON_ORDERS}
+    answer = asked(ADMIN_OF_ORDERS, "POST", "/v1/keys", new)
     assert problem(answer) == (409, "too-many-api-keys")
+    assert asked(OPERATOR, "POST", "/v1/keys", new).status == 201, "who may do all is not"
+
+
+def test_keys_are_counted_to_the_end_however_large_they_are(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query stops at a megabyte of what it reads."""
+    for _ in range(3):
+        created()
+    store, answers = key_wiring.api_keys(), []
+
+    class OneAtATime:
+        def query(self, **asked: Any) -> Any:
+            answers.append(store.client.query(**{**asked, "Limit": 1}))
+            return answers[-1]
+
+    counting = ApiKeyStore(OneAtATime(), store.table)  # type: ignore[arg-type]
+    assert counting.is_full(3)
+    assert not counting.is_full(4)
+
+
+def test_the_secret_of_before_a_rotation_makes_no_successor(in_keys_mode: ManualClock) -> None:
+    """With no overlap it has ended, though API Gateway lets it in for a minute more."""
+    issued = wiring.issue_keys().create(FIRST_ADMIN, ANYTHING.access)
+    path, leaked = f"/v1/keys/{issued.key.key_id}", brings(issued.text)
+    rotated = wiring.issue_keys().rotate(issued.key.key_id, 0, ANYTHING.access)
+    before = all_that_is_stored()
+    for method, at in (("POST", "/v1/keys"), ("POST", f"{path}/rotate"), ("DELETE", path)):
+        assert by_key(leaked, method, at) == 403
+    assert all_that_is_stored() == before
+    assert by_key(brings(rotated.text), "POST", "/v1/keys") == 201
+
+
+def test_a_page_and_its_cursor_do_not_tell_of_keys_that_are_not_shown(wired: ManualClock) -> None:
+    for businesses in ("orders", "others", "orders", "others", "others"):
+        created(grants=[{"right": "read", "businesses": businesses}])
+    seen, cursor = [], ""
+    while cursor is not None:
+        page = asked(ADMIN_OF_ORDERS, "GET", f"/v1/keys?limit=1{cursor and '&cursor=' + cursor}")
+        seen.append(len(page.body["keys"]))
+        cursor = page.body["cursor"]
+    assert seen == [1, 1]
+    nobodys = asked("duewheel-write-orders", "GET", "/v1/keys")
+    assert nobodys.body == {"keys": [], "cursor": None}
 
 
 def test_a_callers_own_key_that_has_ended_makes_no_successor(in_keys_mode: ManualClock) -> None:
@@ -210,7 +257,7 @@ def test_a_callers_own_key_that_has_ended_makes_no_successor(in_keys_mode: Manua
 def test_a_key_that_has_expired_since_the_authorizer_saw_it_may_nothing(
     in_keys_mode: ManualClock,
 ) -> None:
-    said = {"context": {"key_id": "a", "grants": "admin:*", "expires_ms": ""}}
+    said = {"context": {"key_id": "a", "grants": "admin:*", "expires_ms": "", "version": "1"}}
     now_ms = in_keys_mode.now_ms()
     said["context"]["expires_ms"] = str(now_ms + 1_000)
     assert by_key(said, "GET", "/v1/wheel") == 200

@@ -47,6 +47,7 @@ def test_a_good_key_is_let_in_with_its_grants(issued: Issued) -> None:
         "key_id": issued.key.key_id,
         "grants": "write:orders-*,read:*",
         "expires_ms": "",
+        "version": "1",
     }
     assert asked(issued.text) == {"isAuthorized": True, "context": context}
     assert asked(issued.text, "bearer") == asked(issued.text)

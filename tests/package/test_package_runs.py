@@ -250,7 +250,7 @@ def test_the_authorizer_lets_a_good_key_in_and_no_other(
         event = {**events.sample("authorizer-request"), "identitySource": [f"Bearer {text}"]}
         return boot("AuthorizerFunction").invoke(event)
 
-    context = {"key_id": made.key.key_id, "grants": "admin:*", "expires_ms": ""}
+    context = {"key_id": made.key.key_id, "grants": "admin:*", "expires_ms": "", "version": "1"}
     assert brings(made.text) == {"isAuthorized": True, "context": context}
     assert brings(made.text[:-1]) == {"isAuthorized": False}
 

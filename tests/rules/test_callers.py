@@ -10,7 +10,7 @@ from duewheel.rules.callers import AuthMode, Callers
 NOW_MS = 1_800_000_000_000
 ACCOUNT = "123456789012"
 READ, WRITE, ADMIN = Right
-KEY = {"key_id": "abc", "grants": "write:orders-*,read:*", "expires_ms": ""}
+KEY = {"key_id": "abc", "grants": "write:orders-*,read:*", "expires_ms": "", "version": "1"}
 
 
 def by_iam(arn: Any, iam_default: Right | None = None, account: str = ACCOUNT) -> Any:
@@ -44,13 +44,24 @@ def test_the_name_of_a_role_or_a_user_says_what_it_may_do(name: str, grant: Gran
 
 
 @pytest.mark.parametrize(
-    "name", ["duewheel-read-", "duewheel-read-Orders", "duewheel-write-a+b", "duewheel-admin-++"]
+    "name",
+    [
+        "duewheel-read-",
+        "duewheel-read-Orders",
+        "duewheel-write-a+b",
+        "duewheel-admin-++",
+        "duewheel-readonly",
+        "duewheel-read_orders",
+        "duewheel-read+",
+        "Duewheel-Read-orders",
+        "duewheel-READ",
+    ],
 )
 def test_a_name_that_means_to_bound_and_is_spelt_wrongly_may_do_nothing(name: str) -> None:
     assert by_iam(role(name), ADMIN).grants == ()
 
 
-@pytest.mark.parametrize("name", ["orders", "duewheel", "duewheel-reader", "x-duewheel-read"])
+@pytest.mark.parametrize("name", ["orders", "duewheel", "duewheel-orders", "x-duewheel-read"])
 @pytest.mark.parametrize("iam_default", [*Right, None])
 def test_any_other_name_has_the_default(name: str, iam_default: Right | None) -> None:
     expected = () if iam_default is None else (Grant(iam_default, ALL),)
@@ -65,6 +76,12 @@ def test_a_session_a_federated_user_or_a_path_cannot_say_a_right() -> None:
         f"arn:aws:iam::{ACCOUNT}:root",
     ):
         assert by_iam(arn).grants == ()
+
+
+@pytest.mark.parametrize("who", ["sts::{}:federated-user/x", "iam::{}:root"])
+def test_who_has_no_name_that_counts_has_not_the_default_either(who: str) -> None:
+    """A user may make a federated one, and so leave behind a name that bounds."""
+    assert by_iam(f"arn:aws:{who.format(ACCOUNT)}", ADMIN).grants == ()
 
 
 def test_all_sessions_of_a_role_are_one_caller() -> None:

@@ -93,9 +93,9 @@ def _inside(http: httpx.Client, url: str, health: Any, business: str | None) -> 
         yield ok("access", "may read all businesses")
         yield from pointer_checks(Wheel.read(wheel))
     elif exit_code_of(wheel.error) == NOT_PERMITTED:
-        yield attention("pointers", "not shown: that takes the right to read all businesses")
+        yield attention("access", "not to all businesses, so pointers are not shown")
     else:
-        yield refused("pointers", wheel.error)
+        yield refused("access", wheel.error)
 
 
 def _version(health: Health) -> Check:
@@ -109,14 +109,18 @@ def _rights(http: httpx.Client, path: str, business: str) -> Check:
     for right, (method, below) in RIGHTS.items():
         body = None if method == "GET" else NO_BODY_OF_ANY_CALL
         answer = _read(http, method, path + below, body)
-        is_refusal = isinstance(answer, Failure) and isinstance(answer.error, Problem)
-        if not isinstance(answer, Failure) or (
-            is_refusal and exit_code_of(answer.error) != NOT_PERMITTED
-        ):
+        if not isinstance(answer, Failure) or _is_of_the_request(answer):
             held.append(right)
+        elif exit_code_of(answer.error) != NOT_PERMITTED:
+            return refused("rights", answer.error)
     if not held:
         return wrong("rights", f"none on {business}", NOT_PERMITTED)
     return ok("rights", f"{', '.join(held)} on {business}")
+
+
+def _is_of_the_request(failure: Failure) -> bool:
+    """Whether the request was looked at: whoever may not make it is told before."""
+    return isinstance(failure.error, Problem) and failure.error.status in (400, 404, 409, 422)
 
 
 def _read(http: httpx.Client, method: str, url: str, body: bytes | None = None) -> Any:

@@ -70,6 +70,8 @@ class Journal:
                 self.made += made
                 self.refused += refused
                 self.again, self.is_in_doubt = tuple(again), False
+            case _:
+                raise ValueError(entry)
 
     def begin(self, url: str) -> None:
         self._write({"into": url})

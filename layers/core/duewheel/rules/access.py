@@ -70,10 +70,17 @@ def _grant(text: str) -> Grant:
 
 
 class Access(Struct, frozen=True):
-    """Who asks, and what is granted to them."""
+    """Who asks, and what is granted to them. `key_version`: of an API key, as it stood when it was
+    let in."""
 
     caller: str
     grants: tuple[Grant, ...] = ()
+    key_version: int | None = None
+
+    @property
+    def administers(self) -> bool:
+        """Whether there is any business that it may administer."""
+        return any(grant.right is Right.ADMIN for grant in self.grants)
 
     def reaches(self, biz_type: str) -> bool:
         """Whether anything at all is granted there. Where it is not, nothing is known to exist."""

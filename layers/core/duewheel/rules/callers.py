@@ -22,7 +22,7 @@ IAM_DEFAULTS: Mapping[str, Right | None] = {
 
 _BY_KEY = "key/"
 _ARN = re.compile(r"arn:[a-z-]+:(?:iam|sts)::([0-9]{12}):(.+)")
-_SAYS_A_RIGHT = re.compile(r"duewheel-(read|write|admin)(?:-(.*))?")
+_SAYS_A_RIGHT = re.compile(r"duewheel-(read|write|admin)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 class AuthMode(StrEnum):
@@ -55,26 +55,31 @@ class Callers(Struct, frozen=True):
         # Of an assumed role the session is left out: another instance of the same service is the
         # same caller.
         caller = parts[0].rpartition("/")[0] if kind == "assumed-role" else parts[0]
-        return Access(caller, self._grants(_name(kind, rest)))
+        name = _name(kind, rest)
+        return Access(caller) if name is None else Access(caller, self._grants(name))
 
     def _grants(self, name: str) -> tuple[Grant, ...]:
-        """One that begins as if it said a right, and says no businesses, has none: it was meant
-        to bound, and is spelt wrongly."""
+        """One that begins as if it said a right, and does not go on as it should, has none: it was
+        meant to bound, and is spelt wrongly."""
         said = _SAYS_A_RIGHT.fullmatch(name)
         if said is None:
             return () if self.iam_default is None else (Grant(self.iam_default, ALL),)
-        businesses = ALL if said[2] is None else said[2]
-        if businesses.endswith(BEGINNING):
+        right, rest = said.groups()
+        businesses = rest[1:] if rest else ALL
+        if rest.endswith(BEGINNING):
             businesses = businesses[: -len(BEGINNING)] + ALL
-        return (Grant(Right(said[1]), businesses),) if are_businesses(businesses) else ()
+        is_spelt_right = name.startswith(f"duewheel-{right.lower()}") and rest[:1] in ("", "-")
+        if not is_spelt_right or not are_businesses(businesses):
+            return ()
+        return (Grant(Right(right), businesses),)
 
 
-def _name(kind: str, rest: str) -> str:
-    """Of a role, or of a user, whose path does not matter: IAM takes each name once. Others (the
-    account itself, federated users) are named by whoever makes them, and that says nothing."""
+def _name(kind: str, rest: str) -> str | None:
+    """Of a role, or of a user, whose path does not matter: IAM takes each name once. Others have
+    none: a federated user is named by whoever makes it, who may be bound by a name."""
     if kind == "assumed-role":
         return rest.partition("/")[0]
-    return rest.rpartition("/")[2] if kind == "user" else ""
+    return rest.rpartition("/")[2] if kind == "user" else None
 
 
 def _of_key(context: Any, now_ms: int) -> Access:
@@ -82,12 +87,12 @@ def _of_key(context: Any, now_ms: int) -> Access:
     expired since."""
     try:
         caller, expires = key_caller(context["key_id"]), str(context["expires_ms"])
-        grants = granted_by(context["grants"])
+        grants, version = granted_by(context["grants"]), int(context["version"])
         if expires and now_ms >= int(expires):
             return NOBODY
     except (KeyError, TypeError, ValueError, AttributeError):
         return NOBODY
-    return Access(caller, grants)
+    return Access(caller, grants, version)
 
 
 def key_id_of(caller: str) -> str | None:

@@ -56,10 +56,16 @@ class ApiKeyStore(Struct, frozen=True):
 
     def is_full(self, keys_max: int) -> bool:
         """Whether there are so many records, ended ones included."""
-        answer = self.client.query(
-            TableName=self.table, **_all_keys(), Limit=keys_max, Select="COUNT"
-        )
-        return answer["Count"] >= keys_max
+        counted, start = 0, dict[str, Any]()
+        while counted < keys_max:
+            answer = self.client.query(
+                TableName=self.table, **_all_keys(), **start, Limit=keys_max, Select="COUNT"
+            )
+            counted += answer["Count"]
+            if "LastEvaluatedKey" not in answer:
+                return counted >= keys_max
+            start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+        return True
 
     def mark_used(self, key_id: str, day: int) -> None:
         """Never in the way of whoever brings the key: what cannot be written is reported."""

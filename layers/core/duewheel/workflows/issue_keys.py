@@ -1,8 +1,8 @@
 """Issue API keys: create, rotate, revoke. A secret is in the answer that made it, and nowhere else.
 
 Nobody grants more than they have, and nobody touches a key that has more. Who was let in a moment
-ago may bring a key that has ended since, so a caller's own key is looked at once more: else one
-that is being revoked could make itself a successor.
+ago may bring a key that has ended since, or a secret of before a rotation, so a caller's own key is
+looked at once more: else one that is being got rid of could make itself a successor.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules import api_keys
-from duewheel.rules.access import Access
+from duewheel.rules.access import ALL, Access, Right
 from duewheel.rules.api_key_request import NewApiKey, no_such_api_key
 from duewheel.rules.api_keys import ApiKey, State, digest_of, id_text, key_text, secret_text
 from duewheel.rules.callers import key_id_of
@@ -45,7 +45,8 @@ class IssueKeys(Struct, frozen=True):
         if not by.may_grant(new.grants):
             raise NotPermitted("Nobody grants more than they have as an admin.", "grants")
         self._check_good(by)
-        if self.keys.is_full(KEYS_MAX):
+        # Whoever administers everything is never shut out by those who administer a part.
+        if not by.may(Right.ADMIN, ALL) and self.keys.is_full(KEYS_MAX):
             raise TooManyApiKeys(f"There are {KEYS_MAX:,} already, ended ones included.")
         for _ in range(_TRIES):
             secret = secret_text(self.random_bytes())
@@ -112,5 +113,6 @@ class IssueKeys(Struct, frozen=True):
         if key_id is None:
             return
         key = self.keys.read(key_id)
-        if key is None or key.state(self.clock.now_ms()) is not State.LIVE:
-            raise NotPermitted("The caller's own key has ended.")
+        is_live = key is not None and key.state(self.clock.now_ms()) is State.LIVE
+        if key is None or not is_live or key.version != by.key_version:
+            raise NotPermitted("The caller's own key has ended, or was changed a moment ago.")

@@ -11,7 +11,7 @@ from duewheel.rules.business import Business
 from duewheel.rules.business_queries import BusinessesRequest
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.stores.businesses import BusinessStore
-from duewheel.workflows.within_reach import next_within_reach
+from duewheel.workflows.within_reach import within_reach
 
 NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
 
@@ -48,10 +48,8 @@ class LookUpBusinesses(Struct, frozen=True):
         after = None
         if asked.cursor is not None:
             after = cursors.opened(asked.cursor, _QUESTION, self.secret)
-        found, goes_on = next_within_reach(
-            lambda position: self._page(position, asked.limit),
-            lambda business: access.reaches(business.biz_type),
-            after,
+        found, goes_on = within_reach(
+            self._page, lambda business: access.reaches(business.biz_type), after, asked.limit
         )
         cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
         readable = [business for business in found if business.damaged is None]

@@ -1,7 +1,7 @@
-"""The next page of a list on which there is something that its reader may see.
+"""A page of what its reader may see of a list, as full as it can be.
 
-A cursor can be read by whoever holds it, so it must name nothing that is out of their reach: it
-goes on behind the last that was shown, and what follows that one is looked at once more.
+Neither the number on a page nor its cursor tells of what is left out: a cursor, which whoever holds
+it can read, names the last that was shown, and there is one only if there is more to be shown.
 """
 
 from collections.abc import Callable
@@ -9,16 +9,20 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+READ_AT_ONCE = 100
 
-def next_within_reach(
-    page: Callable[[str | None], tuple[list[T], str | None]],
+
+def within_reach(
+    read: Callable[[str | None, int], tuple[list[T], str | None]],
     reaches: Callable[[T], bool],
     after: str | None,
+    limit: int,
 ) -> tuple[list[T], bool]:
-    """What is within reach, and whether there may be more. `page`: what follows a position, and
-    the position that was come to, or None at the end."""
+    """At most `limit` of them, and whether there are more. `read`: so many of those that follow a
+    position, and the position that was come to, or None at the end."""
+    shown: list[T] = []
     while True:
-        found, after = page(after)
-        shown = [one for one in found if reaches(one)]
-        if shown or after is None:
-            return shown, after is not None
+        found, after = read(after, READ_AT_ONCE)
+        shown += [one for one in found if reaches(one)]
+        if len(shown) > limit or after is None:
+            return shown[:limit], len(shown) > limit
