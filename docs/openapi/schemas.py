@@ -95,13 +95,14 @@ def page(member: str, of: Schema) -> Schema:
     return shown({member: some(of), "cursor": nullable(CURSOR)})
 
 
-def exactly_one(names: Iterable[str]) -> list[Schema]:
-    """For `oneOf`."""
+def each_required(names: Iterable[str]) -> list[Schema]:
+    """For `oneOf`, where exactly one of them is needed, or `anyOf`, where at least one is."""
     return [{"required": [name]} for name in names]
 
 
 def at_most_one(names: Iterable[str]) -> list[Schema]:
-    one = exactly_one(names)
+    """For `oneOf`."""
+    one = each_required(names)
     return [*one, {"not": {"anyOf": one}}]
 
 

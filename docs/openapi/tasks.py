@@ -19,7 +19,7 @@ from docs.openapi.schemas import (
     at_most_one,
     body,
     described,
-    exactly_one,
+    each_required,
     matching,
     nullable,
     number,
@@ -114,12 +114,12 @@ _SCHEMAS: dict[str, Schema] = {
     "NewTask": body(
         {"biz_type": ref("BizType"), **_SAID, "key": ref("TaskKey")},
         ("biz_type",),
-        oneOf=exactly_one(DUE_FIELDS),
+        oneOf=each_required(DUE_FIELDS),
     ),
     "NewTasks": body({"tasks": some(ref("NewTask"), 1, BATCH_TASKS_MAX)}, ("tasks",)),
     "TaskByKey": body(
         {**_SAID, "max_due_at": described(INSTANT, "How far it can be pushed out.")},
-        oneOf=exactly_one(DUE_FIELDS),
+        oneOf=each_required(DUE_FIELDS),
     ),
     "TaskChange": body(
         {name: _SAID[name] for name in CHANGE_FIELDS},

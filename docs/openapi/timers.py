@@ -11,6 +11,7 @@ from docs.openapi.schemas import (
     always,
     body,
     described,
+    each_required,
     matching,
     nullable,
     one_of,
@@ -109,16 +110,20 @@ _SHOWN: dict[str, Schema] = {
     "updated_at": INSTANT,
     "counters": described(shown(dict.fromkeys(Counted, COUNT)), "Only when one timer is read."),
 }
+_WITH_A_SCHEDULE = each_required(("cron", "every_seconds"))  # of two, one is null
 _COUNT = whole(1, timer_queries.UPCOMING_MAX, default=timer_queries.UPCOMING_DEFAULT)
 
 _SCHEMAS: dict[str, Schema] = {
     "TimerId": matching(TIMER_ID),
-    "NewTimer": body({"biz_type": ref("BizType"), **_SAID}, ("biz_type", "name")),
+    "NewTimer": body(
+        {"biz_type": ref("BizType"), **_SAID}, ("biz_type", "name"), anyOf=_WITH_A_SCHEDULE
+    ),
     "TimerChange": body(_CHANGED, minProperties=1),
     "Timer": shown(_SHOWN, ("counters",)),
     "Timers": page("timers", ref("Timer")),
     "Preview": body(
-        {**{name: _SAID[name] for name in SCHEDULE_FIELDS}, "count": _COUNT, "from": INSTANT}
+        {**{name: _SAID[name] for name in SCHEDULE_FIELDS}, "count": _COUNT, "from": INSTANT},
+        anyOf=_WITH_A_SCHEDULE,
     ),
     "Upcoming": shown({"upcoming": some(INSTANT)}),
     "TimerDeletion": shown({"timer_id": ref("TimerId"), "deleted": always(True)}),

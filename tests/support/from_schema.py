@@ -3,6 +3,7 @@
 It knows the words that the document uses, and stops at one that it does not know.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -89,12 +90,16 @@ def _fits(text: str, said: Schema) -> bool:
     return said.get("minLength", 0) <= len(text) <= said.get("maxLength", len(text))
 
 
+def _named_in(schemas: Sequence[Schema]) -> list[str]:
+    return [name for one in schemas for name in one["required"]]
+
+
 @st.composite
 def _objects(draw: st.DrawFn, said: Schema) -> dict[str, Any]:
     properties = said["properties"]
-    choices = [name for one in said.get("oneOf", ()) for name in one["required"]]
-    chosen = [draw(st.sampled_from(choices))] if choices else []
+    exclusive, choices = (_named_in(said.get(word, ())) for word in ("oneOf", "anyOf"))
+    chosen = [draw(st.sampled_from(names)) for names in (exclusive, choices) if names]
     needed = {*said.get("required", ()), *chosen}
-    free = sorted(set(properties) - set(choices) - needed)
+    free = sorted(set(properties) - set(exclusive) - needed)
     more = draw(st.lists(st.sampled_from(free), unique=True)) if free else []
     return {name: draw(values_of(properties[name])) for name in sorted({*needed, *more})}
