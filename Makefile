@@ -8,7 +8,7 @@ IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test second-opinion check format examples cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test second-opinion check format examples openapi cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
   audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories clean
 
 help: ## list what can be made
@@ -41,6 +41,9 @@ format: $(VENV)/ready ## rewrite the sources as the checks want them
 
 examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the service answers
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.examples.make
+
+openapi: $(VENV)/ready ## make infra/openapi.json anew, from the table of calls, the rules and docs/api.md
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost

@@ -39,7 +39,7 @@ def wheel(**members: Any) -> httpx.Response:
         ([health(), wheel()], 0, "answers in"),
         ([httpx.ConnectError("refused")], 3, "refused"),
         ([gateway(401)], 4, "carries no key or signature"),
-        ([health(), problem("not-permitted", 403)], 0, "takes the right to read all businesses"),
+        ([health(), problem("not-permitted", 403)], 0, "not to all businesses"),
         ([health(), problem("unavailable", 503)], 1, "unavailable"),
         ([health(), wheel(time_pointer={**POINTER, "lag_seconds": 60})], 1, "60 s behind"),
         ([health(date="Thu, 31 Jan 2019 08:00:00 GMT"), wheel()], 1, "this machine is"),

@@ -204,6 +204,7 @@ def looking_after(teller: Teller) -> None:
     teller.advance(300.25)
     teller.example("wheel", "GET", "/v1/wheel")
     teller.example("health", "GET", "/v1/health")
+    teller.example("api-document", "GET", "/v1/openapi.json")
 
 
 def auditing(teller: Teller) -> None:

@@ -17,6 +17,8 @@ SHOWN_ADDRESS = "127.0.0.1:8080"
 TIMEOUT_SECONDS = 60.0
 LONG_CHARACTERS = 300
 _SHOWN_OF_LONG = 20
+LONG_LINES = 400
+_SHOWN_LINES = 2
 _SAYS_NOTHING = {"connection", "content-length"}
 _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
@@ -34,7 +36,7 @@ class Message:
     def block(self) -> str:
         told = [header for header in self.headers if header[0].lower() not in _SAYS_NOTHING]
         headers = [f"{name}: {value}" for name, value in told]
-        body = _TEXT.sub(_cut, _readable(self.body))
+        body = _beginning(_TEXT.sub(_cut, _readable(self.body)))
         lines = [self.first_line, *headers, *(["", body] if body else [])]
         return "\n".join(["```http", *lines, "```"])
 
@@ -74,6 +76,12 @@ def _readable(body: str) -> str:
         return laid_out(body)
     except (NotJson, RepeatedMember):
         return body
+
+
+def _beginning(body: str) -> str:
+    """How much there is more is left unsaid: the page is not to change with it."""
+    lines = body.splitlines()
+    return body if len(lines) <= LONG_LINES else "\n".join([*lines[:_SHOWN_LINES], "…"])
 
 
 def _cut(text: re.Match[str]) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from docs.examples.exchange import LONG_CHARACTERS, Message
+from docs.examples.exchange import LONG_CHARACTERS, LONG_LINES, Message
 from docs.examples.layout import COLUMNS, laid_out
 from docs.examples.teller import INBOX, Story, StoryError, Teller, told
 
@@ -39,6 +39,12 @@ def test_a_text_too_long_to_read_is_cut_and_says_so() -> None:
     block = Message("POST / HTTP/1.1", [], f'["{"x" * LONG_CHARACTERS}", "{"y" * 70_000}"]').block()
     assert f'"{"x" * LONG_CHARACTERS}"' in block
     assert f'"{"y" * 20}… 70,000 characters"' in block
+
+
+def test_of_a_body_too_long_to_read_the_beginning_is_shown() -> None:
+    short, long = ("\n".join(map(str, range(lines))) for lines in (LONG_LINES, LONG_LINES + 1))
+    assert Message("POST / HTTP/1.1", [], short).block().endswith(f"\n{LONG_LINES - 1}\n```")
+    assert Message("POST / HTTP/1.1", [], long).block().endswith("\n1\n…\n```")
 
 
 def test_a_story_begins_at_its_instant_and_shows_the_usual_port() -> None:

@@ -58,6 +58,12 @@ def test_api_answers_that_it_is_well(boot: Boot) -> None:
     assert (status, health["status"]) == (200, "ok")
 
 
+def test_api_has_its_document_in_the_layer(boot: Boot) -> None:
+    status, document = call(boot, "GET", "/v1/openapi.json")
+
+    assert (status, document["info"]["title"]) == (200, "Duewheel")
+
+
 def test_api_refuses_bad_input_with_a_problem_document(boot: Boot) -> None:
     status, problem = call(boot, "POST", "/v1/tasks", {"biz_type": "orders"})
 

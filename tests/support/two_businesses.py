@@ -176,6 +176,7 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("GET", "/v1/wheel"): lambda o: ("/v1/wheel", None),
     ("GET", "/v1/audit"): lambda o: ("/v1/audit", None),
     ("GET", "/v1/health"): lambda o: ("/v1/health", None),
+    ("GET", "/v1/openapi.json"): lambda o: ("/v1/openapi.json", None),
 }
 
 

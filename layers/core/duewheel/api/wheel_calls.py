@@ -1,9 +1,11 @@
-"""The calls on the wheel as a whole: where it stands, what is wrong with it, whether it is well."""
+"""The calls on the wheel as a whole: where it stands, what is wrong with it, whether it is well,
+and what calls there are."""
 
 from collections.abc import Mapping
 
 from duewheel import __version__
 from duewheel.interface.answer import Answer, json_answer
+from duewheel.interface.api_document import api_document
 from duewheel.interface.audit_view import audit_view
 from duewheel.interface.calls import Call, for_all_callers, reads_all
 from duewheel.interface.request import Request
@@ -27,8 +29,13 @@ def read_health(_: Request) -> Answer:
     return json_answer({"status": "ok", "version": __version__})
 
 
+def read_api_document(_: Request) -> Answer:
+    return api_document()
+
+
 CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/wheel": {"GET": reads_all(read_wheel)},
     "/v1/audit": {"GET": reads_all(read_audit)},
     "/v1/health": {"GET": for_all_callers(read_health)},
+    "/v1/openapi.json": {"GET": for_all_callers(read_api_document)},
 }

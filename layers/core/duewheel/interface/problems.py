@@ -18,6 +18,7 @@ from duewheel.rules.refusals import (
 )
 
 PROBLEM_JSON = "application/problem+json"
+URN = "urn:duewheel:problem:"
 RETRY_AFTER_SECONDS = 1  # long enough for a throttled partition to recover
 
 
@@ -62,7 +63,7 @@ def _failed(name: str, title: str, detail: str) -> Answer:
 
 def _problem(name: str, title: str, status: int, detail: str) -> dict[str, object]:
     return {
-        "type": f"urn:duewheel:problem:{name}",
+        "type": f"{URN}{name}",
         "title": title,
         "status": status,
         "detail": detail,

@@ -4,7 +4,7 @@ from duewheel.rules.books import Statistics
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.tally import LATENESS_BOUNDS_MS, Tally
 
-_CLASSES = (*(f"up_to_{bound}_ms" for bound in LATENESS_BOUNDS_MS), "later")
+CLASSES = (*(f"up_to_{bound}_ms" for bound in LATENESS_BOUNDS_MS), "later")
 
 
 def stats_view(biz_type: str, statistics: Statistics) -> dict[str, object]:
@@ -22,7 +22,7 @@ def stats_view(biz_type: str, statistics: Statistics) -> dict[str, object]:
 
 
 def _tally(tally: Tally) -> dict[str, object]:
-    counts = zip(_CLASSES, tally.lateness_classes, strict=True)
+    counts = zip(CLASSES, tally.lateness_classes, strict=True)
     return {
         "created": tally.created,
         "pending": tally.pending,

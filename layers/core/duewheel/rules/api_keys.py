@@ -28,8 +28,8 @@ DAY_MS = 86_400_000
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SECRET_CHARACTERS = 43  # 62^43 is more than 2^256
 _CHECKSUM_CHARACTERS = 6
-_PATTERN = "dw_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})"
-_BEARER = re.compile(f"[Bb][Ee][Aa][Rr][Ee][Rr] +{_PATTERN} *")
+PATTERN = "dw_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})"
+_BEARER = re.compile(f"[Bb][Ee][Aa][Rr][Ee][Rr] +{PATTERN} *")
 _ID = re.compile("[0-9A-Za-z]{12}")
 _NOBODYS = bytes(SECRET_BYTES)  # a hash whose secret nobody has
 

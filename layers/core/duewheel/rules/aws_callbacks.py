@@ -14,6 +14,9 @@ from duewheel.rules.task_fields import Fields, invalid
 
 ATTRIBUTES_MAX = 6  # SQS takes ten; the delivery's own four come on top
 ATTRIBUTES_BYTES_MAX = 4_096
+SOURCE_CHARACTERS_MAX = 256
+DETAIL_TYPE_CHARACTERS_MAX = 128
+INVOCATIONS = ("sync", "async")  # the first is what it is when nothing is said
 
 _ARN = re.compile(r"arn:([a-z-]+):([a-z]+):([a-z0-9-]+):([0-9]{12}):(.+)")
 _FUNCTION = re.compile(r"[A-Za-z0-9_-]{1,64}(:(\$LATEST|[A-Za-z0-9_-]{1,128}))?")
@@ -37,9 +40,9 @@ def lambda_callback(fields: Fields, allowed: AllowedTargets) -> LambdaCallback:
         raise fields.invalid("function", "is no function's name or ARN, with or without an alias.")
     _check_not_own(fields, "function", arn, allowed)
     _check_covered(fields, "function", arn, allowed.function_arns, "TargetFunctionArns")
-    invocation = fields.text("invocation") if "invocation" in fields else "sync"
-    if invocation not in ("sync", "async"):
-        raise fields.invalid("invocation", "must be one of sync, async.")
+    invocation = fields.text("invocation") if "invocation" in fields else INVOCATIONS[0]
+    if invocation not in INVOCATIONS:
+        raise fields.invalid("invocation", f"must be one of {', '.join(INVOCATIONS)}.")
     return LambdaCallback(fields.text("function"), invocation == "sync")
 
 
@@ -77,10 +80,10 @@ def eventbridge_callback(fields: Fields, allowed: AllowedTargets) -> EventBridge
     if not _EVENT_BUS.fullmatch(name):
         raise fields.invalid("event_bus", "is no event bus's name or ARN.")
     _check_covered(fields, "event_bus", arn, allowed.event_bus_arns, "TargetEventBusArns")
-    source = _line(fields, "source", 256)
+    source = _line(fields, "source", SOURCE_CHARACTERS_MAX)
     if source.lower().startswith("aws."):
         raise fields.invalid("source", "begins with aws., which is for AWS's own events.")
-    detail_type = _line(fields, "detail_type", 128)
+    detail_type = _line(fields, "detail_type", DETAIL_TYPE_CHARACTERS_MAX)
     return EventBridgeCallback(fields.text("event_bus"), source, detail_type)
 
 

@@ -13,8 +13,8 @@ from duewheel.rules.settlement import EXHAUSTED, STOPPED, TOO_OLD
 from duewheel.rules.task_fields import Fields, invalid
 
 _FILTER = ("since", "until", "reason", "status_code", "last_error")
-_DEATHS = (STOPPED, EXHAUSTED, TOO_OLD)
-_STATUS_CODES = (100, 999)
+DEATHS = (STOPPED, EXHAUSTED, TOO_OLD)
+STATUS_CODES = (100, 999)
 
 
 def dead_request(query_string: str) -> DeadRequest:
@@ -22,8 +22,8 @@ def dead_request(query_string: str) -> DeadRequest:
     wanted = DeadFilter(
         since_ms=parameters.instant_ms("since"),
         until_ms=parameters.instant_ms("until"),
-        reason=parameters.one_of("reason", _DEATHS),
-        status_code=parameters.whole_number("status_code", *_STATUS_CODES),
+        reason=parameters.one_of("reason", DEATHS),
+        status_code=parameters.whole_number("status_code", *STATUS_CODES),
         last_error=parameters.text("last_error"),
     )
     limit = parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT
@@ -35,14 +35,14 @@ def redrive_request(body: str) -> DeadRequest:
     fields = Fields.of(body)
     fields.refuse_unknown((*_FILTER, "cursor"))
     reason = fields.text("reason") if "reason" in fields else None
-    if reason is not None and reason not in _DEATHS:
-        raise fields.invalid("reason", f"must be one of {', '.join(_DEATHS)}.")
+    if reason is not None and reason not in DEATHS:
+        raise fields.invalid("reason", f"must be one of {', '.join(DEATHS)}.")
     has_status = "status_code" in fields
     wanted = DeadFilter(
         since_ms=_instant_ms(fields, "since"),
         until_ms=_instant_ms(fields, "until"),
         reason=reason,
-        status_code=fields.whole_number("status_code", *_STATUS_CODES) if has_status else None,
+        status_code=fields.whole_number("status_code", *STATUS_CODES) if has_status else None,
         last_error=fields.text("last_error") if "last_error" in fields else None,
     )
     cursor = fields.text("cursor") if "cursor" in fields else None

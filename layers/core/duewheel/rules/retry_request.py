@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from duewheel.rules.task import RetryPolicy
-from duewheel.rules.task_fields import Fields
+from duewheel.rules.task_fields import SECONDS_MIN, Fields
 
 ATTEMPTS_MAX = 100
 RETRY_DELAY_SECONDS_MAX = 7 * 86_400
@@ -19,7 +19,7 @@ def retry_from(fields: Fields) -> RetryPolicy:
     policy = _ladder(fields) if "delays_seconds" in fields else _exponential(fields)
     if "max_age_seconds" not in fields:
         return policy
-    age_seconds = fields.number("max_age_seconds", 0.001, RETRY_AGE_SECONDS_MAX)
+    age_seconds = fields.number("max_age_seconds", SECONDS_MIN, RETRY_AGE_SECONDS_MAX)
     return replace(policy, max_age_seconds=age_seconds)
 
 

@@ -12,6 +12,8 @@ from typing import Self
 from duewheel.rules.refusals import InvalidField, MalformedBody
 from duewheel.rules.source_text import NotJson, RepeatedMember, Source, elements_of, members_of
 
+SECONDS_MIN = 0.001  # of a time that may not be 0: instants are kept to the millisecond
+
 _FIELD_CHARACTERS_MAX = 100
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -18,15 +18,14 @@ from duewheel.rules.refusals import Refusal, TooLarge
 from duewheel.rules.retry_request import retry_from
 from duewheel.rules.source_text import Source
 from duewheel.rules.task import BIZ_TYPE, KEY, NewTask
-from duewheel.rules.task_fields import Fields, invalid
+from duewheel.rules.task_fields import SECONDS_MIN, Fields, invalid
 
 SINGLE_BYTES_MAX = 256 * 1024
 BATCH_BYTES_MAX = 4_000_000
 BATCH_TASKS_MAX = 500
 PAYLOAD_BYTES_MAX = 64 * 1024
 AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days
-
-_AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
+AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
 KEY_IS = "must be 1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '~' and '-'."
 BIZ_TYPE_IS = "must be 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit."
 DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")
@@ -150,8 +149,8 @@ def due_ms_from(fields: Fields, now_ms: int) -> int:
         )
     name = given[0]
     if name == "delay_seconds":
-        return now_ms + _ms_rounded_up(fields.number(name, 0, _AHEAD_SECONDS_MAX))
-    latest_ms = now_ms + _AHEAD_SECONDS_MAX * 1000
+        return now_ms + _ms_rounded_up(fields.number(name, 0, AHEAD_SECONDS_MAX))
+    latest_ms = now_ms + AHEAD_SECONDS_MAX * 1000
     if name == "due_ms":
         return fields.whole_number(name, 0, latest_ms)
     return _instant_ms(fields, name, now_ms)
@@ -162,7 +161,7 @@ def _instant_ms(fields: Fields, name: str, now_ms: int) -> int:
         instant_ms = ms_from_rfc3339(fields.text(name))
     except NoInstant as error:
         raise fields.invalid(name, f"{error}.") from error
-    if not 0 <= instant_ms <= now_ms + _AHEAD_SECONDS_MAX * 1000:
+    if not 0 <= instant_ms <= now_ms + AHEAD_SECONDS_MAX * 1000:
         raise fields.invalid(name, "must be from 1970 to ten years ahead.")
     return instant_ms
 
@@ -186,4 +185,4 @@ def payload_from(fields: Fields) -> str | None:
 def _expires_after_seconds(fields: Fields) -> float | None:
     if "expires_after_seconds" not in fields:
         return None
-    return fields.number("expires_after_seconds", 0.001, _AHEAD_SECONDS_MAX)
+    return fields.number("expires_after_seconds", SECONDS_MIN, AHEAD_SECONDS_MAX)

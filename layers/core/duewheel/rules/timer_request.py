@@ -22,8 +22,8 @@ from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.retry_request import retry_from
 from duewheel.rules.schedule import DstGap, DstOverlap
 from duewheel.rules.schedule_check import CRON_CHARACTERS_MAX, EXCLUDE_MAX
-from duewheel.rules.task_fields import Fields, invalid
-from duewheel.rules.task_request import AHEAD_DAYS_MAX, checked_biz_type, payload_from
+from duewheel.rules.task_fields import SECONDS_MIN, Fields, invalid
+from duewheel.rules.task_request import AHEAD_SECONDS_MAX, checked_biz_type, payload_from
 from duewheel.rules.timer import NAME_CHARACTERS_MAX, Misfire, Overlap, Rules
 from duewheel.rules.timer_change import BLANK, changed_rules
 from duewheel.rules.timer_queries import UPCOMING_DEFAULT, UPCOMING_MAX
@@ -37,7 +37,7 @@ GRACE_SECONDS_MAX = 30 * 86_400
 NAME_IS = f"must be 1 to {NAME_CHARACTERS_MAX} printable characters, no blank first or last."
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_SCHEDULE_FIELDS = (
+SCHEDULE_FIELDS = (
     "cron",
     "every_seconds",
     "timezone",
@@ -98,7 +98,7 @@ def timer_change(body: str, allowed: AllowedTargets = HTTP_ALONE) -> TimerChange
 def preview_request(body: str, now_ms: int) -> Preview:
     """What a timer of this schedule would have ahead."""
     fields = Fields.of(body)
-    readers = {name: read for name, read in _readers(fields).items() if name in _SCHEDULE_FIELDS}
+    readers = {name: read for name, read in _readers(fields).items() if name in SCHEDULE_FIELDS}
     fields.refuse_unknown((*readers, "count", "from"))
     count = fields.whole_number("count", 1, UPCOMING_MAX) if "count" in fields else UPCOMING_DEFAULT
     from_ms = _instant_ms(fields, "from") if "from" in fields else None
@@ -134,7 +134,7 @@ def _readers(
         "payload": lambda _: _payload(fields),
         "callback": lambda name: callback_from(fields.nested(name), allowed),
         "retry": lambda name: retry_from(fields.nested(name)),
-        "expires_after_seconds": lambda name: fields.number(name, 0.001, AHEAD_DAYS_MAX * 86_400),
+        "expires_after_seconds": lambda name: fields.number(name, SECONDS_MIN, AHEAD_SECONDS_MAX),
         "dst_gap": lambda name: _one_of(fields, name, DstGap),
         "dst_overlap": lambda name: _one_of(fields, name, DstOverlap),
         "misfire": lambda name: _one_of(fields, name, Misfire),

@@ -1,0 +1,91 @@
+"""The calls on the wheel as a whole, and the one that answers this document."""
+
+from docs.openapi.operation import CURSOR, Kind, Operation, Parameter
+from docs.openapi.schemas import (
+    COUNT,
+    INSTANT,
+    TEXT,
+    Schema,
+    always,
+    described,
+    names_to,
+    nullable,
+    one_of,
+    ref,
+    shown,
+    some,
+)
+from duewheel.rules.audit import Wrong
+from duewheel.rules.profile import PROFILES
+
+_SCHEMAS: dict[str, Schema] = {
+    "Pointer": shown({"at": INSTANT, "second": COUNT, "lag_seconds": COUNT}),
+    "Wheel": shown(
+        {
+            "now": INSTANT,
+            "profile": one_of(PROFILES),
+            "buckets": COUNT,
+            "origin": INSTANT,
+            "time_pointer": ref("Pointer"),
+            "sweep_pointer": ref("Pointer"),
+            "leader": nullable(TEXT),
+            "forecast": shown(
+                {
+                    "tasks": COUNT,
+                    "minutes": some(
+                        shown(
+                            {
+                                "at": INSTANT,
+                                "tasks": COUNT,
+                                "seconds": described(
+                                    names_to(COUNT), "By the second of the minute."
+                                ),
+                            }
+                        )
+                    ),
+                }
+            ),
+        }
+    ),
+    "Finding": shown(
+        {
+            "wrong": one_of(Wrong),
+            "detail": TEXT,
+            "task_id": nullable(TEXT),
+            "biz_type": nullable(TEXT),
+            "at": nullable(TEXT),
+            "attribute": nullable(TEXT),
+        }
+    ),
+    "Audit": shown(
+        {
+            "from": INSTANT,
+            "to": INSTANT,
+            "audited_until": INSTANT,
+            "checked": shown({"seconds": COUNT, "items": COUNT}),
+            "findings": some(ref("Finding")),
+            "cursor": nullable(TEXT),
+        }
+    ),
+    "Health": shown({"status": always("ok"), "version": TEXT}),
+}
+
+WHEEL = Kind(
+    "wheel",
+    "Where it stands, what is wrong with it, whether it is well.",
+    {
+        ("GET", "/v1/wheel"): Operation("read_wheel", {200: ref("Wheel")}),
+        ("GET", "/v1/audit"): Operation(
+            "audit",
+            {200: ref("Audit")},
+            parameters=(
+                Parameter("from", INSTANT, description="Inclusive."),
+                Parameter("to", INSTANT, description="Exclusive."),
+                CURSOR,
+            ),
+        ),
+        ("GET", "/v1/health"): Operation("read_health", {200: ref("Health")}),
+        ("GET", "/v1/openapi.json"): Operation("read_api_document", {200: {"type": "object"}}),
+    },
+    _SCHEMAS,
+)

@@ -1,0 +1,123 @@
+"""infra/openapi.json says what the table of calls, the rules and the page say."""
+
+import pytest
+from openapi_spec_validator import validate
+
+from docs.openapi import page
+from docs.openapi.document import DocumentError, document
+from docs.openapi.make import KEPT, text
+from docs.openapi.problems import family
+from duewheel.interface.answer import Answer
+from duewheel.interface.api_document import FILE, api_document
+from duewheel.interface.calls import Calls, for_all_callers
+from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
+from functions.api.app import CALLS
+from tests.docs.test_api_calls import TAKEN, path_in_calls
+from tests.docs.test_api_problems import URN, answered
+from tests.support.api_document import (
+    DOCUMENT,
+    OPERATIONS,
+    body_of,
+    resolved,
+    wrong_with,
+    wrong_with_answer,
+)
+from tests.support.api_page import EXAMPLES, TEXT
+
+EXCHANGES = {one.name: one for one in page.exchanges(EXAMPLES)}
+CUT = {"api-document"}  # what is no JSON any more, and what never was any
+MALFORMED = {"problem-malformed-body"}
+RECEIVED = {"callback", "on-dead", "timer-callback", "xtimer-callback"}
+WRONG_IN_PART = {"batch": ["$.tasks[1].callback"]}  # where an example shows a refusal
+NO_CALLS = {"problem-unknown-call", "problem-method-not-allowed"}
+
+
+def test_the_file_is_what_the_command_makes() -> None:
+    """After a change that is meant: `make openapi`."""
+    assert KEPT.read_text("utf-8") == text()
+
+
+def test_what_is_answered_is_the_file_byte_for_byte() -> None:
+    assert FILE.read_bytes() == KEPT.read_bytes()
+    assert api_document() == Answer(200, KEPT.read_text("utf-8"))
+
+
+def test_it_is_openapi() -> None:
+    validate(DOCUMENT)
+
+
+def test_it_has_the_calls_of_the_table_and_no_other() -> None:
+    assert sorted(OPERATIONS) == sorted(TAKEN)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_call_that_nobody_described_stops_the_making(method: str) -> None:
+    def call() -> Answer:
+        raise NotImplementedError
+
+    more = Calls({**CALLS.by_path, "/v1/new": {method: for_all_callers(call)}})
+    with pytest.raises(DocumentError, match="/v1/new"):
+        document(TEXT, more)
+
+
+def test_it_has_every_problem_with_its_status() -> None:
+    schemas = DOCUMENT["components"]["schemas"].values()
+    members = [schema["properties"] for schema in schemas if "properties" in schema]
+    found = {
+        one["type"]["const"].removeprefix(URN): one["status"]["const"]
+        for one in members
+        if str(one.get("type", {}).get("const")).startswith(URN)
+    }
+    assert found == answered()
+
+
+def test_every_problem_is_one_of_some_call() -> None:
+    answers = str([operation["responses"] for operation in OPERATIONS.values()])
+    unused = [one for one in family() if f"schemas/{one.__name__}'" not in answers]
+    assert unused == [UnknownCall, MethodNotAllowed]
+
+
+def test_the_examples_of_the_page_are_looked_at() -> None:
+    assert set(EXAMPLES) - set(EXCHANGES) == CUT | MALFORMED | RECEIVED
+
+
+@pytest.mark.parametrize("name", sorted(set(EXCHANGES) - NO_CALLS))
+def test_an_example_is_as_the_document_says(name: str) -> None:
+    """Whatever is answered is named, and whatever succeeded was asked for as it should be."""
+    shown = EXCHANGES[name]
+    path = path_in_calls(shown.path)
+    assert path is not None
+    call = shown.method, path
+    assert wrong_with_answer(shown.answer, call, shown.status) == []
+    if shown.status < 300:
+        schema = body_of(call)
+        assert (shown.body is not None) == (schema is not None)
+        wrong = [] if schema is None else wrong_with(shown.body, schema)
+        assert [error.partition(":")[0] for error in wrong] == WRONG_IN_PART.get(name, [])
+
+
+@pytest.mark.parametrize("call", sorted(TAKEN), ids=" ".join)
+def test_a_call_shows_the_examples_of_the_page(call: tuple[str, str]) -> None:
+    found = {
+        name
+        for response in OPERATIONS[call]["responses"].values()
+        for content in response.get("content", {}).values()
+        for name in content.get("examples", {})
+    }
+    made = {
+        name
+        for name, one in EXCHANGES.items()
+        if (one.method, path_in_calls(one.path)) == call and name not in NO_CALLS
+    }
+    assert found == made
+
+
+def test_limits_are_those_of_the_rules() -> None:
+    """One of each kind; all others come from the rules in the same way."""
+    task = resolved({"$ref": "#/components/schemas/NewTask"})["properties"]
+    assert task["delay_seconds"]["maximum"] == 315_619_200
+    assert resolved(task["key"])["pattern"] == "^(?:[A-Za-z0-9._:~-]{1,128})$"
+    assert (
+        resolved({"$ref": "#/components/schemas/NewTasks"})["properties"]["tasks"]["maxItems"]
+        == 500
+    )

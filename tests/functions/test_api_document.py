@@ -1,0 +1,103 @@
+"""The API document against the running handlers: what they take, and what they answer."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from duewheel.interface.api_document import FILE
+from tests.functions.conftest import call as called
+from tests.support.api_document import (
+    OPERATIONS,
+    body_of,
+    resolved,
+    wrong_with,
+    wrong_with_answer,
+)
+from tests.support.clock import ManualClock
+from tests.support.from_schema import values_of
+from tests.support.two_businesses import MINE, OPERATOR, REQUESTS, asked, owned
+
+V1 = [name for name in REQUESTS if name[1].startswith("/v1/")]
+WITH_BODY = [name for name in V1 if body_of(name) is not None]
+WITH_QUERY = [
+    name
+    for name in V1
+    if any(one["in"] == "query" for one in OPERATIONS[name].get("parameters", ()))
+]
+READABLE = {"/v1/timers": {"name": "close"}}  # what is printable a schema cannot say
+KNOWN = re.compile(r"is unknown here; known are (.*)\.$")
+
+
+def known_by(answer: Any) -> set[str]:
+    """The names that the refusal of an unknown one lists."""
+    found = KNOWN.search(answer.body["detail"])
+    assert found, answer
+    return set(found[1].split(", "))
+
+
+@pytest.mark.parametrize("name", REQUESTS, ids=" ".join)
+def test_a_call_answers_as_the_document_says(wired: ManualClock, name: tuple[str, str]) -> None:
+    target, body = REQUESTS[name](owned(wired, MINE))
+    answer = asked(OPERATOR, name[0], target, body)
+    assert wrong_with_answer(answer.body, name, answer.status) == []
+    if body is not None:
+        schema = body_of(name)
+        assert schema is not None
+        assert wrong_with(body, schema) == []
+
+
+@pytest.mark.parametrize("name", WITH_BODY, ids=" ".join)
+def test_a_body_takes_the_members_that_the_document_names(
+    wired: ManualClock, name: tuple[str, str]
+) -> None:
+    target, _ = REQUESTS[name](owned(wired, MINE))
+    schema = body_of(name)
+    assert schema is not None
+    answer = asked(OPERATOR, name[0], target, {"nonsense": 1})
+    assert known_by(answer) == set(resolved(schema)["properties"])
+
+
+@pytest.mark.parametrize("name", WITH_QUERY, ids=" ".join)
+def test_a_query_takes_the_parameters_that_the_document_names(
+    wired: ManualClock, name: tuple[str, str]
+) -> None:
+    target, body = REQUESTS[name](owned(wired, MINE))
+    answer = asked(OPERATOR, name[0], f"{target.partition('?')[0]}?nonsense=1", body)
+    parameters = OPERATIONS[name]["parameters"]
+    assert known_by(answer) == {one["name"] for one in parameters if one["in"] == "query"}
+
+
+def test_calls_for_which_it_names_no_parameter_look_at_none(wired: ManualClock) -> None:
+    mine = owned(wired, MINE)
+    for name in sorted(set(V1) - set(WITH_QUERY)):
+        target, body = REQUESTS[name](mine)
+        answer = asked(OPERATOR, name[0], f"{target}?nonsense=1", body)
+        assert "unknown here" not in answer.text, name
+
+
+@pytest.mark.parametrize("path", ["/v1/tasks", "/v1/tasks/batch", "/v1/timers"])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_what_the_document_lets_a_create_be_is_never_answered_5xx(
+    wired: ManualClock, path: str, data: Any
+) -> None:
+    name = "POST", path
+    schema = body_of(name)
+    assert schema is not None
+    body = {**data.draw(values_of(schema)), **READABLE.get(path, {})}
+    assert wrong_with(body, schema) == []
+    status, answer = called(*name, body)
+    assert status < 500
+    assert wrong_with_answer(answer, name, status) == []
+
+
+def test_it_is_served_as_it_is_kept(wired: ManualClock) -> None:
+    answer = asked("duewheel-read-nothing", "GET", "/v1/openapi.json")
+    assert (answer.status, answer.text) == (200, FILE.read_text("utf-8"))

@@ -1,0 +1,68 @@
+"""The kept API document as the tests hold things against it."""
+
+import json
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from docs.openapi.make import KEPT
+
+DOCUMENT: dict[str, Any] = json.loads(KEPT.read_text("utf-8"))
+OPERATIONS: dict[tuple[str, str], dict[str, Any]] = {
+    (method.upper(), path): operation
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+}
+_SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
+def closed(schema: Any) -> Any:
+    """The schema without room for members that it does not name."""
+    match schema:
+        case {"properties": properties, **rest}:
+            inner = {name: closed(one) for name, one in properties.items()}
+            return {"additionalProperties": False, **closed(rest), "properties": inner}
+        case dict():
+            return {name: closed(one) for name, one in schema.items()}
+        case list():
+            return [closed(one) for one in schema]
+        case _:
+            return schema
+
+
+_CLOSED = closed(_SCHEMAS)
+
+
+def wrong_with(value: Any, schema: dict[str, Any]) -> list[str]:
+    """What of a request's body is not as this schema says."""
+    return _errors(value, schema, _SCHEMAS)
+
+
+def wrong_with_answer(value: Any, name: tuple[str, str], status: int) -> list[str]:
+    """What of an answer is not as the document says, members that it does not name included."""
+    response = OPERATIONS[name]["responses"].get(str(status))
+    if response is None:
+        return [f"{name} answers {status}"]
+    (content,) = response["content"].values()
+    return _errors(value, closed(content["schema"]), _CLOSED)
+
+
+def body_of(name: tuple[str, str]) -> dict[str, Any] | None:
+    """The schema of the call's body."""
+    if "requestBody" not in OPERATIONS[name]:
+        return None
+    (content,) = OPERATIONS[name]["requestBody"]["content"].values()
+    schema: dict[str, Any] = content["schema"]
+    return schema
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in schema:
+        schema = _SCHEMAS[schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+def _errors(value: Any, schema: dict[str, Any], schemas: Any) -> list[str]:
+    whole = {**schema, "components": {"schemas": schemas}}
+    validator = Draft202012Validator(whole, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
