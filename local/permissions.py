@@ -33,7 +33,7 @@ class NobodyAsks(Exception):
 def hold_functions_to_their_roles() -> None:
     """All clients that the functions build from now on, in this process. They share a session,
     and the SDK asks its hooks before it writes a request, on the thread that makes the call."""
-    aws._session().register("provide-client-params.*.*", _check, unique_id="roles")
+    aws.shared_session().register("provide-client-params.*.*", _check, unique_id="roles")
 
 
 def taken_refusals() -> list[str]:

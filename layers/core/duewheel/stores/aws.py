@@ -37,14 +37,14 @@ _one_at_a_time = Lock()
 
 
 @cache
-def _session() -> Session:
+def shared_session() -> Session:
     """One for all clients: what it has read of the SDK's descriptions serves the next one, too.
     It is botocore's own; boto3 would do the same, and import a good deal more."""
     return Session()
 
 
 def _client(service: str, config: Config) -> Any:
-    return _session().create_client(service, config=config)
+    return shared_session().create_client(service, config=config)
 
 
 class AwsTime:
