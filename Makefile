@@ -8,7 +8,7 @@ IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test second-opinion check format examples openapi cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test console-test second-opinion check format examples openapi cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
   audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories clean
 
 help: ## list what can be made
@@ -20,6 +20,11 @@ local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080
 test: $(VENV)/ready ## run the tests
 	$(IN_VENV)/python -m pytest -n auto
 	$(IN_CLIENT)/python -m pytest
+
+BROWSER := $(VENV)/browser
+
+console-test: $(BROWSER) ## drive the console in a headless Chromium (CHROMIUM=path; else the first on the PATH)
+	CHROMIUM="$$(infra/find-chromium)" $(IN_VENV)/python -m pytest -n 2 tests/console
 
 SECOND := .venv-second
 
@@ -111,6 +116,7 @@ PIN = $(PINS)/bin/uv pip compile --quiet --universal --no-header --no-annotate -
 pins: $(PINS)/ready ## choose versions anew for the requirements files, with the hash of every file
 	$(PIN) --python-version 3.11 layers/vendor/requirements.in -o layers/vendor/requirements.txt
 	$(PIN) --python-version 3.11 requirements-dev.in -o requirements-dev.txt
+	$(PIN) --python-version 3.11 requirements-browser.in -o requirements-browser.txt
 	$(PIN) --python-version 3.11 requirements-second.in -o requirements-second.txt
 	$(PIN) --python-version 3.11 requirements-bench.in -o requirements-bench.txt
 	$(PIN) --python-version 3.11 requirements-pins.in -o requirements-pins.txt
@@ -136,6 +142,10 @@ $(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv $(VENV)
 	$(IN_VENV)/$(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+$(BROWSER): requirements-browser.txt $(VENV)/ready
+	$(IN_VENV)/$(INSTALL) -r requirements-browser.txt
 	@touch $@
 
 $(SECOND)/ready: requirements-second.txt

@@ -12,6 +12,7 @@ TOOLS = (
     "requirements-runtime.txt",
     "requirements-pins.txt",
     "requirements-second.txt",
+    "requirements-browser.txt",
     "requirements-bench.txt",
 )
 

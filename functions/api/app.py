@@ -22,6 +22,7 @@ from duewheel.interface import problems
 from duewheel.interface.answer import Answer
 from duewheel.interface.calls import Calls, Meant
 from duewheel.interface.change_line import change_line
+from duewheel.interface.console_files import console_file, is_of_console
 from duewheel.interface.request import Request
 from duewheel.log import logger
 from duewheel.rules.refusals import Refusal
@@ -43,6 +44,8 @@ CALLS = Calls(
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = Request.of(event)
+    if is_of_console(request):
+        return console_file(request).event()
     try:
         request = replace(request, access=wiring.access(request.authorizer))
     except SettingsError as error:

@@ -1,0 +1,79 @@
+// Who looks: nobody is asked on an open stack, a key where there are keys, and where requests are
+// signed the page says what signs them.
+
+import { el, fill } from "./parts/elements.js";
+import { call, hasKey, keep, Problem } from "./parts/service.js";
+import { problem } from "./parts/states.js";
+
+// Resolves once the service lets the viewer in.
+export async function entered(place, corner) {
+  let wasRefused = false;
+  for (let refused = await refusal(); refused !== null; refused = await refusal()) {
+    if (isAboutAccess(refused) && hasKey()) {
+      keep(null); // asked without one, the service tells how it knows its callers
+      wasRefused = true;
+    } else {
+      await answered(place, refused, wasRefused);
+      wasRefused = false;
+    }
+  }
+  showCorner(corner);
+}
+
+async function refusal() {
+  try {
+    await call("GET", ["health"]);
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+function isAboutAccess(error) {
+  return error instanceof Problem && error.isAboutAccess;
+}
+
+function answered(place, error, wasRefused) {
+  return new Promise((resolve) => {
+    const again = el("button", { type: "button", on: { click: resolve } }, "Try again");
+    const other = el("button", { type: "button", on: { click: () => { keep(null); resolve(); } } }, "Take another key");
+    if (!isAboutAccess(error)) fill(place, problem(error), el("div", { class: "buttons" }, again, hasKey() && other));
+    else if (error.status === 403) fill(place, signedOnly(), again);
+    else fill(place, keyForm(wasRefused, resolve));
+    place.querySelector("input")?.focus();
+  });
+}
+
+function keyForm(wasRefused, entered) {
+  const input = el("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true, placeholder: "dw_…" });
+  const enter = (event) => {
+    event.preventDefault();
+    keep(input.value.trim());
+    entered();
+  };
+  return el(
+    "form",
+    { class: "entrance", on: { submit: enter } },
+    el("h1", {}, "Which key is yours?"),
+    el("p", {}, "This deployment knows its callers by API keys. The key is kept for this tab alone and is forgotten when it is closed."),
+    el("label", { for: "key" }, "API key"),
+    input,
+    wasRefused && el("p", { class: "problem", role: "alert" }, "The service does not know this key, or it is no longer good."),
+    el("div", { class: "buttons" }, el("button", { class: "primary" }, "Enter")),
+  );
+}
+
+function signedOnly() {
+  return el(
+    "section",
+    { class: "entrance" },
+    el("h1", {}, "Requests are signed here"),
+    el("p", {}, "This deployment knows its callers by AWS credentials, which a browser does not have. The command line does: it shows this console and signs its requests as you."),
+    el("pre", {}, el("code", {}, "pip install 'duewheel[cli,aws]'\nduewheel console --stack NAME --profile PROFILE")),
+  );
+}
+
+function showCorner(corner) {
+  const leave = () => { keep(null); location.reload(); };
+  fill(corner, hasKey() && el("button", { type: "button", on: { click: leave } }, "Forget the key"));
+}

@@ -1,0 +1,81 @@
+// Forms: labelled fields, and the service's refusal shown at the field that it names.
+
+import { el, fill } from "./elements.js";
+import { refusalText } from "./outcomes.js";
+import { Problem } from "./service.js";
+
+// A labelled control. `name` is the member of the request that it stands for, as a refusal names it.
+export function field({ name, label, hint, control }) {
+  const id = `field-${name}`;
+  control.id = id;
+  control.name = name;
+  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
+  return el("div", { class: "field", "data-field": name }, el("label", { for: id }, label), control, hint && el("p", { class: "hint", id: `${id}-hint` }, hint));
+}
+
+export function text(name, label, value = "", { hint, ...more } = {}) {
+  return field({ name, label, hint, control: el("input", { type: "text", autocomplete: "off", spellcheck: "false", value, ...more }) });
+}
+
+export function area(name, label, value = "", { hint, ...more } = {}) {
+  return field({ name, label, hint, control: el("textarea", { spellcheck: "false", value, ...more }) });
+}
+
+// options: ["pending", …] or [["", "any"], …]
+export function choice(name, label, options, value = "", { hint, ...more } = {}) {
+  const pairs = options.map((option) => (Array.isArray(option) ? option : [option, option]));
+  const control = el("select", more, pairs.map(([given, said]) => el("option", { value: given, selected: given === value }, said)));
+  return field({ name, label, hint, control });
+}
+
+export function box(name, label, checked = false) {
+  const control = el("input", { type: "checkbox", name, checked });
+  return el("div", { class: "field", "data-field": name }, el("label", { class: "box" }, control, " ", label));
+}
+
+// `submit` gets the values by name (texts; a box is true or false). What it throws is shown.
+export function form(fields, verb, submit, { also = [], ...attributes } = {}) {
+  const general = el("div", { role: "alert" });
+  const button = el("button", { class: "primary" }, verb);
+  const send = async (event) => {
+    event.preventDefault();
+    forget(element, general);
+    button.disabled = true;
+    try {
+      await submit(values(element));
+    } catch (error) {
+      refused(element, general, error);
+    } finally {
+      button.disabled = false;
+    }
+  };
+  const element = el("form", { ...attributes, novalidate: true, on: { submit: send } }, fields, general, el("div", { class: "buttons" }, button, also));
+  return element;
+}
+
+export function values(form) {
+  const named = [...form.elements].filter((control) => control.name);
+  return Object.fromEntries(named.map((control) => [control.name, control.type === "checkbox" ? control.checked : control.value.trim()]));
+}
+
+function refused(form, general, error) {
+  const place = error instanceof Problem && error.field ? placeOf(form, error.field) : null;
+  if (place === null) return fill(general, el("p", { class: "problem" }, refusalText(error)));
+  const control = place.querySelector("input, select, textarea");
+  control.setAttribute("aria-invalid", "true");
+  place.append(el("p", { class: "field-problem", role: "alert" }, error.message));
+  control.focus();
+}
+
+// `callback.url` stands at the field of that name, or else at that of `callback`.
+function placeOf(form, name) {
+  const places = [...form.querySelectorAll("[data-field]")];
+  const said = (place) => name === place.dataset.field || name.startsWith(`${place.dataset.field}.`) || name.startsWith(`${place.dataset.field}[`);
+  return places.filter(said).sort((a, b) => b.dataset.field.length - a.dataset.field.length)[0] ?? null;
+}
+
+function forget(form, general) {
+  fill(general);
+  for (const note of form.querySelectorAll(".field-problem")) note.remove();
+  for (const control of form.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
+}

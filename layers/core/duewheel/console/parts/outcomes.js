@@ -1,0 +1,57 @@
+// Says what came of what the viewer did, where everybody is told, and asks before what cannot be undone.
+
+import { el } from "./elements.js";
+import { Problem } from "./service.js";
+
+const SHOWN_MS = 8000;
+
+export function told(text, kind = "done") {
+  const note = el("p", { class: `outcome ${kind}` }, text, el("button", { type: "button", "aria-label": "Dismiss", on: { click: () => note.remove() } }, "×"));
+  document.getElementById("outcomes").append(note);
+  if (kind === "done") setTimeout(() => note.remove(), SHOWN_MS); // a refusal stays until it is read
+}
+
+// Does `work` after the viewer has agreed, and says what came of it. True when it was done.
+export async function confirmed({ title, text, verb, danger = false, fields = [] }, work) {
+  if (!(await agreed({ title, text, verb, danger, fields }))) return false;
+  return attempted(work);
+}
+
+export async function attempted(work) {
+  try {
+    told(await work());
+    return true;
+  } catch (error) {
+    told(refusalText(error), "refused");
+    return false;
+  }
+}
+
+export function refusalText(error) {
+  if (!(error instanceof Problem)) return String(error);
+  return error.message && error.message !== error.title ? `${error.title}: ${error.message}` : error.title;
+}
+
+function agreed({ title, text, verb, danger, fields }) {
+  return new Promise((resolve) => {
+    const dialog = el(
+      "dialog",
+      { "aria-labelledby": "dialog-title", on: { close: () => { dialog.remove(); resolve(dialog.returnValue === "yes"); } } },
+      el(
+        "form",
+        { method: "dialog" },
+        el("h2", { id: "dialog-title" }, title),
+        text && el("p", {}, text),
+        fields,
+        el(
+          "div",
+          { class: "buttons" },
+          el("button", { value: "no", formnovalidate: true }, "Leave it"),
+          el("button", { value: "yes", class: danger ? "danger" : "primary" }, verb),
+        ),
+      ),
+    );
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

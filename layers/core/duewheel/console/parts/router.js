@@ -1,0 +1,80 @@
+// Which page an address means. It stands behind the `#`, so that pages are one file to the server.
+
+// Pages by their paths, `tasks/:id`. A page is a function of {place, parameters, query, signal}.
+export class Router {
+  constructor(place, pages, failed) {
+    this.place = place;
+    this.pages = Object.entries(pages).map(([path, page]) => [path.split("/"), page]);
+    this.failed = failed;
+    this.leaving = new AbortController();
+  }
+
+  start() {
+    window.addEventListener("hashchange", () => this.open());
+    return this.open();
+  }
+
+  async open() {
+    this.leaving.abort(); // what the page before still does is none of this one's business
+    this.leaving = new AbortController();
+    const { signal } = this.leaving;
+    const { parts, query } = whereabouts(location.hash);
+    const [page, parameters] = this.meant(parts);
+    markCurrent(parts[0]);
+    this.place.replaceChildren();
+    try {
+      await page({ place: this.place, parameters, query, signal });
+    } catch (error) {
+      if (!signal.aborted) this.failed(this.place, error);
+    }
+  }
+
+  meant(parts) {
+    for (const [path, page] of this.pages) {
+      const parameters = match(path, parts);
+      if (parameters !== null) return [page, parameters];
+    }
+    return [this.pages[0][1], {}];
+  }
+}
+
+export function whereabouts(hash) {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
+  return { parts: path.split("/").filter(Boolean).map(decoded), query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+// link(["tasks", id], {cursor}) → "#/tasks/…?cursor=…"
+export function link(parts, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const behind = given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
+  return `#/${parts.map(encodeURIComponent).join("/")}${behind}`;
+}
+
+export function go(parts, query) {
+  location.hash = link(parts, query);
+}
+
+function match(path, parts) {
+  if (path.length !== parts.length) return null;
+  const parameters = {};
+  for (const [index, part] of path.entries()) {
+    if (part.startsWith(":")) parameters[part.slice(1)] = parts[index];
+    else if (part !== parts[index]) return null;
+  }
+  return parameters;
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // a lone `%`, typed by hand
+  }
+}
+
+function markCurrent(first) {
+  for (const anchor of document.querySelectorAll("header nav a")) {
+    if (anchor.hash === `#/${first ?? "wheel"}`) anchor.setAttribute("aria-current", "page");
+    else anchor.removeAttribute("aria-current");
+  }
+}

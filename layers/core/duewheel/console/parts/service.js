@@ -1,0 +1,81 @@
+// Calls the service, as whoever looks at the page, and says what went wrong in its own words.
+
+const KEY = "duewheel-key"; // in this tab's own storage, gone with it
+
+let key = sessionStorage.getItem(KEY);
+
+export function keep(newKey) {
+  key = newKey;
+  if (newKey === null) sessionStorage.removeItem(KEY);
+  else sessionStorage.setItem(KEY, newKey);
+}
+
+export function hasKey() {
+  return key !== null;
+}
+
+// A refusal: a problem document of the service, an answer of API Gateway, or no answer at all.
+export class Problem extends Error {
+  constructor(status, { type = "", title, detail, message, field, ...more } = {}) {
+    super(detail ?? message ?? title ?? "");
+    this.status = status;
+    this.type = type.replace("urn:duewheel:problem:", "");
+    this.title = title ?? SAID[status] ?? `The service answered ${status}`;
+    this.field = field ?? null;
+    this.more = more;
+  }
+
+  get isAboutAccess() {
+    return this.status === 401 || (this.status === 403 && this.type === "");
+  }
+}
+
+const SAID = {
+  0: "The service does not answer",
+  401: "The service asks who is calling",
+  403: "The service does not let this caller in",
+  404: "There is nothing here",
+  429: "Too many requests",
+  502: "The service does not answer",
+  503: "The service cannot answer now",
+  504: "The service took too long",
+};
+
+// call("GET", ["tasks", id], {query: {limit: 10}}) → {status, members, text, etag}
+// What stands in a path is encoded here, so a key's own slashes and dots stay within their part.
+export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
+  const reply = await sent(method, `${address(path)}${queryOf(query)}`, body, headers, signal);
+  const text = await reply.text();
+  const members = parsed(text);
+  if (!reply.ok) throw new Problem(reply.status, members ?? {});
+  return { status: reply.status, members, text, etag: reply.headers.get("etag") };
+}
+
+async function sent(method, address, body, headers, signal) {
+  const bearer = key === null ? {} : { authorization: `Bearer ${key}` };
+  const json = body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body);
+  const options = { method, headers: { ...bearer, ...headers }, body: json, signal, cache: "no-store", redirect: "error" };
+  try {
+    return await fetch(address, options);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Problem(0, { detail: "No answer came from the address that this page came from." });
+  }
+}
+
+export function address(path) {
+  return `/v1/${path.map(encodeURIComponent).join("/")}`;
+}
+
+function queryOf(query) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // an answer that is no JSON came from elsewhere than the service; its status stands
+  }
+}

@@ -1,0 +1,74 @@
+"""The console in a headless Chromium, on a local stack whose clock the test moves.
+
+Nothing that the browser complains about passes: no failed script, no file that is not there, nothing
+that the content security policy had to refuse.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from local.stack import LocalStack
+from tests.console.viewer import Viewer
+from tests.support.service import Service
+
+DESK = {"width": 1280, "height": 900}
+CHROMIUM = os.environ["CHROMIUM"]
+# What a browser reports of every answer that is no success; the console shows what it was.
+ANSWERED = "Failed to load resource: the server responded with a status of"
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[LocalStack]:
+    with LocalStack(frozen=True) as stack:
+        yield stack
+
+
+@pytest.fixture
+def service(stack: LocalStack) -> Service:
+    return Service(stack.url)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser, stack: LocalStack) -> Iterator[BrowserContext]:
+    context = browser.new_context(
+        base_url=stack.url, viewport=DESK, timezone_id="Asia/Shanghai", locale="en-GB"
+    )
+    context.set_default_timeout(15_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser complains of; a test that wants it to takes it from here."""
+    return []
+
+
+@pytest.fixture
+def page(context: BrowserContext, complaints: list[str]) -> Iterator[Page]:
+    page = context.new_page()
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not message.text.startswith(ANSWERED):
+            complaints.append(message.text)
+
+    page.on("console", hear)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    assert complaints == []
+
+
+@pytest.fixture
+def viewer(page: Page) -> Viewer:
+    return Viewer(page)
