@@ -1,6 +1,6 @@
 """The console in a headless Chromium, on a local stack whose clock the test moves.
 
-Nothing that the browser complains about passes: no failed script, no file that is not there, nothing
+Nothing that the browser complains about passes: no failed script, no file that is missing, nothing
 that the content security policy had to refuse.
 """
 
