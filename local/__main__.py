@@ -112,6 +112,7 @@ def _what_is_up(stack: LocalStack) -> str:
     where = stack.endpoint or "memory, gone when it stops"
     return f"""Duewheel is up on {stack.url}, its data in {where}.
 
+  console   {stack.url}/console
   service   {stack.url}/v1/health
   inbox     {stack.url}/_local/received/orders   what callbacks brought
   clock     {stack.url}/_local/clock             freeze and advance

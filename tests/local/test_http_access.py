@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -37,6 +38,15 @@ def test_without_a_key_nobody_gets_in(admin: Service) -> None:
         assert Service(admin.url).call("GET", path) == UNAUTHORIZED
         assert Service(admin.url, "nonsense").call("GET", path) == FORBIDDEN
         assert Service(admin.url, f"{admin.key}x").call("GET", path) == FORBIDDEN
+
+
+def test_without_a_key_the_console_opens_and_nothing_behind_it(admin: Service) -> None:
+    for file in ("", "/main.js"):
+        with urlopen(f"{admin.url}/console{file}") as reply:
+            assert reply.status == 200
+            assert "script-src 'self'" in reply.headers["content-security-policy"]
+    assert Service(admin.url).call("POST", "/console")[0] == 404
+    assert Service(admin.url).call("GET", "/v1/wheel") == UNAUTHORIZED
 
 
 def test_a_stack_that_asks_nobody_has_no_admin_key() -> None:

@@ -49,19 +49,36 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+FILES_FOR_ALL = {"GET /console", "GET /console/{file+}"}
+
+
 @pytest.mark.parametrize(
     ("mode", "type_", "authorizer"),
     [("iam", "AWS_IAM", None), ("keys", "CUSTOM", "KeyAuthorizer")],
 )
-def test_every_route_asks_who_is_calling(mode: str, type_: str, authorizer: str | None) -> None:
-    template = load_template(TEMPLATE, {"AuthMode": mode})
-    routes = template.of_type("AWS::ApiGatewayV2::Route")
+@pytest.mark.parametrize("console", ["open", "closed"])
+def test_every_route_asks_who_is_calling_but_an_open_consoles(
+    mode: str, type_: str, authorizer: str | None, console: str
+) -> None:
+    template = load_template(TEMPLATE, {"AuthMode": mode, "ConsoleAccess": console})
+    routes = [resolved(template, r) for r in template.of_type("AWS::ApiGatewayV2::Route")]
+    is_open = [r["RouteKey"] for r in routes if r["AuthorizationType"] == "NONE"]
 
-    assert routes
+    assert set(is_open) == (FILES_FOR_ALL if console == "open" else set())
+    assert len(routes) > len(is_open)
     for route in routes:
-        asks = resolved(template, route)
-        assert asks["AuthorizationType"] == type_
-        assert asks.get("AuthorizerId") == authorizer
+        if route["RouteKey"] not in is_open:
+            assert route["AuthorizationType"] == type_
+            assert route.get("AuthorizerId") == authorizer
+
+
+def test_strangers_get_the_consoles_files_and_few_of_them(template: Template) -> None:
+    """Each request is a run of the function that also answers the callers."""
+    (stage,) = template.of_type("AWS::ApiGatewayV2::Stage")
+    limits = resolved(template, stage)["RouteSettings"]
+    assert set(limits) == FILES_FOR_ALL
+    assert sum(limit["ThrottlingRateLimit"] for limit in limits.values()) == 6
+    assert all(limit["ThrottlingBurstLimit"] <= 100 for limit in limits.values())
 
 
 def test_no_deployment_can_be_told_to_ask_nobody(source: dict[str, Any]) -> None:

@@ -1,0 +1,101 @@
+"""The console's files, which alone are answered without asking who it is."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.api import app
+from tests.functions.conftest import Context
+from tests.support.clock import ManualClock
+
+FOLDER = Path(__file__).parents[2] / "layers/core/duewheel/console"
+FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.*"))
+REFERENCES = re.compile(r"""(?:from|import|href=|src=)\s*["'](\.{0,2}/[^"'#]+\.\w+)["']""")
+NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+def answer(path: str, method: str = "GET", **headers: str) -> dict[str, Any]:
+    event = {
+        "rawPath": path,
+        "headers": headers,
+        "requestContext": {"http": {"method": method, "path": path}, "requestId": "r"},
+    }
+    return app.handler(event, Context())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_of_the_folder_is_served_as_what_it_is(name: str) -> None:
+    types = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
+    got = answer(f"/console/{name}")
+    assert got["statusCode"] == 200
+    assert got["body"] == (FOLDER / name).read_text(encoding="utf-8")
+    expected = types.get(Path(name).suffix, "image/svg+xml")
+    assert got["headers"]["content-type"].startswith(expected)
+    assert got["headers"]["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_name_none_that_is_not_there_and_none_of_elsewhere(name: str) -> None:
+    text = (FOLDER / name).read_text(encoding="utf-8").replace(NAMESPACE, "")
+    here = (FOLDER / name).parent
+    for reference in REFERENCES.findall(text):
+        inside = reference.removeprefix("/console/")
+        path = FOLDER / inside if inside != reference else here / reference
+        assert path.resolve().is_file(), reference
+    assert not re.search(r"https?://(?!\S*[…{$])[a-z0-9]", text.replace("https://example.com", ""))
+
+
+def test_the_console_itself_is_its_first_file() -> None:
+    index = answer("/console/index.html")
+    assert answer("/console") == answer("/console/") == index
+
+
+def test_no_script_runs_but_the_consoles_own() -> None:
+    policy = answer("/console")["headers"]["content-security-policy"].split("; ")
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "style-src 'self'" in policy
+    assert "connect-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert not [directive for directive in policy if "unsafe" in directive or "*" in directive]
+    markup = (FOLDER / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bon\w+=|\bstyle=|javascript:", markup)
+
+
+def test_a_file_that_is_known_is_not_sent_again() -> None:
+    first = answer("/console/main.js")
+    etag = first["headers"]["etag"]
+    again = answer("/console/main.js", **{"If-None-Match": etag})
+    assert (again["statusCode"], again["body"]) == (304, "")
+    assert again["headers"]["etag"] == etag
+    assert answer("/console/main.js", **{"If-None-Match": '"other"'})["statusCode"] == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/console/nothing.js",
+        "/console/../log.py",
+        "/console/../interface/openapi.json",
+        "/console/parts",
+        "/console//main.js",
+        "/console/__init__.py",
+        "/console/%2e%2e/log.py",
+        "/console/\x00",
+    ],
+)
+def test_what_is_no_file_of_the_console_is_not_found(path: str) -> None:
+    got = answer(path)
+    assert got["statusCode"] == 404
+    assert '"urn:duewheel:problem:unknown-call"' in got["body"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/console"), ("GET", "/consoles"), ("GET", "/v1/health"), ("GET", "/v1/console")],
+)
+def test_nothing_else_is_answered_to_strangers(method: str, path: str, wired: ManualClock) -> None:
+    assert answer(path, method)["statusCode"] in (403, 404)
