@@ -8,7 +8,7 @@ IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test console-test second-opinion check format examples openapi cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test console-test screenshots second-opinion check format examples openapi cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
   audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories clean
 
 help: ## list what can be made
@@ -25,6 +25,9 @@ BROWSER := $(VENV)/browser
 
 console-test: $(BROWSER) ## drive the console in a headless Chromium (CHROMIUM=path; else the first on the PATH)
 	CHROMIUM="$$(infra/find-chromium)" $(IN_VENV)/python -m pytest -n 2 tests/console
+
+screenshots: $(BROWSER) ## take the pictures of the console that the docs show
+	@CHROMIUM="$$(infra/find-chromium)" PYTHONPATH=layers/core $(IN_VENV)/python -m docs.screenshots.make
 
 SECOND := .venv-second
 
