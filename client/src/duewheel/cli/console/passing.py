@@ -7,6 +7,7 @@ written as the client writes it, so that whoever checks the signature reads the 
 from collections.abc import Iterator
 from email.message import Message
 from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
 from urllib.parse import parse_qsl, quote, unquote
 
 import httpx
@@ -20,12 +21,31 @@ from duewheel.cli.failures import Failed, told
 
 ROOMS = ("console", "v1")
 READS = ("GET", "HEAD")
-SENT = "accept content-type idempotency-key if-match if-modified-since if-none-match".split()
+SENT = (
+    "accept",
+    "content-type",
+    "idempotency-key",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+)
 ANSWERED = (
-    "allow apigw-requestid cache-control content-security-policy content-type "
-    "cross-origin-opener-policy date etag expires last-modified location permissions-policy "
-    "referrer-policy retry-after vary"
-).split()
+    "allow",
+    "apigw-requestid",
+    "cache-control",
+    "content-security-policy",
+    "content-type",
+    "cross-origin-opener-policy",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "location",
+    "permissions-policy",
+    "referrer-policy",
+    "retry-after",
+    "vary",
+)
 NOT_IN_A_NAME = frozenset("/\\%")  # somebody behind might take them for more than a name
 
 
@@ -38,7 +58,7 @@ def target_of(raw: str) -> str:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError:
         raise Refused(HTTPStatus.BAD_REQUEST, "The path or its query cannot be read.") from None
-    if not raw.startswith("/") or not all(map(_is_name, names)):
+    if not raw.isascii() or not raw.startswith("/") or not all(map(_is_name, names)):
         raise Refused(HTTPStatus.BAD_REQUEST, "A path like this is not passed on.")
     if names[0] not in ROOMS or names == ["v1"]:
         raise Refused(HTTPStatus.NOT_FOUND, "Only /console and /v1 are passed on.")
@@ -75,6 +95,7 @@ class Service:
             headers={"user-agent": whereabouts.USER_AGENT},
             transport=transport,
         )
+        self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # none is kept
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
         url = self._url + target
