@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -18,9 +19,8 @@ from tests.support import Script, gateway, problem
 
 CLIENT = Path(__file__).parents[1]
 BROWSER = """#!/bin/sh
-echo "$1" > "$0.asked.new"
-mv "$0.asked.new" "$0.asked"
-exec cat > /dev/null < "$0.stays"
+echo "$1"
+exec cat
 """
 
 
@@ -34,6 +34,7 @@ def started(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "duewheel.cli", "console", *arguments],
         env={**os.environ, "PYTHONPATH": str(CLIENT / "src"), **environment},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -41,10 +42,11 @@ def started(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
     )
 
 
-def entered(address: str) -> httpx.Client:
-    browser = httpx.Client(headers={"sec-fetch-site": "same-origin"})
-    assert browser.get(address).status_code == 200
-    return browser
+@contextmanager
+def entered(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(headers={"sec-fetch-site": "same-origin"}) as browser:
+        assert browser.get(address).status_code == 200
+        yield browser
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
@@ -71,13 +73,12 @@ def test_the_browser_is_opened_without_the_token_on_its_command_line(
     browser = tmp_path / "browser"
     browser.write_text(BROWSER)
     browser.chmod(0o700)
-    os.mkfifo(tmp_path / "browser.stays")
     process = started("--url", service.url, "--json", BROWSER=f"{browser} %s")
     assert process.stdout is not None
-    address = json.loads(process.stdout.readline())["url"]
-    with entered(address), open(tmp_path / "browser.stays", "w"):  # opens once the browser reads
-        asked = (tmp_path / "browser.asked").read_text().strip()
-        page = Path(asked.removeprefix("file://"))
+    lines = sorted(process.stdout.readline().strip() for _ in range(2))  # in either order
+    asked, address = lines[0], json.loads(lines[1])["url"]
+    page = Path(asked.removeprefix("file://"))
+    with entered(address):
         assert "token" not in asked
         assert f'content="0; url={address}"' in page.read_text()
         assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
