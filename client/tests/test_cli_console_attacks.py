@@ -1,16 +1,21 @@
 """`duewheel console` acts with its caller's credentials: what must not come in, or get through."""
 
+import os
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import httpx
 import pytest
 
 from duewheel import BearerKey
 from duewheel.cli.console.passing import Service
+from duewheel.cli.console.peers import TABLES
 from duewheel.cli.console.server import ConsoleServer
 from tests.console_support import Proxy, Upstream, proxied, upstream
+
+NOBODY = 65_534
 
 
 @pytest.fixture(scope="module")
@@ -365,6 +370,23 @@ def test_an_answer_of_the_oldest_http_is_none(service: Upstream, proxy: Proxy) -
         connection.settimeout(30)
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))
     assert b"ok" not in answer
+    assert service.received == []
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not TABLES[0].exists(), reason="only root on Linux can be somebody else"
+)
+def test_another_user_gets_nothing_even_with_the_cookie(service: Upstream, proxy: Proxy) -> None:
+    head = f"GET /v1/wheel HTTP/1.1\r\nHost: {proxy.host}\r\nCookie: {proxy.cookie}\r\n"
+    with socket.socket() as connection:
+        os.seteuid(NOBODY)
+        try:
+            connection.connect(("127.0.0.1", proxy.port))
+        finally:
+            os.seteuid(0)
+        with suppress(ConnectionError):
+            connection.sendall(f"{head}Sec-Fetch-Site: same-origin\r\n\r\n".encode())
+            assert connection.recv(65_536) == b""
     assert service.received == []
 
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 
 from duewheel.cli.console import passing
 from duewheel.cli.console.entrance import HOST, Entrance
+from duewheel.cli.console.peers import may_be_ours
 from duewheel.cli.console.replies import ALWAYS, Refused, Reply, problem, way_in
 
 BODY_MAX_BYTES = 10 * 1024 * 1024  # API Gateway takes no more
@@ -41,6 +42,9 @@ class ConsoleServer(ThreadingHTTPServer):
     def server_bind(self) -> None:
         TCPServer.server_bind(self)  # the parent would ask the DNS who this machine is
         self.server_name, self.server_port = HOST, int(self.server_address[1])
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        return may_be_ours(client_address, (HOST, self.server_port))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):  # whoever hung up wants no answer
