@@ -378,12 +378,13 @@ def test_an_answer_of_the_oldest_http_is_none(service: Upstream, proxy: Proxy) -
 )
 def test_another_user_gets_nothing_even_with_the_cookie(service: Upstream, proxy: Proxy) -> None:
     head = f"GET /v1/wheel HTTP/1.1\r\nHost: {proxy.host}\r\nCookie: {proxy.cookie}\r\n"
-    with socket.socket() as connection:
-        os.seteuid(NOBODY)
-        try:
-            connection.connect(("127.0.0.1", proxy.port))
-        finally:
-            os.seteuid(0)
+    os.seteuid(NOBODY)
+    try:
+        theirs = socket.socket()
+    finally:
+        os.seteuid(0)
+    with theirs as connection:
+        connection.connect(("127.0.0.1", proxy.port))
         with suppress(ConnectionError):
             connection.sendall(f"{head}Sec-Fetch-Site: same-origin\r\n\r\n".encode())
             assert connection.recv(65_536) == b""

@@ -12,9 +12,7 @@ HEADING = (
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout"
 )
 HEADING += " inode"
-ROW = (
-    "  50: {} {} 01 00000000:00000000 00:00000000 00000000 {} 0 {} 2 00000000ae596e64 20 0 0 10 -1"
-)
+ROW = "  50: {} {} 01 00000000:00000000 00:00000000 00000000 {} 0 {} 2 00000000ae596e64 20 0"
 PEER, OWN = ("127.0.0.1", 0xBB60), ("127.0.0.1", 0xA9E3)
 THERE, HERE = "0100007F:BB60", "0100007F:A9E3"
 ANOTHER = os.getuid() + 1
