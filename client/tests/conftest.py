@@ -13,6 +13,7 @@ from duewheel.local_stack import LocalStack
 pytest_plugins = [
     "duewheel.testing.plugin",  # installed, pytest finds it by itself
     "tests.signatures",
+    "tests.console_support",
 ]
 
 

@@ -12,11 +12,14 @@ from threading import Thread
 from typing import Any
 
 import httpx
+import pytest
 
+from duewheel import BearerKey
 from duewheel.cli.console.passing import Service
 from duewheel.cli.console.server import ConsoleServer
 
 NO_MORE: Mapping[str, str | None] = {}
+KEY = "dw_of_the_caller"
 PAGE = b"<title>The console</title>"
 
 
@@ -24,7 +27,7 @@ PAGE = b"<title>The console</title>"
 class Upstream:
     """Answers the console's page and, for all calls, what it is told."""
 
-    url: str = ""
+    url: str
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b'{"status": "ok", "version": "1"}'
@@ -59,7 +62,7 @@ def served(server: ThreadingHTTPServer) -> Iterator[str]:
 
 @contextmanager
 def upstream() -> Iterator[Upstream]:
-    told = Upstream()
+    told = Upstream("")
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -129,3 +132,27 @@ def proxied(
     server = ConsoleServer(0, Service(url, auth, transport))
     with served(server):
         yield Proxy(server)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[tuple[Upstream, Proxy]]:
+    with upstream() as told, proxied(told.url, BearerKey(KEY)) as proxy:
+        yield told, proxy
+
+
+@pytest.fixture
+def service(running: tuple[Upstream, Proxy]) -> Upstream:
+    """As if nobody had asked yet."""
+    told, _ = running
+    vars(told).update(vars(Upstream(told.url)))
+    return told
+
+
+@pytest.fixture
+def proxy(running: tuple[Upstream, Proxy]) -> Proxy:
+    return running[1]
+
+
+def refused(answer: httpx.Response, status: int = 403) -> None:
+    assert answer.status_code == status, answer.text
+    assert KEY not in answer.text + str(answer.headers)

@@ -15,25 +15,13 @@ from tests.support import Script
 
 
 @pytest.fixture
-def service() -> Iterator[Upstream]:
-    with upstream() as told:
-        yield told
-
-
-@pytest.fixture
-def proxy(service: Upstream) -> Iterator[Proxy]:
-    with proxied(service.url) as proxy:
-        yield proxy
-
-
-@pytest.fixture
 def signing(service: Upstream, credentials: None) -> Iterator[Proxy]:
     with proxied(service.url, SigV4(region="eu-central-1")) as proxy:
         yield proxy
 
 
-def test_the_printed_address_leads_a_browser_to_the_console(proxy: Proxy) -> None:
-    with httpx.Client() as browser:
+def test_the_printed_address_leads_a_browser_to_the_console(service: Upstream) -> None:
+    with proxied(service.url) as proxy, httpx.Client() as browser:
         entered = browser.get(proxy.address)
         assert 'content="0; url=/console"' in entered.text
         page = browser.get(f"http://{proxy.host}/console")

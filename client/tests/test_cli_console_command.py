@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.cli_support import called
-from tests.console_support import Upstream, upstream
+from tests.console_support import Upstream
 from tests.support import Script, gateway, problem
 
 CLIENT = Path(__file__).parents[1]
@@ -22,12 +22,6 @@ BROWSER = """#!/bin/sh
 echo "$1"
 exec cat
 """
-
-
-@pytest.fixture
-def service() -> Iterator[Upstream]:
-    with upstream() as told:
-        yield told
 
 
 def started(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
