@@ -4,9 +4,12 @@ import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Event, Thread, current_thread
 
 import pytest
 
+from duewheel.cli.console import entrance
+from duewheel.cli.console.entrance import Entrance
 from duewheel.cli.console.passing import Service
 from duewheel.cli.console.peers import TABLES
 from duewheel.cli.console.server import ConsoleServer
@@ -51,6 +54,32 @@ def test_the_token_is_good_once(service: Upstream) -> None:
         answers = list(many.map(lambda _: proxy.ask(line, {"Cookie": None}), range(20)))
         assert sorted(answer.status_code for answer in answers) == [200, *[403] * 19]
         assert sum("set-cookie" in answer.headers for answer in answers) == 1
+
+
+def test_two_who_bring_the_token_at_once_do_not_both_come_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    way_in = Entrance(1)
+    token = way_in.address.partition("=")[2]
+    another_is_through = Event()
+
+    def slowly(given: str, kept: str) -> bool:
+        """The first looks while the second comes, if it can."""
+        if current_thread().name == "first":
+            looking.set()
+            another_is_through.wait(0.2)
+        return given == kept
+
+    looking = Event()
+    monkeypatch.setattr(entrance, "_is_same", slowly)
+    taken: list[bool] = []
+    first = Thread(target=lambda: taken.append(way_in.takes(token)), name="first")
+    first.start()
+    looking.wait()
+    taken.append(way_in.takes(token))
+    another_is_through.set()
+    first.join()
+    assert sorted(taken) == [False, True]
 
 
 @pytest.mark.parametrize("line", ["HEAD /?token=", "POST /?token=", "GET /console?token="])
