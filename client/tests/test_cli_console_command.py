@@ -81,7 +81,7 @@ def test_the_browser_is_opened_without_the_token_on_its_command_line(
     assert (process.returncode, page.parent.exists()) == (0, False), stderr
 
 
-def test_a_port_can_be_chosen_and_one_that_is_taken_is_a_failure(service: Upstream) -> None:
+def test_a_port_that_is_taken_is_a_failure(service: Upstream) -> None:
     taken = service.url.rpartition(":")[2]
     result = called("console", "--no-browser", "--port", taken, "--url", service.url)
     assert (result.exit_code, "Address already in use" in result.stderr) == (1, True)
