@@ -131,4 +131,4 @@ class _Handler(BaseHTTPRequestHandler):
         self._write(problem(code, "This is no request that can be answered."))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a line about a request would hold the token, one about an idle end nobody needs."""
+        """Nothing: a line about a request would hold the token, others nobody needs."""
