@@ -24,8 +24,10 @@ exec cat
 """
 
 
-def started(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
+@contextmanager
+def started(*arguments: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    """A test that fails leaves nothing behind."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "duewheel.cli", "console", *arguments],
         env={**os.environ, "PYTHONPATH": str(CLIENT / "src"), **environment},
         stdin=subprocess.PIPE,
@@ -34,6 +36,11 @@ def started(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
         text=True,
         start_new_session=True,
     )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @contextmanager
@@ -45,13 +52,14 @@ def entered(address: str) -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_it_prints_an_address_and_ends_without_a_word(service: Upstream, ending: int) -> None:
-    process = started("--no-browser", "--url", service.url, DUEWHEEL_KEY="dw_of_the_caller")
-    assert process.stdout is not None
-    address = process.stdout.readline().strip()
-    with entered(address) as browser:
-        assert browser.get(httpx.URL(address).join("/v1/wheel")).json()["status"] == "ok"
-        os.killpg(process.pid, ending)  # with a connection that is kept
-        stdout, stderr = process.communicate(timeout=30)
+    options = ["--no-browser", "--url", service.url]
+    with started(*options, DUEWHEEL_KEY="dw_of_the_caller") as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        with entered(address) as browser:
+            assert browser.get(httpx.URL(address).join("/v1/wheel")).json()["status"] == "ok"
+            os.killpg(process.pid, ending)  # with a connection that is kept
+            stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (0, "")
     assert f"The console of {service.url}, with an API key." in stderr
     assert "Traceback" not in stderr
@@ -67,17 +75,17 @@ def test_the_browser_is_opened_without_the_token_on_its_command_line(
     browser = tmp_path / "browser"
     browser.write_text(BROWSER)
     browser.chmod(0o700)
-    process = started("--url", service.url, "--json", BROWSER=f"{browser} %s")
-    assert process.stdout is not None
-    lines = sorted(process.stdout.readline().strip() for _ in range(2))  # in either order
-    asked, address = lines[0], json.loads(lines[1])["url"]
-    page = Path(asked.removeprefix("file://"))
-    with entered(address):
-        assert "token" not in asked
-        assert f'content="0; url={address}"' in page.read_text()
-        assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
-        os.kill(process.pid, signal.SIGINT)
-        _, stderr = process.communicate(timeout=30)
+    with started("--url", service.url, "--json", BROWSER=f"{browser} %s") as process:
+        assert process.stdout is not None
+        lines = sorted(process.stdout.readline().strip() for _ in range(2))  # in either order
+        asked, address = lines[0], json.loads(lines[1])["url"]
+        page = Path(asked.removeprefix("file://"))
+        with entered(address):
+            assert "token" not in asked
+            assert f'content="0; url={address}"' in page.read_text()
+            assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+            os.kill(process.pid, signal.SIGINT)
+            _, stderr = process.communicate(timeout=60)
     assert (process.returncode, page.parent.exists()) == (0, False), stderr
 
 
