@@ -10,7 +10,11 @@ import pytest
 from duewheel import Duewheel
 from duewheel.local_stack import LocalStack
 
-pytest_plugins = ["duewheel.testing.plugin"]  # installed, pytest finds it by itself
+pytest_plugins = [
+    "duewheel.testing.plugin",  # installed, pytest finds it by itself
+    "tests.signatures",
+    "tests.console_support",
+]
 
 
 @pytest.fixture(autouse=True)

@@ -1,30 +1,18 @@
 """Who asks: keys and signatures, as they leave this machine."""
 
-import hashlib
-import hmac
-from urllib.parse import quote
-
 import httpx
 import pytest
 
 from duewheel import BearerKey, Duewheel, SigV4
+from tests.signatures import SECRET, signed_by_hand
 from tests.support import Script, made
 
 API = "https://abc123.execute-api.eu-central-1.amazonaws.com"
-SECRET = "not-a-real-secret"
 
 
 @pytest.fixture
 def script() -> Script:
     return Script(made())
-
-
-@pytest.fixture
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
 def test_nothing_is_sent_along_where_no_key_is_set(script: Script) -> None:
@@ -61,7 +49,7 @@ def test_a_key_cannot_be_another_header(key: str) -> None:
         BearerKey(key)
 
 
-@pytest.mark.usefixtures("_credentials")
+@pytest.mark.usefixtures("credentials")
 def test_no_repr_shows_a_secret() -> None:
     shown = repr(BearerKey("dw_secret")) + repr(SigV4()) + repr(Duewheel(API, SigV4()))
     assert "dw_secret" not in shown
@@ -79,7 +67,7 @@ def test_without_credentials_nothing_is_sent(
     assert script.requests == []
 
 
-@pytest.mark.usefixtures("_credentials")
+@pytest.mark.usefixtures("credentials")
 def test_a_region_is_needed_where_the_address_has_none(script: Script) -> None:
     with pytest.raises(ValueError, match="which Region"):
         Duewheel("https://timers.example", SigV4(), transport=script.transport).tasks.get("AQ")
@@ -89,7 +77,7 @@ def test_a_region_is_needed_where_the_address_has_none(script: Script) -> None:
     assert "/eu-west-1/execute-api/" in script.requests[0].headers["authorization"]
 
 
-@pytest.mark.usefixtures("_credentials")
+@pytest.mark.usefixtures("credentials")
 def test_signatures_hold_for_every_kind_of_request(script: Script) -> None:
     client = Duewheel(API, SigV4(), transport=script.transport)
     client.tasks.create("orders", delay=1, payload="ü", once=True)
@@ -101,7 +89,7 @@ def test_signatures_hold_for_every_kind_of_request(script: Script) -> None:
     assert len(script.requests) == 4
     for request in script.requests:
         assert request.headers["x-amz-security-token"] == "token"
-        assert request.headers["authorization"] == _signed_by_hand(request)
+        assert request.headers["authorization"] == signed_by_hand(request)
 
 
 def test_credentials_are_renewed_when_they_have_run_out(script: Script) -> None:
@@ -125,41 +113,10 @@ def test_credentials_are_renewed_when_they_have_run_out(script: Script) -> None:
     assert "Credential=AKID1/" in script.requests[0].headers["authorization"]
 
 
-@pytest.mark.usefixtures("_credentials")
+@pytest.mark.usefixtures("credentials")
 def test_a_repeat_is_signed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("duewheel._sync.transport.Transport.pause", lambda *_: None)
     script = Script(httpx.ReadTimeout("lost"), made())
     Duewheel(API, SigV4(), transport=script.transport).tasks.get("AQ")
     for request in script.requests:
-        assert request.headers["authorization"] == _signed_by_hand(request)
-
-
-def _signed_by_hand(request: httpx.Request) -> str:
-    """Signature Version 4 from its description, over what arrives."""
-    scheme, _, rest = request.headers["authorization"].partition(" ")
-    given = dict(part.split("=", 1) for part in rest.split(", "))
-    _, day, region, service, _ = given["Credential"].split("/")
-    names = given["SignedHeaders"].split(";")
-    path, _, query = request.url.raw_path.decode().partition("?")
-    canonical = "\n".join(
-        [
-            request.method,
-            quote(path, safe="/~"),
-            "&".join(sorted(query.split("&"))),
-            *[f"{name}:{request.headers[name].strip()}" for name in names],
-            "",
-            given["SignedHeaders"],
-            hashlib.sha256(request.content).hexdigest(),
-        ]
-    )
-    scope = f"{day}/{region}/{service}/aws4_request"
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
-    to_sign = f"{scheme}\n{request.headers['x-amz-date']}\n{scope}\n{digest}"
-    key = f"AWS4{SECRET}".encode()
-    for text in (day, region, service, "aws4_request"):
-        key = hmac.digest(key, text.encode(), "sha256")
-    signature = hmac.new(key, to_sign.encode(), "sha256").hexdigest()
-    return (
-        f"{scheme} Credential={given['Credential']}, "
-        f"SignedHeaders={given['SignedHeaders']}, Signature={signature}"
-    )
+        assert request.headers["authorization"] == signed_by_hand(request)

@@ -61,6 +61,15 @@ class Connection:
         return os.environ.get(STACK)
 
 
+def as_whom(auth: httpx.Auth | None) -> str:
+    match auth:
+        case BearerKey():
+            return "with an API key"
+        case SigV4():
+            return "with AWS credentials"
+    return "as nobody"
+
+
 def _signing(profile: str | None) -> SigV4:
     try:
         return SigV4(profile=profile)

@@ -13,9 +13,9 @@ import click
 import httpx
 
 from duewheel.answers import no_answer, read_answer
-from duewheel.auth import BearerKey, SigV4
+from duewheel.auth import SigV4
 from duewheel.cli.checks import Check, attention, ok, refused, wrong
-from duewheel.cli.connection import Connection
+from duewheel.cli.connection import Connection, as_whom
 from duewheel.cli.failures import NOT_PERMITTED, Failed, exit_code_of, told
 from duewheel.cli.framework import Command, connection, output
 from duewheel.errors import Problem
@@ -45,7 +45,7 @@ def doctor(context: click.Context, business: str | None) -> None:
 def checks(asked: Connection, business: str | None) -> Iterator[Check]:
     url = asked.address()
     auth = asked.auth(url)
-    yield ok("service", f"{url}, {_as_whom(auth)}")
+    yield ok("service", f"{url}, {as_whom(auth)}")
     with httpx.Client(auth=auth, transport=asked.transport, timeout=TIMEOUT_SECONDS) as http:
         begun = datetime.now(UTC)
         try:
@@ -60,15 +60,6 @@ def checks(asked: Connection, business: str | None) -> Iterator[Check]:
         yield from _inside(http, url, read_answer(answer), business)
     if isinstance(auth, SigV4):
         yield _concurrency(asked)
-
-
-def _as_whom(auth: httpx.Auth | None) -> str:
-    match auth:
-        case BearerKey():
-            return "with an API key"
-        case SigV4():
-            return "with AWS credentials"
-    return "as nobody"
 
 
 def clock_check(now: datetime, date: str) -> Check:

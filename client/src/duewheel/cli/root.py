@@ -3,6 +3,7 @@
 import click
 
 from duewheel.cli.businesses import business
+from duewheel.cli.console.command import console
 from duewheel.cli.doctor import doctor
 from duewheel.cli.framework import Group, shared_options
 from duewheel.cli.keys import key
@@ -32,5 +33,17 @@ def duewheel() -> None:
     """
 
 
-for command in (local, task, timer, business, key, wheel, audit, doctor, import_tasks, export):
+for command in (
+    local,
+    console,
+    task,
+    timer,
+    business,
+    key,
+    wheel,
+    audit,
+    doctor,
+    import_tasks,
+    export,
+):
     duewheel.add_command(command)

@@ -1,0 +1,64 @@
+"""`duewheel console`: the console in a browser, with the rights of whoever calls this."""
+
+import signal
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+
+import click
+
+from duewheel._sync.client import Duewheel
+from duewheel.cli.connection import as_whom
+from duewheel.cli.console.passing import Service
+from duewheel.cli.console.server import ConsoleServer
+from duewheel.cli.framework import Command, connection, output
+
+LEADS_ON = '<!doctype html><meta http-equiv="refresh" content="0; url={}">\n'
+
+
+@click.command(cls=Command)
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="0: any that is free.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def console(port: int, no_browser: bool) -> None:
+    """Show the console in the browser until Ctrl-C. What is done there is done in your name."""
+    asked = connection()
+    url = asked.address()
+    auth = asked.auth(url)
+    with Duewheel(url, auth, patience_seconds=0, transport=asked.transport) as client:
+        client.health()  # finds the credentials, too, before several threads want them
+    service = Service(url, auth, asked.transport)
+    with _until_ctrl_c(), ConsoleServer(port, service) as server:
+        address = server.entrance.address
+        with _opened(address, not no_browser):
+            output().done({"url": address}, address)
+            output().note(f"The console of {url}, {as_whom(auth)}. The address opens once.")
+            server.serve_forever()
+
+
+@contextmanager
+def _opened(address: str, is_wanted: bool) -> Iterator[None]:
+    """By a file of the caller's own, which leads on: others on the machine see the command lines
+    of programs, the browser's as well. In a thread, since some browsers return when they end."""
+    with TemporaryDirectory(prefix="duewheel-console-") as folder:
+        if is_wanted:
+            way = Path(folder, "console.html")
+            way.write_text(LEADS_ON.format(address))
+            Thread(target=_open, args=[way.as_uri()], daemon=True).start()
+        yield
+
+
+def _open(address: str) -> None:
+    if not webbrowser.open(address):
+        click.echo("No browser was found: open the address yourself.", err=True)
+
+
+@contextmanager
+def _until_ctrl_c() -> Iterator[None]:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # files are removed then, too
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
