@@ -5,7 +5,8 @@ import { link } from "../parts/router.js";
 import { call } from "../parts/service.js";
 import { loading, problem } from "../parts/states.js";
 import { facts, table } from "../parts/table.js";
-import { callDetails, prose, wordsOf } from "./help_call.js";
+import { callDetails, wordsOf } from "./help_call.js";
+import { prose } from "./help_schema.js";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const PROBLEM = "urn:duewheel:problem:";
@@ -20,8 +21,9 @@ const DOCS = [
   ["docs/delivery.md", "how callbacks are made, signed, retried and held back"],
   ["docs/timers.md", "what schedules mean"],
   ["docs/security.md", "who may do what, and where rights come from"],
-  ["docs/operations.md", "what to watch, and what to do"],
-  ["docs/client.md", "the Python client and the command line"],
+  ["docs/reliability.md", "what is promised, and what keeps it"],
+  ["docs/client.md", "the Python client"],
+  ["docs/cli.md", "the command line"],
 ];
 
 let document_ = null; // it is the same for as long as the console is open

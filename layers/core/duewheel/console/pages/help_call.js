@@ -3,7 +3,7 @@
 import { el } from "../parts/elements.js";
 import { link } from "../parts/router.js";
 import { badge } from "../parts/table.js";
-import { said, schemaView, target } from "./help_schema.js";
+import { prose, said, schemaView, target } from "./help_schema.js";
 
 // What it holds is made when it is opened: most calls are not.
 export function callDetails(one, document) {
@@ -27,11 +27,6 @@ export function wordsOf({ method, path, operation }, document) {
   return [method, path, operation.operationId, operation.summary, operation.description ?? "", ...operation.tags, ...parameters, ...answers, ...members].join(" ").toLowerCase();
 }
 
-// What stands between backticks is code.
-export function prose(text = "") {
-  return text.split("`").map((part, index) => (index % 2 === 1 ? el("code", {}, part) : part));
-}
-
 function contents({ operation }, document) {
   return [
     el("p", {}, prose(operation.description), " ", el("a", { href: link(["help"], { call: operation.operationId }) }, "Link to this call")),
@@ -48,7 +43,7 @@ function parameters(known = [], document) {
     "li",
     {},
     el("code", {}, name), ` in the ${where}, `, said(schema, document), required && [" ", badge("required", "accent")],
-    description && [" ", prose(description)],
+    description && [" – ", prose(description)],
   );
   return [el("h4", {}, "Parameters"), el("ul", { class: "members" }, known.map(one))];
 }
@@ -69,8 +64,8 @@ function answerDetails(status, answer, document) {
 
 function bodies({ content = {} }, document) {
   return Object.entries(content).map(([type, { schema, examples = {} }]) => [
-    el("p", { class: "quiet" }, el("code", {}, type)),
-    schema && schemaView(schema, document),
+    el("p", { class: "quiet" }, el("code", {}, type), schema?.$ref && [" ", schema.$ref.split("/").at(-1)]),
+    schema && schemaView(target(schema, document), document),
     Object.entries(examples).map(([name, { value }]) => el(
       "details",
       {},

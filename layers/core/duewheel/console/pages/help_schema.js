@@ -13,11 +13,11 @@ export function schemaView(schema, document) {
   if (schema.$ref) return folded(schema, document);
   const choices = alternatives(schema);
   return [
-    schema.description && el("p", {}, schema.description),
+    schema.description && el("p", {}, prose(schema.description)),
     conditionOf(schema) && el("p", {}, conditionOf(schema)),
     schema.properties && members(schema, document),
     byAnyName(schema) && el("p", {}, "Members by any name: ", said(schema.additionalProperties, document), nested(schema.additionalProperties, document)),
-    choices.length > 0 && [el("p", {}, "One of:"), el("ul", { class: "members" }, choices.map((choice) => el("li", {}, said(choice, document), nested(choice, document))))],
+    choices.length > 0 && [el("p", {}, "One of:"), el("ul", { class: "members" }, choices.map((choice) => el("li", {}, line(choice, document), nested(choice, document))))],
     schema.type === "array" && el("p", {}, said(schema, document), nested(schema, document)),
     !schema.properties && choices.length === 0 && schema.type !== "array" && !byAnyName(schema) && el("p", {}, said(schema, document)),
   ];
@@ -25,24 +25,27 @@ export function schemaView(schema, document) {
 
 // Made when it is opened, since schemas may lead back to themselves.
 function folded(schema, document) {
-  const name = schema.$ref.split("/").at(-1);
   const open = (event) => {
     const { currentTarget: details } = event;
     if (details.open && details.childElementCount === 1) details.append(el("div", { class: "members" }, schemaView(target(schema, document), document)));
   };
-  return el("details", { on: { toggle: open } }, el("summary", {}, "Schema ", el("code", {}, name)));
+  return el("details", { on: { toggle: open } }, el("summary", {}, el("code", {}, nameOf(schema))));
 }
 
 function members({ properties, required = [] }, document) {
   const one = ([name, schema]) => el(
     "li",
     {},
-    el("code", {}, name), " ", said(schema, document),
+    el("code", {}, name), " ", line(schema, document),
     required.includes(name) && [" ", badge("required", "accent")],
-    schema.description && ` – ${schema.description}`,
+    schema.description && [" – ", prose(schema.description)],
     nested(schema, document),
   );
   return el("ul", { class: "members" }, Object.entries(properties).map(one));
+}
+
+function nameOf(schema) {
+  return schema.$ref.split("/").at(-1);
 }
 
 // What a line of words cannot hold stands beneath it.
@@ -53,11 +56,21 @@ function nested(schema, document) {
   return alternatives(schema).map((choice) => nested(choice, document));
 }
 
+// As words, unless it stands folded beneath them.
+function line(schema, document) {
+  return schema.$ref && !isPlain(target(schema, document)) ? null : said(schema, document);
+}
+
+// What stands between backticks is code.
+export function prose(text = "") {
+  return text.split("`").map((part, index) => (index % 2 === 1 ? el("code", {}, part) : part));
+}
+
 // In a few words: `integer from 1 to 100, by default 50`.
 export function said(schema, document) {
   if (schema.$ref) {
     const meant = target(schema, document);
-    return isPlain(meant) ? said(meant, document) : schema.$ref.split("/").at(-1);
+    return isPlain(meant) ? said(meant, document) : nameOf(schema);
   }
   return [kindOf(schema, document), ...boundsOf(schema)].join(", ");
 }

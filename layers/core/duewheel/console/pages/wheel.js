@@ -78,13 +78,12 @@ function pointersOf(wheel, isOld) {
 }
 
 function pointer({ at, lag_seconds: lag }) {
-  return [instant(at), ` · lag ${span(lag * 1000)}`];
+  return [instant(at), ` · lag ${lag === 0 ? "0 s" : span(lag * 1000)}`];
 }
 
 function filterOf(asked, names) {
-  const hint = "Left empty: all within reach that have settings.";
   const fields = [
-    text("biz_type", "Business", asked.biz_type ?? "", { hint, list: "wheel-businesses" }),
+    text("biz_type", "Business", asked.biz_type ?? "", { placeholder: "all within reach", list: "wheel-businesses" }),
     choice("hours", "Looking back", HOURS, String(asked.hours)),
     names,
   ];
@@ -93,5 +92,5 @@ function filterOf(asked, names) {
     hasJustChosen = link(["wheel"], query) !== location.hash;
     go(["wheel"], query);
   };
-  return form(fields, "Show", chosen, { class: "filters", "aria-label": "What is shown" });
+  return form(fields, "Show", chosen, { class: "filters wheel-filter", "aria-label": "What is shown" });
 }

@@ -55,7 +55,7 @@ const LANE_BY = { setting: "setting", observed: "observation" };
 
 function p99(sums) {
   const bound = sums ? latenessUpTo(0.99, sums.lateness) : null;
-  return bound === null ? quiet() : `up to ${span(bound)}`;
+  return bound === null ? quiet() : el("span", { class: "whole" }, `up to ${span(bound)}`);
 }
 
 function dead({ name, day }) {

@@ -33,13 +33,14 @@ export function past(state, asked) {
 function known(state, asked) {
   const { rows, next, to } = state.answer;
   if (rows.length === 0) return asked.cursor ? [empty("No more businesses."), wayOn(asked, next)] : noBusiness();
+  if (asked.biz_type && rows[0].problem !== null) return problem(rows[0].problem);
   const counted = rows.filter(({ minutes }) => minutes !== null);
   const minutes = minutesWithin(counted, asked.hours, to);
   return [
     el("p", { class: "quiet" }, whose(counted, rows, next, asked)),
     counted.length === 0 ? null : minutes.length === 0 ? empty("No task came up.") : [drawn(state, asked, minutes, to), lateness(minutes)],
     businessesTable(state.answer, asked),
-    !asked.biz_type && wayOn(asked, next),
+    (asked.cursor || next) && wayOn(asked, next),
   ];
 }
 
@@ -50,7 +51,7 @@ function noBusiness() {
 function whose(counted, rows, next, { biz_type: name, cursor }) {
   const failed = rows.length - counted.length;
   const left = failed === 0 ? "" : ` ${failed} of them could not be counted.`;
-  if (name) return `Tasks count in the minute in which they first came up.${left}`;
+  if (name) return "Tasks count in the minute in which they first came up.";
   const one = rows.length === 1 ? "1 business" : `${rows.length} businesses`;
   const some = next || cursor ? `${one} of more: a page has ${BUSINESSES_SHOWN}, in the order of names.` : `${one}: all within reach that have settings.`;
   return `${some} Tasks count in the minute in which they first came up.${left}`;
@@ -80,9 +81,14 @@ function hasSome({ created, failed_attempts: failed }) {
 }
 
 function saidOf(bin) {
-  const [from, until] = [bin.at, bin.until].map((at) => written(new Date(at).toISOString()).slice(11, 16));
-  const some = LAYERS.filter(({ of }) => of(bin) > 0).map(({ name, of }) => `${of(bin).toLocaleString("en")} ${name.replace("_", " ")}`);
-  return `${from} to ${until}: ${some.join(", ") || "nothing"}`;
+  const [from, until] = [bin.at, bin.until].map((at) => written(new Date(at).toISOString()).slice(0, 16));
+  const some = LAYERS.filter(({ of }) => of(bin) > 0).map(({ name, of }) => `${of(bin).toLocaleString("en")} ${nameFor(name, of(bin))}`);
+  return `${from} to ${until.slice(11)}: ${some.join(", ") || "nothing"}`;
+}
+
+function nameFor(name, count) {
+  if (name !== "failed_attempts") return name;
+  return count === 1 ? "failed attempt" : "failed attempts";
 }
 
 function asTable(points, { biz_type: name }) {
@@ -90,7 +96,7 @@ function asTable(points, { biz_type: name }) {
     const said = instant(new Date(at).toISOString());
     return name ? el("a", { href: tasksHref(name, at, until) }, said) : said;
   };
-  const columns = [["From", from], ...LAYERS.map(({ name: column, of }) => [column.replace("_", " "), (bin) => of(bin).toLocaleString("en")])];
+  const columns = [["From", from], ...LAYERS.map(({ name: column, of }) => [nameFor(column), (bin) => of(bin).toLocaleString("en")])];
   return table("What became of the tasks", columns, points.filter(hasSome).reverse(), { key: ({ at }) => at });
 }
 
@@ -103,6 +109,6 @@ function lateness(minutes) {
     { "aria-labelledby": "lateness" },
     el("h2", { id: "lateness" }, "Lateness of the delivered"),
     facts([...said, ["Max", span(late.max_ms)]]),
-    el("p", { class: "hint" }, "How long after its due instant the delivering call began. Lateness is counted in classes; each figure is the upper bound of its class."),
+    el("p", { class: "hint" }, "How long after its due instant the delivering call began. It is counted in classes, so a percentile is known up to the bound of its class, or to the maximum where that is less."),
   );
 }
