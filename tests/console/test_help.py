@@ -13,6 +13,7 @@ from tests.support.service import Service
 REPOSITORY = Path(__file__).parents[2]
 DOCUMENT: dict[str, Any] = json.loads((REPOSITORY / "infra/openapi.json").read_text())
 CALLS = [call for path in DOCUMENT["paths"].values() for call in path.values()]
+UNANSWERED = "Failed to load resource: net::ERR_FAILED"
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -111,12 +112,17 @@ def test_a_body_is_told_with_its_conditions_and_what_it_refers_to(viewer: Viewer
     expect(call.get_by_text("array of number, from 0 to 604,800")).to_be_visible()
 
 
+def test_a_condition_that_may_be_left_unmet_says_at_most(viewer: Viewer) -> None:
+    call = opened(viewer, "change_task")
+    expect(call.get_by_text("At most one of due_at, due_ms, delay_seconds.")).to_be_visible()
+
+
 def test_examples_of_requests_and_answers_are_shown_as_they_were(viewer: Viewer) -> None:
     call = opened(viewer, "create_task")
     call.locator("summary").filter(has_text="Example create-with-all-fields").first.click()
     shown = call.locator("pre:visible")
     assert json.loads(shown.inner_text())["key"] == "order-18:close"
-    call.locator("summary").filter(has_text="201").click()
+    call.locator("summary").filter(has_text="201 Created").click()
     call.locator("summary:visible").filter(has_text="Example create").last.click()
     expect(call.locator("pre:visible").last).to_contain_text('"task_id"')
 
@@ -150,14 +156,18 @@ def test_the_keys_of_the_keyboard_are_told(viewer: Viewer) -> None:
 
 def test_no_link_leads_outside_and_the_documents_named_exist(viewer: Viewer) -> None:
     opened(viewer, "create_task")
-    hrefs = viewer.page.eval_on_selector_all("a[href]", "all => all.map(a => a.getAttribute('href'))")
+    hrefs = viewer.page.eval_on_selector_all(
+        "a[href]", "all => all.map(a => a.getAttribute('href'))"
+    )
     assert [href for href in hrefs if not href.startswith("#")] == []
     documents = viewer.page.locator("dt code").all_inner_texts()
     assert documents
     assert [name for name in documents if not (REPOSITORY / name).is_file()] == []
 
 
-def test_a_document_that_does_not_come_is_told_in_its_place(viewer: Viewer) -> None:
+def test_a_document_that_does_not_come_is_told_in_its_place(
+    viewer: Viewer, complaints: list[str]
+) -> None:
     viewer.page.route("**/v1/openapi.json", lambda route: route.abort())
     viewer.open("help")
     expect(viewer.page.get_by_role("alert")).to_contain_text("The service does not answer")
@@ -165,19 +175,23 @@ def test_a_document_that_does_not_come_is_told_in_its_place(viewer: Viewer) -> N
     viewer.page.unroute("**/v1/openapi.json")
     viewer.open("help?find=")
     expect(viewer.page.locator("details.call")).to_have_count(len(CALLS))
+    assert complaints == [UNANSWERED]
+    complaints.clear()
 
 
 def test_markup_is_shown_and_not_run(viewer: Viewer) -> None:
     document = json.loads(json.dumps(DOCUMENT))
     call = document["paths"]["/v1/wheel"]["get"]
     call["summary"] = call["description"] = f"{MARKUP} `{MARKUP}`"
-    call["responses"]["200"]["content"]["application/json"]["examples"] = {MARKUP: {"value": MARKUP}}
+    call["responses"]["200"]["content"]["application/json"]["examples"] = {
+        MARKUP: {"value": MARKUP}
+    }
     document["info"]["description"] = MARKUP
     document["components"]["schemas"]["Wheel"]["properties"][MARKUP] = {"enum": [MARKUP]}
     viewer.page.route("**/v1/openapi.json", lambda route: route.fulfill(json=document))
     wheel = opened(viewer, "read_wheel")
     expect(wheel.locator("summary").first).to_contain_text(MARKUP)
-    wheel.locator("summary").filter(has_text="200").click()
+    wheel.locator("summary").filter(has_text="200 OK").click()
     expect(wheel.locator("li").filter(has_text=MARKUP)).to_be_visible()
     wheel.locator("summary").filter(has_text="Example").click()
     expect(wheel.locator("pre")).to_have_text(MARKUP)

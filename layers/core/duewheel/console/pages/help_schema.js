@@ -113,9 +113,12 @@ function alternatives(schema) {
 }
 
 function conditionOf(schema) {
-  const [word, choices] = schema.oneOf ? ["Exactly one of", schema.oneOf] : ["At least one of", schema.anyOf ?? []];
-  const names = choices.filter(isCondition).map(({ required }) => required.join(" with "));
-  return names.length > 0 && `${word} ${names.join(", ")}.`;
+  const conditions = (schema.oneOf ?? schema.anyOf ?? []).filter(isCondition);
+  const names = conditions.filter(({ required }) => required).map(({ required }) => required.join(" with "));
+  if (names.length === 0) return null;
+  const mayBeNone = conditions.some(({ not }) => not);
+  const word = schema.anyOf ? "At least" : mayBeNone ? "At most" : "Exactly";
+  return `${word} one of ${names.join(", ")}.`;
 }
 
 function isCondition(choice) {

@@ -34,7 +34,7 @@ export function auditPart(now, signal) {
 async function audited(now, signal, result) {
   show(result, el("p", {}, "Looking …"));
   const seen = { seconds: 0, items: 0, findings: [] };
-  const to = now ? Date.parse(now) : null;
+  const to = now ? Date.parse(now) - (Date.parse(now) % 1000) : null; // of whole seconds, as the audit is
   let asked = to === null ? {} : { from: new Date(to - HOUR_MS).toISOString(), to: new Date(to).toISOString() };
   try {
     do {

@@ -1,6 +1,7 @@
 // What has become of tasks: businesses within reach, each with its statistics of the last day, and
 // what these come to over hours and in bins of minutes.
 
+import { nowMs } from "../parts/clock.js";
 import { call, Problem } from "../parts/service.js";
 
 export const BUSINESSES_SHOWN = 10; // each costs the service two requests at every refresh
@@ -10,39 +11,24 @@ const MINUTE_MS = 60_000;
 const BIN_MINUTES = { 1: 1, 6: 5, 24: 15 }; // by the hours that are looked at
 const COUNTS = ["created", "pending", "delivered", "dead", "expired", "cancelled", "failed_attempts"];
 
-// → {to, rows: [{name, settings, minutes, problem}], next}: one business by its name, or a page of all.
-// What a business's own requests were refused with stands in its row, beside those of the others.
+// → {to, rows: [{name, settings, minutes, problem}], next}: one business by its name, or a page of all,
+// up to the end of the present minute. What a business's own requests were refused with stands in its
+// row, beside those of the others.
 export async function lastDay({ biz_type: name, cursor }, signal) {
   const { names, next } = name ? { names: [name], next: null } : await listed(cursor, signal);
   const rows = names.map((name) => ({ name, settings: null, minutes: null, problem: null }));
-  const to = await serviceMinute(rows, signal);
-  if (to !== null) {
-    const from = new Date(Date.parse(to) - 24 * HOUR_MS).toISOString();
-    await severally(rows, (row) => answered(row, async () => {
-      row.problem = null;
-      row.settings = await settingsOf(row.name, signal);
-      row.minutes = (await statistics(row.name, { from, to }, signal)).minutes;
-    }));
-  }
-  return { to: Date.parse(to), rows, next };
+  await severally(rows, (row) => answered(row, async () => { row.settings = await settingsOf(row.name, signal); }));
+  const to = (Math.floor(nowMs() / MINUTE_MS) + 1) * MINUTE_MS;
+  const query = { from: new Date(to - 24 * HOUR_MS).toISOString(), to: new Date(to).toISOString() };
+  await severally(rows, (row) => answered(row, async () => {
+    row.minutes = (await call("GET", ["businesses", row.name, "stats"], { query, signal })).members.minutes;
+  }));
+  return { to, rows, next };
 }
 
 async function listed(cursor, signal) {
   const { members } = await call("GET", ["businesses"], { query: { limit: BUSINESSES_SHOWN, cursor }, signal });
   return { names: members.businesses.map(({ biz_type: name }) => name), next: members.cursor };
-}
-
-// The end of the present minute by the service's clock; null where no business answers.
-async function serviceMinute(rows, signal) {
-  for (const row of rows) {
-    const members = await answered(row, () => statistics(row.name, {}, signal));
-    if (members !== null) return members.to;
-  }
-  return null;
-}
-
-async function statistics(name, query, signal) {
-  return (await call("GET", ["businesses", name, "stats"], { query, signal })).members;
 }
 
 // Only the call that reads one business tells which hosts are spared.
@@ -57,11 +43,10 @@ async function settingsOf(name, signal) {
 
 async function answered(row, work) {
   try {
-    return await work();
+    await work();
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     row.problem = error;
-    return null;
   }
 }
 
