@@ -23,16 +23,16 @@ MARKUP = "<img src=x onerror=alert(1)>"
 def crowded_at(stack: LocalStack) -> str:
     """Three businesses with something of everything behind them, and a crowd ahead on a second."""
     service = Service(stack.url)
-    ladder = {"attempts": 2, "delays_seconds": [30]}
+    ladder = {"attempts": 2, "delays_seconds": [5]}
     for name in ("mail", "orders", "payments"):
         settings = {"callback": {"url": f"{stack.url}/_local/inbox/{name}"}, "retry": ladder}
         assert service.call("PUT", f"/v1/businesses/{name}", settings)[0] == 201
     service.call("PUT", "/v1/businesses/mail", {"lane": "slow", "calls_per_second": 50})
     service.call("PUT", "/_local/received/payments", {"status": 503})
-    in_a_minute = [{"biz_type": "orders", "delay_seconds": 60} for _ in range(5)]
-    failing = [{"biz_type": "payments", "delay_seconds": 60} for _ in range(3)]
-    service.call("POST", "/v1/tasks/batch", {"tasks": in_a_minute + failing})
-    service.advance(180)
+    soon = [{"biz_type": "orders", "delay_seconds": 10} for _ in range(5)]
+    failing = [{"biz_type": "payments", "delay_seconds": 10} for _ in range(3)]
+    service.call("POST", "/v1/tasks/batch", {"tasks": soon + failing})
+    service.advance(30)
     service.call("POST", "/v1/businesses/mail/pause")
     second = service.now_ms() // 1000 + 1800
     due_at = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
