@@ -11,8 +11,9 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -138,6 +139,11 @@ class Gateway:
         self._authorizing = Authorizing(invoke, now_ms)
 
     def answer(self, request: Request) -> Reply:
+        reply = self._answer(request)
+        date = formatdate(self._now_ms() // 1000, usegmt=True)
+        return replace(reply, headers=(*reply.headers, ("Date", date)))
+
+    def _answer(self, request: Request) -> Reply:
         for route in self._routes:
             parameters = route.match(request.method, request.path)
             if parameters is not None:

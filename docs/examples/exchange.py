@@ -19,7 +19,7 @@ LONG_CHARACTERS = 300
 _SHOWN_OF_LONG = 20
 LONG_LINES = 400
 _SHOWN_LINES = 2
-_SAYS_NOTHING = {"connection", "content-length"}
+_SAYS_NOTHING = {"connection", "content-length", "date"}
 _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 Headers = Sequence[tuple[str, str]]

@@ -1,5 +1,7 @@
 // Calls the service, as whoever looks at the page, and says what went wrong in its own words.
 
+import { heard } from "./clock.js";
+
 const KEY = "duewheel-key"; // in this tab's own storage, gone with it
 
 let key = sessionStorage.getItem(KEY);
@@ -45,6 +47,7 @@ const SAID = {
 // What stands in a path is encoded here, so a key's own slashes and dots stay within their part.
 export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
   const reply = await sent(method, `${address(path)}${queryOf(query)}`, body, headers, signal);
+  heard(reply.headers.get("date"));
   const text = await reply.text();
   const members = parsed(text);
   if (!reply.ok) throw new Problem(reply.status, members ?? {});
