@@ -8,7 +8,7 @@ import { told } from "../parts/outcomes.js";
 import { go, link } from "../parts/router.js";
 import { call, Problem } from "../parts/service.js";
 
-const METHODS = [["", "the business's, else POST"], "GET", "POST", "PUT", "PATCH", "DELETE"];
+const METHODS = [["", "default"], "GET", "POST", "PUT", "PATCH", "DELETE"];
 
 export async function newTaskPage({ place, query, signal }) {
   const due = dueFields();
@@ -22,7 +22,7 @@ export async function newTaskPage({ place, query, signal }) {
       "div",
       { class: "callback-fields" },
       text("callback.url", "Callback URL", "", { hint: "Nothing: where the business says", inputmode: "url" }),
-      choice("callback.method", "Method", METHODS),
+      choice("callback.method", "Method", METHODS, "", { hint: "The business's, else POST" }),
     ),
   ];
   const submit = async (given) => {

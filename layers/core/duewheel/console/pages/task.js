@@ -51,10 +51,12 @@ function taskView({ members: task }, actions, payload, failed) {
     taskHead(task),
     failed && el("div", { "data-key": "problem" }, problem(failed)),
     actions,
-    section("Facts", taskFacts(task)),
-    section("Timeline", timeline(task)),
-    section("Payload", payload),
-    section("Callback", taskCallback(task)),
+    el(
+      "div",
+      { class: "columns", "data-key": "columns" },
+      el("div", {}, section("Facts", taskFacts(task)), section("Callback", taskCallback(task))),
+      el("div", {}, section("Timeline", timeline(task)), section("Payload", payload)),
+    ),
   ];
 }
 

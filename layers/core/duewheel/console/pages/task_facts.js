@@ -18,7 +18,7 @@ export function taskHead(task) {
 export function taskFacts(task) {
   return facts([
     ["Task id", el("code", {}, task.task_id)],
-    ["Key", task.key && el("code", {}, task.key)],
+    task.key !== null && ["Key", el("code", {}, task.key)],
     ["Business", el("a", { href: link(["businesses", task.biz_type]) }, task.biz_type)],
     task.timer_id && ["Timer", el("a", { href: link(["timers", task.timer_id]) }, task.timer_id)],
     task.timer_id && ["Occurrence", [instant(task.occurrence_at), task.number === null ? " · run by hand" : ` · number ${task.number}`]],
@@ -26,14 +26,14 @@ export function taskFacts(task) {
     ["Due", instant(task.due_at, { milliseconds: true })],
     task.next_at && ["Next attempt", instant(task.next_at, { milliseconds: true })],
     ["Attempts", String(task.attempts)],
-    ["Late by", task.lateness_ms === null ? null : span(task.lateness_ms)],
-    ["Last error", task.last_error],
+    task.lateness_ms !== null && ["Late by", span(task.lateness_ms)],
+    task.last_error && ["Last error", task.last_error],
     ["Retry", task.retry ? said(task.retry) : leftToBusiness()],
     task.expires_after_seconds !== undefined && ["Expires after", `${span(task.expires_after_seconds * 1000)} from its due instant`],
     ["Created", instant(task.created_at)],
     ["Changed", instant(task.updated_at)],
-    ["Settled", instant(task.settled_at)],
-    ["Record kept until", instant(task.expires_at)],
+    task.settled_at && ["Settled", instant(task.settled_at)],
+    task.expires_at && ["Record kept until", instant(task.expires_at)],
   ]);
 }
 

@@ -29,7 +29,7 @@ export function searchForm(query, signal) {
       { class: "filters" },
       businessField(query.biz_type ?? "", signal),
       text("find", "Task id or key", query.find ?? "", { hint: "A key needs its business" }),
-      text("key_prefix", "Key prefix", query.key_prefix ?? "", { hint: "Live tasks only, in the order of keys" }),
+      text("key_prefix", "Key prefix", query.key_prefix ?? "", { hint: "Its live tasks" }),
       choice("status", "Status", STATUSES, query.status ?? ""),
       bounds,
       choice("order", "Order", ORDERS, query.order ?? ""),
