@@ -43,13 +43,14 @@ export function taskCallback({ callback }) {
   const { headers = {}, attributes = {}, ...members } = callback;
   return facts([
     ...Object.entries(members).map(([name, value]) => [name, value === null ? leftToBusiness() : el("code", {}, String(value))]),
-    ...pairs("header", headers),
-    ...pairs("attribute", attributes),
+    lines("headers", headers),
+    lines("attributes", attributes),
   ]);
 }
 
-function pairs(what, members) {
-  return Object.entries(members).map(([name, value]) => [`${what} ${name}`, el("code", {}, value)]);
+function lines(what, members) {
+  const said = Object.entries(members).map(([name, value]) => el("div", {}, el("code", {}, `${name}: ${value}`)));
+  return said.length > 0 && [what, said];
 }
 
 function leftToBusiness() {
