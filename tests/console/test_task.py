@@ -341,6 +341,27 @@ def test_a_dead_task_is_redriven(
     expect(viewer.section("Timeline")).to_contain_text("Attempt 1 delivered")
 
 
+def test_an_answer_that_comes_after_the_page_was_left_stays_off_the_next(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.method == "GET":
+            return route.fallback()
+        return held.append(route)
+
+    viewer.page.route(re.compile("/v1/tasks/"), hold)
+    _open(viewer, _created(service, business))
+    viewer.press("Run now")
+    viewer.agree("Run it")
+    viewer.page.get_by_role("link", name="Tasks", exact=True).click()
+    expect(viewer.page.locator("main h1")).to_have_text("Tasks")
+    held[0].continue_()
+    assert "made now" in viewer.told()
+    expect(viewer.page.locator("main h1")).to_have_text("Tasks")
+
+
 def test_an_action_that_is_not_permitted_is_told(
     viewer: Viewer, service: Service, business: str
 ) -> None:

@@ -57,6 +57,7 @@ def test_a_search_stands_in_the_address_and_is_left_by_going_back(
     viewer.field("Status").select_option("pending")
     viewer.press("Search")
     expect(viewer.rows("Tasks")).to_have_count(1)
+    expect(viewer.section("Found")).to_be_focused()
     expect(viewer.rows("Tasks")).to_contain_text(task["task_id"])
     expect(viewer.page).to_have_url(re.compile(rf"biz_type={business}.*status=pending"))
     viewer.page.go_back()
@@ -174,6 +175,21 @@ def test_a_business_that_is_none_is_refused_as_text(viewer: Viewer) -> None:
     expect(viewer.section("Found").get_by_role("alert")).to_contain_text("biz_type")
     expect(viewer.field("Business")).to_have_value(MARKUP)
     expect(viewer.page.locator("main img")).to_have_count(0)
+
+
+def test_what_is_typed_is_cleared(viewer: Viewer) -> None:
+    viewer.open("tasks")
+    viewer.field("Key prefix").fill("order-")
+    viewer.press("Clear")
+    expect(viewer.field("Key prefix")).to_have_value("")
+
+
+def test_an_instant_typed_in_part_is_refused(viewer: Viewer, business: str) -> None:
+    viewer.open(f"tasks?biz_type={business}")
+    viewer.field("Due from").click()
+    viewer.page.keyboard.type("0131")
+    viewer.press("Search")
+    expect(viewer.page.locator("[data-field=due_from]")).to_contain_text("Give date and time")
 
 
 def test_a_search_that_finds_nothing_says_so(viewer: Viewer, business: str) -> None:

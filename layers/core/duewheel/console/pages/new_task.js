@@ -28,7 +28,7 @@ export async function newTaskPage({ place, query, signal }) {
   const submit = async (given) => {
     const { status, members } = await send(bodyOf(given, due.members()));
     told(status === 201 ? "The task is created." : "The key names this task already; nothing was made.");
-    go(["tasks", members.task_id]);
+    if (!signal.aborted) go(["tasks", members.task_id]);
   };
   const leave = el("a", { class: "button", href: link(["tasks"], { biz_type: query.biz_type }) }, "Leave it");
   fill(place, el("h1", {}, "New task"), form(fields, "Create", submit, { also: leave, class: "new-task", "aria-label": "New task" }));

@@ -25,7 +25,10 @@ export async function taskPage({ place, parameters, signal }) {
     view();
   };
   const actions = taskActions(id, changed);
-  const view = (failed = null) => show(place, ...taskView(answer, actions(answer.members), payload(rawMember(answer.text, "payload")), failed));
+  const view = (failed = null) => {
+    if (signal.aborted) return; // the place is another page's by now
+    show(place, ...taskView(answer, actions(answer.members), payload(rawMember(answer.text, "payload")), failed));
+  };
   const look = async () => {
     if (isOver || ENDED.has(answer?.members.status)) return;
     const before = changes;

@@ -29,15 +29,15 @@ export function searchForm(query, signal) {
       { class: "filters" },
       businessField(query.biz_type ?? "", signal),
       text("find", "Task id or key", query.find ?? "", { hint: "A key needs its business" }),
-      text("key_prefix", "Key prefix", query.key_prefix ?? "", { hint: "Its live tasks" }),
+      text("key_prefix", "Key prefix", query.key_prefix ?? "", { hint: "Live tasks whose keys begin so" }),
       choice("status", "Status", STATUSES, query.status ?? ""),
       bounds,
       choice("order", "Order", ORDERS, query.order ?? ""),
     ),
     quickChoices(within),
   ];
-  const everything = el("a", { class: "button", href: "#/tasks" }, "Clear");
-  const element = form(fields, "Search", search, { also: everything, "aria-label": "Search tasks", class: "search" });
+  const clear = el("button", { type: "button", on: { click: () => seek({}) } }, "Clear");
+  const element = form(fields, "Search", search, { also: clear, "aria-label": "Search tasks", class: "search" });
   return element;
 }
 
@@ -60,9 +60,10 @@ function today() {
   return [new Date(day.getFullYear(), day.getMonth(), day.getDate()), new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1)];
 }
 
-// The same search again looks anew, though the address stays.
+// The same search again looks anew, though the address stays. The keyboard goes on at what is found.
 function seek(query) {
   const before = location.hash;
+  window.addEventListener("hashchange", () => document.getElementById("found")?.focus(), { once: true });
   go(["tasks"], query);
   if (location.hash === before) window.dispatchEvent(new HashChangeEvent("hashchange"));
 }

@@ -12,7 +12,7 @@ import { searchForm } from "./task_search.js";
 const EVERY_MS = 10_000; // a page reads up to 500 tasks
 
 export async function tasksPage({ place, query, signal }) {
-  const results = el("section", { "aria-label": "Found" });
+  const results = el("section", { id: "found", tabindex: "-1", "aria-label": "Found" });
   const head = el(
     "div",
     { class: "head" },
