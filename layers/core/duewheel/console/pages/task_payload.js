@@ -13,7 +13,7 @@ export function payloadView(again) {
   return (raw) => [
     raw === "null"
       ? el("p", { "data-key": "payload" }, el("code", {}, "null"), el("span", { class: "quiet" }, ", or none was given"))
-      : el("pre", { class: "payload", tabindex: "0", "data-key": "payload" }, isLaidOut ? laidOut(raw) : raw),
+      : el("pre", { class: "payload", tabindex: "0", role: "region", "aria-label": "Its text", "data-key": "payload" }, isLaidOut ? laidOut(raw) : raw),
     raw !== "null" && el("label", { class: "box", "data-key": "layout" }, el("input", { type: "checkbox", on: { change: choose } }), " Lay it out for reading"),
   ];
 }
