@@ -130,13 +130,12 @@ def test_a_task_that_cannot_be_read_says_why(viewer: Viewer, business: str) -> N
 def test_links_lead_to_its_business_and_its_timer(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    callback = {"url": f"{service.url}/_local/inbox/{business}"}
-    timer = {"biz_type": business, "name": MARKUP, "cron": "0 3 * * *", "callback": callback}
+    service.call("PUT", f"/_local/received/{business}", {"status": 503})
+    timer = service.new_task(business, biz_type=business, name=MARKUP, cron="0 3 * * *")
+    timer |= {"retry": {"delays_seconds": [3600]}}
     timer_id = service.call("POST", "/v1/timers", timer)[1]["timer_id"]
-    service.call("POST", f"/v1/timers/{timer_id}/disable")
-    service.call("POST", f"/v1/businesses/{business}/pause")
     _, task = service.call("POST", f"/v1/timers/{timer_id}/run")
-    service.advance(5)
+    service.advance(3)
     _open(viewer, task)
     link = viewer.fact("Timer").get_by_role("link")
     expect(link).to_have_attribute("href", f"#/timers/{timer_id}")

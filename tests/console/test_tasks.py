@@ -107,6 +107,13 @@ def test_the_next_hour_is_one_click_and_stands_in_the_address_in_utc(
     expect(viewer.page).to_have_url(re.compile(r"due_from=[^&]*Z&due_to=[^&]*Z"))
 
 
+def test_today_is_the_viewers_day(viewer: Viewer, business: str) -> None:
+    viewer.open(f"tasks?biz_type={business}")
+    viewer.press("Today")
+    midnight = r"\d{4}-\d\d-\d\dT16%3A00%3A00"  # in Shanghai
+    expect(viewer.page).to_have_url(re.compile(f"due_from={midnight}.*due_to={midnight}"))
+
+
 def test_instants_are_typed_in_the_viewers_zone(
     viewer: Viewer, service: Service, business: str
 ) -> None:
