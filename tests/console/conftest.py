@@ -6,6 +6,7 @@ that the content security policy had to refuse.
 
 import os
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 from playwright.sync_api import (
@@ -20,6 +21,8 @@ from playwright.sync_api import (
 from local.stack import LocalStack
 from tests.console.viewer import Viewer
 from tests.support.service import Service
+
+_numbers = count(1)
 
 DESK = {"width": 1280, "height": 900}
 CHROMIUM = os.environ["CHROMIUM"]
@@ -78,6 +81,20 @@ def page(context: BrowserContext, complaints: list[str]) -> Iterator[Page]:
     yield page
     page.unroute_all(behavior="ignoreErrors")  # a refresh may be under way
     assert complaints == []
+
+
+@pytest.fixture
+def still(page: Page) -> Page:
+    """The page, whose own clock stands until the test moves it."""
+    page.clock.install(time="2026-01-01T00:00:00Z")
+    page.clock.pause_at("2026-01-01T00:00:01Z")
+    return page
+
+
+@pytest.fixture
+def business() -> str:
+    """One that no other test of this process uses."""
+    return f"shop-{next(_numbers)}"
 
 
 @pytest.fixture

@@ -28,6 +28,16 @@ class Viewer:
         """In the dialog that asks before something is done."""
         self.page.get_by_role("dialog").get_by_role("button", name=verb, exact=True).click()
 
+    def field(self, label: str) -> Locator:
+        return self.page.get_by_label(label, exact=True)
+
+    def section(self, name: str) -> Locator:
+        return self.page.get_by_role("region", name=name, exact=True)
+
+    def has_room(self) -> bool:
+        """Whether nothing stands out of the page sideways."""
+        return self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
     def told(self) -> str:
         """The last outcome that was told."""
         note = self.page.locator("#outcomes .outcome").last

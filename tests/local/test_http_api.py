@@ -2,6 +2,7 @@
 
 import base64
 import json
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
@@ -109,6 +110,11 @@ def test_what_no_route_takes_gets_the_gateways_own_404(target: str) -> None:
 def test_a_function_that_fails_gets_the_gateways_own_500() -> None:
     reply = Seen(answer=RuntimeError("no")).gateway.answer(request())
     assert (reply.status, json.loads(reply.body)) == (500, {"message": "Internal Server Error"})
+
+
+def test_an_answer_tells_the_time_by_the_stacks_clock() -> None:
+    date = dict(Seen().gateway.answer(request()).headers)["Date"]
+    assert parsedate_to_datetime(date).timestamp() == NOW_MS // 1000
 
 
 def test_full_matches_go_before_greedy_ones_and_the_default_comes_last() -> None:

@@ -7,6 +7,7 @@ import { problem } from "./parts/states.js";
 import { businessPage } from "./pages/business.js";
 import { businessesPage } from "./pages/businesses.js";
 import { helpPage } from "./pages/help.js";
+import { newTaskPage } from "./pages/new_task.js";
 import { taskPage } from "./pages/task.js";
 import { tasksPage } from "./pages/tasks.js";
 import { timerPage } from "./pages/timer.js";
@@ -16,6 +17,7 @@ import { wheelPage } from "./pages/wheel.js";
 const PAGES = {
   wheel: wheelPage, // and whatever is no page
   tasks: tasksPage,
+  "tasks/new": newTaskPage,
   "tasks/:id": taskPage,
   timers: timersPage,
   "timers/:id": timerPage,

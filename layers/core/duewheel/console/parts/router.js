@@ -21,7 +21,9 @@ export class Router {
     const { parts, query } = whereabouts(location.hash);
     const [page, parameters] = this.meant(parts);
     markCurrent(parts[0]);
+    const hadFocus = this.place.contains(document.activeElement);
     this.place.replaceChildren();
+    if (hadFocus) this.place.focus(); // what had it has gone; the keyboard goes on from here
     try {
       await page({ place: this.place, parameters, query, signal });
     } catch (error) {

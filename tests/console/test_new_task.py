@@ -1,0 +1,138 @@
+"""A new task by the console: one, however often it is sent, with the payload as it was written."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.console.viewer import Viewer
+from tests.support.service import Service
+
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+def test_a_double_click_makes_one_task(viewer: Viewer, service: Service, business: str) -> None:
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Payload").fill('{"order": 17}')
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/shop")
+    viewer.page.get_by_role("button", name="Create").dblclick()
+    expect(viewer.fact("Business")).to_have_text(business)
+    expect(viewer.page.locator("pre.payload")).to_have_text('{"order": 17}')
+    assert "created" in viewer.told()
+    assert len(_all(service, business)) == 1
+
+
+def test_a_task_whose_answer_was_lost_is_not_made_twice(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    lost: list[Route] = []
+
+    def lose_the_first(route: Route) -> None:
+        if route.request.method != "POST" or lost:
+            return route.fallback()
+        lost.append(route)
+        route.fetch()
+        return route.fulfill(status=504, json={"message": "Endpoint request timed out"})
+
+    viewer.page.route(re.compile("/v1/tasks$"), lose_the_first)
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/shop")
+    viewer.press("Create")
+    expect(viewer.page.get_by_role("alert")).to_contain_text("took too long")
+    viewer.press("Create")
+    expect(viewer.fact("Business")).to_have_text(business)
+    assert len(_all(service, business)) == 1
+
+
+def test_a_payload_is_sent_as_it_is_written(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    payload = '{"b": 1e400, "a": 12345678901234567890, "a": 1.0}'
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Payload").fill(payload)
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/{business}")
+    viewer.field("In").fill("3")
+    viewer.field("Unit").select_option("1")
+    viewer.press("Create")
+    expect(viewer.page.locator("pre.payload")).to_have_text(payload)
+    service.advance(5)
+    (request,) = service.received(business)
+    assert request["body"] == payload
+
+
+@pytest.mark.parametrize("payload", ["{order: 17}", '1, "key": "smuggled"', MARKUP])
+def test_a_payload_that_is_no_json_is_shown_at_its_field(
+    viewer: Viewer, service: Service, business: str, payload: str
+) -> None:
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Payload").fill(payload)
+    viewer.press("Create")
+    expect(viewer.page.locator("[data-field=payload]")).to_contain_text("This is no JSON")
+    expect(viewer.field("Payload")).to_be_focused()
+    assert _all(service, business) == []
+
+
+def test_a_refusal_stands_at_the_field_that_it_names(viewer: Viewer, business: str) -> None:
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Callback URL").fill("ftp://example.com/")
+    viewer.press("Create")
+    expect(viewer.page.locator("[data-field='callback.url']")).to_contain_text("begin with http")
+    expect(viewer.field("Callback URL")).to_be_focused()
+    viewer.field("In").fill("-1")
+    viewer.press("Create")
+    expect(viewer.page.locator("[data-field=delay_seconds]")).to_contain_text("must be from 0")
+    expect(viewer.page.locator(".field-problem")).to_have_count(1)
+
+
+def test_a_key_that_names_a_live_task_makes_no_other(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    for delay in ("10", "5", "10"):
+        viewer.open(f"tasks/new?biz_type={business}&key=order-17:close")
+        viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/shop")
+        viewer.field("In").fill(delay)
+        viewer.press("Create")
+        if delay == "5":
+            expect(viewer.page.locator("[data-field=key]")).to_contain_text("by another body")
+        else:
+            expect(viewer.fact("Key")).to_have_text("order-17:close")
+    assert "names this task already" in viewer.told()
+    assert len(_all(service, business)) == 1
+
+
+def test_a_task_is_made_for_an_instant_by_the_keyboard_alone(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    viewer.open("tasks")
+    viewer.page.get_by_role("link", name="New task").focus()
+    keyboard = viewer.page.keyboard
+    keyboard.press("Enter")
+    expect(viewer.page.locator("main h1")).to_have_text("New task")
+    keyboard.press("Tab")
+    keyboard.type(business)
+    keyboard.press("Tab")
+    expect(viewer.field("Due")).to_be_focused()
+    keyboard.press("ArrowDown")
+    keyboard.press("Tab")
+    keyboard.type("01312030")
+    keyboard.press("Tab")
+    keyboard.type("040000PM")
+    for _ in range(4):
+        keyboard.press("Tab")
+        if viewer.field("Callback URL").evaluate("it => it === document.activeElement"):
+            break
+    keyboard.type(f"{service.url}/_local/inbox/shop")
+    keyboard.press("Enter")
+    expect(viewer.fact("Due")).to_have_text("2030-01-31 16:00:00.000")
+
+
+def test_the_form_fits_a_telephone(viewer: Viewer) -> None:
+    viewer.page.set_viewport_size({"width": 360, "height": 740})
+    viewer.open("tasks/new")
+    expect(viewer.field("Method")).to_be_visible()
+    assert viewer.has_room()
+
+
+def _all(service: Service, business: str) -> list[dict[str, Any]]:
+    return service.call("GET", f"/v1/tasks?biz_type={business}")[1]["tasks"]
