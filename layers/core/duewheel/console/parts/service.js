@@ -3,6 +3,7 @@
 const KEY = "duewheel-key"; // in this tab's own storage, gone with it
 
 let key = sessionStorage.getItem(KEY);
+let heardOfAccess = () => {};
 
 export function keep(newKey) {
   key = newKey;
@@ -47,8 +48,18 @@ export async function call(method, path, { query = {}, body, headers = {}, signa
   const reply = await sent(method, `${address(path)}${queryOf(query)}`, body, headers, signal);
   const text = await reply.text();
   const members = parsed(text);
-  if (!reply.ok) throw new Problem(reply.status, members ?? {});
+  if (!reply.ok) throw refused(new Problem(reply.status, members ?? {}));
   return { status: reply.status, members, text, etag: reply.headers.get("etag") };
+}
+
+// `heard` is told of each answer that does not let the caller in.
+export function onRefusedAccess(heard) {
+  heardOfAccess = heard;
+}
+
+function refused(problem) {
+  if (problem.isAboutAccess) heardOfAccess();
+  return problem;
 }
 
 async function sent(method, address, body, headers, signal) {
