@@ -29,7 +29,7 @@ export async function businessPage({ place, parameters: { name }, signal }) {
   });
   const day = section("The last 24 hours", REST_EVERY_MS, signal, async () => {
     const counted = await lastDay(name, signal);
-    return [numbers(counted), el("h3", {}, "Limits and their use"), limits(found?.members, counted)];
+    return [numbers(counted), el("h2", {}, "Limits and their use"), limits(found?.members, counted)];
   });
   const kept = section("Changes", REST_EVERY_MS, signal, () => changes(name, signal));
   const actions = actionsOn({ name, progress, signal, found: () => found, anew: () => Promise.all([state.now(), kept.now()]) });
@@ -48,13 +48,12 @@ export async function read(name, signal) {
 }
 
 function standing(found, actions) {
-  const business = found?.members;
-  const isPaused = business?.paused ?? false;
+  const isPaused = found?.members.paused ?? false;
   return [
     facts([
       ["Its tasks are", isPaused ? [badge("paused"), " parked when they come up, until it is resumed"] : "called when they come up"],
-      ["Lane", business ? lane(business) : "main, by default"],
-      ["Breakers", breakers(business?.breakers ?? [])],
+      found && ["Lane", lane(found.members)],
+      ["Breakers", found ? breakers(found.members.breakers) : "shown of a business with settings of its own"],
     ]),
     el(
       "div",

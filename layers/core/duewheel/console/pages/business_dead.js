@@ -3,11 +3,12 @@
 import { el, fill } from "../parts/elements.js";
 import { choice, form, text } from "../parts/form.js";
 import { instant, viewersZone } from "../parts/instants.js";
-import { meant, typed } from "../parts/local_instants.js";
-import { repeatedly, show } from "../parts/refresh.js";
+import { instantOf, localOf } from "../parts/local_time.js";
+import { show } from "../parts/refresh.js";
 import { go, link } from "../parts/router.js";
+import { section } from "../parts/section.js";
 import { call } from "../parts/service.js";
-import { empty, loading, problem } from "../parts/states.js";
+import { empty } from "../parts/states.js";
 import { pager, table } from "../parts/table.js";
 import { businessHead } from "./business_head.js";
 import { redriveAll, redriveSelected } from "./business_redrive.js";
@@ -19,25 +20,24 @@ const DEATHS = ["stopped", "attempts exhausted", "older than max_age_seconds"];
 
 export async function businessDeadPage({ place, parameters: { name }, query, signal }) {
   const filter = Object.fromEntries(FILTER.map((member) => [member, query[member]]).filter(([, value]) => value));
-  const [progress, list] = [el("div"), el("div", {}, loading())];
+  const [progress, bar] = [el("div"), el("div", { class: "buttons" })];
   const selected = new Set();
-  let read = null;
-  const draw = () => show(list, listed({ name, filter, here: query.cursor, read, selected, actions, draw }));
-  const anew = async () => {
-    try {
-      read = (await call("GET", ["businesses", name, "dead"], { query: { ...filter, limit: ON_A_PAGE, cursor: query.cursor }, signal })).members;
-      forgetOthers(selected, read.tasks);
-      if (!signal.aborted) draw();
-    } catch (error) {
-      if (!signal.aborted) show(list, problem(error));
-    }
-  };
+  let read = { tasks: [], cursor: null };
+  const draw = () => show(bar, buttons({ read, selected, isFiltered: Object.keys(filter).length > 0, actions }));
+  const list = section("", EVERY_MS, signal, async () => {
+    const asked = { ...filter, limit: ON_A_PAGE, cursor: query.cursor };
+    read = (await call("GET", ["businesses", name, "dead"], { query: asked, signal })).members;
+    forgetOthers(selected, read.tasks);
+    draw();
+    return listed({ name, filter, here: query.cursor, read, selected, draw });
+  });
   const actions = {
-    selected: () => redriveSelected({ name, ids: [...selected], progress, signal }).finally(anew),
-    all: () => redriveAll({ name, filter, progress, signal }).finally(anew),
+    choose: () => { chooseAll(read.tasks, selected); draw(); },
+    selected: () => redriveSelected({ name, ids: [...selected], progress, signal }).finally(list.now),
+    all: () => redriveAll({ name, filter, progress, signal }).finally(list.now),
   };
-  fill(place, businessHead(name, "Dead tasks"), filterForm(name, query), progress, list);
-  await repeatedly(EVERY_MS, signal, anew);
+  fill(place, businessHead(name, "Dead tasks"), filterForm(name, query), progress, bar, el("div", { class: "dead" }, list.whole));
+  await list.run();
 }
 
 function forgetOthers(selected, tasks) {
@@ -50,33 +50,33 @@ function filterForm(name, query) {
   const fields = el(
     "div",
     { class: "filters" },
-    text("since", "Died from", typed(query.since), local),
-    text("until", "Died before", typed(query.until), local),
+    text("since", "Died from", localOf(query.since), local),
+    text("until", "Died before", localOf(query.until), local),
     choice("reason", "Reason", [["", "any"], ...DEATHS], query.reason ?? ""),
-    text("status_code", "Status of the last attempt", query.status_code ?? "", { inputmode: "numeric" }),
+    text("status_code", "Last status", query.status_code ?? "", { inputmode: "numeric" }),
     text("last_error", "Last error contains", query.last_error ?? ""),
   );
-  const submit = async ({ since, until, ...more }) => go(["businesses", name, "dead"], { ...more, since: meant(since), until: meant(until) });
+  const instants = () => Object.fromEntries(["since", "until"].map((member) => [member, instantOf(fields.querySelector(`[name=${member}]`))]));
+  const submit = async (values) => go(["businesses", name, "dead"], { ...values, ...instants() });
   const clear = el("a", { class: "button", href: link(["businesses", name, "dead"]) }, "Clear");
-  const hint = el("p", { class: "hint" }, `Instants are those of ${viewersZone()}. `);
+  const hint = el("p", { class: "hint" }, `Instants are those of your zone, ${viewersZone()}.`);
   return form([fields, hint], "Filter", submit, { also: clear, "aria-label": "Filter" });
 }
 
-function listed({ name, filter, here, read, selected, actions, draw }) {
-  const pages = pager(here, read.cursor, (to) => link(["businesses", name, "dead"], { ...filter, cursor: to }));
-  const isFiltered = Object.keys(filter).length > 0;
-  const all = read.tasks.length > 0 || read.cursor !== null || here;
+function buttons({ read: { tasks, cursor }, selected, isFiltered, actions }) {
+  const isNothing = tasks.length === 0;
+  const button = (text, disabled, click) => el("button", { type: "button", disabled, on: { click } }, text);
   return [
-    el(
-      "div",
-      { class: "buttons" },
-      el("button", { type: "button", disabled: read.tasks.length === 0, on: { click: () => select(read.tasks, selected, draw) } }, areAll(read.tasks, selected) ? "Select none" : "Select all shown"),
-      el("button", { type: "button", disabled: selected.size === 0, on: { click: actions.selected } }, `Redrive ${selected.size} selected`),
-      el("button", { type: "button", disabled: !all, on: { click: actions.all } }, isFiltered ? "Redrive all that the filter takes" : "Redrive all"),
-    ),
-    read.tasks.length > 0 ? table("Dead tasks", columns(selected, draw), read.tasks, { key: ({ task_id: id }) => id }) : nothing(isFiltered, read.cursor),
-    (here || read.tasks.length > 0 || read.cursor) && pages,
+    button(areAll(tasks, selected) ? "Select none" : "Select all shown", isNothing, actions.choose),
+    button(`Redrive ${selected.size} selected`, selected.size === 0, actions.selected),
+    button(isFiltered ? "Redrive all that the filter takes" : "Redrive all", isNothing && cursor === null, actions.all),
   ];
+}
+
+function listed({ name, filter, here, read: { tasks, cursor }, selected, draw }) {
+  const pages = pager(here, cursor, (to) => link(["businesses", name, "dead"], { ...filter, cursor: to }));
+  if (tasks.length > 0) return [table("Dead tasks", columns(selected, draw), tasks, { key: ({ task_id: id }) => id }), pages];
+  return [nothing(Object.keys(filter).length > 0, cursor), (here || cursor) && pages];
 }
 
 // A page looks at so many tasks and no more, so the filter may take none of them and some of the next.
@@ -89,11 +89,10 @@ function areAll(tasks, selected) {
   return tasks.length > 0 && tasks.every(({ task_id: id }) => selected.has(id));
 }
 
-function select(tasks, selected, draw) {
-  const isToSelect = !areAll(tasks, selected);
-  for (const { task_id: id } of tasks) choose(selected, id, isToSelect);
-  for (const box of document.querySelectorAll("[data-task]")) box.checked = isToSelect;
-  draw();
+function chooseAll(tasks, selected) {
+  const isToBe = !areAll(tasks, selected);
+  for (const { task_id: id } of tasks) choose(selected, id, isToBe);
+  for (const box of document.querySelectorAll("[data-task]")) box.checked = isToBe;
 }
 
 function choose(selected, id, isChosen) {
@@ -107,7 +106,8 @@ function columns(selected, draw) {
     ["Task", ({ task_id: id }) => el("a", { class: "mono", href: link(["tasks", id]) }, id)],
     ["Key", ({ key }) => key ?? el("span", { class: "quiet" }, "–")],
     ["Died", ({ settled_at: at }) => instant(at)],
-    ["Why", ({ reason, attempts }) => `${reason}, ${attempts} ${attempts === 1 ? "attempt" : "attempts"}`],
+    ["Why", ({ reason }) => reason],
+    ["Attempts", ({ attempts }) => attempts],
     ["Last status", ({ history }) => history.at(-1)?.status_code ?? el("span", { class: "quiet" }, "none")],
     ["Last error", ({ last_error: error }) => error ?? el("span", { class: "quiet" }, "–")],
   ];

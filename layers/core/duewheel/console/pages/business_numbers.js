@@ -86,7 +86,7 @@ function bar(stretch, x, most) {
 // The limits beside what the statistics tell of their use. They count no creates, only what comes up.
 export function limits(business, day) {
   const { lately, busiest } = rates(day);
-  const seen = `about ${perSecond(lately)} in the last ${LATELY_MINUTES} minutes, ${perSecond(busiest)} in the busiest minute of the last hour`;
+  const seen = `${perSecond(lately)} in the last ${LATELY_MINUTES} minutes, ${perSecond(busiest)} in the busiest minute of the last hour`;
   return table("Limits", LIMITS, [
     { said: "Calls a second", limit: business?.calls_per_second, seen: [seen, used(busiest, business?.calls_per_second)] },
     { said: "Calls of one page at once", limit: business?.calls_in_flight, seen: "not counted" },
@@ -113,7 +113,7 @@ function calls({ delivered, failed_attempts: failed }) {
 }
 
 function perSecond(rate) {
-  return rate === 0 ? "none" : rate < 0.01 ? "less than 0.01" : `${+rate.toFixed(rate < 10 ? 2 : 0)}`;
+  return rate === 0 ? "none" : rate < 0.01 ? "less than 0.01" : `about ${+rate.toFixed(rate < 10 ? 2 : 0)}`;
 }
 
 function used(rate, limit) {

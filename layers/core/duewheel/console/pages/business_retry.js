@@ -19,7 +19,7 @@ export function retryFields(retry) {
     [...BACKOFF.map((one) => field(retry, one)), jitterField(retry)],
     [field(retry, DELAYS)],
     [field(retry, ATTEMPTS), field(retry, AGE)],
-  ].map((fields) => el("div", {}, fields));
+  ].map((fields) => el("div", { class: "members" }, fields));
   const control = kind.querySelector("select");
   const match = () => {
     backoff.hidden = control.value !== "backoff";

@@ -9,7 +9,7 @@ export function secretFields(hints) {
   const now = hints === null ? "not signed, as now" : `as now: ${hints.join(", ")}`;
   const kinds = [["", now], ["set", hints === null ? "signed with" : "signed with others"], ...(hints === null ? [] : [["none", "not signed"]])];
   const kind = choice("signing_secrets", "How its HTTP callbacks are signed", kinds, "");
-  const secrets = el("div", {}, secretField(), beside());
+  const secrets = el("div", { class: "members" }, secretField(), beside());
   const control = kind.querySelector("select");
   const match = () => { secrets.hidden = control.value !== "set"; };
   control.addEventListener("change", match);

@@ -6,7 +6,7 @@ import { badge, facts } from "../parts/table.js";
 
 export function settings(business) {
   const own = new Set(business.own);
-  return facts(SETTINGS.map(([name, label, said]) => [label, [said(business[name], business), " ", origin(own.has(name))]]));
+  return facts(SETTINGS.map(([name, label, said, lines]) => [label, [said(business[name], business), " ", origin(own.has(name)), lines?.(business[name])]]));
 }
 
 function origin(isOwn) {
@@ -14,13 +14,13 @@ function origin(isOwn) {
 }
 
 const SETTINGS = [
-  ["callback", "Callback", (value) => (value === null ? "none: each task says its own" : callback(value))],
+  ["callback", "Callback", (value) => (value === null ? "none: each task says its own" : callback(value)), headers],
   ["retry", "Retries", retries],
   ["timeout_seconds", "A call may take", (value) => span(value * 1000)],
   ["retry_statuses", "Tried again on", (value) => value.join(", ") || "none"],
   ["stop_statuses", "Ended by", (value) => value.join(", ") || "none"],
   ["allowed_hosts", "Allowed hosts", (value) => value?.join(", ") ?? "all"],
-  ["on_dead", "Told of dead tasks", (value) => (value === null ? "nobody" : callback(value))],
+  ["on_dead", "Told of dead tasks", (value) => (value === null ? "nobody" : callback(value)), headers],
   ["calls_per_second", "Calls a second", limit],
   ["calls_in_flight", "Calls of one page at once", limit],
   ["creates_per_second", "Creates a second", limit],
@@ -36,16 +36,15 @@ function limit(value) {
 
 const WHERE = ["url", "function", "queue_url", "topic_arn", "event_bus"];
 
-function callback({ type, headers = {}, attributes = {}, ...more }) {
+function callback({ type, headers: _, attributes: __, ...more }) {
   const where = WHERE.map((name) => more[name]).find(Boolean) ?? "each task's own address";
   const rest = Object.entries(more).filter(([name, value]) => !WHERE.includes(name) && value !== null);
-  const lines = [...Object.entries(headers), ...Object.entries(attributes)];
-  return [
-    `${type} `,
-    el("code", {}, where),
-    rest.map(([name, value]) => ` · ${name} ${value}`),
-    lines.length > 0 && el("ul", { class: "lines" }, lines.map(([name, value]) => el("li", {}, el("code", {}, `${name}: ${value}`)))),
-  ];
+  return [`${type} `, el("code", {}, where), rest.map(([name, value]) => ` · ${name} ${value}`)];
+}
+
+function headers(callback) {
+  const lines = [...Object.entries(callback?.headers ?? {}), ...Object.entries(callback?.attributes ?? {})];
+  return lines.length > 0 && el("ul", { class: "lines" }, lines.map(([name, value]) => el("li", {}, el("code", {}, `${name}: ${value}`))));
 }
 
 function retries({ attempts, delays_seconds: delays, max_age_seconds: age, ...backoff }) {

@@ -3,26 +3,22 @@
 import { el, fill } from "../parts/elements.js";
 import { text } from "../parts/form.js";
 import { instant } from "../parts/instants.js";
-import { repeatedly, show } from "../parts/refresh.js";
 import { go, link } from "../parts/router.js";
+import { section } from "../parts/section.js";
 import { call } from "../parts/service.js";
-import { empty, loading, problem } from "../parts/states.js";
+import { empty } from "../parts/states.js";
 import { badge, pager, table } from "../parts/table.js";
 
 const EVERY_MS = 10_000;
 const ON_A_PAGE = 50;
 
 export async function businessesPage({ place, query, signal }) {
-  const list = el("div", {}, loading());
-  fill(place, el("h1", {}, "Businesses"), byName(), list);
-  await repeatedly(EVERY_MS, signal, async () => {
-    try {
-      const { members } = await call("GET", ["businesses"], { query: { limit: ON_A_PAGE, cursor: query.cursor }, signal });
-      show(list, listed(members, query.cursor));
-    } catch (error) {
-      if (!signal.aborted) show(list, problem(error));
-    }
+  const list = section("", EVERY_MS, signal, async () => {
+    const { members } = await call("GET", ["businesses"], { query: { limit: ON_A_PAGE, cursor: query.cursor }, signal });
+    return listed(members, query.cursor);
   });
+  fill(place, el("h1", {}, "Businesses"), byName(), list.whole);
+  await list.run();
 }
 
 // A business needs no settings to have tasks, and is not listed without them.

@@ -39,7 +39,7 @@ export function callbackFields(name, label, callback, none) {
   };
   control.addEventListener("change", match);
   match();
-  return el("div", { class: "callback" }, kind, members.map(([, field]) => field));
+  return el("div", { class: "members" }, kind, members.map(([, field]) => field));
 }
 
 // The callback that the fields of a form say; `null` for none.

@@ -1,20 +1,28 @@
 // A part of a page that loads for itself, so that what is refused here leaves the rest standing.
 
-import { el } from "./elements.js";
+import { el, fill } from "./elements.js";
 import { repeatedly, show } from "./refresh.js";
 import { loading, problem } from "./states.js";
 
-// `load` answers what to show. `now` shows it anew before its time has come.
+// `load` answers what to show; that stays while a later load fails, below what went wrong. `now`
+// loads before the time has come.
 export function section(title, everyMs, signal, load) {
-  const place = el("div", {}, loading());
+  const trouble = el("div");
+  const content = el("div", {}, loading());
+  let isLoaded = false;
   const now = async () => {
     try {
       const shown = await load();
-      if (!signal.aborted) show(place, shown);
+      if (signal.aborted) return;
+      show(content, shown);
+      show(trouble);
+      isLoaded = true;
     } catch (error) {
-      if (!signal.aborted) show(place, problem(error));
+      if (signal.aborted) return;
+      show(trouble, problem(error));
+      if (!isLoaded) fill(content);
     }
   };
-  const whole = el("section", { "aria-label": title }, el("h2", {}, title), place);
+  const whole = title ? el("section", { "aria-label": title }, el("h2", {}, title), trouble, content) : el("div", {}, trouble, content);
   return { whole, now, run: () => repeatedly(everyMs, signal, now) };
 }
