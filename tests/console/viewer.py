@@ -1,5 +1,7 @@
 """Somebody at the console, who sees and clicks what people see and click."""
 
+from urllib.parse import urlsplit
+
 from playwright.sync_api import Locator, Page
 
 
@@ -33,3 +35,33 @@ class Viewer:
         note = self.page.locator("#outcomes .outcome").last
         note.wait_for()
         return note.inner_text()
+
+    def part(self, title: str) -> Locator:
+        """What stands below a heading."""
+        return self.page.locator(f"section:has(> h2:text-is('{title}'))")
+
+    def fill(self, label: str, value: str) -> None:
+        self.page.get_by_label(label, exact=True).fill(value)
+
+    def choose(self, label: str, option: str) -> None:
+        self.page.get_by_label(label, exact=True).select_option(label=option)
+
+    def field_problem(self, label: str) -> Locator:
+        return self.page.locator(f".field:has(label:text-is('{label}')) .field-problem")
+
+    def dialog(self) -> Locator:
+        return self.page.get_by_role("dialog")
+
+    def outcome(self) -> Locator:
+        return self.page.locator("#outcomes .outcome").last
+
+    def answer(self, path: str, status: int, body: str) -> None:
+        """From here on the service answers this, whatever is asked of that path."""
+        self.page.route(
+            lambda url: urlsplit(url).path == path,
+            lambda route: route.fulfill(status=status, body=body, content_type="application/json"),
+        )
+
+    def fits_the_screen(self) -> bool:
+        fits: bool = self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        return fits

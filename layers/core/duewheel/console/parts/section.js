@@ -5,7 +5,7 @@ import { repeatedly, show } from "./refresh.js";
 import { loading, problem } from "./states.js";
 
 // `load` answers what to show; that stays while a later load fails, below what went wrong. `now`
-// loads before the time has come.
+// loads before its time has come.
 export function section(title, everyMs, signal, load) {
   const trouble = el("div");
   const content = el("div", {}, loading());
@@ -23,6 +23,6 @@ export function section(title, everyMs, signal, load) {
       if (!isLoaded) fill(content);
     }
   };
-  const whole = title ? el("section", { "aria-label": title }, el("h2", {}, title), trouble, content) : el("div", {}, trouble, content);
+  const whole = el("section", {}, title && el("h2", {}, title), trouble, content);
   return { whole, now, run: () => repeatedly(everyMs, signal, now) };
 }
