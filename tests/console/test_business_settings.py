@@ -31,7 +31,7 @@ def test_a_new_business_gets_what_is_typed_and_nothing_else(
     viewer.fill("Name of a business", "fresh")
     viewer.press("Configure")
     viewer.choose("What its tasks leave out", "http")
-    viewer.page.locator("[name='callback.url']").fill("https://example.com/hook")
+    viewer.page.locator("[name='callback.url']").fill("https://api.example.org/hook")
     viewer.page.locator("[name='callback.headers']").fill("x-team: billing\nx-note: " + MARKUP)
     viewer.choose("How a failed call is tried again", "these delays")
     viewer.fill("Delays (seconds)", "1.5, 60")
@@ -47,7 +47,7 @@ def test_a_new_business_gets_what_is_typed_and_nothing_else(
         "calls_per_second", "lane",
     ]  # fmt: skip
     assert answer["callback"] == {
-        "type": "http", "url": "https://example.com/hook", "method": None,
+        "type": "http", "url": "https://api.example.org/hook", "method": None,
         "headers": {"x-team": "billing", "x-note": MARKUP},
     }  # fmt: skip
     assert answer["retry"] == {"attempts": 3, "delays_seconds": [1.5, 60]}

@@ -66,7 +66,8 @@ export function words(text) {
 }
 
 function statuses(text) {
-  return text.toLowerCase() === NONE ? [] : orDefault(words(text).map(number));
+  const given = words(text.toLowerCase());
+  return given.join() === NONE ? [] : orDefault(given.map(number));
 }
 
 function orDefault(list) {

@@ -21,9 +21,9 @@ export async function stepwise(place, signal, work) {
     if (said.textContent === "") fill(place); // nothing was done that there is to tell of
     throw error;
   } finally {
-    const dismiss = el("button", { type: "button", on: { click: () => fill(place) } }, "Dismiss");
+    const close = el("button", { type: "button", on: { click: () => fill(place) } }, "Close");
     const hadFocus = document.activeElement === stop || document.activeElement === document.body;
-    stop.replaceWith(dismiss);
-    if (hadFocus && !signal.aborted) dismiss.focus();
+    stop.replaceWith(close);
+    if (hadFocus && !signal.aborted) close.focus();
   }
 }
