@@ -128,9 +128,7 @@ def test_headers_that_cannot_be_read_are_refused_here(viewer: Viewer, headers: s
     expect(viewer.field_problem("Headers").first).to_be_visible()
 
 
-def test_of_two_editors_the_second_is_told_and_loads_anew(
-    viewer: Viewer, service: Service
-) -> None:
+def test_of_two_editors_the_second_is_told_and_loads_anew(viewer: Viewer, service: Service) -> None:
     service.call("PUT", "/v1/businesses/shared", {"retention_days": 3})
     viewer.open("businesses/shared/edit")
     viewer.fill("Calls a second", "5")

@@ -26,9 +26,7 @@ def tasks_of(service: Service, name: str, count: int, **more: object) -> list[st
 
 def test_without_any_business_the_list_says_so_and_opens_one_by_its_name(viewer: Viewer) -> None:
     viewer.open("businesses")
-    expect(viewer.page.locator(".empty")).to_have_text(
-        "No business has settings of its own yet."
-    )
+    expect(viewer.page.locator(".empty")).to_have_text("No business has settings of its own yet.")
     viewer.fill("Name of a business", "unlisted")
     viewer.page.keyboard.press("Enter")
     expect(viewer.page.locator("main h1")).to_have_text("unlisted")
@@ -177,7 +175,9 @@ def test_the_numbers_are_those_of_the_last_day_by_the_services_clock(
         ["8 came up", "6 delivered", "0 still pending", "2 dead", "0 expired", "0 cancelled",
          "2 failed attempts"]
     )  # fmt: skip
-    expect(viewer.rows("Limits").first).to_contain_text("in the busiest minute of the last hour (7 % of the limit)")
+    expect(viewer.rows("Limits").first).to_contain_text(
+        "in the busiest minute of the last hour (7 % of the limit)"
+    )
     viewer.page.locator("summary", has_text="By the hour").click()
     expect(viewer.rows("By the hour").first).to_be_visible()
     service.advance(2 * 86_400)

@@ -97,7 +97,7 @@ export function limits(business, day) {
 
 const LIMITS = [
   ["Limit", ({ said }) => said],
-  ["Set to", ({ limit }) => limit?.toLocaleString("en-GB") ?? "no limit"],
+  ["Set to", ({ limit }) => el("span", { class: "whole" }, limit?.toLocaleString("en-GB") ?? "no limit")],
   ["Seen", ({ seen }) => seen],
 ];
 
