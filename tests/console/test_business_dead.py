@@ -5,11 +5,10 @@ from typing import Any
 
 from playwright.sync_api import Route, expect
 
-from tests.console.viewer import Viewer
+from tests.console.viewer import FAILED, Viewer
 from tests.support.service import Service
 
 MARKUP = "<img src=x onerror=alert(1)>"
-FAILED = '{"type": "urn:duewheel:problem:internal", "title": "The service failed unexpectedly", "status": 500, "detail": "Look at the log."}'  # noqa: E501
 ZONE_MS = 8 * 3_600_000  # the viewer's, ahead of UTC
 
 
@@ -142,7 +141,7 @@ def test_a_redrive_that_fails_on_the_way_tells_how_far_it_came(
 
     def fail_then(route: Route) -> None:
         if "cursor" in (route.request.post_data or ""):
-            route.fulfill(status=500, body=FAILED)
+            route.fulfill(status=500, json=FAILED)
         else:
             refused = {"task_id": "AQG5", "problem": {"title": "No", "detail": MARKUP}}
             route.fulfill(json={"redriven": 100, "refused": [refused], "cursor": "more"})

@@ -1,15 +1,14 @@
-"""The settings of a business as a form: what is set, what is left to the service, and who was first."""
+"""The settings of a business as a form: what is set, what is left to the service, who was first."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.viewer import Viewer
+from tests.console.viewer import FAILED, Viewer
 from tests.support.service import Service
 
 MARKUP = "<img src=x onerror=alert(1)>"
-FAILED = '{"type": "urn:duewheel:problem:internal", "title": "The service failed unexpectedly", "status": 500, "detail": "Look at the log."}'  # noqa: E501
 
 
 def business(service: Service, name: str) -> dict[str, object]:

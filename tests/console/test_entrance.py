@@ -10,7 +10,7 @@ from tests.console.viewer import Viewer
 from tests.support.service import Service
 
 REMEMBERED_SECONDS = 61  # for so long API Gateway lets in whom it has let in
-FORBIDDEN = '{"message": "Forbidden"}'
+FORBIDDEN = {"message": "Forbidden"}
 UNKNOWN = "The service does not know this key, or it is no longer good."
 
 

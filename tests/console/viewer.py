@@ -1,8 +1,16 @@
 """Somebody at the console, who sees and clicks what people see and click."""
 
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Locator, Page
+
+FAILED = {  # as the service says it
+    "type": "urn:duewheel:problem:internal",
+    "title": "The service failed unexpectedly",
+    "status": 500,
+    "detail": "Look at the log.",
+}
 
 
 class Viewer:
@@ -55,11 +63,11 @@ class Viewer:
     def outcome(self) -> Locator:
         return self.page.locator("#outcomes .outcome").last
 
-    def answer(self, path: str, status: int, body: str) -> None:
+    def answer(self, path: str, status: int, body: Mapping[str, object]) -> None:
         """From here on the service answers this, whatever is asked of that path."""
         self.page.route(
             lambda url: urlsplit(url).path == path,
-            lambda route: route.fulfill(status=status, body=body, content_type="application/json"),
+            lambda route: route.fulfill(status=status, json=body),
         )
 
     def fits_the_screen(self) -> bool:
