@@ -2,6 +2,7 @@
 
 import { el, fill } from "../parts/elements.js";
 import { instant } from "../parts/instants.js";
+import { once } from "../parts/once.js";
 import { confirmed } from "../parts/outcomes.js";
 import { link } from "../parts/router.js";
 import { section } from "../parts/section.js";
@@ -88,9 +89,9 @@ function actionsOn({ name, progress, signal, found, anew }) {
     return said;
   };
   return {
-    pause: () => confirmed({ title: `Pause ${name}?`, text: PAUSED, verb: "Pause" }, steer("pause", `${name} is paused.`)),
-    resume: () => confirmed({ title: `Resume ${name}?`, text: resumed(found()?.members), verb: "Resume" }, steer("resume", `${name} is resumed.`)),
-    remove: () => askToDelete({ name, etag: found()?.etag, progress, signal }),
+    pause: once(() => confirmed({ title: `Pause ${name}?`, text: PAUSED, verb: "Pause" }, steer("pause", `${name} is paused.`))),
+    resume: once(() => confirmed({ title: `Resume ${name}?`, text: resumed(found()?.members), verb: "Resume" }, steer("resume", `${name} is resumed.`))),
+    remove: once(() => askToDelete({ name, etag: found()?.etag, progress, signal })),
   };
 }
 

@@ -3,6 +3,7 @@
 import { el, fill } from "../parts/elements.js";
 import { choice, form, text } from "../parts/form.js";
 import { instant, viewersZone } from "../parts/instants.js";
+import { once } from "../parts/once.js";
 import { instantOf, localOf } from "../parts/local_time.js";
 import { show } from "../parts/refresh.js";
 import { go, link } from "../parts/router.js";
@@ -33,8 +34,9 @@ export async function businessDeadPage({ place, parameters: { name }, query, sig
   });
   const actions = {
     choose: () => { chooseAll(read.tasks, selected); draw(); },
-    selected: () => redriveSelected({ name, ids: [...selected], progress, signal }).finally(list.now),
-    all: () => redriveAll({ name, filter, progress, signal }).finally(list.now),
+    redrive: once((how) => how().finally(list.now)),
+    selected: () => actions.redrive(() => redriveSelected({ name, ids: [...selected], progress, signal })),
+    all: () => actions.redrive(() => redriveAll({ name, filter, progress, signal })),
   };
   fill(place, businessHead(name, "Dead tasks"), filterForm(name, query), progress, bar, el("div", { class: "dead" }, list.whole));
   await list.run();

@@ -3,6 +3,8 @@
 import { callbackFields, callbackOf } from "../parts/callback_form.js";
 import { el } from "../parts/elements.js";
 import { area, choice, text } from "../parts/form.js";
+import { typedNumber } from "../parts/numbers.js";
+import { words } from "../parts/words.js";
 import { retryFields, retryOf } from "./business_retry.js";
 import { secretFields, secretsOf } from "./business_secrets.js";
 
@@ -45,7 +47,7 @@ export function wantedSettings(values) {
   return {
     callback: callbackOf("callback", values),
     retry: retryOf(values),
-    ...Object.fromEntries(numbers.map((name) => [name, number(values[name])])),
+    ...Object.fromEntries(numbers.map((name) => [name, typedNumber(values[name])])),
     allowed_hosts: orDefault(words(values.allowed_hosts)),
     retry_statuses: statuses(values.retry_statuses),
     stop_statuses: statuses(values.stop_statuses),
@@ -55,19 +57,9 @@ export function wantedSettings(values) {
   };
 }
 
-// What is no number goes as it was typed, for the service to refuse: `null` would be the default.
-export function number(text) {
-  if (text === "") return null;
-  return Number.isFinite(Number(text)) ? Number(text) : text;
-}
-
-export function words(text) {
-  return text.split(/[\s,]+/).filter(Boolean);
-}
-
 function statuses(text) {
   const given = words(text.toLowerCase());
-  return given.join() === NONE ? [] : orDefault(given.map(number));
+  return given.join() === NONE ? [] : orDefault(given.map(typedNumber));
 }
 
 function orDefault(list) {

@@ -6,7 +6,7 @@ import { form } from "../parts/form.js";
 import { told } from "../parts/outcomes.js";
 import { link, go } from "../parts/router.js";
 import { call, Problem } from "../parts/service.js";
-import { loading } from "../parts/states.js";
+import { loading, problem } from "../parts/states.js";
 import { read } from "./business.js";
 import { settingFields, wantedSettings } from "./business_fields.js";
 import { businessHead } from "./business_head.js";
@@ -21,7 +21,14 @@ async function load({ name, body, signal }) {
   const found = await read(name, signal);
   const conflict = el("div");
   const fields = settingFields(found?.members ?? null);
-  const anew = () => load({ name, body, signal }).then(() => body.querySelector("select, input").focus());
+  const anew = async () => {
+    try {
+      await load({ name, body, signal });
+      body.querySelector("select, input").focus();
+    } catch (error) {
+      fill(conflict, problem(error));
+    }
+  };
   const submit = (values) => {
     fill(conflict);
     return save({ name, found, values, conflict, anew });

@@ -2,7 +2,8 @@
 
 import { el } from "../parts/elements.js";
 import { choice, text } from "../parts/form.js";
-import { number, words } from "./business_fields.js";
+import { typedNumber } from "../parts/numbers.js";
+import { words } from "../parts/words.js";
 
 const ATTEMPTS = ["attempts", "Attempts in all", "Default: 16, or one more than there are delays."];
 const AGE = ["max_age_seconds", "Given up so long after the due instant (seconds)", "Blank: never for its age."];
@@ -49,9 +50,9 @@ function jitterField(retry) {
 export function retryOf(values) {
   const kind = values.retry;
   if (kind === "") return null;
-  const said = (members) => members.map(([member]) => [member, number(values[`retry.${member}`])]);
+  const said = (members) => members.map(([member]) => [member, typedNumber(values[`retry.${member}`])]);
   const both = said([ATTEMPTS, AGE]);
-  if (kind === "delays") return given([...both, ["delays_seconds", words(values["retry.delays_seconds"]).map(number)]]);
+  if (kind === "delays") return given([...both, ["delays_seconds", words(values["retry.delays_seconds"]).map(typedNumber)]]);
   return given([...both, ...said(BACKOFF), ["jitter", values["retry.jitter"] === "false" ? false : null]]);
 }
 

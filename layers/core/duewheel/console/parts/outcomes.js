@@ -46,7 +46,7 @@ function agreed({ title, text, verb, danger, fields }) {
         el(
           "div",
           { class: "buttons" },
-          el("button", { value: "no", formnovalidate: true }, "Leave it"),
+          el("button", { type: "button", on: { click: () => dialog.close("no") } }, "Leave it"), // so that Enter in a field means the other
           el("button", { value: "yes", class: danger ? "danger" : "primary" }, verb),
         ),
       ),
