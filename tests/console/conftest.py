@@ -8,7 +8,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from local.stack import LocalStack
 from tests.console.viewer import Viewer
@@ -18,6 +25,9 @@ DESK = {"width": 1280, "height": 900}
 CHROMIUM = os.environ["CHROMIUM"]
 # What a browser reports of every answer that is no success; the console shows what it was.
 ANSWERED = "Failed to load resource: the server responded with a status of"
+PATIENCE_MS = 15_000  # of clicks and expectations alike
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +54,7 @@ def context(browser: Browser, stack: LocalStack) -> Iterator[BrowserContext]:
     context = browser.new_context(
         base_url=stack.url, viewport=DESK, timezone_id="Asia/Shanghai", locale="en-GB"
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     yield context
     context.close()
 
@@ -66,6 +76,7 @@ def page(context: BrowserContext, complaints: list[str]) -> Iterator[Page]:
     page.on("console", hear)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
+    page.unroute_all(behavior="ignoreErrors")  # a refresh may be under way
     assert complaints == []
 
 

@@ -3,8 +3,8 @@
 import { el, fill } from "../parts/elements.js";
 import { choice, form, text } from "../parts/form.js";
 import { instant, viewersZone } from "../parts/instants.js";
-import { once } from "../parts/once.js";
 import { instantOf, localOf } from "../parts/local_time.js";
+import { once } from "../parts/once.js";
 import { show } from "../parts/refresh.js";
 import { go, link } from "../parts/router.js";
 import { section } from "../parts/section.js";

@@ -15,16 +15,23 @@ const NUMBERS = [
   ["creates_burst", "Creates at once after a pause", "By default as many as in a second."],
 ];
 const NONE = "none"; // of a list that is to be empty, which a blank is not
+const STATUSES = `Statuses from 300 to 599, or 3xx, 4xx, 5xx, with commas between them; “${NONE}” for an empty list.`;
 
 // `business` is as it was read; `null` where it has no settings.
 export function settingFields(business) {
   const own = (name) => (business?.own.includes(name) ? business[name] : null);
   const byDefault = (name, said = "") => (business === null || own(name) !== null ? "service default" : `service default: ${business[name] ?? said}`);
   const number = (name, label, hint) => text(name, label, own(name) ?? "", { hint, inputmode: "decimal", placeholder: byDefault(name, "no limit") });
-  const statuses = (name, label) => text(name, label, own(name) === null ? "" : own(name).join(", ") || NONE, { placeholder: byDefault(name), hint: `Statuses from 300 to 599, or 3xx, 4xx, 5xx, with commas between them; “${NONE}” for an empty list.` });
+  const statuses = (name, label) => text(name, label, own(name) === null ? "" : own(name).join(", ") || NONE, { hint: STATUSES, placeholder: byDefault(name) });
+  const hosts = { rows: 3, placeholder: "service default: all", hint: "One a line: api.example.com, or *.example.com for all below it." };
   return [
     group("Callback", callbackFields("callback", "What its tasks leave out", own("callback"), "service default: each task says it all")),
-    group("Calls", number("timeout_seconds", "A call may take (seconds)"), area("allowed_hosts", "Allowed hosts", own("allowed_hosts")?.join("\n") ?? "", { rows: 3, placeholder: "service default: all", hint: "One a line: api.example.com, or *.example.com for all below it." }), laneField(own("lane"))),
+    group(
+      "Calls",
+      number("timeout_seconds", "A call may take (seconds)"),
+      area("allowed_hosts", "Allowed hosts", own("allowed_hosts")?.join("\n") ?? "", hosts),
+      laneField(own("lane")),
+    ),
     group("Limits", NUMBERS.map((one) => number(...one))),
     group("Retries", retryFields(own("retry")), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
     group("Dead tasks", callbackFields("on_dead", "Who is told of each", own("on_dead"), "service default: nobody")),

@@ -4,6 +4,7 @@ import { el } from "../parts/elements.js";
 import { choice, text } from "../parts/form.js";
 
 const BYTES = 32;
+const FORM = "whsec_ and the base64 of 24 to 64 random bytes. Keep it before you save: it is shown this once, here.";
 
 export function secretFields(hints) {
   const now = hints === null ? "not signed, as now" : `as now: ${hints.join(", ")}`;
@@ -18,7 +19,7 @@ export function secretFields(hints) {
 }
 
 function secretField() {
-  const field = text("signing_secrets[0]", "Secret", "", { hint: "whsec_ and the base64 of 24 to 64 random bytes. Keep it before you save: it is shown this once, here.", class: "mono" });
+  const field = text("signing_secrets[0]", "Secret", "", { hint: FORM, class: "mono" });
   const control = field.querySelector("input");
   const make = () => { control.value = newSecret(); control.focus(); control.select(); };
   field.append(el("div", { class: "buttons" }, el("button", { type: "button", on: { click: make } }, "Make a new secret")));
