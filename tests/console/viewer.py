@@ -1,6 +1,16 @@
 """Somebody at the console, who sees and clicks what people see and click."""
 
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
 from playwright.sync_api import Locator, Page
+
+FAILED = {  # as the service says it
+    "type": "urn:duewheel:problem:internal",
+    "title": "The service failed unexpectedly",
+    "status": 500,
+    "detail": "Look at the log.",
+}
 
 
 class Viewer:
@@ -43,3 +53,33 @@ class Viewer:
         note = self.page.locator("#outcomes .outcome").last
         note.wait_for()
         return note.inner_text()
+
+    def part(self, title: str) -> Locator:
+        """What stands below a heading."""
+        return self.page.locator(f"section:has(> h2:text-is('{title}'))")
+
+    def fill(self, label: str, value: str) -> None:
+        self.page.get_by_label(label, exact=True).fill(value)
+
+    def choose(self, label: str, option: str) -> None:
+        self.page.get_by_label(label, exact=True).select_option(label=option)
+
+    def field_problem(self, label: str) -> Locator:
+        return self.page.locator(f".field:has(label:text-is('{label}')) .field-problem")
+
+    def dialog(self) -> Locator:
+        return self.page.get_by_role("dialog")
+
+    def outcome(self) -> Locator:
+        return self.page.locator("#outcomes .outcome").last
+
+    def answer(self, path: str, status: int, body: Mapping[str, object]) -> None:
+        """From here on the service answers this, whatever is asked of that path."""
+        self.page.route(
+            lambda url: urlsplit(url).path == path,
+            lambda route: route.fulfill(status=status, json=body),
+        )
+
+    def fits_the_screen(self) -> bool:
+        fits: bool = self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        return fits

@@ -5,12 +5,16 @@ import { el, fill } from "./parts/elements.js";
 import { call, hasKey, keep, Problem } from "./parts/service.js";
 import { problem } from "./parts/states.js";
 
+const CAN_BE_A_KEY = /^[!-~]+$/; // what a header takes
+const UNKNOWN = "The service does not know this key, or it is no longer good.";
+
 // Resolves once the service lets the viewer in.
 export async function entered(place, corner) {
   let wasRefused = false;
   for (let refused = await refusal(); refused !== null; refused = await refusal()) {
     if (isAboutAccess(refused) && hasKey()) {
       keep(null); // asked without one, the service tells how it knows its callers
+      showCorner(corner);
       wasRefused = true;
     } else {
       await answered(place, refused, wasRefused);
@@ -18,6 +22,10 @@ export async function entered(place, corner) {
     }
   }
   showCorner(corner);
+}
+
+export async function isShutOut() {
+  return isAboutAccess(await refusal());
 }
 
 async function refusal() {
@@ -45,22 +53,29 @@ function answered(place, error, wasRefused) {
 }
 
 function keyForm(wasRefused, entered) {
-  const input = el("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true, placeholder: "dw_…" });
+  const input = el("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", placeholder: "dw_…" });
+  const refused = el("div", { role: "alert" }, wasRefused && keyRefused(UNKNOWN));
   const enter = (event) => {
     event.preventDefault();
-    keep(input.value.trim());
+    const key = input.value.trim();
+    if (!CAN_BE_A_KEY.test(key)) return void fill(refused, keyRefused("A key is one word that begins with dw_."));
+    keep(key);
     entered();
   };
   return el(
     "form",
-    { class: "entrance", on: { submit: enter } },
+    { class: "entrance", novalidate: true, on: { submit: enter } },
     el("h1", {}, "Which key is yours?"),
     el("p", {}, "This deployment knows its callers by API keys. The key is kept for this tab alone and is forgotten when it is closed."),
     el("label", { for: "key" }, "API key"),
     input,
-    wasRefused && el("p", { class: "problem", role: "alert" }, "The service does not know this key, or it is no longer good."),
+    refused,
     el("div", { class: "buttons" }, el("button", { class: "primary" }, "Enter")),
   );
+}
+
+function keyRefused(text) {
+  return el("p", { class: "problem" }, text);
 }
 
 function signedOnly() {

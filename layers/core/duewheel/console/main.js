@@ -1,10 +1,13 @@
 // Begins the console: lets the viewer in, then shows the page that the address means.
 
-import { entered } from "./access.js";
+import { entered, isShutOut } from "./access.js";
 import { fill } from "./parts/elements.js";
 import { Router } from "./parts/router.js";
+import { onRefusedAccess } from "./parts/service.js";
 import { problem } from "./parts/states.js";
 import { businessPage } from "./pages/business.js";
+import { businessDeadPage } from "./pages/business_dead.js";
+import { businessFormPage } from "./pages/business_form.js";
 import { businessesPage } from "./pages/businesses.js";
 import { helpPage } from "./pages/help.js";
 import { newTaskPage } from "./pages/new_task.js";
@@ -23,9 +26,29 @@ const PAGES = {
   "timers/:id": timerPage,
   businesses: businessesPage,
   "businesses/:name": businessPage,
+  "businesses/:name/dead": businessDeadPage,
+  "businesses/:name/edit": businessFormPage,
   help: helpPage,
 };
 
 const main = document.getElementById("main");
-await entered(main, document.getElementById("access"));
-await new Router(main, PAGES, (place, error) => fill(place, problem(error))).start();
+const corner = document.getElementById("access");
+const router = new Router(main, PAGES, (place, error) => fill(place, problem(error)));
+
+async function begin() {
+  onRefusedAccess(() => {}); // the way in sees for itself
+  router.close();
+  await entered(main, corner);
+  onRefusedAccess(check);
+  await router.start();
+}
+
+// A key that is no longer good leads back to the way in; a single call that is not for this caller
+// does not: its page shows that.
+async function check() {
+  onRefusedAccess(() => {});
+  if (await isShutOut()) await begin();
+  else onRefusedAccess(check);
+}
+
+await begin();

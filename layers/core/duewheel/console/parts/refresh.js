@@ -75,7 +75,7 @@ export async function repeatedly(milliseconds, signal, work) {
   }
 }
 
-function pause(milliseconds, signal) {
+export function pause(milliseconds, signal) {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds);
     signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });

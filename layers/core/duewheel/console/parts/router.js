@@ -7,11 +7,18 @@ export class Router {
     this.pages = Object.entries(pages).map(([path, page]) => [path.split("/"), page]);
     this.failed = failed;
     this.leaving = new AbortController();
+    this.moved = () => this.open();
   }
 
   start() {
-    window.addEventListener("hashchange", () => this.open());
+    window.addEventListener("hashchange", this.moved);
     return this.open();
+  }
+
+  // Until it is started anew, no page is open and none is opened.
+  close() {
+    window.removeEventListener("hashchange", this.moved);
+    this.leaving.abort();
   }
 
   async open() {

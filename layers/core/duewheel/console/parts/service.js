@@ -5,6 +5,7 @@ import { heard } from "./clock.js";
 const KEY = "duewheel-key"; // in this tab's own storage, gone with it
 
 let key = sessionStorage.getItem(KEY);
+let heardOfAccess = () => {};
 
 export function keep(newKey) {
   key = newKey;
@@ -50,8 +51,18 @@ export async function call(method, path, { query = {}, body, headers = {}, signa
   heard(reply.headers.get("date"));
   const text = await reply.text();
   const members = parsed(text);
-  if (!reply.ok) throw new Problem(reply.status, members ?? {});
+  if (!reply.ok) throw refused(new Problem(reply.status, members ?? {}));
   return { status: reply.status, members, text, etag: reply.headers.get("etag") };
+}
+
+// `heard` is told of each answer that does not let the caller in.
+export function onRefusedAccess(heard) {
+  heardOfAccess = heard;
+}
+
+function refused(problem) {
+  if (problem.isAboutAccess) heardOfAccess();
+  return problem;
 }
 
 async function sent(method, address, body, headers, signal) {
@@ -72,7 +83,8 @@ export function address(path) {
 
 function queryOf(query) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
+  // Not by URLSearchParams: the service takes a `+` for what it is, no blank.
+  return given.length === 0 ? "" : `?${given.map((pair) => pair.map(encodeURIComponent).join("=")).join("&")}`;
 }
 
 function parsed(text) {

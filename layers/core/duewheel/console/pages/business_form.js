@@ -1,0 +1,84 @@
+// The settings of a business to be changed. What is left blank is the service's default; only what
+// differs from what was read is sent, and only if nobody has changed the settings meanwhile.
+
+import { el, fill } from "../parts/elements.js";
+import { form } from "../parts/form.js";
+import { told } from "../parts/outcomes.js";
+import { link, go } from "../parts/router.js";
+import { call, Problem } from "../parts/service.js";
+import { loading, problem } from "../parts/states.js";
+import { read } from "./business.js";
+import { settingFields, wantedSettings } from "./business_fields.js";
+import { businessHead } from "./business_head.js";
+
+export async function businessFormPage({ place, parameters: { name }, signal }) {
+  const body = el("div", {}, loading());
+  fill(place, businessHead(name, "Settings"), body);
+  await load({ name, body, signal });
+}
+
+async function load({ name, body, signal }) {
+  const found = await read(name, signal);
+  const conflict = el("div");
+  const fields = settingFields(found?.members ?? null);
+  const anew = async () => {
+    try {
+      await load({ name, body, signal });
+      body.querySelector("select, input").focus();
+    } catch (error) {
+      fill(conflict, problem(error));
+    }
+  };
+  const submit = (values) => {
+    fill(conflict);
+    return save({ name, found, values, conflict, anew });
+  };
+  const leave = el("a", { class: "button", href: link(["businesses", name]) }, "Leave as it is");
+  const intro = found === null ? "It has no settings of its own yet. " : "";
+  fill(
+    body,
+    el("p", { class: "hint" }, `${intro}What is left blank is the service's default. A change holds within five seconds, also for tasks that are pending already.`),
+    form([fields, conflict], "Save", submit, { also: leave, class: "settings", "aria-label": "Settings" }),
+  );
+}
+
+async function save({ name, found, values, conflict, anew }) {
+  const changed = differing(wantedSettings(values), found?.members ?? null);
+  if (Object.keys(changed).length === 0 && found !== null) return void told("Nothing differs: nothing was saved.");
+  const headers = found === null ? { "If-None-Match": "*" } : { "If-Match": found.etag };
+  try {
+    await call("PUT", ["businesses", name], { body: changed, headers });
+  } catch (error) {
+    if (error instanceof Problem && error.status === 412) fill(conflict, changedMeanwhile(anew));
+    throw error;
+  }
+  told(`The settings of ${name} are saved; they hold within five seconds.`);
+  go(["businesses", name]);
+}
+
+function changedMeanwhile(anew) {
+  return el(
+    "div",
+    { class: "problem" },
+    el("p", {}, "Somebody has changed the settings since they were read here. Nothing was saved. Load them anew to see what holds now; what you have typed is lost then."),
+    el("button", { type: "button", on: { click: anew } }, "Load anew"),
+  );
+}
+
+// `undefined` of a setting: it is to stay as it is, whatever that is.
+function differing(wanted, business) {
+  const own = (name) => (business?.own.includes(name) ? business[name] : null);
+  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => value !== undefined && canonical(value) !== canonical(own(name))));
+}
+
+// As text in one order of the members; what a callback leaves out, it leaves to others.
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  const members = Object.entries(value).filter(([, one]) => one !== null && !isEmpty(one));
+  return `{${members.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, one]) => `${name}:${canonical(one)}`).join()}}`;
+}
+
+function isEmpty(value) {
+  return typeof value === "object" && !Array.isArray(value) && Object.keys(value).length === 0;
+}

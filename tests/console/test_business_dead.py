@@ -1,0 +1,215 @@
+"""The dead tasks of a business: found by the instant and the cause of their death, and redriven."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from playwright.sync_api import Route, expect
+
+from tests.console.viewer import FAILED, Viewer
+from tests.support.service import Service
+
+MARKUP = "<img src=x onerror=alert(1)>"
+ZONE_MS = 8 * 3_600_000  # the viewer's, ahead of UTC
+
+
+def dead_tasks(service: Service, name: str, *statuses: int, **more: Any) -> list[dict[str, Any]]:
+    """One for each status that the callback answers, a minute apart."""
+    service.call("PUT", f"/v1/businesses/{name}", {"retry": {"attempts": 1}})
+    made = []
+    for status in statuses:
+        service.call("PUT", f"/_local/received/{name}", {"status": status})
+        made.append(service.create(name, biz_type=name, delay_seconds=5, **more))
+        service.advance(60)
+    service.call("PUT", f"/_local/received/{name}", {"status": 200})
+    return made
+
+
+def many_dead(service: Service, name: str, count: int) -> None:
+    service.call("PUT", f"/v1/businesses/{name}", {})
+    service.call("PUT", f"/_local/received/{name}", {"status": 410})
+    tasks = [service.new_task(name, biz_type=name, delay_seconds=5) for _ in range(count)]
+    assert service.call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
+    service.advance(15)
+    service.call("PUT", f"/_local/received/{name}", {"status": 200})
+
+
+def typed(ms: int) -> str:
+    return datetime.fromtimestamp((ms + ZONE_MS) / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def statuses_of(service: Service, tasks: list[dict[str, Any]]) -> list[str]:
+    return [service.task(task)["status"] for task in tasks]
+
+
+def test_a_business_without_dead_tasks_says_so(viewer: Viewer) -> None:
+    viewer.open("businesses/alive/dead")
+    expect(viewer.page.locator(".empty")).to_have_text("No task of it is dead.")
+    for name in ("Select all shown", "Redrive 0 selected", "Redrive all"):
+        expect(viewer.page.get_by_role("button", name=name)).to_be_disabled()
+
+
+def test_dead_tasks_are_found_by_cause_and_instant(viewer: Viewer, service: Service) -> None:
+    begun_ms = service.now_ms()
+    stopped, exhausted = dead_tasks(service, "found", 410, 503)
+    viewer.open("businesses/found")
+    viewer.page.get_by_role("link", name="Dead tasks").click()
+    rows = viewer.rows("Dead tasks")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("stopped")
+    viewer.choose("Reason", "attempts exhausted")
+    viewer.press("Filter")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text(exhausted["task_id"])
+    viewer.page.go_back()
+    expect(rows).to_have_count(2)
+    viewer.fill("Died before", typed(begun_ms + 60_000))
+    viewer.page.keyboard.press("Enter")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text(stopped["task_id"])
+    expect(viewer.page.get_by_label("Died before")).to_have_value(typed(begun_ms + 60_000))
+    viewer.page.get_by_role("link", name="Clear").click()
+    viewer.fill("Last error contains", "nowhere")
+    viewer.press("Filter")
+    expect(viewer.page.locator(".empty")).to_have_text("The filter takes no dead task.")
+
+
+def test_a_filter_that_the_service_refuses_says_why(viewer: Viewer) -> None:
+    viewer.open("businesses/refused/dead")
+    viewer.fill("Last status", "teapot")
+    viewer.press("Filter")
+    expect(viewer.page.locator("main .problem")).to_contain_text("status_code: must be")
+
+
+def test_selected_tasks_are_redriven_each_with_its_outcome(
+    viewer: Viewer, service: Service
+) -> None:
+    first, second, third = tasks = dead_tasks(service, "picked", 410, 410, 410)
+    viewer.open("businesses/picked/dead")
+    viewer.page.get_by_label(f"Select {first['task_id']}").check()
+    viewer.page.get_by_label(f"Select {third['task_id']}").check()
+    service.call("POST", f"/v1/tasks/{third['task_id']}/redrive")  # by another, meanwhile
+    viewer.press("Redrive 2 selected")
+    expect(viewer.dialog()).to_contain_text("Redrive 2 tasks of picked?")
+    viewer.agree("Redrive")
+    progress = viewer.page.get_by_role("region", name="Progress")
+    expect(progress).to_contain_text("1 task redriven, 1 refused.")
+    expect(progress).to_contain_text(f"{first['task_id']}: redriven")
+    expect(progress).to_contain_text("Only a dead task can be redriven")
+    expect(viewer.rows("Dead tasks")).to_have_count(1)
+    viewer.press("Close")
+    expect(progress).to_have_count(0)
+    service.advance(10)
+    assert statuses_of(service, tasks) == ["delivered", "dead", "delivered"]
+    assert second["task_id"] in viewer.rows("Dead tasks").inner_text()
+
+
+def test_all_that_the_filter_takes_is_redriven_page_by_page(
+    viewer: Viewer, service: Service
+) -> None:
+    many_dead(service, "all", 101)
+    viewer.open("businesses/all/dead?status_code=410")
+    expect(viewer.rows("Dead tasks")).to_have_count(50)
+    viewer.page.get_by_role("link", name="Next page").click()
+    expect(viewer.page.get_by_role("link", name="First page")).to_be_visible()
+    viewer.press("Redrive all that the filter takes")
+    expect(viewer.dialog()).to_contain_text("whose last attempt got status 410")
+    viewer.agree("Redrive all")
+    expect(viewer.outcome()).to_contain_text("101 tasks redriven, 0 refused.")
+    expect(viewer.page.locator(".empty")).to_contain_text("The filter takes no")
+
+
+def test_a_redrive_of_all_stops_when_it_is_told_to(viewer: Viewer, service: Service) -> None:
+    many_dead(service, "stopped", 3)
+
+    def one_more(route: Route) -> None:
+        """The second page waits for the press."""
+        if "cursor" in (route.request.post_data or ""):
+            viewer.page.get_by_role("button", name="Stop").click()
+        route.fulfill(json={"redriven": 1, "refused": [], "cursor": "more"})
+
+    viewer.page.route("**/v1/businesses/stopped/redrive", one_more)
+    viewer.open("businesses/stopped/dead")
+    viewer.press("Redrive all")
+    viewer.agree("Redrive all")
+    expect(viewer.outcome()).to_contain_text("Stopped: 2 tasks redriven, 0 refused; there are more")
+
+
+def test_a_redrive_that_fails_on_the_way_tells_how_far_it_came(
+    viewer: Viewer, service: Service
+) -> None:
+    many_dead(service, "broken", 3)
+
+    def fail_then(route: Route) -> None:
+        if "cursor" in (route.request.post_data or ""):
+            route.fulfill(status=500, json=FAILED)
+        else:
+            refused = {"task_id": "AQG5", "problem": {"title": "No", "detail": MARKUP}}
+            route.fulfill(json={"redriven": 100, "refused": [refused], "cursor": "more"})
+
+    viewer.page.route("**/v1/businesses/broken/redrive", fail_then)
+    viewer.open("businesses/broken/dead")
+    viewer.press("Redrive all")
+    viewer.agree("Redrive all")
+    expect(viewer.outcome()).to_contain_text("The service failed unexpectedly")
+    progress = viewer.page.get_by_role("region", name="Progress")
+    expect(progress).to_contain_text("100 tasks redriven, 1 refused so far")
+    expect(progress).to_contain_text(f"AQG5: {MARKUP}")
+    expect(progress.get_by_role("button")).to_have_text("Close")
+
+
+def test_a_refresh_keeps_what_is_selected_and_drops_what_is_gone(
+    viewer: Viewer, service: Service
+) -> None:
+    first, second = dead_tasks(service, "chosen", 410, 410)
+    viewer.page.clock.install()
+    viewer.open("businesses/chosen/dead")
+    viewer.press("Select all shown")
+    expect(viewer.page.get_by_role("button", name="Redrive 2 selected")).to_be_enabled()
+    viewer.page.get_by_label(f"Select {second['task_id']}").focus()
+    service.call("POST", f"/v1/tasks/{first['task_id']}/redrive")
+    viewer.page.clock.run_for(11_000)
+    expect(viewer.page.get_by_role("button", name="Redrive 1 selected")).to_be_visible()
+    left = viewer.page.get_by_label(f"Select {second['task_id']}")
+    expect(left).to_be_checked()
+    expect(left).to_be_focused()
+    viewer.press("Select none")
+    expect(left).not_to_be_checked()
+
+
+def test_the_keyboard_alone_redrives_a_task(viewer: Viewer, service: Service) -> None:
+    (task,) = dead_tasks(service, "keys", 410)
+    viewer.open("businesses/keys/dead")
+    viewer.page.get_by_label(f"Select {task['task_id']}").focus()
+    viewer.page.keyboard.press("Space")
+    redrive = viewer.page.get_by_role("button", name="Redrive 1 selected")
+    for _ in range(6):
+        viewer.page.keyboard.press("Shift+Tab")
+        if redrive.evaluate("button => button === document.activeElement"):
+            break
+    viewer.page.keyboard.press("Enter")
+    viewer.page.keyboard.press("Tab")  # from "Leave it"
+    viewer.page.keyboard.press("Enter")
+    expect(viewer.outcome()).to_contain_text("1 task redriven, 0 refused.")
+    expect(viewer.page.get_by_role("region", name="Progress").get_by_role("button")).to_be_focused()
+
+
+def test_dead_tasks_are_text_and_fit_a_phone(viewer: Viewer, service: Service) -> None:
+    task = {
+        "task_id": "AQG5" + "x" * 24, "key": MARKUP, "settled_at": "2030-01-31T08:00:00.000Z",
+        "reason": MARKUP, "attempts": 1, "last_error": MARKUP + "x" * 90, "history": [],
+    }  # fmt: skip
+    viewer.page.route(
+        "**/v1/businesses/text/dead*",
+        lambda route: route.fulfill(json={"tasks": [task], "cursor": None}),
+    )
+    viewer.page.set_viewport_size({"width": 360, "height": 740})
+    viewer.open("businesses/text/dead")
+    expect(viewer.rows("Dead tasks")).to_contain_text([MARKUP])
+    expect(viewer.page.locator("main img")).to_have_count(0)
+    assert viewer.fits_the_screen()
+
+
+def test_a_list_of_dead_tasks_that_fails_says_so(viewer: Viewer) -> None:
+    viewer.answer("/v1/businesses/broken/dead", 500, FAILED)
+    viewer.open("businesses/broken/dead")
+    expect(viewer.page.locator("main .problem")).to_contain_text("failed unexpectedly")

@@ -1,0 +1,300 @@
+"""The list of businesses and a business's page: how it stands, pause and resume, numbers, changes,
+its deletion."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from local.stack import LocalStack
+from tests.console.viewer import FAILED, Viewer
+from tests.support.service import Service
+
+MARKUP = "<img src=x onerror=alert(1)>"
+START_MS = 1_896_076_800_000  # 2030-01-31 08:00
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[LocalStack]:
+    """Far from the instant that the browser takes for now."""
+    with LocalStack(frozen=True, start_ms=START_MS) as stack:
+        yield stack
+
+
+def configured(service: Service, name: str, **settings: object) -> None:
+    status, answer = service.call("PUT", f"/v1/businesses/{name}", settings)
+    assert status == 201, answer
+
+
+def tasks_of(service: Service, name: str, count: int, **more: object) -> list[str]:
+    tasks = [service.new_task(name, biz_type=name, delay_seconds=5, **more) for _ in range(count)]
+    status, answer = service.call("POST", "/v1/tasks/batch", {"tasks": tasks})
+    assert status == 200
+    return [result["task"]["task_id"] for result in answer["results"]]
+
+
+def test_without_any_business_the_list_says_so_and_opens_one_by_its_name(viewer: Viewer) -> None:
+    viewer.open("businesses")
+    expect(viewer.page.locator(".empty")).to_have_text("No business has settings of its own yet.")
+    viewer.fill("Name of a business", "unlisted")
+    viewer.page.keyboard.press("Enter")
+    expect(viewer.page.locator("main h1")).to_have_text("unlisted")
+    expect(viewer.part("Settings that hold")).to_contain_text("no settings of its own")
+    expect(viewer.part("The last 24 hours")).to_contain_text("None of its tasks has come up")
+    expect(viewer.page.get_by_role("button", name="Delete")).to_have_count(0)
+    viewer.page.get_by_role("link", name="Configure it").click()
+    expect(viewer.page.get_by_role("form", name="Settings")).to_contain_text("Limits")
+
+
+def test_the_list_tells_who_is_paused_slow_or_spared(viewer: Viewer, service: Service) -> None:
+    configured(service, "list-paused", paused=True)
+    configured(service, "list-slow", lane="slow", calls_per_second=7)
+    configured(service, "list-spared", retry={"attempts": 1})
+    service.call("PUT", "/_local/received/list-spared", {"status": 503})
+    tasks_of(service, "list-spared", 25)
+    service.advance(10)
+    viewer.open("businesses")
+    rows = viewer.rows("Businesses")
+    expect(rows.filter(has_text="list-paused").locator(".badge.paused")).to_be_visible()
+    expect(rows.filter(has_text="list-slow")).to_contain_text("slow by setting")
+    expect(rows.filter(has_text="list-slow")).to_contain_text("7")
+    expect(rows.filter(has_text="list-spared")).to_contain_text("1 open 127.0.0.1")
+    rows.get_by_role("link", name="list-spared").click()
+    spared = viewer.rows("Breakers")
+    expect(spared.locator("td").first).to_contain_text("127.0.0.1")
+    expect(spared.locator("time")).to_have_count(2)
+
+
+def test_the_list_goes_on_by_pages_and_back(viewer: Viewer, service: Service) -> None:
+    for number in range(51):
+        configured(service, f"paged-{number:02d}")
+    viewer.open("businesses")
+    expect(viewer.rows("Businesses")).to_have_count(50)
+    viewer.page.get_by_role("link", name="Next page").click()
+    expect(viewer.page.get_by_role("link", name="First page")).to_be_visible()
+    expect(viewer.page.get_by_role("link", name="paged-50")).to_be_visible()
+    viewer.page.go_back()
+    expect(viewer.rows("Businesses")).to_have_count(50)
+
+
+def test_a_list_that_fails_says_so_and_leaves_the_way_by_name(viewer: Viewer) -> None:
+    viewer.answer("/v1/businesses", 500, FAILED)
+    viewer.open("businesses")
+    expect(viewer.page.get_by_role("alert")).to_contain_text("The service failed unexpectedly")
+    expect(viewer.page.get_by_label("Name of a business")).to_be_visible()
+
+
+def test_a_name_that_can_be_none_is_shown_with_the_services_words(viewer: Viewer) -> None:
+    viewer.open("businesses")
+    viewer.fill("Name of a business", MARKUP)
+    viewer.press("Open")
+    expect(viewer.page.get_by_role("alert")).to_contain_text("invalid-field")
+
+
+def test_a_pause_parks_and_a_resume_calls(viewer: Viewer, service: Service) -> None:
+    configured(service, "steered", calls_per_second=20)
+    (parked,) = tasks_of(service, "steered", 1)
+    viewer.open("businesses/steered")
+    viewer.press("Pause")
+    expect(viewer.dialog()).to_contain_text("Parked tasks stay pending")
+    viewer.agree("Pause")
+    expect(viewer.outcome()).to_contain_text("steered is paused.")
+    expect(viewer.fact("Its tasks are")).to_contain_text("paused")
+    expect(viewer.page.get_by_role("button", name="Resume")).to_be_focused()
+    expect(viewer.rows("Changes").first).to_contain_text("paused version 2")
+    service.advance(30)
+    assert service.received("steered") == []
+    viewer.press("Resume")
+    expect(viewer.dialog()).to_contain_text("at its 20 calls a second")
+    viewer.agree("Resume")
+    expect(viewer.fact("Its tasks are")).to_have_text("called when they come up")
+    service.advance(120)
+    assert service.task({"task_id": parked})["status"] == "delivered"
+
+
+def test_what_is_left_in_the_dialog_is_not_done(viewer: Viewer, service: Service) -> None:
+    configured(service, "left")
+    viewer.open("businesses/left")
+    viewer.press("Pause")
+    viewer.agree("Leave it")
+    expect(viewer.page.get_by_role("button", name="Pause")).to_be_focused()
+    assert service.call("GET", "/v1/businesses/left")[1]["version"] == 1
+
+
+def test_the_keyboard_alone_pauses_a_business(viewer: Viewer, service: Service) -> None:
+    configured(service, "typed")
+    viewer.open("businesses/typed")
+    pause = viewer.page.get_by_role("button", name="Pause")
+    expect(pause).to_be_visible()
+    for _ in range(30):
+        viewer.page.keyboard.press("Tab")
+        if pause.evaluate("button => button === document.activeElement"):
+            break
+    viewer.page.keyboard.press("Enter")
+    viewer.page.keyboard.press("Tab")  # from "Leave it"
+    viewer.page.keyboard.press("Enter")
+    expect(viewer.fact("Its tasks are")).to_contain_text("paused")
+
+
+def test_a_refused_pause_says_why(viewer: Viewer, service: Service) -> None:
+    configured(service, "refused")
+    viewer.answer("/v1/businesses/refused/pause", 500, FAILED)
+    viewer.open("businesses/refused")
+    viewer.press("Pause")
+    viewer.agree("Pause")
+    expect(viewer.outcome()).to_contain_text("The service failed unexpectedly: Look at the log.")
+    expect(viewer.page.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_settings_are_told_apart_from_defaults_and_shown_as_text(
+    viewer: Viewer, service: Service
+) -> None:
+    configured(
+        service,
+        "told",
+        callback={"url": "https://example.com/hook", "headers": {"x-note": MARKUP}},
+        retry={"delays_seconds": [5, 90]},
+        on_dead={"url": "https://example.com/dead?a=" + "x" * 200},
+        signing_secrets=["whsec_" + "A" * 32],
+    )
+    viewer.open("businesses/told")
+    expect(viewer.fact("Callback")).to_contain_text("http https://example.com/hook own")
+    expect(viewer.fact("Callback")).to_contain_text(f"x-note: {MARKUP}")
+    expect(viewer.fact("Retries")).to_have_text("3 attempts, waiting 5 s, 1 min 30 s own")
+    expect(viewer.fact("Ended tasks are kept")).to_have_text("30 days · service default")
+    expect(viewer.fact("Signing secrets")).to_have_text("whsec_…AAAA own")
+    changed = viewer.rows("Changes").first
+    expect(changed).to_contain_text("local")
+    expect(changed).to_contain_text('retry: {"attempts":3,"delays_seconds":[5,90]}')
+    expect(viewer.page.locator("main img")).to_have_count(0)
+
+
+def test_the_numbers_are_those_of_the_last_day_by_the_services_clock(
+    viewer: Viewer, service: Service
+) -> None:
+    service.advance((60_000 - service.now_ms() % 60_000) / 1000)  # all of it in one minute
+    configured(service, "counted", calls_per_second=2, retry={"attempts": 1})
+    tasks_of(service, "counted", 6)
+    service.advance(30)
+    service.call("PUT", "/_local/received/counted", {"status": 503})
+    tasks_of(service, "counted", 2)
+    service.advance(240)
+    viewer.open("businesses/counted")
+    figures = viewer.page.locator(".figures li")
+    expect(figures).to_have_text(
+        ["8 came up", "6 delivered", "0 still pending", "2 dead", "0 expired", "0 cancelled",
+         "2 failed attempts"]
+    )  # fmt: skip
+    expect(viewer.rows("Limits").first).to_contain_text(
+        "in the busiest minute of the last hour (7 % of the limit)"
+    )
+    viewer.page.locator("summary", has_text="By the hour").click()
+    expect(viewer.rows("By the hour").first).to_be_visible()
+
+
+def test_numbers_that_fail_leave_the_rest_of_the_page(viewer: Viewer, service: Service) -> None:
+    configured(service, "uncounted")
+    viewer.answer("/v1/businesses/uncounted/stats", 500, FAILED)
+    viewer.open("businesses/uncounted")
+    day = viewer.part("The last 24 hours")
+    expect(day.get_by_role("alert")).to_contain_text("The service failed unexpectedly")
+    expect(viewer.fact("Its tasks are")).to_be_visible()
+    expect(viewer.rows("Changes")).to_have_count(1)
+
+
+def test_a_refresh_keeps_focus_and_open_details_and_what_was_last_known(
+    viewer: Viewer, service: Service
+) -> None:
+    configured(service, "refreshed")
+    tasks_of(service, "refreshed", 1)
+    service.advance(30)
+    viewer.page.clock.install()
+    viewer.open("businesses/refreshed")
+    viewer.page.locator("summary", has_text="By the hour").click()
+    viewer.page.get_by_role("button", name="Delete").focus()
+    service.call("POST", "/v1/businesses/refreshed/pause")
+    viewer.page.clock.run_for(31_000)
+    expect(viewer.fact("Its tasks are")).to_contain_text("paused")
+    expect(viewer.rows("Changes")).to_have_count(2)
+    expect(viewer.page.get_by_role("button", name="Delete")).to_be_focused()
+    expect(viewer.rows("By the hour").first).to_be_visible()
+    viewer.answer("/v1/businesses/refreshed", 500, FAILED)
+    viewer.page.clock.run_for(6_000)
+    expect(viewer.part("State").get_by_role("alert")).to_contain_text("failed unexpectedly")
+    expect(viewer.fact("Its tasks are")).to_contain_text("paused")
+
+
+def test_a_deletion_wants_the_name_and_is_refused_while_tasks_are_pending(
+    viewer: Viewer, service: Service
+) -> None:
+    configured(service, "kept")
+    service.create("kept", biz_type="kept", delay_seconds=9000)
+    viewer.open("businesses/kept")
+    viewer.press("Delete")
+    viewer.agree("Delete")
+    expect(viewer.dialog()).to_be_visible()  # nothing is typed
+    viewer.fill("Type kept to say that it is meant", "kept")
+    viewer.page.keyboard.press("Enter")
+    expect(viewer.outcome()).to_contain_text("The business has pending tasks")
+    assert service.call("GET", "/v1/businesses/kept")[0] == 200
+
+
+def test_a_deletion_takes_timers_and_tasks_with_it(viewer: Viewer, service: Service) -> None:
+    configured(service, "gone")
+    tasks = [service.new_task("gone", biz_type="gone", delay_seconds=9000) for _ in range(120)]
+    assert service.call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
+    timer = {"name": "daily", "cron": "0 3 * * *", "timezone": "UTC"}
+    timer |= service.new_task("gone", biz_type="gone")
+    assert service.call("POST", "/v1/timers", timer)[0] == 201
+    viewer.open("businesses/gone")
+    delete(viewer, "gone")
+    expect(viewer.outcome()).to_contain_text("is deleted: 1 timer deleted, 12")
+    expect(viewer.page.locator("main h1")).to_have_text("Businesses")
+    assert service.call("GET", "/v1/businesses/gone")[0] == 404
+
+
+def delete(viewer: Viewer, name: str) -> None:
+    viewer.press("Delete")
+    viewer.fill(f"Type {name} to say that it is meant", name)
+    viewer.page.get_by_label("Delete its timers and cancel its pending tasks, too").check()
+    viewer.agree("Delete")
+
+
+def test_a_business_that_another_has_changed_meanwhile_is_not_deleted(
+    viewer: Viewer, service: Service
+) -> None:
+    configured(service, "changed")
+    viewer.page.clock.install()  # no refresh by itself
+    viewer.page.clock.pause_at("2035-01-01")
+    viewer.open("businesses/changed")
+    expect(viewer.page.get_by_role("button", name="Delete")).to_be_visible()
+    service.call("PUT", "/v1/businesses/changed", {"retention_days": 3})
+    delete(viewer, "changed")
+    expect(viewer.outcome()).to_contain_text("The business is at version 2.")
+    assert service.call("GET", "/v1/businesses/changed")[0] == 200
+
+
+def test_a_deletion_that_finds_tasks_too_late_looks_again_until_it_is_stopped(
+    viewer: Viewer, service: Service
+) -> None:
+    configured(service, "late")
+    service.create("late", biz_type="late", delay_seconds=1)
+    viewer.open("businesses/late")
+    delete(viewer, "late")
+    progress = viewer.page.get_by_role("region", name="Progress")
+    expect(progress).to_contain_text("1 task too late to cancel: their calls may be under way")
+    viewer.press("Stop")
+    expect(viewer.outcome()).to_contain_text("Stopped: late is not deleted")
+
+
+@pytest.mark.parametrize("path", ["businesses", "businesses/narrow", "businesses/nobody"])
+def test_a_phone_shows_it_all_without_moving_sideways(
+    viewer: Viewer, service: Service, path: str
+) -> None:
+    long = "https://example.com/" + "x" * 300
+    service.call("PUT", "/v1/businesses/narrow", {"callback": {"url": long}})
+    viewer.page.set_viewport_size(PHONE)
+    viewer.open(path)
+    expect(viewer.page.locator("[aria-busy]")).to_have_count(0)
+    assert viewer.fits_the_screen()
