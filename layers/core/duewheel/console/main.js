@@ -10,6 +10,8 @@ import { helpPage } from "./pages/help.js";
 import { taskPage } from "./pages/task.js";
 import { tasksPage } from "./pages/tasks.js";
 import { timerPage } from "./pages/timer.js";
+import { editTimerPage, newTimerPage } from "./pages/timer_form.js";
+import { timerRunsPage } from "./pages/timer_runs.js";
 import { timersPage } from "./pages/timers.js";
 import { wheelPage } from "./pages/wheel.js";
 
@@ -18,7 +20,10 @@ const PAGES = {
   tasks: tasksPage,
   "tasks/:id": taskPage,
   timers: timersPage,
+  "timers/new": newTimerPage,
   "timers/:id": timerPage,
+  "timers/:id/edit": editTimerPage,
+  "timers/:id/runs": timerRunsPage,
   businesses: businessesPage,
   "businesses/:name": businessPage,
   help: helpPage,
