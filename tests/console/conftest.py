@@ -8,13 +8,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from local.stack import LocalStack
 from tests.console.viewer import Viewer
 from tests.support.service import Service
 
 DESK = {"width": 1280, "height": 900}
+expect.set_options(timeout=15_000)
 CHROMIUM = os.environ["CHROMIUM"]
 # What a browser reports of every answer that is no success; the console shows what it was.
 ANSWERED = "Failed to load resource: the server responded with a status of"

@@ -52,5 +52,5 @@ function aheadOf(timer, upcoming) {
 }
 
 function latest(tasks, path) {
-  return [runsTable(tasks), tasks.length > 0 && el("p", { "data-key": "all" }, el("a", { href: link([...path, "runs"]) }, "All runs"))];
+  return [runsTable(tasks, "It has not run yet."), tasks.length > 0 && el("p", { "data-key": "all" }, el("a", { href: link([...path, "runs"]) }, "All runs"))];
 }

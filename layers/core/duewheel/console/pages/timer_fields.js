@@ -17,16 +17,17 @@ export const BLANK = {
   misfire: "latest", grace_seconds: 60, overlap: "allow", exclude: [], disable_on_stop: false,
 };
 const WHOLE = { inputmode: "numeric" };
-const GAPS = [["shift", "fires at the first instant after the gap"], ["skip", "does not fire"]];
-const OVERLAPS = [["first", "fires the first time"], ["last", "fires the last time"], ["both", "fires both times"]];
+const GAPS = [["shift", "the first instant after it"], ["skip", "not at all"]];
+const OVERLAPS = [["first", "the first time"], ["last", "the last time"], ["both", "both times"]];
 const MISFIRES = [["latest", "the latest is called"], ["all", "all are called"], ["skip", "none is called"]];
 const CROWDS = [["allow", "both are called"], ["skip", "the later one is skipped"]];
 
 // `business` is the one that a new timer begins with; null where there is a timer, which keeps its own.
-export function timerFields(timer, payload, business, signal) {
+export function timerFields(timer, payload, { business, preview, signal }) {
   return [
     el("div", { class: "filters" }, business !== null && businessBox(business, signal), text("name", "Name", timer.name)),
     el("div", { class: "filters" }, schedule(timer)),
+    preview.place,
     callbackFields(timer.callback),
     area("payload", "Payload (JSON)", payload, { hint: "Handed through as it is written, but for {{due_at}}, {{due_ms}}, {{number}}, {{task_id}} and {{timer_id}} in its strings." }),
     business !== null && box("enabled", "Enabled from now on", true),
@@ -56,8 +57,8 @@ function rarer(timer) {
       text("grace_seconds", "Late is beyond (seconds)", shown(timer.grace_seconds), WHOLE),
       choice("overlap", "While an earlier run is pending", CROWDS, timer.overlap),
       text("expires_after_seconds", "Expires after (seconds)", shown(timer.expires_after_seconds), { ...WHOLE, placeholder: "never" }),
-      choice("dst_gap", "A local time that a day lacks", GAPS, timer.dst_gap),
-      choice("dst_overlap", "A local time that a day has twice", OVERLAPS, timer.dst_overlap),
+      choice("dst_gap", "Of a local time that a day lacks, fires", GAPS, timer.dst_gap),
+      choice("dst_overlap", "Of one that a day has twice, fires", OVERLAPS, timer.dst_overlap),
     ),
     area("exclude", "Excluded dates", timer.exclude.join("\n"), { hint: "YYYY-MM-DD in its time zone, one a line", rows: 3 }),
     retryFields(timer.retry),

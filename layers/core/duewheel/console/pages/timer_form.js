@@ -11,14 +11,15 @@ import { Preview } from "./timer_preview.js";
 import { BLANK, bodyOf, changedMembers, refuseHalfTyped, saidMembers, timerFields, typedMembers } from "./timer_fields.js";
 
 export async function newTimerPage({ place, query, signal }) {
-  const fields = timerFields(BLANK, "", query.biz_type ?? "", signal);
+  const preview = new Preview(null);
+  const fields = timerFields(BLANK, "", { business: query.biz_type ?? "", preview, signal });
   const make = async (typed, payload) => {
     const body = bodyOf(saidMembers(typed), payload || null);
     const { members } = await call("POST", ["timers"], { body });
     told(`${members.name} is made.`);
     if (!signal.aborted) go(["timers", members.timer_id]);
   };
-  show(place, { title: "New timer", fields, verb: "Make the timer", submit: make, back: ["timers"], timer: null, signal });
+  show(place, { title: "New timer", fields, verb: "Make the timer", submit: make, back: ["timers"], preview, signal });
 }
 
 export async function editTimerPage({ place, parameters: { id }, signal }) {
@@ -40,8 +41,9 @@ export async function editTimerPage({ place, parameters: { id }, signal }) {
       else throw error;
     }
   };
-  const fields = [timerFields(timer, payload, null, signal), stale];
-  show(place, { title: `Change ${timer.name}`, fields, verb: "Save", submit: change, back: path, timer, signal });
+  const preview = new Preview(timer);
+  const fields = [timerFields(timer, payload, { business: null, preview, signal }), stale];
+  show(place, { title: `Change ${timer.name}`, fields, verb: "Save", submit: change, back: path, preview, signal });
 }
 
 // null where nothing is changed.
@@ -60,7 +62,7 @@ function anew({ message }, load) {
   );
 }
 
-function show(place, { title, fields, verb, submit, back, timer, signal }) {
+function show(place, { title, fields, verb, submit, back, preview, signal }) {
   const also = el("a", { class: "button", href: link(back) }, "Leave it");
   const send = async (given) => {
     refuseHalfTyped(element);
@@ -69,6 +71,6 @@ function show(place, { title, fields, verb, submit, back, timer, signal }) {
   const element = form(fields, verb, send, { also, class: "timer-form" });
   const first = values(element);
   const before = { typed: typedMembers(first), payload: first.payload };
-  const preview = new Preview(element, timer, signal);
-  fill(place, el("h1", {}, title), el("div", { class: "beside" }, element, preview.place));
+  preview.follow(element, signal);
+  fill(place, el("h1", {}, title), element);
 }

@@ -12,13 +12,16 @@ const COUNT = 10;
 
 export class Preview {
   // `timer` is null for one that is yet to be made.
-  constructor(form, timer, signal) {
-    this.form = form;
+  constructor(timer) {
     this.timer = timer;
-    this.before = typedSchedule(values(form));
     this.content = el("div");
     this.place = el("section", { class: "preview", "aria-live": "polite", "aria-label": "Preview" }, el("h2", {}, "Ahead"), this.content);
     this.looking = new AbortController();
+  }
+
+  follow(form, signal) {
+    this.form = form;
+    this.before = typedSchedule(values(form));
     form.addEventListener("input", () => this.later());
     signal.addEventListener("abort", () => this.stop());
     this.look();

@@ -20,7 +20,7 @@ export async function timerRunsPage({ place, parameters: { id }, query: { status
   const runs = new Live(
     async (signal) => (await call("GET", [...path, "runs"], { query: { status, cursor, limit: PAGE }, signal })).members,
     ({ tasks, cursor: next }) => [
-      tasks.length === 0 && (next || cursor) ? empty("No run on this page.") : runsTable(tasks),
+      tasks.length === 0 && (next || cursor) ? empty("No run on this page.") : runsTable(tasks, "There are no such runs."),
       pager(cursor, next, (cursor) => link([...path, "runs"], { status, cursor })),
     ],
   );
@@ -32,8 +32,8 @@ export async function timerRunsPage({ place, parameters: { id }, query: { status
   });
 }
 
-export function runsTable(tasks) {
-  if (tasks.length === 0) return empty("There are no such runs.");
+export function runsTable(tasks, none) {
+  if (tasks.length === 0) return empty(none);
   return table("Runs", COLUMNS, tasks, { key: ({ task_id }) => task_id });
 }
 

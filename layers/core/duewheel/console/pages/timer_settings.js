@@ -74,6 +74,7 @@ function dates(days) {
 function retry(policy) {
   if (policy === null) return "as the business says";
   const { attempts, delays_seconds: delays, first_delay_seconds: first, factor, max_delay_seconds: most, jitter, max_age_seconds: age } = policy;
+  if (attempts === 1) return "one attempt alone";
   const waits = delays
     ? `after ${delays.map((seconds) => span(seconds * 1000)).join(", ")}`
     : `after ${span(first * 1000)}, then × ${factor}, at most ${span(most * 1000)}${jitter === false ? ", without jitter" : ""}`;

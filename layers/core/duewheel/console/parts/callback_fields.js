@@ -4,7 +4,7 @@ import { choiceOfFields } from "./choice_of_fields.js";
 import { area, choice, text } from "./form.js";
 import { Problem } from "./service.js";
 
-const METHODS = [["", "the business's, else POST"], "GET", "POST", "PUT", "PATCH", "DELETE"];
+const METHODS = [["", "the business's"], "GET", "POST", "PUT", "PATCH", "DELETE"];
 const EXAMPLE = 'as the API takes it: {"type": "sqs", "queue_url": "…"}';
 
 export function callbackFields(callback) {

@@ -12,15 +12,21 @@ export function changesTable(changes) {
 
 const COLUMNS = [
   ["When", ({ at }) => instant(at)],
-  ["Who", ({ by }) => el("code", {}, by)],
+  ["Who", ({ by }) => el("code", { class: "who" }, by)],
   ["Did", ({ did, version }) => [did, " ", el("span", { class: "quiet" }, `version ${version}`)]],
-  ["What", ({ fields }) => (fields.length === 0 ? el("span", { class: "quiet" }, "–") : el("div", {}, fields.map(difference)))],
+  ["What", what],
 ];
 
+function what({ did, fields }) {
+  if (fields.length === 0) return el("span", { class: "quiet" }, "–");
+  return fields.map((one) => el("div", {}, difference(one, did)));
+}
+
 // Of callbacks, payloads and secrets the service tells the name alone.
-function difference({ field, ...values }) {
-  const said = "from" in values ? [": ", el("code", {}, shown(values.from)), " → ", el("code", {}, shown(values.to))] : null;
-  return el("div", { class: "change" }, field, said);
+function difference({ field, ...values }, did) {
+  if (!("to" in values)) return field;
+  const before = did === "created" ? [] : [el("code", {}, shown(values.from)), " → "];
+  return [field, ": ", before, el("code", {}, shown(values.to))];
 }
 
 function shown(value) {

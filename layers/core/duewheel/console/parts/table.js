@@ -19,7 +19,7 @@ export function table(caption, columns, rows, { key, row: rowAttributes = () => 
 
 function tableRow(columns, row, key, rowAttributes) {
   const attributes = { ...rowAttributes(row), "data-key": key ? key(row) : null };
-  return el("tr", attributes, columns.map(([name, cell]) => el("td", { "data-label": name }, cell(row))));
+  return el("tr", attributes, columns.map(([name, cell]) => el("td", { "data-label": name }, el("div", {}, cell(row)))));
 }
 
 // The way on from a page of a list, and back to its beginning. Behind, the browser's own way.
