@@ -2,10 +2,11 @@
 
 import { changesTable } from "../parts/changes.js";
 import { el, fill } from "../parts/elements.js";
-import { Live } from "../parts/live.js";
 import { repeatedly } from "../parts/refresh.js";
 import { link } from "../parts/router.js";
+import { section } from "../parts/section.js";
 import { call } from "../parts/service.js";
+import { problem } from "../parts/states.js";
 import { upcomingTable } from "../parts/upcoming.js";
 import { Actions } from "./timer_actions.js";
 import { counters, head, settings } from "./timer_settings.js";
@@ -16,27 +17,33 @@ const LATEST_RUNS = 10;
 
 export async function timerPage({ place, parameters: { id }, signal }) {
   const path = ["timers", id];
-  const read = (more, query) => async (signal) => (await call("GET", [...path, ...more], { query, signal })).members;
+  const read = async (what, query) => (await call("GET", [...path, what], { query, signal })).members;
+  const part = (title, load) => section(title, EVERY_MS, signal, load);
   const actions = new Actions(path, signal, () => refresh());
-  const timer = new Live((signal) => call("GET", path, { signal }), (answer) => definition(answer, actions));
-  const ahead = new Live(read(["upcoming"]), ({ upcoming }) => aheadOf(timer.answer.members, upcoming));
-  const runs = new Live(read(["runs"], { limit: LATEST_RUNS }), ({ tasks }) => latest(tasks, path));
-  const changes = new Live(read(["changes"]), (answer) => changesTable(answer.changes));
-  const living = [titled("Ahead", ahead), titled("Runs", runs)];
-  fill(place, timer.place, living, titled("Changes", changes));
+  let known = null; // null where there is no such timer, and until it is known
+  const timer = part(null, async () => {
+    try {
+      known = await call("GET", path, { signal });
+    } catch (error) {
+      if (error.type !== "unknown-timer") throw error;
+      known = null; // deleted, perhaps while it was looked at
+      return problem(error);
+    }
+    return definition(known, actions);
+  });
+  const living = [
+    part("Ahead", async () => aheadOf(known.members, (await read("upcoming")).upcoming)),
+    part("Runs", async () => latest((await read("runs", { limit: LATEST_RUNS })).tasks, path)),
+  ];
+  const changes = part("Changes", async () => changesTable((await read("changes")).changes)); // kept for a while after it
+  fill(place, [timer, ...living, changes].map(({ whole }) => whole));
 
   const refresh = async () => {
-    await timer.refresh(signal);
-    const isGone = timer.failure?.type === "unknown-timer"; // its changes are kept for a while
-    for (const section of living) section.hidden = isGone || timer.answer === null;
-    const others = isGone || timer.answer === null ? [changes] : [ahead, runs, changes];
-    await Promise.all(others.map((part) => part.refresh(signal)));
+    await timer.now();
+    for (const { whole } of living) whole.hidden = known === null;
+    await Promise.all([...(known === null ? [] : living), changes].map((one) => one.now()));
   };
   await repeatedly(EVERY_MS, signal, refresh);
-}
-
-function titled(title, live) {
-  return el("section", {}, el("h2", {}, title), live.place);
 }
 
 function definition({ members, text, etag }, actions) {

@@ -1,6 +1,7 @@
 // What can be done with a timer, each after the viewer has agreed, and never twice at once.
 
 import { el } from "../parts/elements.js";
+import { once } from "../parts/once.js";
 import { confirmed } from "../parts/outcomes.js";
 import { go, link } from "../parts/router.js";
 import { call } from "../parts/service.js";
@@ -10,7 +11,7 @@ export class Actions {
     this.path = path;
     this.signal = signal;
     this.refresh = refresh;
-    this.isBusy = false;
+    this.ask = once(confirmed);
   }
 
   buttons({ name, biz_type, enabled }, etag) {
@@ -26,10 +27,7 @@ export class Actions {
   }
 
   async do([question, work]) {
-    if (this.isBusy) return;
-    this.isBusy = true;
-    await confirmed(question, work);
-    this.isBusy = false;
+    await this.ask(question, work);
     await this.refresh();
   }
 

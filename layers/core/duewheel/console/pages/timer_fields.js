@@ -1,10 +1,11 @@
 // The fields of a timer: as controls, and as the members of a request that they stand for.
 
-import { businessBox } from "../parts/business_box.js";
-import { callbackFields, parsedAt, typedCallback } from "../parts/callback_fields.js";
+import { businessField } from "../parts/business_field.js";
+import { callbackFields, callbackOf } from "../parts/callback_form.js";
 import { el } from "../parts/elements.js";
 import { area, box, choice, text } from "../parts/form.js";
-import { instantBox, typedInstant } from "../parts/instant_box.js";
+import { viewersZone } from "../parts/instants.js";
+import { localOf } from "../parts/local_time.js";
 import { typedNumber } from "../parts/numbers.js";
 import { retryFields, typedRetry } from "../parts/retry_fields.js";
 import { Problem } from "../parts/service.js";
@@ -25,10 +26,10 @@ const CROWDS = [["allow", "both are called"], ["skip", "the later one is skipped
 // `business` is the one that a new timer begins with; null where there is a timer, which keeps its own.
 export function timerFields(timer, payload, { business, preview, signal }) {
   return [
-    el("div", { class: "filters" }, business !== null && businessBox(business, signal), text("name", "Name", timer.name)),
+    el("div", { class: "filters" }, business !== null && businessField(business, signal), text("name", "Name", timer.name)),
     el("div", { class: "filters" }, schedule(timer)),
     preview.place,
-    callbackFields(timer.callback),
+    callbackFields("callback", "Calls", timer.callback, "as the business says"),
     area("payload", "Payload (JSON)", payload, { hint: "Handed through as it is written, but for {{due_at}}, {{due_ms}}, {{number}}, {{task_id}} and {{timer_id}} in its strings." }),
     business !== null && box("enabled", "Enabled from now on", true),
     el("details", {}, el("summary", {}, "Bounds, clock changes, misfires, retries"), rarer(timer)),
@@ -49,8 +50,8 @@ function rarer(timer) {
     el(
       "div",
       { class: "filters" },
-      instantBox("start_at", "Not before", timer.start_at),
-      instantBox("end_at", "Not after", timer.end_at),
+      bound("start_at", "Not before", timer.start_at),
+      bound("end_at", "Not after", timer.end_at),
       text("max_runs", "Occurrences in all", shown(timer.max_runs), { ...WHOLE, placeholder: "no limit" }),
       text("jitter_seconds", "Put off by up to (seconds)", shown(timer.jitter_seconds), WHOLE),
       choice("misfire", "Of those that are late", MISFIRES, timer.misfire),
@@ -64,6 +65,10 @@ function rarer(timer) {
     retryFields(timer.retry),
     box("disable_on_stop", "Disabled when the receiver says stop", timer.disable_on_stop),
   ];
+}
+
+function bound(name, label, instant) {
+  return text(name, label, localOf(instant), { type: "datetime-local", step: 1, hint: `in ${viewersZone()}, your zone` });
 }
 
 function shown(number) {
@@ -83,7 +88,7 @@ export function typedMembers(values) {
     overlap,
     expires_after_seconds: typedNumber(values.expires_after_seconds),
     disable_on_stop,
-    callback: typedCallback(values),
+    callback: callbackOf("callback", values),
     retry: typedRetry(values),
   };
 }
@@ -94,13 +99,17 @@ export function typedSchedule(values) {
     cron: values.cron || null,
     every_seconds: typedNumber(values.every_seconds),
     timezone: values.timezone || null,
-    start_at: typedInstant(values.start_at),
-    end_at: typedInstant(values.end_at),
+    start_at: utc(values.start_at),
+    end_at: utc(values.end_at),
     max_runs: typedNumber(values.max_runs),
     dst_gap,
     dst_overlap,
     exclude: values.exclude.split(/[\s,]+/).filter(Boolean),
   };
+}
+
+function utc(local) {
+  return local === "" ? null : new Date(local).toISOString();
 }
 
 // Those of which something is said.
@@ -119,6 +128,14 @@ export function bodyOf(members, payload) {
   if (payload === null) return said;
   parsedAt("payload", payload); // or else it might be more than one member
   return `${said.slice(0, -1)}${said === "{}" ? "" : ","}"payload":${payload}}`;
+}
+
+function parsedAt(field, text) {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    throw new Problem(422, { field, detail: `is no JSON: ${error.message}` });
+  }
 }
 
 // A date without its time counts as nothing typed to the browser.

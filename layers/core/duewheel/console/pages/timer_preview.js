@@ -54,7 +54,7 @@ export class Preview {
     const asked = this.timer === null ? schedule : await this.asChanged(schedule, signal);
     if (asked === null) return ["What this change leaves ahead shows when it is saved."];
     const { members } = asked === "unchanged" ? await this.stands(signal) : await call("POST", ["timers", "upcoming"], { body: { ...saidMembers(asked), count: COUNT }, signal });
-    const note = asked !== "unchanged" && this.timer?.max_runs && "Occurrences that have been are not taken off here.";
+    const note = this.timer !== null && asked !== "unchanged" && schedule.max_runs !== null && "Occurrences that have been are not taken off here.";
     return [note, upcomingTable(members.upcoming, schedule.timezone ?? "UTC")];
   }
 

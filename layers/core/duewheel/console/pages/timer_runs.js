@@ -3,33 +3,34 @@
 import { el, fill } from "../parts/elements.js";
 import { choice, form } from "../parts/form.js";
 import { instant, span } from "../parts/instants.js";
-import { Live } from "../parts/live.js";
-import { repeatedly } from "../parts/refresh.js";
 import { go, link } from "../parts/router.js";
+import { section } from "../parts/section.js";
 import { call } from "../parts/service.js";
 import { empty } from "../parts/states.js";
 import { badge, pager, table } from "../parts/table.js";
 
 const EVERY_MS = 5000;
-const PAGE = 50;
+const PAGE = 25;
 const STATUSES = [["", "any"], "pending", "delivered", "dead", "cancelled", "expired"];
 
 export async function timerRunsPage({ place, parameters: { id }, query: { status = "", cursor }, signal }) {
   const path = ["timers", id];
-  const name = new Live(async (signal) => (await call("GET", path, { signal })).members, (timer) => el("h1", {}, "Runs of ", el("a", { href: link(path) }, timer.name)));
-  const runs = new Live(
-    async (signal) => (await call("GET", [...path, "runs"], { query: { status, cursor, limit: PAGE }, signal })).members,
-    ({ tasks, cursor: next }) => [
-      tasks.length === 0 && (next || cursor) ? empty("No run on this page.") : runsTable(tasks, "There are no such runs."),
-      pager(cursor, next, (cursor) => link([...path, "runs"], { status, cursor })),
-    ],
-  );
-  const filters = el("div", { class: "filters" }, choice("status", "Status", STATUSES, status));
-  fill(place, name.place, form(filters, "Show", (values) => go([...path, "runs"], values), { "aria-label": "Which runs" }), runs.place);
-  await repeatedly(EVERY_MS, signal, async () => {
-    await name.refresh(signal);
-    if (name.answer !== null) await runs.refresh(signal); // else all has been said
+  const name = section(null, EVERY_MS, signal, async () => {
+    const { members } = await call("GET", path, { signal });
+    return el("h1", {}, "Runs of ", el("a", { href: link(path) }, members.name));
   });
+  const runs = section(null, EVERY_MS, signal, async () => {
+    const { members } = await call("GET", [...path, "runs"], { query: { status, cursor, limit: PAGE }, signal });
+    return [listed(members, cursor), pager(cursor, members.cursor, (cursor) => link([...path, "runs"], { status, cursor }))];
+  });
+  const filters = el("div", { class: "filters" }, choice("status", "Status", STATUSES, status));
+  fill(place, name.whole, form(filters, "Show", (values) => go([...path, "runs"], values), { "aria-label": "Which runs" }), runs.whole);
+  await Promise.all([name.run(), runs.run()]);
+}
+
+// A page may be short, even empty, and the list go on behind it.
+function listed({ tasks, cursor }, here) {
+  return tasks.length === 0 && (cursor || here) ? empty("No run on this page.") : runsTable(tasks, "There are no such runs.");
 }
 
 export function runsTable(tasks, none) {

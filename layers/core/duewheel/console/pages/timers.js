@@ -1,13 +1,12 @@
 // Timers: those of a business by name, with their schedules, states and next occurrences.
 
-import { businessBox } from "../parts/business_box.js";
+import { businessField } from "../parts/business_field.js";
 import { el, fill } from "../parts/elements.js";
 import { choice, form, text } from "../parts/form.js";
 import { instant } from "../parts/instants.js";
-import { Live } from "../parts/live.js";
-import { repeatedly } from "../parts/refresh.js";
 import { go, link } from "../parts/router.js";
 import { schedule } from "../parts/schedule.js";
+import { section } from "../parts/section.js";
 import { call } from "../parts/service.js";
 import { empty } from "../parts/states.js";
 import { badge, pager, table } from "../parts/table.js";
@@ -17,50 +16,42 @@ const PAGE = 25;
 const STATES = [["", "any"], "enabled", "disabled", "ended"];
 
 export async function timersPage({ place, query, signal }) {
-  const { biz_type, name_prefix, state, cursor } = query;
-  const list = biz_type
-    ? new Live(timersOf({ biz_type, name_prefix, state, cursor, limit: PAGE }), (answer) => shown(answer, query))
-    : new Live(businesses, suggested);
+  const { biz_type } = query;
+  const list = section(null, EVERY_MS, signal, () => (biz_type ? timers(query, signal) : suggested(signal)));
   fill(
     place,
     el("div", { class: "head" }, el("h1", {}, "Timers"), el("a", { class: "button primary", href: link(["timers", "new"], { biz_type }) }, "New timer")),
     filters(query, signal),
-    list.place,
+    list.whole,
   );
-  await repeatedly(EVERY_MS, signal, () => list.refresh(signal));
+  await list.run();
 }
 
 function filters({ biz_type = "", name_prefix = "", state = "" }, signal) {
   const fields = el(
     "div",
     { class: "filters" },
-    businessBox(biz_type, signal),
+    businessField(biz_type, signal),
     text("name_prefix", "Name begins with", name_prefix),
     choice("state", "State", STATES, state),
   );
   return form(fields, "Show", (values) => go(["timers"], values), { "aria-label": "Which timers" });
 }
 
-function timersOf(query) {
-  return async (signal) => (await call("GET", ["timers"], { query, signal })).members;
-}
-
-async function businesses(signal) {
-  return (await call("GET", ["businesses"], { signal })).members;
-}
-
-function suggested({ businesses }) {
+async function suggested(signal) {
+  const { businesses } = (await call("GET", ["businesses"], { signal })).members;
   if (businesses.length === 0) return empty("Timers are listed by business. Name one.");
   const names = businesses.map(({ biz_type }) => el("li", { "data-key": biz_type }, el("a", { href: link(["timers"], { biz_type }) }, biz_type)));
   return [el("p", {}, "Timers are listed by business. Name one, or take one of those that have settings:"), el("ul", {}, names)];
 }
 
-function shown({ timers, cursor }, query) {
-  const others = (cursor) => link(["timers"], { ...query, cursor });
-  const isAll = timers.length === 0 && !cursor && !query.cursor;
-  if (isAll) return nothing(query);
+async function timers(query, signal) {
+  const { biz_type, name_prefix, state, cursor: here } = query;
+  const asked = { biz_type, name_prefix, state, cursor: here, limit: PAGE };
+  const { timers, cursor } = (await call("GET", ["timers"], { query: asked, signal })).members;
+  if (timers.length === 0 && !cursor && !here) return nothing(query);
   const list = timers.length === 0 ? empty("No timer on this page.") : table("Timers", COLUMNS, timers, { key: ({ timer_id }) => timer_id });
-  return [list, pager(query.cursor, cursor, others)];
+  return [list, pager(here, cursor, (cursor) => link(["timers"], { ...query, cursor }))];
 }
 
 function nothing({ biz_type, name_prefix, state }) {

@@ -1,41 +1,50 @@
-// A member of an answer as the very text it stands in: numbers beyond JavaScript's, member order and
-// escapes survive.
+// Cuts a member out of the text of a JSON object as it was written: parsed and written anew, 1e400 and
+// 12345678901234567890 would become other numbers, and repeated members one.
 
-// rawMember('{"a": 1, "payload": 1e400}', "payload") → "1e400"; null where there is no such member.
-// `text` is an object that JSON.parse takes. Of a member that is repeated the last counts.
+// The text of the top-level member `name`, or null. `text` has been parsed, so it is JSON.
 export function rawMember(text, name) {
-  let found = null;
-  let at = afterBlanks(text, afterBlanks(text, 0) + 1); // behind the first brace
+  let at = behindBlanks(text, behindBlanks(text, 0) + 1);
   while (text[at] === '"') {
-    const nameEnd = endOfString(text, at);
-    const start = afterBlanks(text, afterBlanks(text, nameEnd) + 1); // behind the colon
-    const end = endOfValue(text, start);
-    if (JSON.parse(text.slice(at, nameEnd)) === name) found = text.slice(start, end).trimEnd();
-    at = afterBlanks(text, end + 1); // behind the comma
+    const nameEnd = stringEnd(text, at);
+    const begin = behindBlanks(text, behindBlanks(text, nameEnd) + 1); // behind the colon
+    const end = valueEnd(text, begin);
+    if (JSON.parse(text.slice(at, nameEnd)) === name) return text.slice(begin, end);
+    at = behindBlanks(text, behindBlanks(text, end) + 1); // behind the comma
   }
-  return found;
+  return null;
 }
 
-function afterBlanks(text, at) {
-  while (" \t\r\n".includes(text[at] ?? "x")) at += 1;
+// Where the string that begins at `at` has ended.
+export function stringEnd(text, at) {
+  let end = at + 1;
+  while (text[end] !== '"') end += text[end] === "\\" ? 2 : 1;
+  return end + 1;
+}
+
+function valueEnd(text, begin) {
+  if (text[begin] === '"') return stringEnd(text, begin);
+  if (text[begin] === "{" || text[begin] === "[") return nestEnd(text, begin);
+  let end = begin;
+  while (/[^\s,\]}]/.test(text[end] ?? " ")) end += 1;
+  return end;
+}
+
+function nestEnd(text, begin) {
+  let depth = 0;
+  let at = begin;
+  do {
+    if (text[at] === '"') {
+      at = stringEnd(text, at);
+      continue;
+    }
+    if (text[at] === "{" || text[at] === "[") depth += 1;
+    if (text[at] === "}" || text[at] === "]") depth -= 1;
+    at += 1;
+  } while (depth > 0);
   return at;
 }
 
-function endOfString(text, at) {
-  for (at += 1; text[at] !== '"'; at += 1) if (text[at] === "\\") at += 1;
-  return at + 1;
-}
-
-// Where the comma or the brace stands that ends a value of the outermost object.
-function endOfValue(text, at) {
-  for (let depth = 0; depth > 0 || !",}".includes(text[at]); ) {
-    if (text[at] === '"') {
-      at = endOfString(text, at);
-      continue;
-    }
-    if ("{[".includes(text[at])) depth += 1;
-    if ("}]".includes(text[at])) depth -= 1;
-    at += 1;
-  }
+function behindBlanks(text, at) {
+  while (/\s/.test(text[at] ?? "")) at += 1;
   return at;
 }
