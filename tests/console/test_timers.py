@@ -57,15 +57,15 @@ def test_timers_are_listed_by_business_and_lead_to_their_pages(
 def test_timers_are_found_by_the_beginning_of_their_name_and_their_state(
     viewer: Viewer, service: Service
 ) -> None:
-    for name, is_enabled in (("close a", True), ("close b", False), ("remind", False)):
+    for name, is_enabled in (("close a", False), ("close b", True), ("close b2", False)):
         made(service, "filtered", name=name, enabled=is_enabled)
     viewer.open("timers?biz_type=filtered")
     expect(viewer.rows("Timers")).to_have_count(3)
-    viewer.page.get_by_label("Name begins with").fill("close")
+    viewer.page.get_by_label("Name begins with").fill("close b")
     viewer.page.get_by_label("State").select_option("disabled")
     viewer.press("Show")
     expect(viewer.rows("Timers")).to_have_count(1)
-    expect(viewer.rows("Timers")).to_contain_text("close b")
+    expect(viewer.rows("Timers")).to_contain_text("close b2")
     viewer.page.go_back()
     expect(viewer.rows("Timers")).to_have_count(3)
 
@@ -361,3 +361,34 @@ def test_the_list_fits_a_phone(viewer: Viewer, service: Service, page: Page) -> 
     viewer.open("timers?biz_type=phone-list")
     expect(viewer.rows("Timers")).to_have_count(1)
     assert is_within(page)
+
+
+def test_a_timer_is_disabled_by_the_keyboard_alone(viewer: Viewer, service: Service) -> None:
+    timer = made(service, "by-keyboard")
+    open_timer(viewer, timer)
+    page = viewer.page
+    page.get_by_role("link", name="Edit").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.get_by_role("dialog").get_by_role("button", name="Disable").press("Enter")
+    assert "remind is disabled." in viewer.told()
+    expect(page.get_by_role("button", name="Enable")).to_be_focused()
+
+
+def test_what_the_caller_may_not_do_is_refused_where_it_was_asked(
+    viewer: Viewer, service: Service, page: Page
+) -> None:
+    timer = made(service, "read-only")
+    refusal = {
+        "type": "urn:duewheel:problem:not-permitted",
+        "title": "Not permitted",
+        "status": 403,
+        "detail": "This needs write on read-only.",
+    }
+    page.route(re.compile("/run$"), lambda route: route.fulfill(status=403, json=refusal))
+    open_timer(viewer, timer)
+    viewer.press("Run now")
+    viewer.agree("Run now")
+    assert "This needs write on read-only." in viewer.told()
+    expect(page.locator("main .problem")).to_have_count(0)

@@ -32,7 +32,7 @@ export class Actions {
   }
 
   enabling(name, etag) {
-    const text = "From the second after on it is called by its schedule. What lay between is not made up for.";
+    const text = "From now on it is called by its schedule. What lay between is not made up for.";
     return [{ title: `Enable ${name}?`, text, verb: "Enable" }, () => this.set("enable", etag, `${name} is enabled.`)];
   }
 

@@ -69,7 +69,8 @@ export function address(path) {
 
 function queryOf(query) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
+  // Not by URLSearchParams: the service takes a `+` for what it is, no blank.
+  return given.length === 0 ? "" : `?${given.map((pair) => pair.map(encodeURIComponent).join("=")).join("&")}`;
 }
 
 function parsed(text) {
