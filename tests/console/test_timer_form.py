@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.console.test_timers import MARKUP, PHONE, is_within, made, now_of, open_timer
+from tests.console.timers_at_hand import MARKUP, PHONE, is_within, made, now_of, open_timer
 from tests.console.viewer import Viewer
 from tests.support.service import Service
 
@@ -156,7 +156,7 @@ def test_a_form_keeps_what_is_typed_while_the_service_fails(
     expect(page.get_by_role("button", name="Make the timer")).to_be_enabled()
 
 
-# What is ahead.
+# What is ahead while it is typed.
 
 
 def test_what_is_ahead_follows_the_typing(viewer: Viewer) -> None:
