@@ -14,6 +14,8 @@ import { newTaskPage } from "./pages/new_task.js";
 import { taskPage } from "./pages/task.js";
 import { tasksPage } from "./pages/tasks.js";
 import { timerPage } from "./pages/timer.js";
+import { editTimerPage, newTimerPage } from "./pages/timer_form.js";
+import { timerRunsPage } from "./pages/timer_runs.js";
 import { timersPage } from "./pages/timers.js";
 import { wheelPage } from "./pages/wheel.js";
 
@@ -23,7 +25,10 @@ const PAGES = {
   "tasks/new": newTaskPage,
   "tasks/:id": taskPage,
   timers: timersPage,
+  "timers/new": newTimerPage,
   "timers/:id": timerPage,
+  "timers/:id/edit": editTimerPage,
+  "timers/:id/runs": timerRunsPage,
   businesses: businessesPage,
   "businesses/:name": businessPage,
   "businesses/:name/dead": businessDeadPage,

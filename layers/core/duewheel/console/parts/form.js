@@ -59,12 +59,21 @@ export function values(form) {
 }
 
 function refused(form, general, error) {
+  const noted = notedAt(form, error);
+  if (noted === null) return fill(general, el("p", { class: "problem" }, refusalText(error)));
+  noted.control.focus();
+}
+
+// Says a refusal at the field that it names: {control, note}; null where it names none of the form's.
+export function notedAt(form, error) {
   const place = error instanceof Problem && error.field ? placeOf(form, error.field) : null;
-  if (place === null) return fill(general, el("p", { class: "problem" }, refusalText(error)));
+  if (place === null) return null;
+  for (let around = place.closest("details"); around; around = around.parentElement.closest("details")) around.open = true;
   const control = place.querySelector("input, select, textarea");
+  const note = el("p", { class: "field-problem", role: "alert" }, error.message);
   control.setAttribute("aria-invalid", "true");
-  place.append(el("p", { class: "field-problem", role: "alert" }, error.message));
-  control.focus();
+  place.append(note);
+  return { control, note };
 }
 
 // `callback.url` stands at the field of that name, or else at that of `callback`.

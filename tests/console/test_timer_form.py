@@ -1,0 +1,338 @@
+"""The form that makes and changes timers, and shows what is ahead of them while they are typed."""
+
+import json
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.console.timers_at_hand import MARKUP, PHONE, is_within, made, now_of, open_timer
+from tests.console.viewer import Viewer
+from tests.support.service import Service
+
+AHEAD = "What is ahead"
+
+
+def timers_of(service: Service, biz_type: str) -> list[dict[str, Any]]:
+    return service.call("GET", f"/v1/timers?biz_type={biz_type}")[1]["timers"]
+
+
+def rarer(page: Page) -> None:
+    page.get_by_text("Bounds, clock changes").click()
+
+
+def begun(viewer: Viewer, service: Service, biz_type: str) -> None:
+    """The form of a new timer, with what is needed typed in."""
+    default = {"callback": {"url": f"{service.url}/_local/inbox/{biz_type}"}}
+    service.call("PUT", f"/v1/businesses/{biz_type}", default)
+    viewer.open(f"timers/new?biz_type={biz_type}")
+    viewer.page.get_by_label("Name", exact=True).fill("close")
+    viewer.page.get_by_label("interval").fill("86400")
+
+
+# Making one.
+
+
+def test_a_timer_is_made_and_its_page_opens(viewer: Viewer, service: Service) -> None:
+    page = viewer.page
+    viewer.open("timers/new?biz_type=made")
+    page.get_by_label("Name", exact=True).fill("close")
+    page.get_by_label("Cron expression").fill("30 8 * * MON-FRI")
+    page.get_by_label("Time zone").fill("Europe/London")
+    page.locator("[name='callback']").select_option("http")
+    page.get_by_label("URL", exact=True).fill("https://example.com/hook")
+    page.get_by_label("Headers").fill("x-team: billing\nx-part: a: b")
+    page.get_by_label("Payload").fill('{"total": 1.0, "n": 12345678901234567890}')
+    rarer(page)
+    page.get_by_label("Excluded dates").fill("2030-12-25\n2030-12-26")
+    page.locator("[name='retry_by']").select_option("delays")
+    page.get_by_label("Delays (seconds)").fill("30, 60")
+    viewer.press("Make the timer")
+    expect(page.locator("main h1")).to_have_text("close enabled")
+    expect(page.locator("main pre").last).to_have_text('{"total": 1.0, "n": 12345678901234567890}')
+    (timer,) = timers_of(service, "made")
+    assert timer["cron"] == "30 8 * * MON-FRI"
+    assert timer["exclude"] == ["2030-12-25", "2030-12-26"]
+    assert timer["retry"] == {"attempts": 3, "delays_seconds": [30, 60]}
+    assert timer["callback"]["headers"] == {"x-team": "billing", "x-part": "a: b"}
+
+
+def test_a_timer_is_made_by_the_keyboard_alone(viewer: Viewer, service: Service) -> None:
+    service.call("PUT", "/v1/businesses/typed", {"callback": {"url": "https://example.com"}})
+    page = viewer.page
+    viewer.open("timers?biz_type=typed")
+    page.get_by_role("link", name="New timer").press("Enter")
+    page.get_by_label("Business").press("Tab")
+    page.keyboard.type("remind")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("900")
+    page.keyboard.press("Enter")
+    expect(page.locator("main h1")).to_have_text("remind enabled")
+    (timer,) = timers_of(service, "typed")
+    assert timer["every_seconds"] == 900
+
+
+def test_a_double_click_makes_one_timer(viewer: Viewer, service: Service) -> None:
+    page = viewer.page
+    begun(viewer, service, "twice")
+    page.get_by_role("button", name="Make the timer").dblclick()
+    expect(page.locator("main h1")).to_have_text("close enabled")
+    assert len(timers_of(service, "twice")) == 1
+
+
+def test_a_timer_can_be_made_disabled(viewer: Viewer, service: Service) -> None:
+    page = viewer.page
+    begun(viewer, service, "made-off")
+    page.get_by_label("Enabled from now on").uncheck()
+    viewer.press("Make the timer")
+    expect(page.locator("main h1")).to_have_text("close disabled")
+
+
+def test_bounds_are_typed_in_the_viewers_zone(viewer: Viewer, service: Service) -> None:
+    page = viewer.page
+    begun(viewer, service, "bounded")
+    rarer(page)
+    page.get_by_label("Not before").fill("2030-03-30T08:00:00")
+    page.get_by_label("Occurrences in all").fill("5")
+    viewer.press("Make the timer")
+    expect(viewer.fact("Starts")).to_have_text("2030-03-30 08:00:00")
+    (timer,) = timers_of(service, "bounded")
+    assert timer["start_at"] == "2030-03-30T00:00:00.000Z"
+    assert timer["max_runs"] == 5
+
+
+def test_an_instant_that_is_half_typed_is_refused(viewer: Viewer, service: Service) -> None:
+    page = viewer.page
+    begun(viewer, service, "half")
+    rarer(page)
+    page.get_by_label("Not before").press("1")
+    viewer.press("Make the timer")
+    expect(page.locator("[data-field='start_at'] .field-problem")).to_have_text("is not complete.")
+    assert timers_of(service, "half") == []
+
+
+def test_a_refusal_stands_at_the_field_that_it_names(viewer: Viewer, service: Service) -> None:
+    page = viewer.page
+    begun(viewer, service, "refused")
+    rarer(page)
+    page.get_by_label("Put off by up to").fill("soon")
+    page.get_by_text("Bounds, clock changes").click()
+    viewer.press("Make the timer")
+    jitter = page.locator("[data-field='jitter_seconds']")
+    expect(jitter.locator(".field-problem")).to_contain_text("number")
+    expect(jitter.locator("input")).to_be_focused()
+    assert timers_of(service, "refused") == []
+
+
+def test_a_payload_that_is_no_json_is_refused(viewer: Viewer, service: Service) -> None:
+    page = viewer.page
+    begun(viewer, service, "no-json")
+    page.get_by_label("Payload").fill('1, "enabled": false')
+    viewer.press("Make the timer")
+    expect(page.locator("[data-field='payload'] .field-problem")).to_contain_text("is no JSON")
+    assert timers_of(service, "no-json") == []
+
+
+def test_an_aws_target_is_refused_in_the_services_own_words(
+    viewer: Viewer, service: Service
+) -> None:
+    page = viewer.page
+    begun(viewer, service, "aws")
+    page.locator("[name='callback']").select_option("lambda")
+    page.get_by_label("Function").fill("no name")
+    viewer.press("Make the timer")
+    expect(page.locator("[data-field='callback.function'] .field-problem")).to_be_visible()
+
+
+def test_a_form_keeps_what_is_typed_while_the_service_fails(
+    viewer: Viewer, service: Service, page: Page
+) -> None:
+    begun(viewer, service, "down")
+    page.route(re.compile("/v1/timers"), lambda route: route.fulfill(status=503, body="{}"))
+    viewer.press("Make the timer")
+    expect(page.get_by_text("The service cannot answer now").first).to_be_visible()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("close")
+    expect(page.get_by_role("button", name="Make the timer")).to_be_enabled()
+
+
+# What is ahead while it is typed.
+
+
+def test_what_is_ahead_follows_the_typing(viewer: Viewer) -> None:
+    page = viewer.page
+    viewer.open("timers/new")
+    expect(page.locator(".preview")).to_contain_text("Type a schedule")
+    page.get_by_label("Cron expression").press_sequentially("30 8 * * *")
+    expect(viewer.rows(AHEAD)).to_have_count(10)
+    page.get_by_label("Time zone").fill("Europe/London")
+    rarer(page)
+    page.get_by_label("Not before").fill("2030-03-30T08:00:00")
+    before, after = viewer.rows(AHEAD).nth(0), viewer.rows(AHEAD).nth(1)
+    expect(before).to_contain_text("Sat 2030-03-30 08:30:00 +00:00")
+    expect(after).to_contain_text("Sun 2030-03-31 08:30:00 +01:00 clocks changed")
+    expect(after).to_contain_text("Sun 2030-03-31 15:30:00")
+
+
+def test_a_schedule_that_is_not_understood_is_said_so_at_its_field(viewer: Viewer) -> None:
+    page = viewer.page
+    viewer.open("timers/new")
+    cron = page.get_by_label("Cron expression")
+    cron.press_sequentially("61 8 * * *")
+    note = page.locator("[data-field='cron'] .field-problem")
+    expect(note).to_contain_text("61")
+    expect(cron).to_be_focused()
+    cron.fill("1 8 * * *")
+    expect(viewer.rows(AHEAD)).to_have_count(10)
+    expect(note).to_have_count(0)
+    page.get_by_label("Time zone").fill("Mars")
+    expect(page.locator("[data-field='timezone'] .field-problem")).to_contain_text("IANA")
+
+
+def test_a_zone_is_suggested(viewer: Viewer) -> None:
+    viewer.open("timers/new")
+    expect(viewer.page.locator("#zones option[value='Europe/London']")).to_have_count(1)
+    expect(viewer.page.locator("#zones option[value='UTC']")).to_have_count(1)
+
+
+def test_an_interval_that_is_kept_goes_on_from_where_it_began(
+    viewer: Viewer, service: Service
+) -> None:
+    timer = made(service, "anchored", every_seconds=86_400)
+    service.advance(10)
+    path = f"/v1/timers/{timer['timer_id']}/upcoming?count=1"
+    (coming,) = service.call("GET", path)[1]["upcoming"]
+    open_timer(viewer, timer, "/edit")
+    expect(viewer.rows(AHEAD)).to_have_count(10)
+    rarer(viewer.page)
+    viewer.page.get_by_label("Occurrences in all").fill("3")
+    expect(viewer.rows(AHEAD)).to_have_count(3)
+    expect(viewer.rows(AHEAD).nth(0).locator("time").nth(0)).to_have_attribute("title", coming)
+    expect(viewer.page.locator(".preview")).to_contain_text("are not taken off here")
+
+
+def test_a_cron_that_xtimer_reads_is_not_shown_as_it_would_otherwise_be_read(
+    viewer: Viewer, service: Service
+) -> None:
+    # Six fields: to xTimer the last is the year, to others the first are seconds.
+    body = {
+        "app": "xtimers",
+        "name": "close",
+        "cron": "0 30 8 * * * *",
+        "notifyHTTPParam": {"url": "https://example.com", "method": "POST", "body": "{}"},
+    }
+    status, answer = service.call("POST", "/api/timer/v1/def", body)
+    assert status == 200, answer
+    (timer,) = timers_of(service, "xtimers")
+    open_timer(viewer, timer)
+    expect(viewer.fact("Schedule")).to_contain_text("read as xTimer does")
+    open_timer(viewer, timer, "/edit")
+    expect(viewer.rows(AHEAD)).to_have_count(10)
+    viewer.page.get_by_label("Time zone").fill("Europe/London")
+    expect(viewer.page.locator(".preview")).to_contain_text("shows when it is saved")
+
+
+# Changing one.
+
+
+def test_a_change_sends_only_what_was_changed(viewer: Viewer, service: Service, page: Page) -> None:
+    timer = made(service, "edited", start_at="2030-01-01T00:00:07Z", payload={"n": 1})
+    open_timer(viewer, timer, "/edit")
+    page.get_by_label("Name", exact=True).fill("close")
+    with page.expect_request(lambda request: request.method == "PATCH") as sent:
+        viewer.press("Save")
+    assert json.loads(sent.value.post_data or "") == {"name": "close"}
+    assert sent.value.headers["if-match"] == '"1"'
+    expect(page.locator("main h1")).to_have_text("close enabled")
+    assert "close is changed." in viewer.told()
+
+
+def test_a_timer_goes_from_an_interval_to_cron(viewer: Viewer, service: Service) -> None:
+    timer = made(service, "turned")
+    open_timer(viewer, timer, "/edit")
+    viewer.page.get_by_label("interval").fill("")
+    viewer.page.get_by_label("Cron expression").fill("0 3 * * *")
+    viewer.press("Save")
+    expect(viewer.fact("Schedule")).to_have_text("0 3 * * * UTC")
+    assert now_of(service, timer)["every_seconds"] is None
+
+
+def test_a_setting_goes_back_to_the_businesss_own(viewer: Viewer, service: Service) -> None:
+    business = {"callback": {"url": "https://example.com"}}
+    service.call("PUT", "/v1/businesses/reset", business)
+    timer = made(service, "reset", retry={"attempts": 2}, grace_seconds=5)
+    page = viewer.page
+    open_timer(viewer, timer, "/edit")
+    page.locator("[name='callback']").select_option("")
+    rarer(page)
+    page.locator("[name='retry_by']").select_option("business")
+    page.get_by_label("Late is beyond").fill("")
+    viewer.press("Save")
+    expect(viewer.fact("Retry")).to_have_text("as the business says")
+    after = now_of(service, timer)
+    assert (after["callback"], after["retry"], after["grace_seconds"]) == (None, None, 60)
+
+
+def test_a_payload_is_changed_as_text_but_not_taken_away(viewer: Viewer, service: Service) -> None:
+    timer = made(service, "text", payload={"n": 1})
+    page = viewer.page
+    open_timer(viewer, timer, "/edit")
+    page.get_by_label("Payload").fill("")
+    viewer.press("Save")
+    note = page.locator("[data-field='payload'] .field-problem")
+    expect(note).to_contain_text("cannot be taken away")
+    page.get_by_label("Payload").fill('{"n": 1e400}')
+    viewer.press("Save")
+    expect(page.locator("main pre").last).to_have_text('{"n": 1e400}')
+
+
+def test_what_is_as_it_was_is_not_sent(viewer: Viewer, service: Service) -> None:
+    timer = made(service, "same", exclude=["2030-12-25"], retry={"attempts": 2})
+    open_timer(viewer, timer, "/edit")
+    viewer.press("Save")
+    expect(viewer.page.get_by_text("Nothing is changed")).to_be_visible()
+    assert now_of(service, timer)["version"] == 1
+
+
+def test_two_editors_do_not_overwrite_each_other(viewer: Viewer, service: Service) -> None:
+    timer = made(service, "shared")
+    page = viewer.page
+    open_timer(viewer, timer, "/edit")
+    page.get_by_label("Name", exact=True).fill("mine")
+    service.call("PATCH", f"/v1/timers/{timer['timer_id']}", {"name": "theirs"})
+    viewer.press("Save")
+    expect(page.get_by_text("Somebody else has changed the timer")).to_be_visible()
+    assert now_of(service, timer)["name"] == "theirs"
+    viewer.press("Load it anew, without these changes")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("theirs")
+    page.get_by_label("Name", exact=True).fill("mine")
+    viewer.press("Save")
+    expect(page.locator("main h1")).to_have_text("mine enabled")
+
+
+def test_an_unknown_timer_cannot_be_edited(viewer: Viewer) -> None:
+    viewer.open("timers/1234567890/edit")
+    expect(viewer.page.locator(".problem")).to_contain_text("timer")
+
+
+def test_markup_in_the_form_stays_text(viewer: Viewer, service: Service) -> None:
+    headers = {"x-text": MARKUP}
+    callback = {"url": "https://example.com/<img>", "headers": headers}
+    timer = made(service, "markup", name=MARKUP, payload=MARKUP, callback=callback)
+    open_timer(viewer, timer, "/edit")
+    expect(viewer.page.locator("main h1")).to_have_text(f"Change {MARKUP}")
+    expect(viewer.page.get_by_label("Headers")).to_have_value(f"x-text: {MARKUP}")
+    expect(viewer.page.get_by_label("Payload")).to_have_value(f'"{MARKUP}"')
+    viewer.page.get_by_label("Cron expression").fill(MARKUP)
+    expect(viewer.page.locator("main .field-problem")).to_have_count(1)
+    expect(viewer.page.locator("main img")).to_have_count(0)
+
+
+def test_the_form_fits_a_phone(viewer: Viewer, page: Page) -> None:
+    page.set_viewport_size(PHONE)
+    viewer.open("timers/new")
+    page.get_by_label("Cron expression").fill("30 8 * * *")
+    rarer(page)
+    page.locator("[name='retry_by']").select_option("backoff")
+    expect(viewer.rows(AHEAD)).to_have_count(10)
+    assert is_within(page)

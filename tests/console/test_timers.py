@@ -1,0 +1,95 @@
+"""The list of a business's timers."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.console.timers_at_hand import PHONE, is_within, made
+from tests.console.viewer import Viewer
+from tests.support.service import Service
+
+
+def test_timers_are_listed_by_business_and_lead_to_their_pages(
+    viewer: Viewer, service: Service
+) -> None:
+    made(service, "listed", name="close", cron="30 2 * * MON-FRI", timezone="Europe/London")
+    made(service, "listed", name="remind", every_seconds=600, enabled=False)
+    viewer.open("timers")
+    viewer.page.get_by_label("Business").fill("listed")
+    viewer.press("Show")
+    close, remind = viewer.rows("Timers").nth(0), viewer.rows("Timers").nth(1)
+    expect(close).to_contain_text("30 2 * * MON-FRI Europe/London")
+    expect(close.locator("time")).to_have_count(1)
+    expect(remind).to_contain_text("every 10 min")
+    expect(remind.locator(".badge")).to_have_text("disabled")
+    close.get_by_role("link").click()
+    expect(viewer.page.locator("main h1")).to_have_text("close enabled")
+
+
+def test_timers_are_found_by_the_beginning_of_their_name_and_their_state(
+    viewer: Viewer, service: Service
+) -> None:
+    for name, is_enabled in (("close a", False), ("close b", True), ("close b2", False)):
+        made(service, "filtered", name=name, enabled=is_enabled)
+    viewer.open("timers?biz_type=filtered")
+    expect(viewer.rows("Timers")).to_have_count(3)
+    viewer.page.get_by_label("Name begins with").fill("close b")
+    viewer.page.get_by_label("State").select_option("disabled")
+    viewer.press("Show")
+    expect(viewer.rows("Timers")).to_have_count(1)
+    expect(viewer.rows("Timers")).to_contain_text("close b2")
+    viewer.page.go_back()
+    expect(viewer.rows("Timers")).to_have_count(3)
+
+
+def test_a_list_goes_on_by_pages_and_back(viewer: Viewer, service: Service) -> None:
+    for number in range(26):
+        made(service, "paged", name=f"timer {number:02}")
+    viewer.open("timers?biz_type=paged")
+    viewer.page.get_by_role("link", name="Next page").click()
+    expect(viewer.rows("Timers")).to_have_count(1)
+    expect(viewer.rows("Timers")).to_contain_text("timer 25")
+    viewer.page.go_back()
+    expect(viewer.rows("Timers")).to_have_count(25)
+
+
+def test_businesses_with_settings_are_suggested(viewer: Viewer, service: Service) -> None:
+    service.call("PUT", "/v1/businesses/suggested", {})
+    made(service, "suggested", name="close")
+    viewer.open("timers")
+    viewer.page.locator("main").get_by_role("link", name="suggested").click()
+    expect(viewer.rows("Timers")).to_contain_text("close")
+
+
+def test_a_business_without_timers_says_so_and_leads_to_the_form(viewer: Viewer) -> None:
+    viewer.open("timers?biz_type=bare")
+    expect(viewer.page.locator(".empty")).to_contain_text("bare has no timers.")
+    viewer.page.get_by_role("link", name="Make one").click()
+    expect(viewer.page.get_by_label("Business")).to_have_value("bare")
+
+
+def test_a_list_that_is_refused_says_why(viewer: Viewer) -> None:
+    viewer.open("timers?biz_type=No+Such")
+    expect(viewer.page.locator(".problem")).to_contain_text("biz_type")
+
+
+def test_a_list_stays_while_the_service_fails(viewer: Viewer, service: Service, page: Page) -> None:
+    made(service, "failing")
+    page.clock.install()
+    viewer.open("timers?biz_type=failing")
+    expect(viewer.rows("Timers")).to_have_count(1)
+    page.route(re.compile("/v1/timers"), lambda route: route.fulfill(status=503, body="{}"))
+    page.clock.run_for(6000)
+    expect(page.locator(".problem")).to_contain_text("The service cannot answer now")
+    expect(viewer.rows("Timers")).to_have_count(1)
+    page.unroute_all()
+    page.clock.run_for(6000)
+    expect(page.locator(".problem")).to_have_count(0)
+
+
+def test_the_list_fits_a_phone(viewer: Viewer, service: Service, page: Page) -> None:
+    made(service, "phone-list", name="a" * 120, cron="0 0 3 ? * MON-FRI")
+    page.set_viewport_size(PHONE)
+    viewer.open("timers?biz_type=phone-list")
+    expect(viewer.rows("Timers")).to_have_count(1)
+    assert is_within(page)
