@@ -11,10 +11,12 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules import settlement
 from duewheel.rules.business import Business
 from duewheel.rules.dead_notice import dead_notice, is_told
 from duewheel.rules.entry_decision import is_expired
+from duewheel.rules.metric_lines import DEAD, EXPIRED
 from duewheel.rules.outcome import Outcome
 from duewheel.rules.task import Attempt, Status, Task
 from duewheel.stores.keys import KeyStore
@@ -22,6 +24,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
 _PLACING_TRIES = 5
+_COUNTED_AS = {Status.DEAD: DEAD, Status.EXPIRED: EXPIRED}
 
 
 class PlacingFailed(Exception):
@@ -99,6 +102,7 @@ class RetryOrEnd(Struct, frozen=True):
         if not is_changed:
             logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
             return None
+        counts.add(_COUNTED_AS[after.status])
         self.keys.release([after])
         logger.warning(
             "task ended undelivered",
