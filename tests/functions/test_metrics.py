@@ -87,6 +87,14 @@ def test_each_run_tells_what_it_did_in_one_line(lines: Lines, wired: ManualClock
     ]
 
 
+def test_with_nothing_to_do_lags_and_ticks_are_told_all_the_same(lines: Lines) -> None:
+    lead()
+    sweeper.handler({}, Context())
+    scheduler_line, sweeper_line = map(set, lines.told)
+    assert scheduler_line == {"LeaderChanges", "Ticks", "PointerLag"}
+    assert sweeper_line == {"SweepLag", "PointerLag"}
+
+
 def test_a_line_says_whose_it_is_and_is_as_severe_as_what_is_logged(
     lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,4 +35,9 @@ class Park(Struct, frozen=True):
         if self.tasks.change(task, settlement.parked(task, self.clock.now_ms())):
             counts.add(PARKED)
         else:
-            logger.info("task changed meanwhile", action="lost-race", task_id=task.task_id)
+            logger.info(
+                "task changed meanwhile",
+                action="lost-race",
+                task_id=task.task_id,
+                biz_type=task.biz_type,
+            )

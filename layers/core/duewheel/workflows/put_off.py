@@ -44,5 +44,10 @@ class PutOff(Struct, frozen=True):
         before, after = change
         if self.tasks.change(before, replace(after, entry=entry)):
             return True
-        logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
+        logger.info(
+            "task changed meanwhile",
+            action="lost-race",
+            task_id=before.task_id,
+            biz_type=before.biz_type,
+        )
         return False

@@ -78,7 +78,12 @@ class RetryOrEnd(Struct, frozen=True):
 
     def _name(self, before: Task, after: Task) -> bool:
         if not self.tasks.change(before, after):
-            logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
+            logger.info(
+                "task changed meanwhile",
+                action="lost-race",
+                task_id=before.task_id,
+                biz_type=before.biz_type,
+            )
             return False
         self.reenter.announce([after.entry])
         return True
@@ -100,7 +105,12 @@ class RetryOrEnd(Struct, frozen=True):
 
     def _ended(self, before: Task, after: Task, is_changed: bool) -> Status | None:
         if not is_changed:
-            logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
+            logger.info(
+                "task changed meanwhile",
+                action="lost-race",
+                task_id=before.task_id,
+                biz_type=before.biz_type,
+            )
             return None
         counts.add(_COUNTED_AS[after.status])
         self.keys.release([after])
