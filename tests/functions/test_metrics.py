@@ -2,6 +2,7 @@
 
 import json
 import logging
+from io import StringIO
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -12,6 +13,7 @@ import pytest
 from duewheel import __version__
 from duewheel.log import logger
 from duewheel.metrics import counts
+from duewheel.rules.instants import ms_from_rfc3339
 from duewheel.stores.pointers import PointerStore
 from duewheel.wiring import process
 from functions.authorizer import app as authorizer
@@ -105,6 +107,21 @@ def test_a_line_says_whose_it_is_and_is_as_severe_as_what_is_logged(
     assert (line["level"], line["version"]) == ("ERROR", __version__)
     assert directive["Namespace"] == "Duewheel/duewheel"
     assert line["_aws"]["Timestamp"] == wired.now_ms()
+
+
+def test_a_record_of_the_log_has_a_time_with_which_lambda_takes_its_level_into_account(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = StringIO()
+    monkeypatch.setattr(logger.registered_handler, "stream", written)
+    logger.error("something is wrong")
+    for text in (written.getvalue(), lines_of_a_create(lines)):
+        assert 0 <= ms_from_rfc3339(json.loads(text)["timestamp"])
+
+
+def lines_of_a_create(lines: Lines) -> str:
+    create()
+    return lines.texts[-1]
 
 
 def test_where_they_are_off_nothing_is_written_and_nothing_kept(
