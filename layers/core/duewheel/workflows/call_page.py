@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
 from duewheel.rules.answers import judged
@@ -20,7 +19,6 @@ from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import callback_to_make
 from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.firing import is_to_stop
-from duewheel.rules.metric_lines import FAILED_ATTEMPTS, LATENESS, LIMITER_WAITS
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Callback, HttpCallback, Plan, Promise, Status, Task
 from duewheel.stores.known_businesses import KnownBusinesses
@@ -190,7 +188,6 @@ class CallPage(Struct, frozen=True):
             self._call_in_time(task, from_ms, run) for task, from_ms in soon
         ]
         if later:
-            counts.add(LIMITER_WAITS, len(later))
             work.append(asyncio.to_thread(self.put_off, later))
         return [task for task in await all_of(work) if task is not None]
 
@@ -235,7 +232,6 @@ class CallPage(Struct, frozen=True):
             return None
         ended_ms = self.clock.now_ms()
         attempt = settlement.attempt_made(task, outcome, started_ms, ended_ms)
-        counts.measured(LATENESS, attempt.lateness_ms)
         if outcome.verdict is Verdict.DELIVERED:
             kept_seconds = business.retention_seconds
             run.settler.add(settlement.delivered(task, attempt, ended_ms, kept_seconds))
@@ -243,7 +239,6 @@ class CallPage(Struct, frozen=True):
         else:
             failed = partial(self.retry_or_end.failed, task, outcome, attempt, business)
             status = await self.keep_trying(failed, run.deadline_ms)
-            counts.add(FAILED_ATTEMPTS, status is not None)
         run.page.count(task, status)
         timer = run.page.timer_of(task)
         if timer is not None and status is Status.DEAD and is_to_stop(timer, outcome):

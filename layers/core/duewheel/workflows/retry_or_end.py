@@ -16,7 +16,7 @@ from duewheel.rules import settlement
 from duewheel.rules.business import Business
 from duewheel.rules.dead_notice import dead_notice, is_told
 from duewheel.rules.entry_decision import is_expired
-from duewheel.rules.metric_lines import DEAD, EXPIRED
+from duewheel.rules.metric_lines import DEAD, EXPIRED, FAILED_ATTEMPTS
 from duewheel.rules.outcome import Outcome
 from duewheel.rules.task import Attempt, Status, Task
 from duewheel.stores.keys import KeyStore
@@ -42,6 +42,13 @@ class RetryOrEnd(Struct, frozen=True):
         self, task: Task, outcome: Outcome, attempt: Attempt, business: Business
     ) -> Status | None:
         """What became of the task; None when somebody else has changed it meanwhile."""
+        status = self._after_failure(task, outcome, attempt, business)
+        counts.add(FAILED_ATTEMPTS, status is not None)
+        return status
+
+    def _after_failure(
+        self, task: Task, outcome: Outcome, attempt: Attempt, business: Business
+    ) -> Status | None:
         now_ms, kept_seconds = self.clock.now_ms(), business.retention_seconds
         next_ms = settlement.retry_at_ms(task, business.retry, outcome, now_ms, self.random_unit())
         if next_ms is not None and is_expired(task, next_ms):
