@@ -63,12 +63,15 @@ class Metrics:
     def add(self, name: str, unit: str, values: list[float], at_ms: int) -> None:
         with self._lock:
             self._units[name] = unit
-            minutes = self._minutes.setdefault(name, {})
-            minute = minutes.setdefault(at_ms // _MINUTE_MS, Minute())
+            minutes, at = self._minutes.setdefault(name, {}), at_ms // _MINUTE_MS
+            minute = minutes.get(at)
+            if minute is None:
+                minute = minutes[at] = Minute()
+                latest = max(minutes)
+                for old in [each for each in minutes if each <= latest - MINUTES_KEPT]:
+                    del minutes[old]
             for value in values:
                 minute.add(value)
-            for old in [m for m in minutes if m <= max(minutes) - MINUTES_KEPT]:
-                del minutes[old]
 
     def minutes(self, name: str) -> dict[int, Minute]:
         """By minute since the epoch, the earliest first."""

@@ -57,15 +57,21 @@ def creates(service: Service, inbox: str, biz_type: str, number: int = 1, **more
     assert service.call("POST", "/v1/tasks/batch", {"tasks": [task] * number})[0] == 200
 
 
+def passes(service: Service, *, minutes: int) -> None:
+    """One after the other, so that no single answer has to wait for all."""
+    for _ in range(minutes):
+        service.advance(60)
+
+
 def ends_in_every_way(service: Service) -> None:
     service.call("PUT", "/_local/received/bad", {"status": 503})
-    creates(service, "ok", "orders", 12)
+    creates(service, "ok", "orders", 5)
     creates(service, "ok", "orders", key="once")
     creates(service, "bad", "orders", retry={"delays_seconds": [10]})
     creates(service, "bad", "orders", retry={"delays_seconds": [90]}, expires_after_seconds=30)
     creates(service, "bad", "broken", 30, retry={"attempts": 1})
-    put(service, "limited", calls_per_second=1, creates_per_second=40, creates_burst=40)
-    creates(service, "ok", "limited", 45)
+    put(service, "limited", calls_per_second=1, creates_per_second=12, creates_burst=12)
+    creates(service, "ok", "limited", 14)
     put(service, "paused")
     service.call("POST", "/v1/businesses/paused/pause")
     creates(service, "ok", "paused", 2)
@@ -113,9 +119,9 @@ def booked(service: Service, from_ms: int) -> Counter[str]:
 def test_the_sums_over_all_lines_are_what_the_books_say(service: Service) -> None:
     from_ms = service.now_ms()
     loses_a_message(service)
-    service.advance(400)
+    passes(service, minutes=6)
     ends_in_every_way(service)
-    service.advance(1_200)
+    passes(service, minutes=12)
     told, books = sums(service), booked(service, from_ms)
     assert books["pending"] == 0
     assert {
@@ -129,14 +135,14 @@ def test_the_sums_over_all_lines_are_what_the_books_say(service: Service) -> Non
     } == books
     calls = sum(minute["count"] for minute in minutes(service, "Lateness"))
     assert calls == books["delivered"] + books["failed_attempts"]
-    assert (told["CreatesRefused"], told["Parked"], told["Rescued"]) == (5, 2, 1)
-    assert told["LimiterWaits"] > 30
+    assert (told["CreatesRefused"], told["Parked"], told["Rescued"]) == (2, 2, 1)
+    assert told["LimiterWaits"] > 3
 
 
 def test_every_metric_there_is_comes_to_be(service: Service) -> None:
     damages(service)
     meets_throttling(service)
-    service.advance(600)
+    passes(service, minutes=6)
     assert set(sums(service)) == {metric.name for metric in METRICS} | FILTERED
 
 
@@ -189,10 +195,10 @@ def test_a_minute_holds_what_came_in_it() -> None:
 
 def test_a_day_is_kept_and_of_a_minute_so_many_values() -> None:
     metrics = Metrics()
-    for minute in range(30 * MINUTES_KEPT):
+    for minute in range(3 * MINUTES_KEPT):
         metrics.add("Ticks", "Count", [1], minute * MINUTE_MS)
     kept = metrics.minutes("Ticks")
-    assert (len(kept), min(kept)) == (MINUTES_KEPT, 29 * MINUTES_KEPT)
+    assert (len(kept), min(kept)) == (MINUTES_KEPT, 2 * MINUTES_KEPT)
     metrics.add("Lateness", "Milliseconds", list(range(VALUES_KEPT + 10)), NOW_MS)
     (minute,) = metrics.minutes("Lateness").values()
     assert (minute.count, minute.min, len(minute.values)) == (VALUES_KEPT + 10, 0, VALUES_KEPT)
