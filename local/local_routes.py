@@ -1,4 +1,5 @@
-"""The `/_local` routes: the inbox and the movable clock. Never part of a deployed stack."""
+"""The `/_local` routes: the inbox, the movable clock, faults and metrics. Never part of a
+deployed stack."""
 
 import json
 import time
@@ -10,6 +11,7 @@ from duewheel.rules.instants import rfc3339
 from local.faults import Faults
 from local.http_api import Reply, Request
 from local.inbox import Inbox, answer_from
+from local.metrics import Metrics
 from local.problems import BadInput, json_reply, problem_reply
 
 PREFIX = "/_local/"
@@ -48,7 +50,9 @@ class LocalRoutes:
         faults: Faults,
         sleep: Callable[[float], None] = time.sleep,
         mailbox: Mailbox | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics or Metrics()
         self._mailbox = mailbox
         self._faults = faults
         self._inbox = inbox
@@ -71,6 +75,8 @@ class LocalRoutes:
                 return self._answer_clock(request)
             case ["faults"]:
                 return self._answer_faults(request)
+            case ["metrics", *name] if len(name) < 2:
+                return self._answer_metrics(request, *name)
         raise BadInput(f"There is no {request.path} here.", status=404)
 
     def _receive(self, name: str, request: Request) -> Reply:
@@ -102,6 +108,13 @@ class LocalRoutes:
         injected = {name: number for name, number in self._faults.injected.items() if number}
         shown = {"rate": self._faults.rate, "seed": self._faults.seed, "injected": injected}
         return json_reply(200, shown)
+
+    def _answer_metrics(self, request: Request, name: str | None = None) -> Reply:
+        if request.method != "GET":
+            raise BadInput("This call takes GET.", status=405)
+        if name is None:
+            return json_reply(200, self._metrics.overview())
+        return json_reply(200, self._metrics.detail(name))
 
     def _answer_clock(self, request: Request) -> Reply:
         match request.method:

@@ -33,6 +33,7 @@ PLAYED_BY_OTHERS = {
     "AWS::Lambda::Function": "functions",
     "AWS::Lambda::EventInvokeConfig": "invocations",
     "AWS::Lambda::EventSourceMapping": "queue_poller",
+    "AWS::Logs::MetricFilter": "metrics",
     "AWS::Scheduler::Schedule": "schedules",
     "AWS::Events::Rule": "schedules",
     "AWS::ApiGatewayV2::Api": "http_front",
@@ -47,7 +48,6 @@ NOTHING_NEEDED = {
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
-    "AWS::Logs::MetricFilter",
     "AWS::SQS::QueuePolicy",
 }
 _TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes")

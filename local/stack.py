@@ -4,6 +4,7 @@ Invariant: nothing leaves the machine. Credentials are made up, AWS is moto (or 
 `AWS_ENDPOINT_URL` names), and the only port is on loopback.
 """
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -34,11 +35,12 @@ from local.inbox_functions import InboxFunctions
 from local.inbox_resources import ALLOWED, InboxResources
 from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
+from local.metrics import FilteredLog, Metrics, filters_of
 from local.permissions import hold_functions_to_their_roles
 from local.policies import Role, roles_of
 from local.queue_poller import QueuePoller, mapped_queues
 from local.real_time import RealTime
-from local.resources import create_resources
+from local.resources import Resources, create_resources
 from local.schedules import Schedules, schedules_of
 from local.signing_key import make_keys
 from local.template import REGION, load_template
@@ -51,6 +53,7 @@ STOP_SECONDS = 5.0
 OVERRIDES = {
     "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
     "LogLevel": "WARN",
+    "Metrics": "on",
 }
 _FAKE_ACCESS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -89,6 +92,7 @@ class LocalStack:
         auth = {"AuthMode": (AuthMode.KEYS if asks_for_keys else AuthMode.OFF).value}
         self._parameters = {**OVERRIDES, **auth, **profile, **targets, **(overrides or {})}
         self.admin_key: str | None = None
+        self.metrics = Metrics()
         self._template = template
         self._undo = ExitStack()
         self._api_environment = Lock()
@@ -129,7 +133,8 @@ class LocalStack:
         if emulator is not None:  # the other AWS has names and accounts of its own
             hold_functions_to_their_roles()
         roles = roles_of(resources)
-        process.start_anew(self.faults.clock_for_functions(self.clock))
+        self._collect_metrics(started, resources)
+        process.start_anew(self.faults.clock_for_functions(self.clock), self.metrics.take_line)
         # Built before there are threads: boto3's first client is not for two.
         process.dynamodb(), process.sqs()
         if self._parameters["AuthMode"] == AuthMode.KEYS:
@@ -166,10 +171,20 @@ class LocalStack:
         self._gateway = Gateway(
             routes_of(resources, functions), self._invoke_api, self.clock.now_ms
         )
-        self._local_routes = LocalRoutes(inbox, wheelwright, self.faults, mailbox=mailbox)
+        self._local_routes = LocalRoutes(
+            inbox, wheelwright, self.faults, mailbox=mailbox, metrics=self.metrics
+        )
         started.enter_context(self.faults.at_work())
         self._front = HttpFront(self._port, self._answer)
         self._run_all(started, schedules, [*pollers, invocations], wheelwright)
+
+    def _collect_metrics(self, started: ExitStack, resources: Resources) -> None:
+        from duewheel.log import logger
+        from duewheel.metrics import counts
+
+        counts.take()  # of whoever ran in this process before
+        log = FilteredLog(filters_of(resources), self.metrics, self.clock.now_ms)
+        started.enter_context(log.attached(logging.getLogger(logger.name)))
 
     def _run_all(
         self,

@@ -21,7 +21,7 @@ PACKAGES = {
 }
 
 TO_RUN = {"duewheel.rules", "duewheel.stores", "duewheel.wiring", "duewheel.workflows"}
-TO_RUN |= {"duewheel.clock", "duewheel.log", "duewheel.settings"}
+TO_RUN |= {"duewheel.clock", "duewheel.log", "duewheel.metrics", "duewheel.settings"}
 ROOMS = {
     "api": TO_RUN | {"duewheel.api", "duewheel.interface"},
     "scheduler": TO_RUN,

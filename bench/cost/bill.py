@@ -14,6 +14,7 @@ from bench.cost.counted import (
     count_idle,
     new_world,
 )
+from bench.cost.told import count_told, is_on
 from bench.limits import LAMBDA_VCPU_MB
 from duewheel.rules.crowding import LOOKED_AT_ONE_IN
 from duewheel.rules.load import SAMPLED_ONE_IN
@@ -63,6 +64,7 @@ class Bill:
     api_function: float = 0
     http_api: float = 0
     logs: float = 0
+    metrics: float = 0
     alarms_and_key: float = 0
 
     @property
@@ -108,6 +110,8 @@ class CostModel:
         self.assumed = Assumptions()
         self.idle = {profile: count_idle(profile) for profile in PROFILES.values()}
         self._counted: dict[object, Units] = {}
+        self.told = count_told()
+        self.is_told = {profile: is_on(profile) for profile in PROFILES.values()}
         with new_world() as (world, resources):
             self.settings = world.settings
             self.queues = len(resources.template.of_type("AWS::Lambda::EventSourceMapping"))
@@ -158,7 +162,8 @@ class CostModel:
             sweeper=self._function("sweeper", 1 / 60, sweeping_ms / 1000),
             api_function=self._api(load),
             http_api=_month("http_api_requests", load.requests),
-            logs=self._logs(load),
+            logs=self._logs(load, units),
+            metrics=self._metrics(load),
             alarms_and_key=self.alarms * price("alarm_month") + price("kms_key_month"),
         )
 
@@ -216,10 +221,28 @@ class CostModel:
         monthly = price("dynamodb_storage_gb_month") + price("dynamodb_backup_gb_month")
         return kept / 1e9 * monthly
 
-    def _logs(self, load: Load) -> float:
+    def _logs(self, load: Load, units: Units) -> float:
         monthly = load.requests * MONTH_SECONDS * self.assumed.access_log_bytes
         monthly += MONTH_MINUTES * self.assumed.scheduler_log_bytes
+        if self.is_told[load.profile]:
+            monthly += self._metric_bytes(load, units)
         return monthly / 1e9 * price("logs_gb")
+
+    def _metric_bytes(self, load: Load, units: Units) -> float:
+        """A line for each run that did something."""
+        monthly = MONTH_MINUTES * self.told.bytes_per_minute
+        monthly += load.requests * MONTH_SECONDS * self.told.bytes_per_create
+        if load.per_second:
+            of_a_page = self.told.bytes_per_page(load.per_second / units.pages)
+            monthly += units.pages * MONTH_SECONDS * of_a_page
+        return monthly
+
+    def _metrics(self, load: Load) -> float:
+        """While nothing fails; what never comes to be costs nothing."""
+        if not self.is_told[load.profile]:
+            return 0
+        number = self.told.when_busy if load.per_second else self.told.when_idle
+        return number * price("metric_month")
 
     def _function(self, name: str, runs: float, seconds: float) -> float:
         """Runs, and seconds of them, in a second of the month."""

@@ -125,7 +125,7 @@ def count_creation(means: Means, per_second: int, *, list_index: bool) -> Units:
     with new_world(list_index=list_index) as (world, _):
         ledger = Ledger(world)
         with ledger.open():
-            _create(world, means, [60_000 + n * 1_000 // per_second for n in range(number)])
+            create(world, means, [60_000 + n * 1_000 // per_second for n in range(number)])
         return ledger.both / number
 
 
@@ -137,7 +137,7 @@ def count_delivery(means: Means, per_second: int) -> Units:
             due_second = _timers_due_together(world, per_second)
         else:
             spread = [60_000 + n * 1_000 // per_second for n in range(per_second)]
-            tasks = _create(world, means, spread)
+            tasks = create(world, means, spread)
             due_second = tasks[0].due_ms // 1000
         world.clock.set_ms(due_second * 1000)
         world.pointer()  # a reply tells AWS's time, which bounds the tick
@@ -153,7 +153,7 @@ def count_delivery(means: Means, per_second: int) -> Units:
         return delivery.both + sweep.wheel + _left_behind(world, due_second, per_second)
 
 
-def _create(world: World, means: Means, in_ms: list[int]) -> list[Task]:
+def create(world: World, means: Means, in_ms: list[int]) -> list[Task]:
     match means:
         case Means.SINGLE:
             return [world.created(in_ms=one, payload=PAYLOAD) for one in in_ms]
@@ -228,11 +228,11 @@ def count_idle(profile: Profile) -> tuple[Units, Units]:
     """A second without tasks, probed and swept, and what pointers and leases cost in any second."""
     with new_world(profile=profile) as (world, _):
         for _ in range(MINUTES_TO_SETTLE):
-            _idle_minute(world)
+            idle_minute(world)
         ledger = Ledger(world)
         with ledger.open():
             for _ in range(IDLE_MINUTES):
-                _idle_minute(world)
+                idle_minute(world)
     seconds = IDLE_MINUTES * 60
     # The standby looks at the lease each second, and each newcomer registers.
     standby = Units(write=1 / 60, read=0.5 / leadership.WATCH_SECONDS)
@@ -240,7 +240,7 @@ def count_idle(profile: Profile) -> tuple[Units, Units]:
     return ledger.wheel / seconds, pointers + standby if profile.stays else pointers
 
 
-def _idle_minute(world: World) -> None:
+def idle_minute(world: World) -> None:
     """A scheduler runs for a minute and makes way, or ends when it is done; then a sweeper."""
     minute_ends_ms = world.clock.now_ms() + 60_000
     world.lead.run("", lambda: 1_000_000 if world.clock.now_ms() < minute_ends_ms else 0)

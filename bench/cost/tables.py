@@ -98,7 +98,7 @@ def bills(model: CostModel) -> Iterable[str]:
 
 
 def assumptions(model: CostModel) -> Iterable[str]:
-    assumed, memory, settings = model.assumed, model.memory_gb, model.settings
+    assumed, memory, settings, told = model.assumed, model.memory_gb, model.settings, model.told
     sizes = ", ".join(f"{name} {memory[name] * 1024:.0f}" for name in sorted(memory))
     billed = ", ".join(f"{model.notifier_ms(Load(n)) / 1000:.2f}" for n in DENSITIES)
     densities = ", ".join(f"{n:,}" for n in DENSITIES)
@@ -144,12 +144,32 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ),
         ("access log", f"{assumed.access_log_bytes} bytes a request", "assumed"),
         ("scheduler log", f"{assumed.scheduler_log_bytes} bytes a minute", "assumed"),
+        ("metrics, by default", _where_told(model), "template"),
+        (
+            "metrics that come to be",
+            f"{told.when_idle} while idle, {told.when_busy} at work, "
+            f"{told.at_most} when everything fails, at {price('metric_month'):.2f} dollars each",
+            "counted",
+        ),
+        (
+            "lines of metrics",
+            f"{told.bytes_per_minute} bytes a minute, {told.bytes_per_create} a create, "
+            f"{told.bytes_per_page(1):.0f} a page and 3 for each more of its tasks",
+            "counted",
+        ),
     ):
         yield _row(*row)
     yield (
         "\nLeft out: cold starts, data transfer, KMS requests, retries, reads by callers, the "
-        "storage of tasks not yet due, free tiers. Metrics cost nothing on a healthy stack: the "
-        "filters behind the alarms publish only what they find."
+        "storage of tasks not yet due, free tiers, tracing. The filters behind the alarms publish "
+        "only what they find: on a healthy stack nothing."
+    )
+
+
+def _where_told(model: CostModel) -> str:
+    return ", ".join(
+        f"{'on' if is_told else 'off'} in {profile.name}"
+        for profile, is_told in model.is_told.items()
     )
 
 

@@ -120,9 +120,9 @@ def by_the_service(teller: Teller) -> None:
 @contextmanager
 def _misconfigured(teller: Teller, **variables: str) -> Iterator[None]:
     with patch.dict(os.environ, variables):
-        process.start_anew(teller.stack.clock)
+        process.start_anew(teller.stack.clock, teller.stack.metrics.take_line)
         yield
-    process.start_anew(teller.stack.clock)
+    process.start_anew(teller.stack.clock, teller.stack.metrics.take_line)
 
 
 STORIES = (

@@ -28,6 +28,7 @@ from duewheel.log import logger
 from duewheel.rules.refusals import Refusal
 from duewheel.settings import SettingsError
 from duewheel.wiring import api as wiring
+from duewheel.wiring.metrics import tells_metrics
 
 CALLS = Calls(
     {
@@ -42,6 +43,7 @@ CALLS = Calls(
 
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
+@tells_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = Request.of(event)
     if is_of_console(request):

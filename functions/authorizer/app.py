@@ -9,9 +9,11 @@ from typing import Any
 from duewheel.log import logger
 from duewheel.rules.access import grants_text
 from duewheel.wiring import authorizer as wiring
+from duewheel.wiring.metrics import tells_metrics
 
 
 @logger.inject_lambda_context(clear_state=True)
+@tells_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     key = wiring.authorize()(event["identitySource"][0])
     if key is None:

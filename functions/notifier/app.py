@@ -13,6 +13,7 @@ from duewheel.rules.messages import decode, texts_of_event
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
+from duewheel.wiring.metrics import tells_metrics
 
 Result = Held | Finished | BaseException
 
@@ -22,6 +23,7 @@ class MessagesLeft(Exception):
 
 
 @logger.inject_lambda_context(clear_state=True)
+@tells_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
     texts = texts_of_event(event)
     if texts is None:

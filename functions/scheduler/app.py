@@ -4,8 +4,10 @@ from typing import Any
 
 from duewheel.log import logger
 from duewheel.wiring import scheduler as wiring
+from duewheel.wiring.metrics import tells_metrics
 
 
 @logger.inject_lambda_context(clear_state=True)
+@tells_metrics
 def handler(event: dict[str, Any], context: Any) -> None:
     wiring.lead().run(context.aws_request_id, context.get_remaining_time_in_millis)

@@ -4,9 +4,11 @@ from typing import Any
 
 from duewheel.log import logger
 from duewheel.wiring import sweeper as wiring
+from duewheel.wiring.metrics import tells_metrics
 
 
 @logger.inject_lambda_context(clear_state=True)
+@tells_metrics
 def handler(event: dict[str, Any], context: Any) -> None:
     try:
         wiring.sweep().run(context.aws_request_id, context.get_remaining_time_in_millis)

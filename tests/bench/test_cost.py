@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load
+from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load, price
 from bench.cost.counted import Units
 from bench.cost.rivals import rivals
 from duewheel.rules.load import SAMPLED_ONE_IN
@@ -38,6 +38,16 @@ def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(
         gb_seconds * 13.33 / 1e6 + MONTH_SECONDS * 0.2 / 1e6, rel=1e-6
     )
     assert bill.scheduler == idle.scheduler
+
+
+def test_metrics_cost_what_is_stated(model: CostModel) -> None:
+    """docs/observability.md and the template say so."""
+    told = model.told
+    dollars = [n * price("metric_month") for n in (told.when_idle, told.when_busy, told.at_most)]
+    assert dollars == pytest.approx([1.20, 2.70, 5.70])
+    assert model.bill(IDLE).metrics == dollars[0]
+    assert model.bill(Load(1)).metrics == dollars[1]
+    assert model.bill(Load(profile=ECONOMY)).metrics == 0, "its idle month has no room for them"
 
 
 def test_units_add_up_and_scale() -> None:

@@ -279,6 +279,9 @@ def test_each_call_that_may_change_something_leaves_a_line_that_says_who_did_wha
         if name == ("POST", "/v1/tasks/batch"):
             made_ids = [] if is_refused else [answer.body["results"][0]["task"]["task_id"]]
             assert line["task_ids"] == made_ids
+            assert line["biz_types"] == ([] if is_refused else [THEIRS])
+        elif name[1].startswith("/v1/tasks") and not is_refused:
+            assert line["biz_type"] == THEIRS
 
 
 def test_a_call_that_fails_leaves_its_line_as_well(

@@ -111,7 +111,7 @@ class Service:
             resources = create_resources(
                 self._template, boto3.client("dynamodb"), boto3.client("sqs")
             )
-            asks_nobody = {"AUTH_MODE": "off"}
+            asks_nobody = {"AUTH_MODE": "off", "METRICS": "off"}
             stack.enter_context(
                 patch.dict("os.environ", resources.environment("api") | asks_nobody)
             )

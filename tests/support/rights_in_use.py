@@ -28,6 +28,7 @@ EVERYTHING = {
     "KmsKeyArn": CUSTOMER_KEY,
     "SubnetIds": "subnet-01,subnet-02",
     "SecurityGroupIds": "sg-01",
+    "Tracing": "on",
 }
 # Options that leave tests out.
 _CHOSEN = (
@@ -48,7 +49,8 @@ def given(resources: Resources) -> set[Right]:
 
 
 def used_by_aws(resources: Resources) -> Iterator[Right]:
-    """What Lambda does by a function's role: it polls queues, writes logs and makes interfaces."""
+    """What Lambda does by a function's role: it polls queues, writes logs and traces, and makes
+    interfaces."""
     template = resources.template
     roles = {role.function_arn: role.name for role in roles_of(resources).values()}
     for mapping in template.of_type("AWS::Lambda::EventSourceMapping"):
@@ -66,10 +68,15 @@ def used_by_aws(resources: Resources) -> Iterator[Right]:
         logs = resources.attribute(function.properties["LoggingConfig"]["LogGroup"]["Ref"], "Arn")
         for action in ("CreateLogStream", "PutLogEvents"):
             yield Right(role, f"logs:{action}", logs)
+        if properties["TracingConfig"]["Mode"] == "Active":
+            for action in TRACES:
+                yield Right(role, f"xray:{action}", "*")
         if "VpcConfig" in properties:
             for action in INTERFACES:
                 yield Right(role, f"ec2:{action}", "*")
 
+
+TRACES = ("PutTraceSegments", "PutTelemetryRecords")
 
 # As AWS lists them for a function in a network of one's own.
 INTERFACES = (

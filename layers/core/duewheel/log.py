@@ -11,7 +11,12 @@ from aws_lambda_powertools import Logger
 
 from duewheel.rules.refusals import UnreadableItem
 
-logger = Logger(json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
+# Lambda takes the level of a line into account where its time is of this form, and no other.
+logger = Logger(
+    json_serializer=partial(json.dumps, default=str, separators=(",", ":")),
+    utc=True,
+    use_rfc3339=True,
+)
 
 
 def quieten_libraries() -> None:

@@ -40,6 +40,7 @@ class Settings(Struct, frozen=True):
     callback_timeout_seconds: int = 10
     notifier_timeout_seconds: int = 60
     list_index: bool = True
+    metrics: bool = True
     auth_mode: AuthMode = AuthMode.IAM
     iam_default: Right | None = Right.ADMIN
     allowed_private_cidrs: tuple[str, ...] = ()
@@ -52,6 +53,10 @@ class Settings(Struct, frozen=True):
     @property
     def page_lease_ms(self) -> int:
         return (self.notifier_timeout_seconds + LEASE_MARGIN_SECONDS) * 1000
+
+    @property
+    def stack_name(self) -> str:
+        return self.stack_id.split("/")[1]
 
     @property
     def allowed_targets(self) -> AllowedTargets:
@@ -92,6 +97,7 @@ _NUMBERS = {
 _CHOICES: dict[str, tuple[str, Mapping[str, object]]] = {
     # environment variable, and its field in capitals: what it is by default, and may be
     "LIST_INDEX": ("on", {"on": True, "off": False}),
+    "METRICS": ("on", {"on": True, "off": False}),
     "PROFILE": (PRECISE.name, PROFILES),
     "AUTH_MODE": (AuthMode.IAM, {mode.value: mode for mode in AuthMode}),
     "IAM_DEFAULT": (Right.ADMIN, IAM_DEFAULTS),

@@ -15,7 +15,7 @@ from duewheel.rules.idempotency import asked_once
 from duewheel.rules.key_request import prefix_request
 from duewheel.rules.list_request import list_request
 from duewheel.rules.refusals import NotPermitted, Refusal
-from duewheel.rules.task import Made, NewTask
+from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.task_request import (
     BATCH_BYTES_MAX,
     SINGLE_BYTES_MAX,
@@ -52,8 +52,12 @@ def create_tasks(request: Request) -> Answer:
         return [_permitted(new, request.permit, index) for index, new in enumerate(asked)]
 
     results = _created(request, body, parse)
-    ids = [result.task.task_id for result in results if isinstance(result, Made)]
-    return Answer(200, batch_text(results), told={"task_ids": ids})
+    tasks = [result.task for result in results if isinstance(result, Made)]
+    told = {
+        "task_ids": [task.task_id for task in tasks],
+        "biz_types": sorted({task.biz_type for task in tasks}),
+    }
+    return Answer(200, batch_text(results), told=told)
 
 
 def _permitted(new: NewTask | Refusal, permit: Permit, index: int) -> NewTask | Refusal:
@@ -87,21 +91,21 @@ def read_task(request: Request, task_id: str) -> Answer:
 
 
 def cancel_task(request: Request, task_id: str) -> Answer:
-    return Answer(200, task_text(wiring.cancel_task()(task_id, request.permit)))
+    return _changed(wiring.cancel_task()(task_id, request.permit))
 
 
 def change_task(request: Request, task_id: str) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
     change = change_request(body, now_ms, wiring.allowed_targets())
-    return Answer(200, task_text(wiring.change_task()(task_id, change, request.permit)))
+    return _changed(wiring.change_task()(task_id, change, request.permit))
 
 
 def run_task(request: Request, task_id: str) -> Answer:
-    return Answer(200, task_text(wiring.change_task().run(task_id, request.permit)))
+    return _changed(wiring.change_task().run(task_id, request.permit))
 
 
 def redrive_task(request: Request, task_id: str) -> Answer:
-    return Answer(200, task_text(wiring.redrive_task()(task_id, request.permit)))
+    return _changed(wiring.redrive_task()(task_id, request.permit))
 
 
 def upsert_by_key(request: Request, biz_type: str, key: str) -> Answer:
@@ -117,7 +121,7 @@ def read_by_key(_: Request, biz_type: str, key: str) -> Answer:
 
 def cancel_by_key(_: Request, biz_type: str, key: str) -> Answer:
     checked = checked_biz_type(biz_type), checked_key(key)
-    return Answer(200, task_text(wiring.keyed_tasks().cancel(*checked)))
+    return _changed(wiring.keyed_tasks().cancel(*checked))
 
 
 def list_by_prefix(request: Request, biz_type: str) -> Answer:
@@ -134,13 +138,18 @@ def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
     return Answer(200, compact(asdict(cancelled)), told={"key_prefix": asked.prefix})
 
 
+def _changed(task: Task) -> Answer:
+    told = {"task_id": task.task_id, "biz_type": task.biz_type}
+    return Answer(200, task_text(task), told=told)
+
+
 def _made(made: Made) -> Answer:
     task_id = made.task.task_id
     return Answer(
         201 if made.is_new else 200,
         task_text(made.task),
         headers={"location": f"/v1/tasks/{task_id}"},
-        told={"task_ids": [task_id]},
+        told={"task_ids": [task_id], "biz_type": made.task.biz_type},
     )
 
 

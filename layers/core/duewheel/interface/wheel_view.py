@@ -1,5 +1,6 @@
 """The wheel in an answer: where the pointers stand, how far behind they are, what is to come."""
 
+from duewheel.rules import wheel
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.wheel_state import WheelState
 
@@ -34,9 +35,8 @@ def _forecast(state: WheelState) -> dict[str, object]:
 
 
 def _pointer(second: int, now_ms: int) -> dict[str, object]:
-    """The time pointer may stand ahead of now; that is no negative lag."""
     return {
         "at": rfc3339(second * 1000),
         "second": second,
-        "lag_seconds": max(0, now_ms // 1000 - second),
+        "lag_seconds": wheel.lag_seconds(second, now_ms),
     }

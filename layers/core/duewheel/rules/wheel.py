@@ -66,6 +66,11 @@ def direct_over_ms(second: int, notifier_lives_ms: int) -> int:
     return second * 1000 + DIRECT_LATE_MS + notifier_lives_ms + SKEW_MS
 
 
+def lag_seconds(position: int, now_ms: int) -> int:
+    """How far a pointer is behind the clock; one that stands ahead of it has no negative lag."""
+    return max(0, now_ms // 1000 - position)
+
+
 def dispatchable_second(now_ms: int, lead_ms: int, aws_ms: int) -> int:
     """The last second that may be dispatched now.
 

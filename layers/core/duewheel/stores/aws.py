@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 from botocore.config import Config
 from botocore.session import Session
 
+from duewheel.metrics import counts
+from duewheel.rules.metric_lines import THROTTLES
+from duewheel.stores.conditions import is_refused_for_load
+
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_kms.client import KMSClient
@@ -70,13 +74,24 @@ class AwsTime:
         self._latest_ms = max(self._latest_ms, int(instant.timestamp() * 1000))
 
 
+def count_throttles(client: Any) -> None:
+    """What a service refuses or leaves undone for load, after the SDK's own tries."""
+    client.meta.events.register("after-call.*.*", _count_throttle)
+
+
+def _count_throttle(parsed: Any, **_: object) -> None:
+    counts.add(THROTTLES, is_refused_for_load(parsed))
+
+
 def dynamodb_client() -> "DynamoDBClient":
     client: DynamoDBClient = _client("dynamodb", _CONFIG)
+    count_throttles(client)
     return client
 
 
 def sqs_client() -> "SQSClient":
     client: SQSClient = _client("sqs", _LINK_CONFIG)
+    count_throttles(client)
     return client
 
 

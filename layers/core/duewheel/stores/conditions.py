@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _THROTTLING = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
+    "RequestThrottled",
     "ThrottlingException",
 }
 
@@ -36,6 +37,14 @@ class Refused(Struct, frozen=True):
 
 def is_throttling(error: ClientError) -> bool:
     return error.response["Error"]["Code"] in _THROTTLING
+
+
+def is_refused_for_load(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer, good or bad, says that something was not carried out for load."""
+    reasons = {reason.get("Code") for reason in answer.get("CancellationReasons", ())}
+    left = (answer.get(name) for name in ("UnprocessedItems", "UnprocessedKeys", "Failed"))
+    is_refused = answer.get("Error", {}).get("Code") in _THROTTLING
+    return is_refused or bool(reasons & _THROTTLED_IN_TRANSACTION) or any(left)
 
 
 class Throttled(Exception):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _clock: Clock = SystemClock()
+_write_line: Callable[[str], None] = print
 _generation = 0
 _forget: list[Callable[[], None]] = []
 
@@ -33,11 +34,12 @@ def once(build: Callable[[], T]) -> Callable[[], T]:
     return kept
 
 
-def start_anew(clock: Clock) -> None:
-    """Forget all that was built, and run by another clock from now on. In AWS nobody does:
-    it is the seam for the local stack and the tests."""
-    global _clock, _generation
+def start_anew(clock: Clock, write_line: Callable[[str], None] = print) -> None:
+    """Forget all that was built, and run by another clock from now on, with metrics written
+    elsewhere. In AWS nobody does: it is the seam for the local stack and the tests."""
+    global _clock, _generation, _write_line
     _clock = clock
+    _write_line = write_line
     _generation += 1
     for forget in _forget:
         forget()
@@ -50,6 +52,11 @@ def generation() -> int:
 
 def clock() -> Clock:
     return _clock
+
+
+def write_line(line: str) -> None:
+    """Into this function's log, as it is: standard output, in AWS."""
+    _write_line(line)
 
 
 @once

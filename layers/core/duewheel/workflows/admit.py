@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from duewheel.metrics import counts
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import check_callback
+from duewheel.rules.metric_lines import CREATES_REFUSED
 from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
 from duewheel.rules.task import NewTask, Task
 from duewheel.stores.conditions import Throttled
@@ -47,6 +49,7 @@ class Admit(Struct, frozen=True):
                 had[task.biz_type] += 1
                 if had[task.biz_type] > allowed[task.biz_type].count:
                     refusals[position] = TooManyCreates(allowed[task.biz_type].wait_ms)
+                    counts.add(CREATES_REFUSED)
         return refusals
 
     def _allowed(self, business: Business, wanted: int) -> Allowed:

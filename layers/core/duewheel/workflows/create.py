@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from duewheel.metrics import counts
+from duewheel.rules.metric_lines import CREATED
 from duewheel.rules.refusals import Refusal, TooManyWrites
 from duewheel.rules.task import NewTask, Task
 from duewheel.stores.conditions import Throttled
@@ -34,6 +36,7 @@ class CreateTasks(Struct, frozen=True):
             self.tasks.create(task)
         except Throttled as throttled:
             raise TooManyWrites from throttled
+        counts.add(CREATED)
         self.reenter.announce([task.home])
 
     def many(self, tasks: Sequence[Task]) -> list[Task | Refusal]:
@@ -41,6 +44,7 @@ class CreateTasks(Struct, frozen=True):
         refusals = self.admit.all_created(tasks)
         admitted = [task for task, refusal in zip(tasks, refusals, strict=True) if refusal is None]
         unwritten = self.tasks.create_many(admitted)
+        counts.add(CREATED, len(admitted) - len(unwritten))
         self.reenter.announce(task.home for task in admitted if task.task_id not in unwritten)
         return [
             refusal or (TooManyWrites() if task.task_id in unwritten else task)

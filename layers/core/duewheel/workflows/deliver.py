@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules import wheel
 from duewheel.rules.addresses import (
     Address,
@@ -25,6 +26,7 @@ from duewheel.rules.addresses import (
 )
 from duewheel.rules.entry_decision import FoundEntry
 from duewheel.rules.messages import DirectMessage, Message, PageMessage, ReleaseMessage
+from duewheel.rules.metric_lines import PAGES
 from duewheel.rules.page_lease import Finished, Held, PageLease, still_ours
 from duewheel.rules.task import Task
 from duewheel.stores.pages import PageStore
@@ -94,6 +96,7 @@ class Deliver(Struct, frozen=True):
         left = await self.call_page(own, deadline_ms, called)
         lease = await self._pass_on(lease, left, deadline_ms)
         await self.keep_trying(partial(self.pages.mark_done, lease), deadline_ms)
+        counts.add(PAGES)
         return Finished()
 
     async def _read_page(

@@ -6,9 +6,11 @@ transaction that checks just that, so of two takers, or a taker and a redrive, o
 
 from msgspec import Struct
 
+from duewheel.metrics import counts
 from duewheel.rules import key_answer
 from duewheel.rules.addresses import Address
 from duewheel.rules.key_answer import Meets
+from duewheel.rules.metric_lines import CREATED
 from duewheel.rules.refusals import (
     AlreadySettled,
     KeyTaken,
@@ -95,5 +97,6 @@ class KeyedTasks(Struct, frozen=True):
         # Refused, it may still be ours: an earlier try of the same transaction.
         if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
             return False
+        counts.add(CREATED)
         self.create_tasks.reenter.announce([task.home])
         return True

@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules import leadership
+from duewheel.metrics import counts
+from duewheel.rules import leadership, wheel
 from duewheel.rules.leadership import Pointer, Step
+from duewheel.rules.metric_lines import LEADER_CHANGES, POINTER_LAG, TICKS
 from duewheel.rules.profile import Profile
 from duewheel.stores import pointers
 from duewheel.stores.pointers import PointerStore
@@ -42,6 +44,7 @@ class Lead(Struct, frozen=True):
                 case Step.CLAIM:
                     mine = self.pointers.claim(seen, me, self.clock.now_ms())
                     if mine is not None:
+                        counts.add(LEADER_CHANGES)
                         logger.info("leads", action="lead", epoch=mine.epoch, at=mine.position)
                         self._lead(mine, remaining_ms)
                         return
@@ -73,10 +76,15 @@ class Lead(Struct, frozen=True):
                     break
                 is_stuck = self._pause(dispatched, moved=dispatched > before)
         except Exception:
-            self.pointers.release(mine, dispatched, self.clock.now_ms())
+            self._release(mine, dispatched)
             raise
-        self.pointers.release(mine, dispatched, self.clock.now_ms())
+        self._release(mine, dispatched)
         logger.info("steps down", action="step-down", epoch=mine.epoch, at=dispatched)
+
+    def _release(self, mine: Pointer, dispatched: int) -> None:
+        now_ms = self.clock.now_ms()
+        counts.measured(POINTER_LAG, wheel.lag_seconds(dispatched, now_ms))
+        self.pointers.release(mine, dispatched, now_ms)
 
     def _is_finished(self, dispatched: int) -> bool:
         if self.profile.stays:
@@ -90,7 +98,9 @@ class Lead(Struct, frozen=True):
             if is_stuck:
                 # It may be AWS's time that holds the pointer back: any reply brings a later one.
                 self.pointers.read(pointers.TIME, self.origin, strongly=False)
-            return self.dispatch.tick(dispatched, ahead_ms), 0
+            last = self.dispatch.tick(dispatched, ahead_ms)
+            counts.add(TICKS)
+            return last, 0
         except Exception:
             if failed + 1 >= FAILED_TICKS_MAX:
                 raise

@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules import settlement
+from duewheel.rules.metric_lines import PARKED
 from duewheel.rules.task import Task
 from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.tasks import TaskStore
@@ -30,5 +32,12 @@ class Park(Struct, frozen=True):
         list(self.writers.map(self._mark, tasks))
 
     def _mark(self, task: Task) -> None:
-        if not self.tasks.change(task, settlement.parked(task, self.clock.now_ms())):
-            logger.info("task changed meanwhile", action="lost-race", task_id=task.task_id)
+        if self.tasks.change(task, settlement.parked(task, self.clock.now_ms())):
+            counts.add(PARKED)
+        else:
+            logger.info(
+                "task changed meanwhile",
+                action="lost-race",
+                task_id=task.task_id,
+                biz_type=task.biz_type,
+            )

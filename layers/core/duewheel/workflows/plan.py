@@ -97,7 +97,12 @@ class PlanTimers(Struct, frozen=True):
         changed, step = planning.sized(chain, plan, step, shards, self.clock.now_ms())
         if self.tasks.change(chain, changed):
             return changed, step
-        logger.info("timer planned by another", action="lost-race", task_id=chain.task_id)
+        logger.info(
+            "timer planned by another",
+            action="lost-race",
+            task_id=chain.task_id,
+            biz_type=chain.biz_type,
+        )
         return None
 
     def _move_on(self, chain: Task, step: Step, next_ms: int) -> None:
@@ -106,7 +111,12 @@ class PlanTimers(Struct, frozen=True):
         if self.tasks.change(chain, after):
             self.reenter.announce([entry])
         else:
-            logger.info("timer planned by another", action="lost-race", task_id=chain.task_id)
+            logger.info(
+                "timer planned by another",
+                action="lost-race",
+                task_id=chain.task_id,
+                biz_type=chain.biz_type,
+            )
 
     def _end(self, chain: Task, reason: str) -> None:
         """Nobody looks for it; whoever has changed it was faster."""

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
+from duewheel.rules.metric_lines import LIMITER_WAITS
 from duewheel.rules.task import Promise, Task
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
@@ -27,8 +29,10 @@ class PutOff(Struct, frozen=True):
     writers: ThreadPoolExecutor
 
     def __call__(self, promised: Sequence[tuple[Task, Promise]]) -> None:
+        """To the instants that their business's limit promises them."""
         now_ms = self.clock.now_ms()
-        self.each([(task, settlement.put_off(task, to, now_ms)) for task, to in promised])
+        named = self.each([(task, settlement.put_off(task, to, now_ms)) for task, to in promised])
+        counts.add(LIMITER_WAITS, sum(named))
 
     def each(self, changes: Sequence[tuple[Task, Task]]) -> list[bool]:
         """Every task becomes the one beside it, and gets an entry at its instant; whether it
@@ -44,5 +48,10 @@ class PutOff(Struct, frozen=True):
         before, after = change
         if self.tasks.change(before, replace(after, entry=entry)):
             return True
-        logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
+        logger.info(
+            "task changed meanwhile",
+            action="lost-race",
+            task_id=before.task_id,
+            biz_type=before.biz_type,
+        )
         return False

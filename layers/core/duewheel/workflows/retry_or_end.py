@@ -11,10 +11,12 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules import settlement
 from duewheel.rules.business import Business
 from duewheel.rules.dead_notice import dead_notice, is_told
 from duewheel.rules.entry_decision import is_expired
+from duewheel.rules.metric_lines import DEAD, EXPIRED, FAILED_ATTEMPTS
 from duewheel.rules.outcome import Outcome
 from duewheel.rules.task import Attempt, Status, Task
 from duewheel.stores.keys import KeyStore
@@ -22,6 +24,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
 _PLACING_TRIES = 5
+_COUNTED_AS = {Status.DEAD: DEAD, Status.EXPIRED: EXPIRED}
 
 
 class PlacingFailed(Exception):
@@ -39,6 +42,13 @@ class RetryOrEnd(Struct, frozen=True):
         self, task: Task, outcome: Outcome, attempt: Attempt, business: Business
     ) -> Status | None:
         """What became of the task; None when somebody else has changed it meanwhile."""
+        status = self._after_failure(task, outcome, attempt, business)
+        counts.add(FAILED_ATTEMPTS, status is not None)
+        return status
+
+    def _after_failure(
+        self, task: Task, outcome: Outcome, attempt: Attempt, business: Business
+    ) -> Status | None:
         now_ms, kept_seconds = self.clock.now_ms(), business.retention_seconds
         next_ms = settlement.retry_at_ms(task, business.retry, outcome, now_ms, self.random_unit())
         if next_ms is not None and is_expired(task, next_ms):
@@ -75,7 +85,12 @@ class RetryOrEnd(Struct, frozen=True):
 
     def _name(self, before: Task, after: Task) -> bool:
         if not self.tasks.change(before, after):
-            logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
+            logger.info(
+                "task changed meanwhile",
+                action="lost-race",
+                task_id=before.task_id,
+                biz_type=before.biz_type,
+            )
             return False
         self.reenter.announce([after.entry])
         return True
@@ -97,8 +112,14 @@ class RetryOrEnd(Struct, frozen=True):
 
     def _ended(self, before: Task, after: Task, is_changed: bool) -> Status | None:
         if not is_changed:
-            logger.info("task changed meanwhile", action="lost-race", task_id=before.task_id)
+            logger.info(
+                "task changed meanwhile",
+                action="lost-race",
+                task_id=before.task_id,
+                biz_type=before.biz_type,
+            )
             return None
+        counts.add(_COUNTED_AS[after.status])
         self.keys.release([after])
         logger.warning(
             "task ended undelivered",

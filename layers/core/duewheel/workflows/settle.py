@@ -12,7 +12,9 @@ from functools import partial
 from msgspec import Struct
 
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules.addresses import Address
+from duewheel.rules.metric_lines import DELIVERED
 from duewheel.rules.task import Task
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.keys import KeyStore
@@ -110,6 +112,7 @@ class Settler:
         with suppress(Throttled):  # they are passed on
             await self._by.keep_trying(put, self._deadline_ms)
         self.unsettled += left
+        counts.add(DELIVERED, len(batch) - len(left))
         keyed = [task for task in batch if task.key is not None and task not in left]
         if keyed:
             release = partial(self._by.keys.release, keyed)

@@ -13,11 +13,13 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules import breaker as rules
 from duewheel.rules import settlement
 from duewheel.rules.breaker import Recent, Sign, host_of, sign_of
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import callback_to_make
+from duewheel.rules.metric_lines import BREAKERS_OPENED
 from duewheel.rules.outcome import Outcome
 from duewheel.rules.standing import Breaker, Standing
 from duewheel.rules.task import Callback, Task
@@ -165,6 +167,7 @@ class SpareHosts:
         known = self._known.standing_of(biz_type)
         self._write(biz_type, lambda: self._standings.open(biz_type, breaker, known, now_ms))
         if self._breaker(biz_type, host) == breaker:
+            counts.add(BREAKERS_OPENED)
             _log("a host keeps failing and is spared", "breaker-opened", biz_type, breaker)
 
     def _conclude(self, probe: Probe) -> None:
@@ -178,6 +181,7 @@ class SpareHosts:
         after = rules.reopened(seen, now_ms, self._random_unit(), self._mark())
         self._move(biz_type, seen, after)
         if self._breaker(biz_type, seen.host) == after:
+            counts.add(BREAKERS_OPENED)
             _log("a host still fails", "breaker-reopened", biz_type, after)
 
     def _move(self, biz_type: str, seen: Breaker, after: Breaker) -> None:

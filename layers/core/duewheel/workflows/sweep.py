@@ -10,8 +10,10 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules import leadership, sweep_bound, wheel
 from duewheel.rules.leadership import Pointer, Step
+from duewheel.rules.metric_lines import POINTER_LAG, SWEEP_LAG, SWEPT
 from duewheel.stores import pointers
 from duewheel.stores.headers import HeaderStore
 from duewheel.stores.pointers import PointerStore
@@ -36,12 +38,14 @@ class Sweep(Struct, frozen=True):
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
         """Sweep as far as may be; a second that is not finished is left to the next run."""
         seen = self.pointers.read(pointers.SWEEP, self.origin)
+        counts.measured(SWEEP_LAG, wheel.lag_seconds(seen.position, self.clock.now_ms()))
         if leadership.next_step(seen, me, self.clock.now_ms()) is not Step.CLAIM:
             return
         mine = self.pointers.claim(seen, me, self.clock.now_ms())
         if mine is None:
             return
         dispatched = self.pointers.read(pointers.TIME, self.origin).position
+        counts.measured(POINTER_LAG, wheel.lag_seconds(dispatched, self.clock.now_ms()))
         # By a clock that is ahead, what has not come up would have been dispatched long ago.
         now_ms = wheel.not_ahead_ms(self.clock.now_ms(), self.aws_ms())
         notes = sweep_bound.noted(mine.notes, dispatched, now_ms, self.lag_ms)
@@ -107,6 +111,7 @@ class _Run:
 
     def has_passed(self, swept: SweptSecond) -> None:
         self.position = swept.second
+        counts.add(SWEPT, swept.size)
         if swept.size:
             self._passed.append(swept)
         if sum(swept.size for swept in self._passed) > HOMES_HELD_MAX:

@@ -10,7 +10,9 @@ from msgspec import Struct, field
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import counts
 from duewheel.rules.business import Business
+from duewheel.rules.metric_lines import LATENESS
 from duewheel.rules.pace import SLOW_FOR_MS, TOLD_EVERY_MS, Pace, is_to_be_told, with_call
 from duewheel.rules.task import Attempt
 from duewheel.stores.known_businesses import KNOWN_MAX, KnownBusinesses
@@ -29,6 +31,7 @@ class WatchPace(Struct, frozen=True):
     async def __call__(self, business: Business, attempt: Attempt, deadline_ms: int) -> None:
         """This call has been made. Whoever makes it in a moment in which nothing more may be
         begun leaves the telling to the next one."""
+        counts.measured(LATENESS, attempt.lateness_ms)
         biz_type, now_ms = business.biz_type, self.clock.now_ms()
         pace = self._noted(biz_type, attempt.duration_ms, now_ms)
         if business.own.lane is not None or not pace.holds_up:

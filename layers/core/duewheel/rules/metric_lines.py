@@ -1,0 +1,116 @@
+"""What the functions count, and the log lines of which CloudWatch makes metrics of it.
+
+By the embedded metric format, whose bounds are kept here. There are no dimensions: each stack has
+a namespace of its own, so a metric is one however many businesses, tasks or hosts there are.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from duewheel.rules.instants import rfc3339
+
+VALUES_PER_LINE = 100  # of one metric, by the format
+
+_COUNT = "Count"
+
+
+class Metric(Struct, frozen=True):
+    name: str
+    unit: str = _COUNT
+
+
+# Of the notifier
+LATENESS = Metric("Lateness", "Milliseconds")
+DELIVERED = Metric("Delivered")
+FAILED_ATTEMPTS = Metric("FailedAttempts")
+DEAD = Metric("Dead")
+EXPIRED = Metric("Expired")
+PAGES = Metric("Pages")
+PARKED = Metric("Parked")
+LIMITER_WAITS = Metric("LimiterWaits")
+BREAKERS_OPENED = Metric("BreakersOpened")
+# Of the api
+CREATED = Metric("Created")
+CREATES_REFUSED = Metric("CreatesRefused")
+# Of the scheduler
+TICKS = Metric("Ticks")
+LEADER_CHANGES = Metric("LeaderChanges")
+POINTER_LAG = Metric("PointerLag", "Seconds")  # of the sweeper as well
+# Of the sweeper
+SWEEP_LAG = Metric("SweepLag", "Seconds")
+SWEPT = Metric("Swept")
+# Of all
+THROTTLES = Metric("Throttles")
+
+METRICS = (
+    LATENESS,
+    DELIVERED,
+    FAILED_ATTEMPTS,
+    DEAD,
+    EXPIRED,
+    PAGES,
+    PARKED,
+    LIMITER_WAITS,
+    BREAKERS_OPENED,
+    CREATED,
+    CREATES_REFUSED,
+    TICKS,
+    LEADER_CHANGES,
+    POINTER_LAG,
+    SWEEP_LAG,
+    SWEPT,
+    THROTTLES,
+)
+
+
+class Counted(Struct, frozen=True):
+    """What was counted, none of it zero, and what was measured: each value by itself, so that
+    CloudWatch knows percentiles."""
+
+    counts: Mapping[Metric, int] = field(default_factory=dict)
+    values: Mapping[Metric, Sequence[int]] = field(default_factory=dict)
+
+
+class Source(Struct, frozen=True):
+    """Whose lines they are. `level` is the least severe that the stack logs: of a line that says
+    none Lambda takes it for INFO, and a stack that logs warnings alone would have no metrics."""
+
+    stack: str
+    version: str
+    level: str
+
+    @property
+    def namespace(self) -> str:
+        return f"Duewheel/{self.stack}"
+
+
+def metric_lines(counted: Counted, source: Source, now_ms: int) -> Iterator[str]:
+    """As few as the format allows, and none for nothing. Counts stand in the first."""
+    shown: dict[Metric, int | Sequence[int]] = dict(counted.counts)
+    longest = max(map(len, counted.values.values()), default=0)
+    for start in range(0, max(longest, 1), VALUES_PER_LINE):
+        for metric, values in counted.values.items():
+            if some := values[start : start + VALUES_PER_LINE]:
+                shown[metric] = some
+        if shown:
+            yield _line(shown, source, now_ms)
+        shown = {}
+
+
+def _line(shown: Mapping[Metric, int | Sequence[int]], source: Source, now_ms: int) -> str:
+    directive = {
+        "Namespace": source.namespace,
+        "Dimensions": [[]],
+        "Metrics": [{"Name": metric.name, "Unit": metric.unit} for metric in shown],
+    }
+    members = {
+        "level": source.level,
+        "timestamp": rfc3339(now_ms),  # without one, the level does not count either
+        "action": "metrics",
+        "version": source.version,
+        "_aws": {"Timestamp": now_ms, "CloudWatchMetrics": [directive]},
+        **{metric.name: value for metric, value in shown.items()},
+    }
+    return json.dumps(members, separators=(",", ":"))

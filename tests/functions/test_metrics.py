@@ -1,0 +1,197 @@
+"""What the handlers write of what they have done, on moto with the template's resources."""
+
+import json
+import logging
+from io import StringIO
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+import pytest
+
+from duewheel import __version__
+from duewheel.log import logger
+from duewheel.metrics import counts
+from duewheel.rules.instants import ms_from_rfc3339
+from duewheel.stores.pointers import PointerStore
+from duewheel.wiring import process
+from functions.authorizer import app as authorizer
+from functions.notifier import app as notifier
+from functions.scheduler import app as scheduler
+from functions.sweeper import app as sweeper
+from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
+from tests.functions.conftest import Context, call, event_from
+from tests.support.clock import ManualClock
+
+NOBODY = "http://127.0.0.1:9/"  # refuses connections
+
+
+class Lines:
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        """Of each line what the format says are metrics."""
+        lines = [json.loads(text) for text in self.texts]
+        return [
+            {
+                metric["Name"]: line[metric["Name"]]
+                for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+            }
+            for line in lines
+        ]
+
+
+@pytest.fixture
+def lines(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Lines:
+    monkeypatch.setenv("METRICS", "on")
+    counts.take()  # of the tests before
+    kept = Lines()
+    process.start_anew(wired, kept.texts.append)
+    return kept
+
+
+def create(*, biz_type: str = "orders", **more: Any) -> int:
+    body = {"biz_type": biz_type, "callback": {"url": NOBODY}, "delay_seconds": 30, **more}
+    return call("POST", "/v1/tasks", body)[0]
+
+
+def deliver() -> None:
+    url = process.settings().slice_queue_url
+    answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    records = [
+        {"messageId": m["MessageId"], "receiptHandle": m["ReceiptHandle"], "body": m["Body"]}
+        for m in answer.get("Messages", [])
+    ]
+    notifier.handler({"Records": records}, Context())
+
+
+def lead(turns: int = 1) -> None:
+    left = iter([1_000_000] * turns)
+    scheduler.handler(event_from("scheduled.json"), Context(lambda: next(left, 0)))
+
+
+def test_each_run_tells_what_it_did_in_one_line(lines: Lines, wired: ManualClock) -> None:
+    assert create(retry={"attempts": 1}) == 201
+    wired.advance_ms(30_000)
+    lead()
+    wired.advance_ms(7)
+    deliver()
+    wired.advance_ms(200_000)
+    sweeper.handler({}, Context())
+    assert lines.told == [
+        {"Created": 1},
+        {"LeaderChanges": 1, "Ticks": 1, "PointerLag": [0]},
+        {"FailedAttempts": 1, "Dead": 1, "Pages": 1, "Lateness": [7]},
+        {"SweepLag": [240], "PointerLag": [200]},
+    ]
+
+
+def test_with_nothing_to_do_lags_and_ticks_are_told_all_the_same(lines: Lines) -> None:
+    lead()
+    sweeper.handler({}, Context())
+    scheduler_line, sweeper_line = map(set, lines.told)
+    assert scheduler_line == {"LeaderChanges", "Ticks", "PointerLag"}
+    assert sweeper_line == {"SweepLag", "PointerLag"}
+
+
+def test_a_line_says_whose_it_is_and_is_as_severe_as_what_is_logged(
+    lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logger._logger, "level", logging.ERROR)
+    create()
+    line = json.loads(lines.texts[0])
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    assert (line["level"], line["version"]) == ("ERROR", __version__)
+    assert directive["Namespace"] == "Duewheel/duewheel"
+    assert line["_aws"]["Timestamp"] == wired.now_ms()
+
+
+def test_a_record_of_the_log_has_a_time_with_which_lambda_takes_its_level_into_account(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = StringIO()
+    monkeypatch.setattr(logger.registered_handler, "stream", written)
+    logger.error("something is wrong")
+    for text in (written.getvalue(), lines_of_a_create(lines)):
+        assert ms_from_rfc3339(json.loads(text)["timestamp"]) >= 0
+
+
+def lines_of_a_create(lines: Lines) -> str:
+    create()
+    return lines.texts[-1]
+
+
+def test_where_they_are_off_nothing_is_written_and_nothing_kept(
+    lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METRICS", "off")
+    process.start_anew(wired, lines.texts.append)
+    create()
+    lead()
+    assert lines.texts == []
+    assert not counts.take().counts
+
+
+def test_what_did_nothing_says_nothing(lines: Lines) -> None:
+    assert call("GET", "/v1/health")[0] == 200
+    assert call("POST", "/v1/tasks", {"biz_type": "!"})[0] == 422
+    authorizer.handler({"identitySource": ["Bearer dw_nothing"]}, Context())
+    notifier.handler({"Records": []}, Context())
+    assert lines.texts == []
+
+
+def test_a_run_that_fails_tells_what_it_did_until_then(lines: Lines) -> None:
+    with (
+        patch.object(PointerStore, "claim", side_effect=OSError("a cable is loose")),
+        pytest.raises(OSError, match="cable"),
+    ):
+        sweeper.handler({}, Context())
+    assert [list(line) for line in lines.told] == [["SweepLag"]]
+
+
+def test_a_create_that_is_repeated_is_counted_once(lines: Lines) -> None:
+    assert [create(key="order-17", delay_seconds=600) for _ in range(2)] == [201, 200]
+    tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 3
+    assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
+    assert lines.told == [{"Created": 1}, {"Created": 3}]
+
+
+def test_creates_beyond_the_limit_of_their_business_are_counted(lines: Lines) -> None:
+    limit = {"creates_per_second": 1, "creates_burst": 2}
+    assert call("PUT", "/v1/businesses/orders", limit)[0] == 201
+    tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 5
+    assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
+    assert lines.told == [{"Created": 2, "CreatesRefused": 3}]
+
+
+def test_what_aws_refuses_for_load_after_all_tries_is_counted_once(lines: Lines) -> None:
+    create(delay_seconds=600)  # what is written once has been
+    lines.texts.clear()
+
+    def refuse(request: Any, handle: Handle) -> Reply | None:
+        is_meant = operation_of(request) == "PutItem" and is_busy
+        return do(Fault.THROTTLED, request, handle, Random(1)) if is_meant else handle(request)
+
+    is_busy = True
+    with answered_by(refuse):
+        assert create(delay_seconds=600) == 503
+        is_busy = False
+        assert create(delay_seconds=600) == 201
+    assert lines.told == [{"Throttles": 2}, {"Created": 1}], "it is placed anew, once"
+
+
+def test_what_aws_leaves_undone_of_a_batch_is_counted(lines: Lines) -> None:
+    def in_part(request: Any, handle: Handle) -> Reply | None:
+        if operation_of(request) == "BatchWriteItem" and not seen:
+            seen.append(request)
+            return do(Fault.PARTIAL, request, handle, Random(3))
+        return handle(request)
+
+    seen: list[Any] = []
+    tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 9
+    with answered_by(in_part):
+        assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
+    assert lines.told == [{"Created": 9, "Throttles": 1}]
