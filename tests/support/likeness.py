@@ -13,6 +13,7 @@ ANYTHING = "..."
 
 _STRING_OR_DOTS = re.compile(r'"(?:[^"\\]|\\.)*"|\.\.\.(\s*})?')
 _ID = r"(?<![\w-])(?:[\w-]{28}|\d{15,17})(?![\w-])"
+_SOME_ID = r"([\w-]{28}|\d+)"
 _INSTANT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)|(?<!\d)\d{10}(?!\d)"
 _PIECES = re.compile(
     rf"(?P<lines>^\.\.\.$)|(?P<any>\.\.\.)|(?P<id>{_ID})|(?P<instant>{_INSTANT})|(?P<blanks>[^\S\n]+)",
@@ -63,7 +64,7 @@ class Likeness:
                     pattern += r"[^\n]*"
                 case "id":
                     ids.append(piece[0])
-                    pattern += f"({_ID})"
+                    pattern += _SOME_ID
                 case "instant" if not self._with_instants:
                     pattern += f"(?:{_INSTANT})"
                 case "blanks":

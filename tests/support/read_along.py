@@ -15,7 +15,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 from tests.support.likeness import Likeness
@@ -26,7 +28,7 @@ RUN = ("sh", "python", "http")
 OUTPUT = ("json", "text")
 
 _ADDRESS = "127.0.0.1:8080"
-_OWN_RECEIVER = "127.0.0.1:9000"
+_RECEIVER_PORT = "9000"
 # The only functions of the local stack are those that keep what they get.
 _FUNCTION = '"function": "', '"function": "inbox-'
 _CLOCK = 'curl -sSf -o /dev/null "$DUEWHEEL_URL/_local/clock" -d'
@@ -41,11 +43,11 @@ def follow(text: str, folder: Path) -> list[str]:
     """What is not as the page says; empty if all is."""
     blocks, settings = fenced(text), _settings(text)
     with local_stack(settings) as url:
-        places = {_ADDRESS: url.removeprefix("http://"), _OWN_RECEIVER: _free_address()}
+        places = {_ADDRESS: url.removeprefix("http://"), _RECEIVER_PORT: _free_port()}
         failed, printed = _Shell(folder, url, places).run(blocks)
     likeness = Likeness(with_instants="FROZEN_AT" in settings)
     differing = [] if failed is None else [failed]
-    for before, block in zip(blocks, blocks[1:], strict=False):
+    for before, block in pairwise(blocks):
         if not is_output(before, block) or before.line not in printed:
             continue
         alike = likeness.of_json if block.language == "json" else likeness.of_text
@@ -61,13 +63,19 @@ def is_output(before: Block, block: Block) -> bool:
 def _settings(text: str) -> dict[str, str]:
     started = [found for block in indented(text) for found in _START.findall(block)]
     given = [word.split("=", 1) for word in shlex.split(started[0])] if started else []
-    return {name: value for name, value in given}
+    return dict(given)
 
 
-def _free_address() -> str:
+def _free_port() -> str:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{held.getsockname()[1]}"
+        return str(held.getsockname()[1])
+
+
+def _with(text: str, places: Mapping[str, str]) -> str:
+    for place, instead in places.items():
+        text = re.sub(rf"\b{re.escape(place)}\b", instead, text)
+    return text
 
 
 class _Shell:
@@ -97,17 +105,16 @@ class _Shell:
             with suppress(ProcessLookupError):  # nothing was left at work
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        shown = {real: place for place, real in self._places.items()}
         printed = {
-            block.line: self._as_shown(path.read_text())
+            block.line: _with(path.read_text(), shown)
             for block in blocks
             if (path := self._folder / f"printed-{block.line}").exists()
         }
         return (f"exit {status}\n{said.read_text()}\n{printed}" if status else None), printed
 
     def _command(self, block: Block) -> str:
-        code = block.text
-        for shown, real in self._places.items():
-            code = code.replace(shown, real)
+        code = _with(block.text, self._places)
         if block.language == "sh":
             return code
         if block.language == "http":
@@ -142,8 +149,3 @@ class _Shell:
             "DUEWHEEL_URL": self._url,
             "TZ": "UTC",
         }
-
-    def _as_shown(self, text: str) -> str:
-        for shown, real in self._places.items():
-            text = text.replace(real, shown)
-        return text
