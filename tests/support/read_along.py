@@ -36,7 +36,7 @@ _SLEEP = f"""{_CLOCK} '{{"advance_seconds": '$1'}}' && {_CLOCK} '{{"freeze": fal
 _START = re.compile(r"^make local\b(.*?)(?:#.*)?$", re.MULTILINE)
 _FILE = re.compile(r"# (\w+\.py)\n")
 _REQUEST = re.compile(r"([A-Z]+) (/\S+) HTTP/1\.1\n\n?(.*)", re.DOTALL)
-_TIMEOUT_SECONDS = 300
+_TIMEOUT_SECONDS = 900
 
 
 def follow(text: str, folder: Path) -> list[str]:
