@@ -1,0 +1,187 @@
+"""Commands that nobody can run here are what the template, the Makefile, AWS and the command line
+take."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore import xform_name
+from samtranslator.yaml_helper import yaml_parse
+
+from functions.api.app import CALLS
+from tests.support.page_blocks import PAGES, ROOT, indented, text_of
+from tests.support.set_in_commands import commands, options
+
+TEMPLATE: Any = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
+MAKEFILES = "".join((ROOT / name).read_text() for name in ("Makefile", "infra/build.mk"))
+LOCAL = (ROOT / "local/__main__.py").read_text()
+EXTRAS = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"][
+    "optional-dependencies"
+]
+GLOBAL_OPTIONS = ("--stack", "--profile", "--url", "--key")
+# What begins blocks that are no commands.
+DATA = (r"\bdw_", "filter action", "close_order.apply_async")
+
+
+def assert_make(words: list[str], page: str) -> None:
+    (verb, *given) = words
+    assert re.search(rf"^{re.escape(verb)}:", MAKEFILES, re.MULTILINE)
+    for name in (word.partition("=")[0] for word in given):
+        assert f"$({name})" in MAKEFILES or (verb == "local" and f'"{name}"' in LOCAL), name
+
+
+def assert_sam(words: list[str], page: str) -> None:
+    assert words[0] == "deploy"
+    given = options(words[1:])
+    assert set(given) == {"parameter-overrides"}
+    values = dict(pair.split("=", 1) for pair in given["parameter-overrides"])
+    for name, value in values.items():
+        assert takes(TEMPLATE["Parameters"][name], value), f"{name}={value}"
+    assert bool(values.get("SubnetIds")) == bool(values.get("SecurityGroupIds"))
+
+
+def takes(parameter: dict[str, Any], value: str) -> bool:
+    if "AllowedValues" in parameter:
+        return value in map(str, parameter["AllowedValues"])
+    if "MinValue" in parameter:
+        return bool(parameter["MinValue"] <= int(value) <= parameter["MaxValue"])
+    return re.fullmatch(parameter["AllowedPattern"], value) is not None
+
+
+def assert_aws(words: list[str], page: str) -> None:
+    service, operation, *rest = words
+    model = service_model(service)
+    (name,) = (known for known in model.operation_names if xform_name(known, "-") == operation)
+    shape = model.operation_model(name).input_shape
+    members = {xform_name(member, "-"): member for member in shape.members}
+    given = options(rest)
+    assert {xform_name(member, "-") for member in shape.required_members} <= set(given)
+    for option, values in given.items():
+        member = shape.members[members[option.removeprefix("no-")]]
+        assert (member.type_name == "boolean") == (not values), option
+        allowed = getattr(member, "enum", None)
+        assert not allowed or set(values) <= set(allowed), option
+        if member.type_name in ("structure", "list"):
+            assert names_in(" ".join(values)) <= names_below(member), option
+
+
+@cache
+def service_model(name: str) -> Any:
+    return botocore.session.Session().get_service_model(name)
+
+
+def names_in(text: str) -> set[str]:
+    """Members that are named, in JSON or in the short form."""
+    if not text.startswith(("{", "[")):
+        return set(re.findall(r"(?:^|[,{])(\w+)=", text))
+    found: set[str] = set()
+    json.loads(text, object_hook=found.update)
+    return found
+
+
+def names_below(shape: Any) -> set[str]:
+    if shape.type_name == "list":
+        return names_below(shape.member)
+    if shape.type_name != "structure":
+        return set()
+    return set(shape.members).union(*map(names_below, shape.members.values()))
+
+
+def assert_duewheel(words: list[str], page: str) -> None:
+    while words[0] in GLOBAL_OPTIONS:
+        words = words[2:]
+    command = [word for word in words[:2] if word.isalpha()]
+    said = help_of(*command)
+    for option in options(words[len(command) :]):
+        assert not option or f"--{option} " in said, option
+
+
+@cache
+def help_of(*command: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client/src")}
+    asked = [sys.executable, "-m", "duewheel.cli", *command, "--help"]
+    return subprocess.run(asked, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def assert_curl(words: list[str], page: str) -> None:
+    """Reads, by the stack's address."""
+    (path,) = (word.removeprefix("$API_URL") for word in words if word.startswith("$API_URL"))
+    assert "GET" in CALLS.by_path[path]
+
+
+def assert_pip(words: list[str], page: str) -> None:
+    assert words[0] == "install"
+    for word in words[1:]:
+        if local := re.fullmatch(r"(\..*)\[(.*)\]", word):
+            assert set(local[2].split(",")) <= set(EXTRAS)
+            homes = ((ROOT / page).parent, ROOT)
+            assert any((home / local[1] / "pyproject.toml").is_file() for home in homes)
+
+
+def assert_venv(words: list[str], page: str) -> None:
+    assert words[:2] == ["-m", "venv"]
+
+
+def assert_activate(words: list[str], page: str) -> None:
+    assert Path(words[0]).parts[1:] == ("bin", "activate")
+
+
+def assert_alone(words: list[str], page: str) -> None:
+    assert words == []
+
+
+CHECKS: dict[str, Callable[[list[str], str], None]] = {
+    "make": assert_make,
+    ".venv-sam/bin/sam": assert_sam,
+    "aws": assert_aws,
+    "duewheel": assert_duewheel,
+    "curl": assert_curl,
+    "pip": assert_pip,
+    "python3": assert_venv,
+    ".": assert_activate,
+    "pytest": assert_alone,
+}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if indented(text_of(page))])
+def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
+    for block in indented(text_of(page)):
+        if not block.startswith(DATA):
+            for program, *words in commands(block):
+                CHECKS[program](words, page)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "make nothing",
+        "make audit APIURL=x",
+        ".venv-sam/bin/sam deploy --parameter-overrides Profil=economy",
+        ".venv-sam/bin/sam deploy --parameter-overrides Profile=cheap",
+        ".venv-sam/bin/sam deploy --parameter-overrides RetentionDays=0",
+        ".venv-sam/bin/sam deploy --parameter-overrides SubnetIds=subnet-0a SecurityGroupIds=",
+        "aws ec2 create-vpc-endpoints --vpc-id vpc-1",
+        "aws ec2 create-vpc-endpoint --vpc vpc-1",
+        "aws ec2 create-vpc-endpoint --service-name x",
+        "aws ec2 create-vpc-endpoint --vpc-id vpc-1 --vpc-endpoint-type Door",
+        "aws ec2 revoke-security-group-egress --group-id sg-1 --ip-permissions 'Protocol=-1'",
+        "duewheel task make orders",
+        "duewheel task get orders/a --due now",
+        'curl "$API_URL/v1/weel"',
+        "pip install './client[all]'",
+        "whatever",
+    ],
+)
+def test_a_command_that_is_wrong_is_found_out(wrong: str) -> None:
+    ((program, *words),) = commands(wrong)
+    with pytest.raises((AssertionError, KeyError, ValueError, subprocess.CalledProcessError)):
+        CHECKS[program](words, "README.md")

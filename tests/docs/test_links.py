@@ -1,0 +1,63 @@
+"""Links within the repository lead somewhere, anchors included."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.page_blocks import PAGES, ROOT, text_of
+
+_CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_NAMED = re.compile(r'<a id="([^"]+)">')
+_ELSEWHERE = ("https://", "http://", "mailto:")
+
+
+def links(text: str) -> list[str]:
+    return [to for to in _LINK.findall(_CODE.sub("", text)) if not to.startswith(_ELSEWHERE)]
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """As GitHub names headings: a second of the same words has a number."""
+    text = page.read_text("utf-8")
+    found: list[str] = _NAMED.findall(text)
+    for heading in _HEADING.findall(_FENCE.sub("", text)):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        same = sum(name == slug or re.fullmatch(rf"{slug}-\d+", name) is not None for name in found)
+        found.append(f"{slug}-{same}" if same else slug)
+    return frozenset(found)
+
+
+def leads_nowhere(page: str, link: str) -> str | None:
+    path, _, anchor = link.partition("#")
+    target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+    if not target.exists() or not target.is_relative_to(ROOT):
+        return f"{link}: there is no such file"
+    if anchor and target.suffix == ".md" and anchor not in anchors(target):
+        return f"{link}: the page has no such heading"
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    assert [wrong for link in links(text_of(page)) if (wrong := leads_nowhere(page, link))] == []
+
+
+def test_every_page_for_readers_is_led_to() -> None:
+    led_to = {
+        str(((ROOT / page).parent / link.partition("#")[0]).resolve().relative_to(ROOT))
+        for page in PAGES
+        for link in links(text_of(page))
+        if link.partition("#")[0]
+    }
+    assert [page for page in PAGES if page.startswith("docs/") and page not in led_to] == []
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "CHANGELOG.md#nowhere", "#nowhere", "../../etc"])
+def test_a_link_that_leads_nowhere_is_found_out(link: str) -> None:
+    assert leads_nowhere("README.md", link)
