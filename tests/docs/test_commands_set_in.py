@@ -29,7 +29,7 @@ EXTRAS = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"][
 ]
 GLOBAL_OPTIONS = ("--stack", "--profile", "--url", "--key")
 # What begins blocks that are no commands.
-DATA = (r"\bdw_", "filter action", "close_order.apply_async")
+DATA = (r"\bdw_", "filter ", "fields @timestamp", "close_order.apply_async")
 
 
 def assert_make(words: list[str], page: str) -> None:
@@ -97,12 +97,22 @@ def names_below(shape: Any) -> set[str]:
 
 
 def assert_duewheel(words: list[str], page: str) -> None:
-    while words[0] in GLOBAL_OPTIONS:
-        words = words[2:]
+    words = without_global_options(words)
     command = [word for word in words[:2] if word.isalpha()]
     said = help_of(*command)
     for option in options(words[len(command) :]):
         assert not option or f"--{option} " in said, option
+
+
+def without_global_options(words: list[str]) -> list[str]:
+    """They may stand before the command and behind it."""
+    left, rest = [], iter(words)
+    for word in rest:
+        if word in GLOBAL_OPTIONS:
+            next(rest)
+        else:
+            left.append(word)
+    return left
 
 
 @cache
