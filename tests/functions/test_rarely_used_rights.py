@@ -36,7 +36,7 @@ HOOK = {"biz_type": "orders", "payload": {"order": 17}}
 
 @pytest.fixture(params=[{}, {"KmsKeyArn": CUSTOMER_KEY}], ids=["keys of AWS", "a key of one's own"])
 def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
-    template = load_template(TEMPLATE, {"AuthMode": "keys", **request.param})
+    template = load_template(TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on", **request.param})
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
 

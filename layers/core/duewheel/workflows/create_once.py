@@ -49,7 +49,8 @@ class CreateOnce(Struct, frozen=True):
     def _results(self, asked: Asked, parse: Parse) -> list[Made | Refusal]:
         placing = self.reenter.placing()
         now_ms = placing.now_ms
-        requested = parse(now_ms)  # what is refused whole is refused before anything is claimed
+        read_ms = asked.read_ms(now_ms)
+        requested = parse(read_ms)  # what is refused whole is refused before anything is claimed
         dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
         mine = idempotency.claimed(asked, self._claim(0, self.reenter.sized(placing, dues_ms)))
         stands = self.records.claim(mine)
