@@ -24,14 +24,15 @@ from duewheel.stores.pointers import PointerStore
 from local.asking import as_onlooker, asking, pools_keep_the_context
 from local.clock import MovableClock
 from local.emulator import Emulator
-from local.environments import Caller
+from local.environments import Caller, no_caller
 from local.faults import Faults
-from local.functions import Function, environment_of_all, load_functions
+from local.functions import Function, environment_of_all, load_functions, one_at_a_time
 from local.http_api import Gateway, Reply, Request, routes_of
 from local.http_front import HttpFront
 from local.inbox import Inbox
 from local.inbox_functions import InboxFunctions
 from local.inbox_resources import ALLOWED, InboxResources
+from local.ingest_messages import IngestMessages
 from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
 from local.permissions import hold_functions_to_their_roles
@@ -92,7 +93,7 @@ class LocalStack:
         self.admin_key: str | None = None
         self._template = template
         self._undo = ExitStack()
-        self._api_environment = Lock()
+        self._creating = Lock()
 
     @property
     def url(self) -> str:
@@ -135,12 +136,24 @@ class LocalStack:
         process.dynamodb(), process.sqs()
         if self._parameters["AuthMode"] == AuthMode.KEYS:
             self.admin_key = as_onlooker(_first_admin_key)
-        functions = self.faults.functions(load_functions(resources, roles), self.clock)
+        loaded = {
+            arn: one_at_a_time(function, self._creating)
+            if function.folder == "ingest"
+            else function
+            for arn, function in load_functions(resources, roles).items()
+        }
+        functions = self.faults.functions(loaded, self.clock)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         caller_here = partial(_caller_here, roles["notifier"])
         pollers = [
-            QueuePoller(mapped, sqs, self.clock, caller_here, self.faults.batches)
+            QueuePoller(
+                mapped,
+                sqs,
+                self.clock,
+                caller_here if mapped.function.folder == "notifier" else no_caller,
+                self.faults.batches,
+            )
             for mapped in mapped_queues(resources, functions)
         ]
         invocations = Invocations(functions, retries_of(resources), self.clock, caller_here)
@@ -162,12 +175,14 @@ class LocalStack:
                 invocations,
                 pointers,
                 settings,
-                requests_held=self._api_environment,
+                requests_held=self._creating,
             )
         self._gateway = Gateway(
             routes_of(resources, functions), self._invoke_api, self.clock.now_ms
         )
-        self._local_routes = LocalRoutes(inbox, wheelwright, self.faults, mailbox=mailbox)
+        self._local_routes = LocalRoutes(
+            inbox, wheelwright, self.faults, mailbox=mailbox, ingest=_ingest(sqs)
+        )
         started.enter_context(self.faults.at_work())
         self._front = HttpFront(self._port, self._answer)
         self._run_all(started, schedules, [*pollers, invocations], wheelwright)
@@ -198,8 +213,8 @@ class LocalStack:
 
     def _invoke_api(self, function: Function, event: dict[str, Any]) -> Any:
         # One execution environment, one request at a time, as in Lambda: what a handler
-        # keeps between requests is not made for threads.
-        with self._api_environment:
+        # keeps between requests is not made for threads. The ingest function shares it.
+        with self._creating:
             return function.invoke_with_timeout(event, self.clock)
 
 
@@ -223,6 +238,13 @@ def _first_admin_key() -> str:
     from duewheel.wiring import api
 
     return api.issue_keys().create(FIRST_ADMIN, ANYTHING.access).text
+
+
+def _ingest(sqs: Any) -> IngestMessages | None:
+    settings = settings_from(os.environ)
+    if not settings.ingest_queue_url:
+        return None
+    return IngestMessages(sqs, settings.ingest_queue_url, settings.ingest_dead_letter_queue_url)
 
 
 def _mailbox(inbox: Inbox, sqs: Any) -> InboxResources:
