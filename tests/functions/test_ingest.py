@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -25,6 +26,8 @@ from tests.functions.ingest_poller import (
     waiting,
 )
 from tests.support.clock import ManualClock
+from tests.support.recorder import Call, Recorder
+from tests.support.units import Meter
 
 VISIBILITY_MS = 90_000
 HOUR_MS = 3_600_000
@@ -425,3 +428,36 @@ def test_the_log_says_who_sent_what_was_made_and_nothing_that_it_holds(
     ]
     assert [len(line["task_ids"]) for line in lines] == [1, 0]
     assert "secret" not in out.getvalue()
+
+
+# What it costs
+
+
+def units_of(work: Callable[[], object]) -> tuple[float, int]:
+    """Write units, and requests of DynamoDB: of both tables."""
+    config = process.settings()
+    meters = [Meter(config.wheel_table), Meter(config.registry_table)]
+
+    def bill(made: Call) -> None:
+        for meter in meters:
+            meter(made)
+
+    recorder = Recorder()
+    recorder.attach(process.dynamodb())
+    recorder.after = bill
+    work()
+    recorder.after = None
+    return sum(m.write_units for m in meters), sum(m.dynamodb_requests for m in meters)
+
+
+@pytest.mark.parametrize("tasks", [1, 50])
+def test_a_message_costs_two_writes_more_than_a_request_however_many_its_tasks(
+    wired: ManualClock, tasks: int
+) -> None:
+    path, body = "/v1/tasks", TASK
+    if tasks > 1:
+        path, body = "/v1/tasks/batch", {"tasks": [TASK] * tasks}
+    call("POST", path, body)  # what is known of the business and of the wheel is read by then
+    units, requests = units_of(lambda: call("POST", path, body))
+    send(body)
+    assert units_of(poll) == (units + 2, requests + 2)
