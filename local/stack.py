@@ -5,7 +5,7 @@ Invariant: nothing leaves the machine. Credentials are made up, AWS is moto (or 
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -37,9 +37,9 @@ from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
 from local.permissions import hold_functions_to_their_roles
 from local.policies import Role, roles_of
-from local.queue_poller import QueuePoller, mapped_queues
+from local.queue_poller import Mapped, QueuePoller, mapped_queues
 from local.real_time import RealTime
-from local.resources import create_resources
+from local.resources import Resources, create_resources
 from local.schedules import Schedules, schedules_of
 from local.signing_key import make_keys
 from local.template import REGION, load_template
@@ -136,26 +136,12 @@ class LocalStack:
         process.dynamodb(), process.sqs()
         if self._parameters["AuthMode"] == AuthMode.KEYS:
             self.admin_key = as_onlooker(_first_admin_key)
-        loaded = {
-            arn: one_at_a_time(function, self._creating)
-            if function.folder == "ingest"
-            else function
-            for arn, function in load_functions(resources, roles).items()
-        }
-        functions = self.faults.functions(loaded, self.clock)
+        functions = self._functions(resources, roles)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         caller_here = partial(_caller_here, roles["notifier"])
-        pollers = [
-            QueuePoller(
-                mapped,
-                sqs,
-                self.clock,
-                caller_here if mapped.function.folder == "notifier" else no_caller,
-                self.faults.batches,
-            )
-            for mapped in mapped_queues(resources, functions)
-        ]
+        mapped = mapped_queues(resources, functions)
+        pollers = [self._poller(queue, sqs, caller_here) for queue in mapped]
         invocations = Invocations(functions, retries_of(resources), self.clock, caller_here)
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         mailbox = None
@@ -186,6 +172,20 @@ class LocalStack:
         started.enter_context(self.faults.at_work())
         self._front = HttpFront(self._port, self._answer)
         self._run_all(started, schedules, [*pollers, invocations], wheelwright)
+
+    def _functions(self, resources: Resources, roles: Mapping[str, Role]) -> dict[str, Function]:
+        loaded = load_functions(resources, roles)
+        for arn, function in loaded.items():
+            if function.folder == "ingest":
+                loaded[arn] = one_at_a_time(function, self._creating)
+        return self.faults.functions(loaded, self.clock)
+
+    def _poller(
+        self, mapped: Mapped, sqs: Any, caller_here: Callable[[], Caller | None]
+    ) -> QueuePoller:
+        makes_calls = mapped.function.folder == "notifier"
+        caller = caller_here if makes_calls else no_caller
+        return QueuePoller(mapped, sqs, self.clock, caller, self.faults.batches)
 
     def _run_all(
         self,
