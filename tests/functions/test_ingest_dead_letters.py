@@ -59,6 +59,23 @@ def test_what_was_left_of_a_batch_is_a_request_of_its_own(wired: ManualClock) ->
     assert (len(tasks_stored()), letters()) == (3, [])
 
 
+def test_a_batch_to_a_target_that_is_enabled_by_then_is_created(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the key that it was refused under, as a request that is repeated."""
+    callback = {"type": "lambda", "function": "orders-close"}
+    send({"tasks": [{**TASK, "callback": callback}] * 2})
+    assert poll() == 0
+    assert tasks_stored() == []
+    arns = "arn:aws:lambda:us-east-1:123456789012:function:orders-*"
+    monkeypatch.setenv("TARGET_FUNCTION_ARNS", arns)
+    process.start_anew(wired)
+    wired.advance_ms(10_000)
+    assert redriven() == 1
+    assert poll() == 0
+    assert (len(tasks_stored()), letters()) == (2, [])
+
+
 def test_a_message_that_was_given_up_in_doubt_makes_nothing_a_second_time(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from duewheel.rules.refusals import (
     IdempotencyKeyInUse,
     NotPermitted,
     Refusal,
+    TargetNotEnabled,
     TooManyWrites,
     Unavailable,
     UnknownTask,
@@ -85,7 +86,7 @@ class CreateOnce(Struct, frozen=True):
         # the request waits until it has run out.
         created = self.create_batch.store(list(missing.values()))
         results = dict(zip(missing, created, strict=True))
-        ended = idempotency.ended(asked, mine, {**_not_permitted(requested), **results})
+        ended = idempotency.ended(asked, mine, {**_not_allowed(requested), **results})
         self._replace(mine, ended)
         if not is_last and any(isinstance(result, TooManyWrites) for result in created):
             again = self._take_over(ended, requested, self.reenter.crowded)
@@ -119,6 +120,10 @@ class CreateOnce(Struct, frozen=True):
         return Claim(number, self.random_text(), placing)
 
 
-def _not_permitted(requested: Requested) -> dict[int, NotPermitted]:
+def _not_allowed(requested: Requested) -> dict[int, Refusal]:
     """They may be by the time the request is repeated, and then they are to be created."""
-    return {index: new for index, new in enumerate(requested) if isinstance(new, NotPermitted)}
+    return {
+        index: new
+        for index, new in enumerate(requested)
+        if isinstance(new, NotPermitted | TargetNotEnabled)
+    }
