@@ -108,10 +108,11 @@ admin-key: $(VENV)/ready ## put a first API key into a deployed stack (STACK=nam
 dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
 
-redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) back to the queues of their lanes (SLICE_QUEUE_URL=..., SLOW_QUEUE_URL=...)
+redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) back to the queues of their lanes (SLICE_QUEUE_URL=..., SLOW_QUEUE_URL=...), or those that asked for tasks to INGEST_QUEUE_URL=...
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))" \
-	  --redrive-to "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))" \
-	  "$(or $(SLOW_QUEUE_URL),$(error SLOW_QUEUE_URL=... is missing))"
+	  $(if $(INGEST_QUEUE_URL),--redrive-to-ingest "$(INGEST_QUEUE_URL)",--redrive-to \
+	  "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))" \
+	  "$(or $(SLOW_QUEUE_URL),$(error SLOW_QUEUE_URL=... is missing))")
 
 PINS := .venv-pins
 PIN = $(PINS)/bin/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --generate-hashes --upgrade

@@ -21,6 +21,7 @@ GOALS = {
     "notifier": 1.25,
     "sweeper": 1.25,
     "authorizer": 1.25,
+    "ingest": 1.5,
 }
 BASELINE = "boto3 and 2 clients"
 

@@ -1,10 +1,12 @@
-"""`make dead-letters` and `make redrive-dead-letters`: read the dead-letter queue, or empty it
-into the queues of the two lanes, which its messages tell by themselves.
+"""`make dead-letters` and `make redrive-dead-letters`: read a dead-letter queue, or empty it. That
+of the notifiers goes into the queues of the two lanes, which its messages tell by themselves, that
+of the ingest queue into the ingest queue.
 
 Messages are moved one by one, sent before they are deleted. SQS has a task of its own for this
 (StartMessageMoveTask), but that takes garbage along, which would come back after ten more tries,
 and is not to be had on one machine. A move that dies in between leaves a message in both
-queues, which does no harm: its page has a lease, and the sweep has seen to its tasks already.
+queues, which does no harm: a page has a lease, and the sweep has seen to its tasks already; what
+asks for tasks is told by its key.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from typing import Any
 import boto3
 
 from duewheel.clock import Clock, SystemClock
+from duewheel.rules.ingest_message import KEY_ATTRIBUTE
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import (
@@ -58,6 +61,23 @@ def redriven(sqs: Any, dead_url: str, urls: Mapping[Lane, str]) -> tuple[Counter
     return moved, left
 
 
+def redriven_to_ingest(sqs: Any, dead_url: str, ingest_url: str) -> int:
+    """How many were moved. Each keeps the key that it came under, so that what it has made already
+    is not made again, and loses the reason. Looked at before any is moved: what is refused once
+    more is a new dead letter."""
+    messages = list(_all(sqs, dead_url))
+    for message in messages:
+        given = message.get("MessageAttributes", {}).get(KEY_ATTRIBUTE, {})
+        key = given.get("StringValue", message["MessageId"])
+        sqs.send_message(
+            QueueUrl=ingest_url,
+            MessageBody=message["Body"],
+            MessageAttributes={KEY_ATTRIBUTE: {"DataType": "String", "StringValue": key}},
+        )
+        sqs.delete_message(QueueUrl=dead_url, ReceiptHandle=message["ReceiptHandle"])
+    return len(messages)
+
+
 def _all(sqs: Any, url: str) -> Iterator[dict[str, Any]]:
     seen: set[str] = set()
     empty = 0
@@ -67,6 +87,7 @@ def _all(sqs: Any, url: str) -> Iterator[dict[str, Any]]:
             MaxNumberOfMessages=BATCH,
             VisibilityTimeout=HIDDEN_SECONDS,
             MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
         )
         messages = [m for m in answer.get("Messages", []) if m["MessageId"] not in seen]
         seen.update(message["MessageId"] for message in messages)
@@ -79,7 +100,17 @@ def _line(message: dict[str, Any], now_ms: int) -> str:
     received = attributes.get("ApproximateReceiveCount", "?")
     sent_ms = int(attributes.get("SentTimestamp", now_ms))
     age_seconds = max(0, now_ms - sent_ms) // 1000
-    return f"{_what(message['Body'])}  received {received} times, sent {age_seconds} s ago"
+    what = _reason(message.get("MessageAttributes", {})) or _what(message["Body"])
+    return f"{what}  received {received} times, sent {age_seconds} s ago"
+
+
+def _reason(attributes: Mapping[str, Any]) -> str:
+    """Of a message that asked for tasks; what it says itself is its sender's, and is not shown."""
+    if "problem" not in attributes:
+        return ""
+    names = ("message-id", "problem", "detail")
+    told = [attributes[name]["StringValue"] for name in names if name in attributes]
+    return "  ".join(text.encode("ascii", "backslashreplace").decode() for text in told)
 
 
 def _what(body: str) -> str:
@@ -102,8 +133,14 @@ def _what(body: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="dead_letters", description=__doc__)
-    parser.add_argument("queue_url", help="the stack's output DeadLetterQueueUrl")
     parser.add_argument(
+        "queue_url", help="the stack's output DeadLetterQueueUrl or IngestDeadLetterQueueUrl"
+    )
+    to = parser.add_mutually_exclusive_group()
+    to.add_argument(
+        "--redrive-to-ingest", metavar="INGEST_QUEUE_URL", help="the stack's output IngestQueueUrl"
+    )
+    to.add_argument(
         "--redrive-to",
         nargs=2,
         metavar=("SLICE_QUEUE_URL", "SLOW_QUEUE_URL"),
@@ -111,6 +148,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     asked = parser.parse_args(arguments)
     sqs = boto3.client("sqs")
+    if asked.redrive_to_ingest is not None:
+        count = redriven_to_ingest(sqs, asked.queue_url, asked.redrive_to_ingest)
+        print(f"{count} moved to the ingest queue")
+        return 0
     if asked.redrive_to is not None:
         slice_url, slow_url = asked.redrive_to
         urls = {Lane.MAIN: slice_url, Lane.SLOW: slow_url}

@@ -7,7 +7,7 @@ environment that the template gives it.
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -76,6 +76,16 @@ class Function:
     def invoke_with_timeout(self, event: Any, clock: HasNow, request_id: str | None = None) -> Any:
         deadline_ms = clock.now_ms() + self.timeout_ms
         return self.invoke(event, lambda: max(0, deadline_ms - clock.now_ms()), request_id)
+
+
+def one_at_a_time(function: Function, turn: AbstractContextManager[object]) -> Function:
+    """The same function, whose runs wait for their turn."""
+
+    def handler(event: Any, context: Any) -> Any:
+        with turn:
+            return function.handler(event, context)
+
+    return replace(function, handler=handler)
 
 
 def load_functions(resources: Resources, roles: Mapping[str, Role]) -> dict[str, Function]:

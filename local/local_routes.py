@@ -1,4 +1,4 @@
-"""The `/_local` routes: the inbox, the movable clock, faults and metrics. Never part of a
+"""The `/_local` routes: inbox, ingest queue, movable clock, faults and metrics. Never part of a
 deployed stack."""
 
 import json
@@ -11,6 +11,7 @@ from duewheel.rules.instants import rfc3339
 from local.faults import Faults
 from local.http_api import Reply, Request
 from local.inbox import Inbox, answer_from
+from local.ingest_messages import IngestMessages
 from local.metrics import Metrics
 from local.problems import BadInput, json_reply, problem_reply
 
@@ -50,8 +51,10 @@ class LocalRoutes:
         faults: Faults,
         sleep: Callable[[float], None] = time.sleep,
         mailbox: Mailbox | None = None,
+        ingest: IngestMessages | None = None,
         metrics: Metrics | None = None,
     ) -> None:
+        self._ingest = ingest
         self._metrics = metrics or Metrics()
         self._mailbox = mailbox
         self._faults = faults
@@ -73,6 +76,8 @@ class LocalRoutes:
                 return self._received(name, request)
             case ["clock"]:
                 return self._answer_clock(request)
+            case ["ingest", *rest] if self._ingest is not None and rest in ([], ["dead"]):
+                return _answer_ingest(self._ingest, request, is_dead=bool(rest))
             case ["faults"]:
                 return self._answer_faults(request)
             case ["metrics", *name] if len(name) < 2:
@@ -152,6 +157,15 @@ class LocalRoutes:
 
     def _clock_state(self) -> dict[str, Any]:
         return {"now": rfc3339(self._clock.now_ms()), "frozen": self._clock.is_frozen}
+
+
+def _answer_ingest(ingest: IngestMessages, request: Request, *, is_dead: bool) -> Reply:
+    method = "GET" if is_dead else "POST"
+    if request.method != method:
+        raise BadInput(f"This call takes {method}.", status=405)
+    if is_dead:
+        return json_reply(200, {"messages": ingest.dead_letters()})
+    return json_reply(202, {"message_id": ingest.send(request)})
 
 
 def _json_object(request: Request) -> dict[str, Any]:

@@ -184,7 +184,7 @@ class QueuePoller:
     def _handle(self, messages: list[Message]) -> None:
         """One invocation, and the deletion of what it worked off."""
         try:
-            event = {"Records": [_record(message, self.mapped) for message in messages]}
+            event = {"Records": [record_of(message, self.mapped.queue_arn) for message in messages]}
             answer = self.mapped.function.invoke_with_timeout(event, self._clock)
             failed = _failed_ids(answer, messages) if self.mapped.reports_item_failures else set()
             self._delete([m for m in messages if m["MessageId"] not in failed])
@@ -202,7 +202,7 @@ class QueuePoller:
             )
 
 
-def _record(message: Message, mapped: Mapped) -> dict[str, Any]:
+def record_of(message: Message, queue_arn: str) -> dict[str, Any]:
     attributes = message.get("Attributes", {})
     record = {
         "messageId": message["MessageId"],
@@ -215,7 +215,7 @@ def _record(message: Message, mapped: Mapped) -> dict[str, Any]:
         },
         "md5OfBody": message["MD5OfBody"],
         "eventSource": "aws:sqs",
-        "eventSourceARN": mapped.queue_arn,
+        "eventSourceARN": queue_arn,
         "awsRegion": REGION,
     }
     if "MD5OfMessageAttributes" in message:

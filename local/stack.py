@@ -6,7 +6,7 @@ Invariant: nothing leaves the machine. Credentials are made up, AWS is moto (or 
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -25,20 +25,21 @@ from duewheel.stores.pointers import PointerStore
 from local.asking import as_onlooker, asking, pools_keep_the_context
 from local.clock import MovableClock
 from local.emulator import Emulator
-from local.environments import Caller
+from local.environments import Caller, no_caller
 from local.faults import Faults
-from local.functions import Function, environment_of_all, load_functions
+from local.functions import Function, environment_of_all, load_functions, one_at_a_time
 from local.http_api import Gateway, Reply, Request, routes_of
 from local.http_front import HttpFront
 from local.inbox import Inbox
 from local.inbox_functions import InboxFunctions
 from local.inbox_resources import ALLOWED, InboxResources
+from local.ingest_messages import IngestMessages
 from local.invocations import Invocations, retries_of
 from local.local_routes import PREFIX, LocalRoutes, Wheelwright
 from local.metrics import FilteredLog, Metrics, filters_of
 from local.permissions import hold_functions_to_their_roles
 from local.policies import Role, roles_of
-from local.queue_poller import QueuePoller, mapped_queues
+from local.queue_poller import Mapped, QueuePoller, mapped_queues
 from local.real_time import RealTime
 from local.resources import Resources, create_resources
 from local.schedules import Schedules, schedules_of
@@ -54,6 +55,7 @@ OVERRIDES = {
     "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
     "LogLevel": "WARN",
     "Metrics": "on",
+    "IngestQueue": "on",
 }
 _FAKE_ACCESS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -95,7 +97,7 @@ class LocalStack:
         self.metrics = Metrics()
         self._template = template
         self._undo = ExitStack()
-        self._api_environment = Lock()
+        self._creating = Lock()
 
     @property
     def url(self) -> str:
@@ -139,14 +141,12 @@ class LocalStack:
         process.dynamodb(), process.sqs()
         if self._parameters["AuthMode"] == AuthMode.KEYS:
             self.admin_key = as_onlooker(_first_admin_key)
-        functions = self.faults.functions(load_functions(resources, roles), self.clock)
+        functions = self._functions(resources, roles)
         inbox = Inbox(self.clock.now_ms)
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         caller_here = partial(_caller_here, roles["notifier"])
-        pollers = [
-            QueuePoller(mapped, sqs, self.clock, caller_here, self.faults.batches)
-            for mapped in mapped_queues(resources, functions)
-        ]
+        mapped = mapped_queues(resources, functions)
+        pollers = [self._poller(queue, sqs, caller_here) for queue in mapped]
         invocations = Invocations(functions, retries_of(resources), self.clock, caller_here)
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         mailbox = None
@@ -155,28 +155,42 @@ class LocalStack:
             played = InboxFunctions(inbox, others=invocations.accept)
             emulator.accept_invocation = played.accept
             emulator.answer_invocation = played.answer
-            settings = settings_from(os.environ)
-            store = PointerStore(dynamodb, settings.registry_table)
-            pointers = WheelPointers(store, settings.buckets, self.clock.now_ms)
-            wheelwright = TimeTravel(
-                self.clock,
-                emulator,
-                schedules,
-                pollers,
-                invocations,
-                pointers,
-                settings,
-                requests_held=self._api_environment,
-            )
+            wheelwright = self._time_travel(emulator, dynamodb, schedules, pollers, invocations)
         self._gateway = Gateway(
             routes_of(resources, functions), self._invoke_api, self.clock.now_ms
         )
         self._local_routes = LocalRoutes(
-            inbox, wheelwright, self.faults, mailbox=mailbox, metrics=self.metrics
+            inbox,
+            wheelwright,
+            self.faults,
+            mailbox=mailbox,
+            ingest=_ingest(sqs),
+            metrics=self.metrics,
         )
         started.enter_context(self.faults.at_work())
         self._front = HttpFront(self._port, self._answer)
         self._run_all(started, schedules, [*pollers, invocations], wheelwright)
+
+    def _time_travel(
+        self,
+        emulator: Emulator,
+        dynamodb: Any,
+        schedules: Schedules,
+        pollers: list[QueuePoller],
+        invocations: Invocations,
+    ) -> TimeTravel:
+        settings = settings_from(os.environ)
+        store = PointerStore(dynamodb, settings.registry_table)
+        return TimeTravel(
+            self.clock,
+            emulator,
+            schedules,
+            pollers,
+            invocations,
+            WheelPointers(store, settings.buckets, self.clock.now_ms),
+            settings,
+            requests_held=self._creating,
+        )
 
     def _collect_metrics(self, started: ExitStack, resources: Resources) -> None:
         from duewheel.log import logger
@@ -185,6 +199,20 @@ class LocalStack:
         counts.take()  # of whoever ran in this process before
         log = FilteredLog(filters_of(resources), self.metrics, self.clock.now_ms)
         started.enter_context(log.attached(logging.getLogger(logger.name)))
+
+    def _functions(self, resources: Resources, roles: Mapping[str, Role]) -> dict[str, Function]:
+        loaded = load_functions(resources, roles)
+        for arn, function in loaded.items():
+            if function.folder == "ingest":
+                loaded[arn] = one_at_a_time(function, self._creating)
+        return self.faults.functions(loaded, self.clock)
+
+    def _poller(
+        self, mapped: Mapped, sqs: Any, caller_here: Callable[[], Caller | None]
+    ) -> QueuePoller:
+        makes_calls = mapped.function.folder == "notifier"
+        caller = caller_here if makes_calls else no_caller
+        return QueuePoller(mapped, sqs, self.clock, caller, self.faults.batches)
 
     def _run_all(
         self,
@@ -212,8 +240,8 @@ class LocalStack:
 
     def _invoke_api(self, function: Function, event: dict[str, Any]) -> Any:
         # One execution environment, one request at a time, as in Lambda: what a handler
-        # keeps between requests is not made for threads.
-        with self._api_environment:
+        # keeps between requests is not made for threads. The ingest function shares it.
+        with self._creating:
             return function.invoke_with_timeout(event, self.clock)
 
 
@@ -237,6 +265,13 @@ def _first_admin_key() -> str:
     from duewheel.wiring import api
 
     return api.issue_keys().create(FIRST_ADMIN, ANYTHING.access).text
+
+
+def _ingest(sqs: Any) -> IngestMessages | None:
+    settings = settings_from(os.environ)
+    if not settings.ingest_queue_url:
+        return None
+    return IngestMessages(sqs, settings.ingest_queue_url, settings.ingest_dead_letter_queue_url)
 
 
 def _mailbox(inbox: Inbox, sqs: Any) -> InboxResources:

@@ -105,9 +105,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @cache
 def the_template(profile: str = "") -> Template:
     """`PROFILE` names the one that all tests run on for which it does not matter. With API keys
-    there is one function more."""
+    and the ingest queue there are two functions more."""
     profile = profile or os.environ.get("PROFILE") or PRECISE.name
-    return load_template(TEMPLATE, {"Profile": profile, "AuthMode": "keys"})
+    everything = {"AuthMode": "keys", "IngestQueue": "on"}
+    return load_template(TEMPLATE, {"Profile": profile, **everything})
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ PACKAGES = {
     "notifier": EVERYWHERE | {"httptools"},
     "sweeper": EVERYWHERE,
     "authorizer": EVERYWHERE,
+    "ingest": EVERYWHERE,
 }
 
 TO_RUN = {"duewheel.rules", "duewheel.stores", "duewheel.wiring", "duewheel.workflows"}
@@ -28,6 +29,7 @@ ROOMS = {
     "notifier": TO_RUN | {"duewheel.targets"},
     "sweeper": TO_RUN,
     "authorizer": TO_RUN,
+    "ingest": TO_RUN,
 }
 
 TO_READ_SCHEDULES = {"duewheel.rules.cron", "duewheel.rules.schedule"}
@@ -39,6 +41,7 @@ DEAR_ALLOWED = {
     "notifier": {"asyncio"} | TO_READ_SCHEDULES,
     "sweeper": set(),
     "authorizer": set(),
+    "ingest": set(),
 }
 
 NOT_DEPLOYED = {"certifi"}  # the SDK takes it where it finds it, as in the tests' environment

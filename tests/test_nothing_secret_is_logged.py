@@ -259,6 +259,27 @@ def damaged(caller: Caller, inbox: str) -> None:
         sqs.send_message(QueueUrl=url, MessageBody=text)
 
 
+def ingested(caller: Caller, inbox: str) -> None:
+    """Messages that are good, partly good, no JSON, and more than a limit takes at once."""
+    limits = {"creates_per_second": 1, "creates_burst": 1}
+    assert caller.call("PUT", "/v1/businesses/few", limits)[0] == 201
+    task = {"biz_type": "orders", **SOON, "callback": {"url": f"{inbox}/ok?token={MARK}"}}
+    task |= {"payload": {"card": MARK}}
+    few = {**task, "biz_type": "few"}
+    for body in (
+        task,
+        few,
+        few,
+        {"tasks": [task, {**task, MARK: MARK}, {**few, "key": f" {MARK}"}]},
+        {**task, "callback": MARK},
+        f'{{"payload": "{MARK}'.encode(),
+    ):
+        assert caller.call("POST", "/_local/ingest", body)[0] == 202
+    key = {"Idempotency-Key": MARK}
+    assert caller.call("POST", "/_local/ingest", task, **key)[0] == 202
+    assert caller.call("POST", "/_local/ingest", {**task, "payload": MARK}, **key)[0] == 202
+
+
 def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
     caller = Caller(stack.url)
     inbox = f"{stack.url}/_local/inbox"
@@ -268,7 +289,9 @@ def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
     tasks = [caller.creates(callback) for callback in callbacks(inbox, receiver)]
     steered(caller, inbox)
     damaged(caller, inbox)
+    ingested(caller, inbox)
     caller.advance(400)
+    assert len(caller.call("GET", "/_local/ingest/dead")[1]["messages"]) == 4
     for path in ("stats", "dead", "tasks?key_prefix=hurt"):
         caller.call("GET", f"/v1/businesses/orders/{path}")
     caller.call("GET", "/v1/audit")

@@ -37,7 +37,8 @@ EVERYTHING_ELSE = {  # lists as wide as an operator could write them
     "TARGET_FUNCTION_ARNS": "arn:aws:lambda:*:*:*",
     "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:*",
 }
-QUEUES = ("SliceQueue", "SlowQueue", "DeadLetterQueue")
+INGEST_QUEUES = ("IngestMessageQueue", "IngestDeadLetterQueue")
+QUEUES = ("SliceQueue", "SlowQueue", "DeadLetterQueue", *INGEST_QUEUES)
 FUNCTIONS = ("NotifierFunction", "SchedulerFunction", "SweeperFunction", "ApiFunction")
 FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:"
 
@@ -143,17 +144,26 @@ def test_a_task_that_stands_cannot_be_led_there(widely_allowed: ManualClock) -> 
 
 
 @pytest.mark.parametrize("mode", ["iam", "keys"])
-def test_the_api_knows_every_queue_and_function_of_the_template(
-    emulator: Emulator, mode: str
+@pytest.mark.parametrize("queue", ["on", "off"])
+@pytest.mark.parametrize(
+    ("function", "itself", "other"),
+    [("api", "ApiFunction", "IngestFunction"), ("ingest", "IngestFunction", "ApiFunction")],
+)
+def test_who_creates_knows_every_queue_and_function_of_the_template_but_the_other_who_does(
+    emulator: Emulator, mode: str, queue: str, function: str, itself: str, other: str
 ) -> None:
-    template = load_template(TEMPLATE, {"AuthMode": mode})
+    """That one the notifier's role is denied: tests/template/test_rights.py."""
+    if function == "ingest" and queue == "off":
+        return
+    template = load_template(TEMPLATE, {"AuthMode": mode, "IngestQueue": queue})
     resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
     own = {
         resource.logical_id
         for kind in ("AWS::SQS::Queue", "AWS::Lambda::Function")
         for resource in resources.template.of_type(kind)
     }
-    assert own >= {*QUEUES, *FUNCTIONS}
-    environment = {"AWS_LAMBDA_FUNCTION_NAME": resources.ref("ApiFunction")}
-    settings = settings_from({**environment, **resources.environment("api")})
-    assert set(settings.own_names) == {resources.ref(name).rpartition("/")[2] for name in own}
+    assert own >= {*QUEUES, *FUNCTIONS} - ({*INGEST_QUEUES} if queue == "off" else set())
+    environment = {"AWS_LAMBDA_FUNCTION_NAME": resources.ref(itself)}
+    settings = settings_from({**environment, **resources.environment(function)})
+    known = {resources.ref(name).rpartition("/")[2] for name in own - {other}}
+    assert set(settings.own_names) == known

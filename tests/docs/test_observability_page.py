@@ -15,7 +15,7 @@ CORE = [*(ROOT / "layers" / "core").rglob("*.py"), *(ROOT / "functions").rglob("
 # As they stand in calls of the logger, in what is handed to it, and in what becomes of a task.
 ACTION = re.compile(r'action="([a-z-]+)"|"action": "([a-z-]+)"|"(breaker-[a-z]+)"')
 ENDS = {"dead", "expired"}
-FUNCTIONS = {"api", "authorizer", "scheduler", "notifier", "sweeper", "all"}
+FUNCTIONS = {"api", "authorizer", "ingest", "scheduler", "notifier", "sweeper", "all"}
 LEVELS = {"INFO", "WARNING", "ERROR"}
 
 

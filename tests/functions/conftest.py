@@ -13,6 +13,7 @@ import pytest
 from duewheel.wiring import process
 from functions.api import app as api
 from functions.authorizer import app as authorizer
+from functions.ingest import app as ingest
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
@@ -25,6 +26,7 @@ from tests.support.clock import ManualClock
 HANDLERS = {
     "api": api,
     "authorizer": authorizer,
+    "ingest": ingest,
     "notifier": notifier,
     "scheduler": scheduler,
     "sweeper": sweeper,
@@ -46,8 +48,9 @@ class Context:
 
 @pytest.fixture
 def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    for name, value in resources.environment("api").items():
-        monkeypatch.setenv(name, value)
+    for function in ("api", "ingest"):
+        for name, value in resources.environment(function).items():
+            monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
     monkeypatch.setenv("AUTH_MODE", "iam")
     for name, role in roles_of(resources).items():

@@ -27,7 +27,9 @@ from local.emulator import Emulator
 from local.invocations import Invocation
 from local.resources import Resources, create_resources
 from local.template import load_template
+from tests.functions import ingest_poller
 from tests.functions.conftest import Context, call, event_from
+from tests.functions.ingest_poller import TASK
 from tests.support.clock import ManualClock
 from tests.support.rights_in_use import CUSTOMER_KEY, TEMPLATE
 
@@ -36,7 +38,7 @@ HOOK = {"biz_type": "orders", "payload": {"order": 17}}
 
 @pytest.fixture(params=[{}, {"KmsKeyArn": CUSTOMER_KEY}], ids=["keys of AWS", "a key of one's own"])
 def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
-    template = load_template(TEMPLATE, {"AuthMode": "keys", **request.param})
+    template = load_template(TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on", **request.param})
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
 
@@ -240,3 +242,23 @@ def test_the_authorizer_looks_a_key_up_and_notes_the_day(wired: ManualClock) -> 
     assert authorizer.handler(event, Context())["isAuthorized"] is True
     _, key = call("GET", f"/v1/keys/{made['key_id']}")
     assert key["last_used_on"] is not None
+
+
+def test_messages_create_keyed_tasks_crowds_and_what_is_near_while_the_queue_refuses(
+    wired: ManualClock, past_the_queue: list[Invocation]
+) -> None:
+    task = {**TASK, "biz_type": "orders"}
+    status, old = call("POST", "/v1/tasks", {**task, "key": "order-17"})
+    assert status == 201, old
+    assert call("DELETE", f"/v1/tasks/{old['task_id']}")[0] == 200
+    ingest_poller.send({**task, "key": "order-17"})
+    for _ in range(2):
+        ingest_poller.send({"tasks": [task] * 400})
+    assert ingest_poller.poll() == 0
+    ingest_poller.send({**task, "delay_seconds": 0})
+    with queues_refuse():
+        assert ingest_poller.poll() == 0
+    assert len(past_the_queue) == 1
+    ingest_poller.send("{rubbish")
+    assert ingest_poller.poll() == 0
+    assert len(ingest_poller.dead_letters()) == 1

@@ -30,7 +30,8 @@ class BuiltPackage:
             {
                 "Architecture": architecture,
                 "TargetQueueArns": TARGET_QUEUE_ARN,
-                "AuthMode": "keys",  # with which all functions are there
+                "AuthMode": "keys",  # with these two all functions are there
+                "IngestQueue": "on",
             },
         )
 

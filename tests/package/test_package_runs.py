@@ -27,6 +27,7 @@ ALL_FUNCTIONS = (
     "NotifierFunction",
     "SweeperFunction",
     "AuthorizerFunction",
+    "IngestFunction",
 )
 
 
@@ -261,6 +262,29 @@ def test_the_authorizer_lets_a_good_key_in_and_no_other(
     assert brings(made.text[:-1]) == {"isAuthorized": False}
 
 
+def test_ingest_creates_what_messages_ask_for_and_gives_up_what_it_cannot_read(
+    boot: Boot, resources: Resources, aws: Callable[[str], Any]
+) -> None:
+    event = events.sample("ingest-queue-batch")
+    event["Records"].append({**event["Records"][0], "messageId": "m-3", "body": "no JSON"})
+    now_ms = str(SystemClock().now_ms())
+    for record in event["Records"]:
+        times = {"SentTimestamp": now_ms, "ApproximateFirstReceiveTimestamp": now_ms}
+        record["attributes"] |= times
+        record["body"] = record["body"].replace('"orders"', '"ingested"')
+
+    for _ in range(2):
+        assert boot("IngestFunction").invoke(event) == {"batchItemFailures": []}
+
+    tasks = call(boot, "GET", "/v1/tasks?biz_type=ingested")[1]["tasks"]
+    assert sorted(task["payload"]["order"] for task in tasks) == [17, 17, 18]
+    attributes = aws("sqs").get_queue_attributes(
+        QueueUrl=resources.queue_url("IngestDeadLetterQueue"),
+        AttributeNames=["ApproximateNumberOfMessages"],
+    )["Attributes"]
+    assert attributes == {"ApproximateNumberOfMessages": "2"}
+
+
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)
 def test_a_function_may_do_what_it_did(
     aws_server: AwsServer, resources: Resources, name: str
@@ -268,7 +292,10 @@ def test_a_function_may_do_what_it_did(
     notifier = resources.attribute("NotifierFunction", "Arn")
     arns = {
         **{resources.table_name(t): resources.attribute(t, "Arn") for t in ("Wheel", "Registry")},
-        resources.queue_url("SliceQueue"): resources.attribute("SliceQueue", "Arn"),
+        **{
+            resources.queue_url(q): resources.attribute(q, "Arn")
+            for q in ("SliceQueue", "IngestMessageQueue", "IngestDeadLetterQueue")
+        },
         resources.ref("NotifierFunction"): notifier,
         "NotifierFunction": notifier,  # as the notifier calls itself here
         TARGET_QUEUE_URL: TARGET_QUEUE_ARN,

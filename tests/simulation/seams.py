@@ -17,6 +17,7 @@ import botocore.endpoint
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.wiring import api as api_wiring
+from duewheel.wiring import creating as creating_wiring
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import scheduler as scheduler_wiring
 from duewheel.wiring import sweeper as sweeper_wiring
@@ -26,7 +27,7 @@ from tests.simulation.virtual_time import Turns
 
 Sleep = Callable[[float], None]
 
-_POOLED = (api_wiring, notifier_wiring, scheduler_wiring, sweeper_wiring)
+_POOLED = (api_wiring, creating_wiring, notifier_wiring, scheduler_wiring, sweeper_wiring)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.idempotency import LEASE_MS
+from duewheel.rules.ingest_verdict import REASONS_CHARACTERS_MAX, RECEIVES_MAX
 from duewheel.rules.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel import SKEW_MS
 from duewheel.settings import Settings, settings_from
@@ -18,7 +19,8 @@ from local.template import Template, load_template
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
 PARAMETERS: dict[str, Any] = SOURCE["Parameters"]
-FUNCTIONS = ("api", "scheduler", "notifier", "sweeper")
+FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "ingest")
+OF_INGEST = {"INGEST_QUEUE_URL", "INGEST_DEAD_LETTER_QUEUE_URL", "INGEST_BUSINESSES"}
 BOUNDS = [
     (name, str(declared[bound]))
     for name, declared in PARAMETERS.items()
@@ -49,9 +51,10 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     variables = {v for v in resources.environment(function) if not v.startswith("POWERTOOLS_")}
 
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
-    for_requests = {"OWN_NAMES"} if function != "api" else set()
+    for_requests = {"OWN_NAMES"} if function not in ("api", "ingest") else set()
+    for_messages = OF_INGEST if function != "ingest" else set()
     every = {name.upper() for name in Settings.__match_args__}
-    assert variables == every - by_lambda - for_requests
+    assert variables == every - by_lambda - for_requests - for_messages
 
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
@@ -107,12 +110,11 @@ def test_visibility_outlives_the_page_lease_and_that_the_notifier(
         assert timeout < settings.page_lease_ms / 1000 < visibility
 
 
-def test_a_claimed_request_outlives_the_api_function_by_more_than_clocks_differ(
-    template: Template,
-) -> None:
-    timeout = properties_of(template, "ApiFunction")["Timeout"]
-
-    assert timeout * 1000 + SKEW_MS + 10_000 < LEASE_MS
+def test_a_claimed_request_outlives_its_function_by_more_than_clocks_differ() -> None:
+    with_queue = load_template(TEMPLATE, {"IngestQueue": "on"})
+    for function in ("ApiFunction", "IngestFunction"):
+        timeout = properties_of(with_queue, function)["Timeout"]
+        assert timeout * 1000 + SKEW_MS + 10_000 < LEASE_MS
 
 
 def test_a_message_that_fails_ten_times_ends_in_the_dead_letter_queue(template: Template) -> None:
@@ -121,6 +123,59 @@ def test_a_message_that_fails_ten_times_ends_in_the_dead_letter_queue(template: 
             "deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]},
             "maxReceiveCount": 10,
         }
+
+
+def test_there_is_an_ingest_queue_where_it_is_wanted_and_nothing_of_it_elsewhere() -> None:
+    for choice, is_there in (("on", True), ("off", False)):
+        template = load_template(TEMPLATE, {"IngestQueue": choice})
+        assert any("Ingest" in name for name in template.resources) == is_there
+    assert PARAMETERS["IngestQueue"]["Default"] == "off"
+
+
+def test_a_message_comes_back_when_nobody_can_be_at_work_on_it_and_as_often_as_the_rules_say() -> (
+    None
+):
+    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    queue = properties_of(template, "IngestMessageQueue")
+    timeout = properties_of(template, "IngestFunction")["Timeout"]
+    assert timeout + LEASE_MS / 1000 < queue["VisibilityTimeout"]
+    assert queue["RedrivePolicy"] == {
+        "deadLetterTargetArn": {"Fn::GetAtt": ["IngestDeadLetterQueue", "Arn"]},
+        "maxReceiveCount": RECEIVES_MAX,
+    }
+    assert queue["MaximumMessageSize"] + REASONS_CHARACTERS_MAX + 10_000 < 1_048_576
+
+
+def test_ingest_gets_ten_messages_at_once_and_answers_for_each(emulator: Any) -> None:
+    resources = resources_with(emulator, {"IngestQueue": "on", "IngestBusinesses": "a-*, b"})
+    (mapping,) = [
+        resources.resolve(mapping.properties)
+        for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
+        if "Ingest" in mapping.logical_id
+    ]
+    assert mapping["EventSourceArn"] == resources.attribute("IngestMessageQueue", "Arn")
+    assert mapping["BatchSize"] == 10
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 20}
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    settings = settings_from(resources.environment("ingest"))
+    assert settings.ingest_businesses == ("a-*", "b")
+    assert settings.ingest_queue_url == resources.queue_url("IngestMessageQueue")
+    assert settings.ingest_dead_letter_queue_url == resources.queue_url("IngestDeadLetterQueue")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_good"),
+    [("*", True), ("orders-*, shop", True), ("a*", True), ("", False), ("Orders", False),
+     ("*orders", False), ("a,,b", False), ("a*b", False)],
+)  # fmt: skip
+def test_businesses_of_the_ingest_queue_are_taken_as_settings_take_them(
+    emulator: Any, text: str, is_good: bool
+) -> None:
+    matched = re.fullmatch(PARAMETERS["IngestBusinesses"]["AllowedPattern"], text) is not None
+    assert matched == is_good
+    if is_good:
+        resources = resources_with(emulator, {"IngestQueue": "on", "IngestBusinesses": text})
+        assert settings_from(resources.environment("ingest")).ingest_businesses
 
 
 def test_notifier_gets_messages_of_both_lanes_at_once_and_answers_for_each(
@@ -240,7 +295,7 @@ def test_a_list_of_targets_gives_the_notifier_one_right_and_tells_the_functions(
     made = {
         resource.logical_id: resources.resolve(resource.properties)
         for resource in resources.template.of_type("AWS::IAM::Policy")
-        if resource.logical_id != "NotifierInvokesItself"
+        if resource.logical_id not in ("NotifierInvokesItself", "NotifierMakesNoTasks")
     }
     assert set(made) == {policy}
     assert made[policy]["Roles"] == ["duewheel-NotifierRole"]

@@ -71,8 +71,28 @@ def test_a_function_may_invoke_the_notifier_and_no_other_but_targets(resources: 
     invoking = {right for right in given(resources) if right.action == "lambda:InvokeFunction"}
 
     notifier = resources.attribute("NotifierFunction", "Arn")
-    callers = ("ApiRole", "SchedulerRole", "NotifierRole", "SweeperRole")
+    callers = ("ApiRole", "SchedulerRole", "NotifierRole", "SweeperRole", "IngestRole")
     assert invoking == {Right(role, "lambda:InvokeFunction", notifier) for role in callers}
+
+
+def test_the_notifier_reaches_nothing_that_makes_tasks_however_wide_its_lists_are(
+    emulator: Emulator,
+) -> None:
+    anything = {
+        "TargetFunctionArns": "arn:aws:lambda:*:*:*",
+        "TargetQueueArns": "arn:aws:sqs:*:*:*",
+    }
+    resources = resources_with(emulator, {**anything, "IngestQueue": "on"})
+    notifier = roles_of(resources)["notifier"]
+    names = ("ApiFunction", "IngestFunction")
+    arns = [resources.attribute(name, "Arn") for name in names]
+    for arn in arns:
+        assert notifier.right_to(Asked("lambda:InvokeFunction", arn)) is None
+        assert notifier.right_to(Asked("lambda:InvokeFunction", f"{arn}:prod")) is None
+        assert notifier.right_to(Asked("lambda:InvokeFunction", f"{arn}-of-others")) is not None
+    queue = resources.attribute("IngestMessageQueue", "Arn")
+    assert notifier.right_to(Asked("sqs:SendMessage", queue)) is None
+    assert notifier.right_to(Asked("sqs:SendMessage", f"{queue}-of-others")) is not None
 
 
 def test_every_function_has_a_role_and_a_log_group_of_its_own(resources: Resources) -> None:
@@ -125,11 +145,11 @@ def test_only_lambda_makes_interfaces_and_only_for_a_notifier_in_a_private_netwo
         assert roles_of(resources)["notifier"].right_to(asked) is None
 
 
-@pytest.mark.parametrize("function", ["api", "scheduler", "notifier", "sweeper"])
+@pytest.mark.parametrize("function", ["api", "scheduler", "notifier", "sweeper", "ingest"])
 def test_a_key_of_ones_own_serves_tables_and_queues_and_no_function_itself(
     emulator: Emulator, function: str
 ) -> None:
-    role = roles_with(emulator, {"KmsKeyArn": CUSTOMER_KEY})[function]
+    role = roles_with(emulator, {"KmsKeyArn": CUSTOMER_KEY, "IngestQueue": "on"})[function]
     for service, action, is_allowed in (
         ("dynamodb.us-east-1.amazonaws.com", "Decrypt", True),
         ("dynamodb.us-east-1.amazonaws.com", "GenerateDataKey", False),

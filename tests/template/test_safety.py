@@ -26,7 +26,7 @@ def source() -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["iam", "keys"])
 def template(request: pytest.FixtureRequest) -> Template:
-    return load_template(TEMPLATE, {"AuthMode": request.param})
+    return load_template(TEMPLATE, {"AuthMode": request.param, "IngestQueue": "on"})
 
 
 def statements(template: Template) -> list[tuple[str, dict[str, Any]]]:
@@ -173,7 +173,7 @@ def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:
 
 
 def test_a_key_of_ones_own_seals_every_table_and_queue() -> None:
-    template = load_template(TEMPLATE, {"KmsKeyArn": CUSTOMER_KEY})
+    template = load_template(TEMPLATE, {"KmsKeyArn": CUSTOMER_KEY, "IngestQueue": "on"})
     for table in template.of_type("AWS::DynamoDB::Table"):
         assert resolved(template, table)["SSESpecification"] == {
             "SSEEnabled": True,

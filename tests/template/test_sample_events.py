@@ -5,8 +5,11 @@ from hashlib import md5
 from pathlib import Path
 from typing import Any
 
+from duewheel.rules.access import ANYTHING
 from duewheel.rules.addresses import address_named
+from duewheel.rules.allowed_targets import HTTP_ALONE
 from duewheel.rules.api_keys import brought_by
+from duewheel.rules.ingest_message import message_of, wanted
 from duewheel.rules.messages import DirectMessage, PageMessage, decode
 from duewheel.rules.task import NewTask
 from duewheel.rules.task_request import single_request
@@ -35,6 +38,18 @@ def test_sample_request_to_the_authorizer_brings_a_key() -> None:
 
     assert event["identitySource"] == [event["headers"]["authorization"]]
     assert brought_by(event["identitySource"][0]) is not None
+
+
+def test_sample_messages_of_the_ingest_queue_ask_for_a_task_and_for_a_batch() -> None:
+    records = sample("ingest-queue-batch")["Records"]
+    single, several = (wanted(message_of(record)) for record in records)
+
+    assert (single.is_single, several.is_single) == (True, False)
+    assert message_of(records[0]).key == "order-17-close"
+    for record in records:
+        assert record["md5OfBody"] == md5(record["body"].encode()).hexdigest()
+        asked = wanted(message_of(record)).tasks(0, HTTP_ALONE, ANYTHING)
+        assert all(isinstance(task, NewTask) for task in asked)
 
 
 def test_sample_request_creates_a_task() -> None:

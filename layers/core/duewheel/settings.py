@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from duewheel.rules.access import Right
+from duewheel.rules.access import Right, check_businesses
 from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.business import Defaults
 from duewheel.rules.callers import IAM_DEFAULTS, AuthMode
@@ -49,6 +49,9 @@ class Settings(Struct, frozen=True):
     target_topic_arns: tuple[str, ...] = ()
     target_event_bus_arns: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()
+    ingest_queue_url: str = ""
+    ingest_dead_letter_queue_url: str = ""
+    ingest_businesses: tuple[str, ...] = ()
 
     @property
     def page_lease_ms(self) -> int:
@@ -111,6 +114,7 @@ _LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
     "TARGET_QUEUE_ARNS": partial(check_patterns, "sqs"),
     "TARGET_TOPIC_ARNS": partial(check_patterns, "sns"),
     "TARGET_EVENT_BUS_ARNS": partial(check_patterns, "events"),
+    "INGEST_BUSINESSES": check_businesses,
 }
 
 
@@ -128,6 +132,9 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         values[field] = environment.get(variable, "")
         if not values[field]:
             problems.append(f"{variable} is missing")
+    # Of the ingest function alone.
+    values["ingest_queue_url"] = environment.get("INGEST_QUEUE_URL", "")
+    values["ingest_dead_letter_queue_url"] = environment.get("INGEST_DEAD_LETTER_QUEUE_URL", "")
     # A template cannot tell the notifier its own name, which would go round in a circle.
     values["notifier_function"] = environment.get(
         "NOTIFIER_FUNCTION", environment.get("AWS_LAMBDA_FUNCTION_NAME", "")

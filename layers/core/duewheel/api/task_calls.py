@@ -9,12 +9,11 @@ from duewheel.interface.calls import Call, reads, writes
 from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
 from duewheel.interface.task_view import batch_text, task_text
-from duewheel.rules.access import Permit
 from duewheel.rules.change_request import change_request
 from duewheel.rules.idempotency import asked_once
 from duewheel.rules.key_request import prefix_request
 from duewheel.rules.list_request import list_request
-from duewheel.rules.refusals import NotPermitted, Refusal
+from duewheel.rules.refusals import Refusal
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.task_request import (
     BATCH_BYTES_MAX,
@@ -22,11 +21,12 @@ from duewheel.rules.task_request import (
     batch_request,
     checked_biz_type,
     checked_key,
+    permitted,
     single_request,
     upsert_request,
 )
 from duewheel.wiring import api as wiring
-from duewheel.wiring import process
+from duewheel.wiring import creating, process
 from duewheel.workflows.create_once import Parse
 
 
@@ -48,8 +48,7 @@ def create_tasks(request: Request) -> Answer:
     body, allowed = request.text(BATCH_BYTES_MAX), wiring.allowed_targets()
 
     def parse(now_ms: int) -> list[NewTask | Refusal]:
-        asked = batch_request(body, now_ms, allowed)
-        return [_permitted(new, request.permit, index) for index, new in enumerate(asked)]
+        return permitted(batch_request(body, now_ms, allowed), request.permit)
 
     results = _created(request, body, parse)
     tasks = [result.task for result in results if isinstance(result, Made)]
@@ -60,23 +59,14 @@ def create_tasks(request: Request) -> Answer:
     return Answer(200, batch_text(results), told=told)
 
 
-def _permitted(new: NewTask | Refusal, permit: Permit, index: int) -> NewTask | Refusal:
-    try:
-        if isinstance(new, NewTask):
-            permit.check(new.biz_type, f"tasks[{index}].biz_type")
-    except NotPermitted as refusal:
-        return refusal
-    return new
-
-
 def _created(
     request: Request, body: str, parse: Parse, *, is_single: bool = False
 ) -> list[Made | Refusal]:
     key = request.idempotency_key
     if key is None:
-        return wiring.create_batch()(parse(process.clock().now_ms()))
+        return creating.create_batch()(parse(process.clock().now_ms()))
     asked = asked_once(request.caller, key, request.path, body, is_single=is_single)
-    return wiring.create_once()(asked, parse)
+    return creating.create_once()(asked, parse)
 
 
 def list_tasks(request: Request) -> Answer:
@@ -91,7 +81,7 @@ def read_task(request: Request, task_id: str) -> Answer:
 
 
 def cancel_task(request: Request, task_id: str) -> Answer:
-    return _changed(wiring.cancel_task()(task_id, request.permit))
+    return _changed(creating.cancel_task()(task_id, request.permit))
 
 
 def change_task(request: Request, task_id: str) -> Answer:
@@ -111,17 +101,17 @@ def redrive_task(request: Request, task_id: str) -> Answer:
 def upsert_by_key(request: Request, biz_type: str, key: str) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
     asked = upsert_request(body, biz_type, key, now_ms, wiring.allowed_targets())
-    return _made(wiring.keyed_tasks().upsert(asked))
+    return _made(creating.keyed_tasks().upsert(asked))
 
 
 def read_by_key(_: Request, biz_type: str, key: str) -> Answer:
     checked = checked_biz_type(biz_type), checked_key(key)
-    return Answer(200, task_text(wiring.keyed_tasks().read(*checked)))
+    return Answer(200, task_text(creating.keyed_tasks().read(*checked)))
 
 
 def cancel_by_key(_: Request, biz_type: str, key: str) -> Answer:
     checked = checked_biz_type(biz_type), checked_key(key)
-    return _changed(wiring.keyed_tasks().cancel(*checked))
+    return _changed(creating.keyed_tasks().cancel(*checked))
 
 
 def list_by_prefix(request: Request, biz_type: str) -> Answer:

@@ -52,6 +52,13 @@ def are_businesses(text: str) -> bool:
     return bool(BIZ_TYPE.fullmatch(text) or _BEGINNING.fullmatch(text))
 
 
+def check_businesses(listed: Iterable[str]) -> None:
+    """Raises ValueError for what may not stand in a grant."""
+    for text in listed:
+        if not are_businesses(text):
+            raise ValueError(f"{text!r} names no businesses")
+
+
 def grants_text(grants: Iterable[Grant]) -> str:
     """As a key's grants travel: `write:orders-*,read:*`."""
     return ",".join(f"{grant.right}:{grant.businesses}" for grant in grants)

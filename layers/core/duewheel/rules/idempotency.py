@@ -49,6 +49,11 @@ class Asked(Struct, frozen=True):
     name: str  # of caller and key
     digest: str  # of path and body
     is_single: bool
+    # When it was sent, where that is not when it came in: what its body is read with.
+    sent_ms: int | None = None
+
+    def read_ms(self, now_ms: int) -> int:
+        return now_ms if self.sent_ms is None else self.sent_ms
 
 
 class Claim(Struct, frozen=True):
@@ -77,6 +82,8 @@ class RequestRecord(Struct, frozen=True):
     asked_ms: int  # the time that the body is read with; what `delay_seconds` counts from
     claims: tuple[Claim, ...]  # under which tasks were created, and at the end the latest
     lease_until_ms: int
+    # Tasks created by then are kept longer: at least a day from when they are settled.
+    expires_at: int
     state: State = State.RUNNING
     # By the task's index. What is left out of a finished record was created by the latest claim.
     outcomes: Mapping[int, Outcome] = field(default_factory=dict)
@@ -84,11 +91,6 @@ class RequestRecord(Struct, frozen=True):
     @property
     def latest(self) -> Claim:
         return self.claims[-1]
-
-    @property
-    def expires_at(self) -> int:
-        """Tasks created by then are kept longer: at least a day from when they are settled."""
-        return -(-self.asked_ms // 1000) + REMEMBERED_SECONDS
 
     def result(self, index: int, new: NewTask) -> Made | KeyTaken | Address:
         """What the task came to; the home of one that was live already, and is to be read."""
@@ -108,15 +110,24 @@ class RequestRecord(Struct, frozen=True):
         }
 
 
-def asked_once(caller: str, key: str, path: str, body: str, *, is_single: bool) -> Asked:
+def asked_once(
+    caller: str, key: str, path: str, body: str, *, is_single: bool, sent_ms: int | None = None
+) -> Asked:
     if not _VISIBLE_ASCII.fullmatch(key):
         raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
-    return Asked(_hash(caller, key), _hash(path, body), is_single)
+    return Asked(_hash(caller, key), _hash(path, body), is_single, sent_ms)
 
 
 def claimed(asked: Asked, claim: Claim) -> RequestRecord:
     now_ms = claim.placing.now_ms
-    return RequestRecord(asked.name, asked.digest, now_ms, (claim,), now_ms + LEASE_MS)
+    return RequestRecord(
+        asked.name,
+        asked.digest,
+        asked.read_ms(now_ms),
+        (claim,),
+        lease_until_ms=now_ms + LEASE_MS,
+        expires_at=-(-now_ms // 1000) + REMEMBERED_SECONDS,
+    )
 
 
 def check_repeat(asked: Asked, record: RequestRecord, now_ms: int) -> None:

@@ -5,16 +5,18 @@ Nothing is guessed or repaired: what is not understood is refused with the path 
 
 import math
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from decimal import Decimal
 from hashlib import blake2b
 
 from msgspec.structs import replace
 
+from duewheel.rules.access import Permit
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callback_request import callback_from
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339
 from duewheel.rules.message_text import unsuitable
-from duewheel.rules.refusals import Refusal, TooLarge
+from duewheel.rules.refusals import NotPermitted, Refusal, TooLarge
 from duewheel.rules.retry_request import retry_from
 from duewheel.rules.source_text import Source
 from duewheel.rules.task import BIZ_TYPE, KEY, NewTask
@@ -23,6 +25,7 @@ from duewheel.rules.task_fields import SECONDS_MIN, Fields, invalid
 SINGLE_BYTES_MAX = 256 * 1024
 BATCH_BYTES_MAX = 4_000_000
 BATCH_TASKS_MAX = 500
+BATCH_MEMBER = "tasks"
 PAYLOAD_BYTES_MAX = 64 * 1024
 AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days
 AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
@@ -43,22 +46,32 @@ _BESIDE_THE_DIGEST = ("biz_type", "key", "max_due_at")
 
 
 def single_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> NewTask:
-    return _new_task(Fields.of(body), now_ms, allowed)
+    return task_from(Fields.of(body), now_ms, allowed)
 
 
 def batch_request(
     body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE
 ) -> list[NewTask | Refusal]:
-    """One result for each task of the batch, in order: what to create, or why not."""
-    fields = Fields.of(body)
-    fields.refuse_unknown(("tasks",))
-    tasks = fields.elements("tasks", BATCH_TASKS_MAX)
+    return tasks_of_batch(sources_of_batch(Fields.of(body)), now_ms, allowed)
+
+
+def sources_of_batch(fields: Fields) -> list[Source]:
+    """Each task of a batch, as it was written."""
+    fields.refuse_unknown((BATCH_MEMBER,))
+    tasks = fields.elements(BATCH_MEMBER, BATCH_TASKS_MAX)
     if not tasks:
-        raise fields.invalid("tasks", "is empty.")
+        raise fields.invalid(BATCH_MEMBER, "is empty.")
     if len(tasks) > BATCH_TASKS_MAX:
-        raise TooLarge(f"A batch has at most {BATCH_TASKS_MAX} tasks.", "tasks")
+        raise TooLarge(f"A batch has at most {BATCH_TASKS_MAX} tasks.", BATCH_MEMBER)
+    return tasks
+
+
+def tasks_of_batch(
+    tasks: Sequence[Source], now_ms: int, allowed: AllowedTargets
+) -> list[NewTask | Refusal]:
+    """One result for each, in order: what to create, or why not."""
     return [
-        _new_task_or_refusal(task, f"tasks[{index}]", now_ms, allowed)
+        _new_task_or_refusal(task, f"{BATCH_MEMBER}[{index}]", now_ms, allowed)
         for index, task in enumerate(tasks)
     ]
 
@@ -69,9 +82,23 @@ def _new_task_or_refusal(
     try:
         if not task.is_object:
             raise invalid(path, "must be an object.")
-        return _new_task(Fields.of(task.text, path), now_ms, allowed)
+        return task_from(Fields.of(task.text, path), now_ms, allowed)
     except Refusal as refusal:
         return refusal
+
+
+def permitted(tasks: Sequence[NewTask | Refusal], permit: Permit) -> list[NewTask | Refusal]:
+    """Of a batch each task is checked by itself."""
+    return [_permitted(task, permit, index) for index, task in enumerate(tasks)]
+
+
+def _permitted(task: NewTask | Refusal, permit: Permit, index: int) -> NewTask | Refusal:
+    try:
+        if isinstance(task, NewTask):
+            permit.check(task.biz_type, f"{BATCH_MEMBER}[{index}].biz_type")
+    except NotPermitted as refusal:
+        return refusal
+    return task
 
 
 def upsert_request(
@@ -86,7 +113,7 @@ def upsert_request(
     return replace(new, max_due_ms=_instant_ms(fields, "max_due_at", now_ms))
 
 
-def _new_task(fields: Fields, now_ms: int, allowed: AllowedTargets) -> NewTask:
+def task_from(fields: Fields, now_ms: int, allowed: AllowedTargets) -> NewTask:
     fields.refuse_unknown(_TASK_FIELDS)
     key = checked_key(fields.text("key"), fields.where("key")) if "key" in fields else None
     return _task(fields, _biz_type(fields), key, now_ms, allowed)

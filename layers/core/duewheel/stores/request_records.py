@@ -37,7 +37,7 @@ class RequestRecords(Struct, frozen=True):
             ExpressionAttributeNames=_names("kind", "state", "expires_at"),
             ExpressionAttributeValues={
                 ":released": {"S": State.RELEASED.value},
-                ":now": {"N": str(record.asked_ms // 1000)},
+                ":now": {"N": str(record.latest.placing.now_ms // 1000)},
             },
         )
         if isinstance(result, Written) or result.item is None:
@@ -92,6 +92,7 @@ def _record(name: str, item: Item) -> RequestRecord:
         asked_ms=int(item["asked_ms"]["N"]),
         claims=tuple(_claim_from(*row) for row in json.loads(item["claims"]["S"])),
         lease_until_ms=int(item["lease_until_ms"]["N"]),
+        expires_at=int(item["expires_at"]["N"]),
         state=State(item["state"]["S"]),
         outcomes={int(index): _outcome(row) for index, row in rows.items()},
     )

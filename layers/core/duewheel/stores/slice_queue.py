@@ -8,12 +8,12 @@ from msgspec import Struct
 
 from duewheel.log import logger
 from duewheel.rules.messages import Message, encode
+from duewheel.stores import message_visibility
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
 _MESSAGES_PER_BATCH = 10
-_VISIBILITY_SECONDS_MAX = 43_200
 
 M = TypeVar("M", bound=Message)
 
@@ -41,16 +41,7 @@ class SliceQueue(Struct, frozen=True):
         return refused
 
     def hide(self, receipt_handle: str, seconds: int) -> None:
-        """Let a message come back after `seconds`. Should SQS refuse, it comes back after the
-        usual visibility, which outlives the lease as well."""
-        try:
-            self.client.change_message_visibility(
-                QueueUrl=self.url,
-                ReceiptHandle=receipt_handle,
-                VisibilityTimeout=min(max(0, seconds), _VISIBILITY_SECONDS_MAX),
-            )
-        except (ClientError, BotoCoreError) as error:
-            logger.warning("message not hidden", action="hide-refused", error=str(error))
+        message_visibility.hide(self.client, self.url, receipt_handle, seconds)
 
     def _send(self, batch: list[M], delay_seconds: Callable[[M], int]) -> list[M] | None:
         """Those of the batch that were refused; None where there was no answer at all."""

@@ -13,39 +13,30 @@ from duewheel.rules.api_keys import ID_RANGE
 from duewheel.rules.api_keys import SECRET_BYTES as API_KEY_BYTES
 from duewheel.rules.callers import Callers
 from duewheel.rules.cursors import SECRET_BYTES
-from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.rules.parking import PAUSE_MARK_BYTES
 from duewheel.stores.api_key_changes import ApiKeyChanges
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
-from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.secret_records import CURSOR, SecretRecords
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.timer_counters import CounterStore
 from duewheel.stores.timer_runs import RunIndex
-from duewheel.stores.turns import TurnStore
 from duewheel.wiring.api_keys import api_keys
 from duewheel.wiring.businesses import businesses, known_businesses, parking_records, sealed_secrets
+from duewheel.wiring.creating import admit, cancel_task, steer
 from duewheel.wiring.process import clock, dynamodb, hand_over, once, origin, pointers, settings
 from duewheel.wiring.timers import change_timer, timers
 from duewheel.wiring.wheel import keys, loads, read_second, reenter, tasks
-from duewheel.workflows.admit import Admit
 from duewheel.workflows.audit import READERS as AUDIT_READERS
 from duewheel.workflows.audit import Audit
-from duewheel.workflows.cancel import CancelTask
 from duewheel.workflows.change import ChangeTask
 from duewheel.workflows.configure_business import ConfigureBusiness
-from duewheel.workflows.create import CreateTasks
-from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
-from duewheel.workflows.create_once import CreateOnce
 from duewheel.workflows.dead_tasks import DeadTasks
 from duewheel.workflows.delete_business import DeleteBusiness
 from duewheel.workflows.issue_keys import IssueKeys
 from duewheel.workflows.key_prefix import KeyPrefix
-from duewheel.workflows.keyed import KeyedTasks
-from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_keys import ListKeys
 from duewheel.workflows.list_tasks import READERS, ListTasks
 from duewheel.workflows.look_up import LookUp
@@ -56,7 +47,6 @@ from duewheel.workflows.pausing import Pausing
 from duewheel.workflows.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
-from duewheel.workflows.steer import Steer
 
 
 @once
@@ -73,28 +63,6 @@ def access(authorizer: Mapping[str, Any]) -> Access:
 @once
 def statistics() -> StatisticsStore:
     return StatisticsStore(dynamodb(), clock(), settings().registry_table)
-
-
-@once
-def steer() -> Steer:
-    config = settings()
-    return Steer(clock(), tasks(), keys(), reenter(), config.lead_ms, config.page_lease_ms)
-
-
-@once
-def admit() -> Admit:
-    turns = TurnStore(dynamodb(), settings().registry_table)
-    return Admit(known_businesses(), LimitCreates(clock(), turns))
-
-
-@once
-def create_tasks() -> CreateTasks:
-    return CreateTasks(tasks(), reenter(), admit())
-
-
-@once
-def cancel_task() -> CancelTask:
-    return CancelTask(steer(), known_businesses())
 
 
 @once
@@ -193,27 +161,6 @@ def issue_keys() -> IssueKeys:
 @once
 def list_keys() -> ListKeys:
     return ListKeys(clock(), api_keys(), cursor_secret())
-
-
-@once
-def create_batch() -> CreateBatch:
-    return CreateBatch(create_tasks(), keyed_tasks(), ThreadPoolExecutor(TRANSACTIONS_AT_ONCE))
-
-
-@once
-def create_once() -> CreateOnce:
-    return CreateOnce(
-        RequestRecords(dynamodb(), settings().registry_table),
-        tasks(),
-        create_batch(),
-        reenter(),
-        random_text=lambda: secrets.token_urlsafe(CLAIM_TOKEN_BYTES),
-    )
-
-
-@once
-def keyed_tasks() -> KeyedTasks:
-    return KeyedTasks(keys(), create_tasks(), steer(), cancel_task())
 
 
 @once

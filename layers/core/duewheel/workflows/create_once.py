@@ -16,6 +16,7 @@ from duewheel.rules.refusals import (
     IdempotencyKeyInUse,
     NotPermitted,
     Refusal,
+    TargetNotEnabled,
     TooManyWrites,
     Unavailable,
     UnknownTask,
@@ -49,7 +50,8 @@ class CreateOnce(Struct, frozen=True):
     def _results(self, asked: Asked, parse: Parse) -> list[Made | Refusal]:
         placing = self.reenter.placing()
         now_ms = placing.now_ms
-        requested = parse(now_ms)  # what is refused whole is refused before anything is claimed
+        read_ms = asked.read_ms(now_ms)
+        requested = parse(read_ms)  # what is refused whole is refused before anything is claimed
         dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
         mine = idempotency.claimed(asked, self._claim(0, self.reenter.sized(placing, dues_ms)))
         stands = self.records.claim(mine)
@@ -84,7 +86,7 @@ class CreateOnce(Struct, frozen=True):
         # the request waits until it has run out.
         created = self.create_batch.store(list(missing.values()))
         results = dict(zip(missing, created, strict=True))
-        ended = idempotency.ended(asked, mine, {**_not_permitted(requested), **results})
+        ended = idempotency.ended(asked, mine, {**_not_allowed(requested), **results})
         self._replace(mine, ended)
         if not is_last and any(isinstance(result, TooManyWrites) for result in created):
             again = self._take_over(ended, requested, self.reenter.crowded)
@@ -118,6 +120,10 @@ class CreateOnce(Struct, frozen=True):
         return Claim(number, self.random_text(), placing)
 
 
-def _not_permitted(requested: Requested) -> dict[int, NotPermitted]:
+def _not_allowed(requested: Requested) -> dict[int, Refusal]:
     """They may be by the time the request is repeated, and then they are to be created."""
-    return {index: new for index, new in enumerate(requested) if isinstance(new, NotPermitted)}
+    return {
+        index: new
+        for index, new in enumerate(requested)
+        if isinstance(new, NotPermitted | TargetNotEnabled)
+    }

@@ -1,0 +1,53 @@
+"""A batch of messages that ask for tasks: create what each asks for, and report those that are
+left, which come back.
+
+What a message says is never logged: it is its sender's and may hold secrets.
+"""
+
+from typing import Any
+
+from duewheel.log import logger
+from duewheel.rules.ingest_message import IngestMessage, message_of
+from duewheel.wiring import ingest as wiring
+from duewheel.wiring.metrics import tells_metrics
+from duewheel.workflows.ingest import Ingest, Ingested
+
+# A message is not begun with less: what it began and could not end would keep its repeat waiting.
+REMAINING_MS_MIN = 12_000
+
+
+@logger.inject_lambda_context(clear_state=True)
+@tells_metrics
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    ingest = wiring.ingest()
+    left = [record for record in event["Records"] if not _is_done(ingest, record, context)]
+    return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in left]}
+
+
+def _is_done(ingest: Ingest, record: dict[str, Any], context: Any) -> bool:
+    if context.get_remaining_time_in_millis() < REMAINING_MS_MIN:
+        return False
+    message = message_of(record)
+    try:
+        ingested = ingest(message, context.aws_request_id)
+    except Exception:  # noqa: BLE001 - logged with its traceback, and the message comes back
+        logger.exception(
+            "message not ingested", action="message-failed", message_id=message.message_id
+        )
+        return False
+    logger.info("a message that creates", **_line(message, ingested))
+    return not ingested.is_left
+
+
+def _line(message: IngestMessage, ingested: Ingested) -> dict[str, Any]:
+    """Who did what, as the api function's line says it of a call: ids, and nothing of a body."""
+    problem = {} if ingested.problem is None else {"problem": ingested.problem}
+    return {
+        "action": "change",
+        "by": f"sqs/{message.sender}",
+        "call": "ingest",
+        "message_id": message.message_id,
+        "task_ids": list(ingested.task_ids),
+        "status": ingested.status,
+        **problem,
+    }

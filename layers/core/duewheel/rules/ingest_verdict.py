@@ -1,0 +1,160 @@
+"""What becomes of a message that asked for tasks: done, left for another try, or a dead letter.
+
+Invariant: a message is tried again only while what was remembered of its first try cannot have
+been forgotten. So however often it is handed out, it makes its tasks once.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from duewheel.rules.idempotency import REMEMBERED_SECONDS
+from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.message_text import NOT_IN_A_MESSAGE
+from duewheel.rules.refusals import (
+    IdempotencyKeyInUse,
+    Refusal,
+    TooManyCreates,
+    Unavailable,
+    UnreadableItem,
+)
+from duewheel.rules.source_text import Source
+from duewheel.rules.task import Made
+from duewheel.rules.task_request import BATCH_MEMBER
+
+RECEIVES_MAX = 100  # the queue's maxReceiveCount
+WAIT_SECONDS_MAX = 900
+# Since it was first received. In between, a try that fails is the last one and says why.
+LAST_TRY_AFTER_MS = 20 * 3_600_000
+NO_TRY_AFTER_MS = REMEMBERED_SECONDS * 1000 - 3_600_000
+
+REASONS_CHARACTERS_MAX = 30_000  # what a message may have, less what one that is taken may
+_DETAIL_CHARACTERS_MAX = 500
+_VALUE_CHARACTERS_MAX = 256
+_PASSING = (TooManyCreates, Unavailable, IdempotencyKeyInUse, UnreadableItem)
+
+
+class Reason(Struct, frozen=True):
+    """Why a message, or a task of it, came to nothing: in the words of a problem document."""
+
+    problem: str
+    detail: str
+    field: str | None = None
+
+    def members(self) -> dict[str, str]:
+        members = {"problem": self.problem, "detail": _cut(self.detail, _DETAIL_CHARACTERS_MAX)}
+        if self.field is not None:
+            members["field"] = _cut(self.field, _VALUE_CHARACTERS_MAX)
+        return members
+
+
+class DeadLetter(Struct, frozen=True):
+    body: str
+    attributes: Mapping[str, str]
+
+
+class Verdict(Struct, frozen=True):
+    """`wait_seconds`: until it is to be handed out again; None when it is done with."""
+
+    wait_seconds: int | None = None
+    letter: DeadLetter | None = None
+
+
+IN_DOUBT = Reason(
+    "in-doubt",
+    "The message was first received so long ago that what it may have made is forgotten.",
+)
+
+
+def failed(request_id: str) -> Reason:
+    """Says where to look, and nothing of what went wrong."""
+    detail = f"The ingest function's log says more under request id {request_id}."
+    return Reason("internal", detail)
+
+
+def is_in_doubt(message: IngestMessage, now_ms: int) -> bool:
+    return now_ms - message.first_received_ms >= NO_TRY_AFTER_MS
+
+
+def is_last_try(message: IngestMessage, now_ms: int) -> bool:
+    age_ms = now_ms - message.first_received_ms
+    return message.receives >= RECEIVES_MAX or age_ms >= LAST_TRY_AFTER_MS
+
+
+def judged(
+    message: IngestMessage,
+    sources: Sequence[Source] | None,
+    results: Sequence[Made | Refusal],
+    random_unit: float,
+    *,
+    is_last: bool,
+) -> Verdict:
+    """What was made stays made, and only what was refused becomes a dead letter. Without the
+    sources of a batch there is one result, of the message as a whole."""
+    refusals = {index: r for index, r in enumerate(results) if isinstance(r, Refusal)}
+    if not refusals:
+        return Verdict()
+    passing = [refusal for refusal in refusals.values() if isinstance(refusal, _PASSING)]
+    if passing and not is_last:
+        return Verdict(_wait_seconds(passing, message.receives, random_unit))
+    reasons = {index: _reason(refusal) for index, refusal in refusals.items()}
+    first, *_ = reasons.values()
+    if sources is None:
+        return Verdict(letter=whole_letter(message, first))
+    listed = {"problems": _listed(reasons)}
+    if len(refusals) == len(results):
+        return Verdict(letter=whole_letter(message, first, listed))
+    rest = ",".join(sources[index].text for index in refusals)
+    attributes = {**_attributes(message, first), **listed}
+    return Verdict(letter=DeadLetter(f'{{"{BATCH_MEMBER}":[{rest}]}}', attributes))
+
+
+def whole_letter(
+    message: IngestMessage, reason: Reason, more: Mapping[str, str] | None = None
+) -> DeadLetter:
+    """With the key that it came under: sent once more, it is the same request. What is left of a
+    batch is another one, and has none."""
+    key = {KEY_ATTRIBUTE: _cut(message.key, _VALUE_CHARACTERS_MAX)}
+    return DeadLetter(message.body, {**_attributes(message, reason), **key, **(more or {})})
+
+
+def _attributes(message: IngestMessage, reason: Reason) -> dict[str, str]:
+    told = {"message-id": message.message_id, "sent-at": rfc3339(message.sent_ms)}
+    return {**reason.members(), **told}
+
+
+def _listed(reasons: Mapping[int, Reason]) -> str:
+    """As many as there is room for, in the order of the letter's tasks. `index` is a task's place
+    in the message that it came in."""
+    room = REASONS_CHARACTERS_MAX
+    told = []
+    for index, reason in reasons.items():
+        text = json.dumps({"index": index, **reason.members()}, separators=(",", ":"))
+        room -= len(text) + 1
+        if room < 0:
+            break
+        told.append(text)
+    return f"[{','.join(told)}]"
+
+
+def _wait_seconds(passing: Sequence[Refusal], receives: int, random_unit: float) -> int:
+    """Longer each time, and spread: what waits for a limit would otherwise come back together."""
+    least = max(_retry_after_seconds(refusal) for refusal in passing)
+    ceiling = min(WAIT_SECONDS_MAX, least << min(receives, 10))
+    return min(WAIT_SECONDS_MAX, max(least, math.ceil(ceiling * random_unit)))
+
+
+def _retry_after_seconds(refusal: Refusal) -> int:
+    return refusal.retry_after_seconds if isinstance(refusal, TooManyCreates) else 1
+
+
+def _reason(refusal: Refusal) -> Reason:
+    return Reason(refusal.type, refusal.detail, refusal.field)
+
+
+def _cut(text: str, characters_max: int) -> str:
+    """As an attribute can hold it. None is ever empty."""
+    return NOT_IN_A_MESSAGE.sub("\N{REPLACEMENT CHARACTER}", text[:characters_max]) or "?"

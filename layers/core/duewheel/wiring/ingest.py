@@ -1,0 +1,23 @@
+"""What the ingest function runs on."""
+
+import random
+
+from duewheel.rules.access import Access, Grant, Permit, Right
+from duewheel.stores.ingest_queue import IngestQueue
+from duewheel.wiring.creating import create_once
+from duewheel.wiring.process import clock, once, settings, sqs
+from duewheel.workflows.ingest import Ingest
+
+
+@once
+def ingest() -> Ingest:
+    config = settings()
+    grants = tuple(Grant(Right.WRITE, businesses) for businesses in config.ingest_businesses)
+    return Ingest(
+        clock(),
+        create_once(),
+        IngestQueue(sqs(), config.ingest_queue_url, config.ingest_dead_letter_queue_url),
+        Permit(Access("ingest", grants), Right.WRITE),
+        config.allowed_targets,
+        random.random,
+    )

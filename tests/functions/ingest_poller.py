@@ -1,0 +1,94 @@
+"""What Lambda does with the ingest queue: hands messages out, and deletes those not reported."""
+
+import json
+from typing import Any
+
+import boto3
+
+from duewheel.wiring import process
+from functions.ingest import app as ingest
+from local.queue_poller import record_of
+from tests.functions.conftest import Context
+
+ARN = "arn:aws:sqs:us-east-1:123456789012:duewheel-IngestMessageQueue"
+TASK = {
+    "biz_type": "orders",
+    "delay_seconds": 600,
+    "payload": {"order": 17},
+    "callback": {"url": "https://receiver.example/"},
+}
+
+
+def send(body: Any, **attributes: str) -> str:
+    """The id of the message. An underscore stands for a hyphen."""
+    answer = boto3.client("sqs").send_message(
+        QueueUrl=process.settings().ingest_queue_url,
+        MessageBody=body if isinstance(body, str) else json.dumps(body),
+        MessageAttributes={
+            name.replace("_", "-"): {"DataType": "String", "StringValue": value}
+            for name, value in attributes.items()
+        },
+    )
+    return str(answer["MessageId"])
+
+
+def handed_out() -> list[dict[str, Any]]:
+    """The records of the next batch, hidden from now on."""
+    answer = boto3.client("sqs").receive_message(
+        QueueUrl=process.settings().ingest_queue_url,
+        MaxNumberOfMessages=10,
+        MessageSystemAttributeNames=["All"],
+        MessageAttributeNames=["All"],
+    )
+    return [record_of(message, ARN) for message in answer.get("Messages", [])]
+
+
+def run(records: list[dict[str, Any]], context: Context | None = None) -> set[str]:
+    """The ids of those that were left."""
+    answer = ingest.handler({"Records": records}, context or Context())
+    return {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+
+
+def poll() -> int:
+    """Hand out, run, delete what is done; how many were left."""
+    records = handed_out()
+    left = run(records)
+    for record in records:
+        if record["messageId"] not in left:
+            boto3.client("sqs").delete_message(
+                QueueUrl=process.settings().ingest_queue_url,
+                ReceiptHandle=record["receiptHandle"],
+            )
+    return len(left)
+
+
+def waiting(url: str | None = None) -> int:
+    """How many messages are in the queue, hidden ones too."""
+    names: Any = [
+        "ApproximateNumberOfMessages",
+        "ApproximateNumberOfMessagesNotVisible",
+    ]
+    answer = boto3.client("sqs").get_queue_attributes(
+        QueueUrl=url or process.settings().ingest_queue_url, AttributeNames=names
+    )
+    return sum(int(count) for count in answer["Attributes"].values())
+
+
+def dead_letters() -> list[tuple[Any, dict[str, str]]]:
+    """Body and attributes of each, taken out of their queue."""
+    sqs, url = boto3.client("sqs"), process.settings().ingest_dead_letter_queue_url
+    letters = []
+    while messages := sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+    ).get("Messages", []):
+        for message in messages:
+            attributes = message.get("MessageAttributes", {})
+            told = {name: value["StringValue"] for name, value in attributes.items()}
+            letters.append((message["Body"], told))
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    return letters
+
+
+def tasks_stored() -> list[dict[str, Any]]:
+    items = boto3.client("dynamodb").scan(TableName=process.settings().wheel_table)["Items"]
+    return [item for item in items if "status" in item]

@@ -1,0 +1,114 @@
+"""Dead letters of the ingest queue: listed with their reasons, and given back without a repeat."""
+
+import json
+
+import boto3
+import pytest
+
+from duewheel.rules.ingest_verdict import RECEIVES_MAX
+from duewheel.wiring import process
+from infra import dead_letters
+from tests.functions.conftest import call
+from tests.functions.ingest_poller import TASK, handed_out, poll, run, send, tasks_stored, waiting
+from tests.functions.ingest_poller import dead_letters as letters
+from tests.support.clock import ManualClock
+
+
+def redriven() -> int:
+    config = process.settings()
+    urls = (config.ingest_dead_letter_queue_url, config.ingest_queue_url)
+    return dead_letters.redriven_to_ingest(boto3.client("sqs"), *urls)
+
+
+def test_a_list_says_why_and_nothing_of_what_was_asked_for(wired: ManualClock) -> None:
+    message_id = send({**TASK, "delay_seconds": -1, "payload": "secret"})
+    assert poll() == 0
+    sqs, url = boto3.client("sqs"), process.settings().ingest_dead_letter_queue_url
+    for _ in range(2):
+        (line,) = dead_letters.listed(sqs, url, wired)
+        assert line.startswith(f"{message_id}  invalid-field  delay_seconds: must be from 0")
+        assert "secret" not in line
+
+
+def test_what_can_be_created_by_then_is_and_the_rest_is_a_dead_letter_again(
+    wired: ManualClock,
+) -> None:
+    no_callback = {name: value for name, value in TASK.items() if name != "callback"}
+    send(no_callback)
+    send("{rubbish")
+    assert poll() == 0
+    settings = {"callback": TASK["callback"]}
+    assert call("PUT", "/v1/businesses/orders", settings)[0] == 201
+    wired.advance_ms(10_000)
+    assert redriven() == 2
+    assert poll() == 0
+    assert len(tasks_stored()) == 1
+    ((letter, told),) = letters()
+    assert (letter, told["problem"]) == ("{rubbish", "malformed-body")
+
+
+def test_what_was_left_of_a_batch_is_a_request_of_its_own(wired: ManualClock) -> None:
+    no_callback = {name: value for name, value in TASK.items() if name != "callback"}
+    send({"tasks": [TASK, no_callback, no_callback]}, idempotency_key="b-1")
+    assert poll() == 0
+    assert len(tasks_stored()) == 1
+    assert call("PUT", "/v1/businesses/orders", {"callback": TASK["callback"]})[0] == 201
+    wired.advance_ms(10_000)
+    assert redriven() == 1
+    assert poll() == 0
+    assert (len(tasks_stored()), letters()) == (3, [])
+
+
+def test_a_batch_to_a_target_that_is_enabled_by_then_is_created(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the key that it was refused under, as a request that is repeated."""
+    callback = {"type": "lambda", "function": "orders-close"}
+    send({"tasks": [{**TASK, "callback": callback}] * 2})
+    assert poll() == 0
+    assert tasks_stored() == []
+    arns = "arn:aws:lambda:us-east-1:123456789012:function:orders-*"
+    monkeypatch.setenv("TARGET_FUNCTION_ARNS", arns)
+    process.start_anew(wired)
+    wired.advance_ms(10_000)
+    assert redriven() == 1
+    assert poll() == 0
+    assert (len(tasks_stored()), letters()) == (2, [])
+
+
+def test_a_message_that_was_given_up_in_doubt_makes_nothing_a_second_time(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its task was created, and nobody heard of it."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    send(TASK)
+    (record,) = handed_out()
+    record["attributes"]["ApproximateReceiveCount"] = str(RECEIVES_MAX)
+    with monkeypatch.context() as broken:
+        broken.setattr("duewheel.stores.request_records.RequestRecords.replace", fail)
+        assert run([record]) == set()
+    assert len(tasks_stored()) == 1
+    boto3.client("sqs").delete_message(
+        QueueUrl=process.settings().ingest_queue_url, ReceiptHandle=record["receiptHandle"]
+    )
+    wired.advance_ms(60_000)
+    assert redriven() == 1
+    assert poll() == 0
+    assert (waiting(), len(tasks_stored()), letters()) == (0, 1, [])
+
+
+def test_a_message_that_sqs_gave_up_is_redriven_under_its_own_id(wired: ManualClock) -> None:
+    """As when every run died: then it has no reason."""
+    config = process.settings()
+    sent = boto3.client("sqs").send_message(
+        QueueUrl=config.ingest_dead_letter_queue_url, MessageBody=json.dumps(TASK)
+    )
+    assert redriven() == 1
+    (record,) = handed_out()
+    attributes = record["messageAttributes"]
+    assert attributes["idempotency-key"]["stringValue"] == sent["MessageId"]
+    assert run([record]) == set()
+    assert len(tasks_stored()) == 1

@@ -1,0 +1,111 @@
+"""Messages of the ingest queue on the local stack, from the local route to the callback."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from local.faults import Faults
+from local.stack import LocalStack
+from tests.support.service import Service
+
+
+class Sender(Service):
+    def send(self, body: Any, **headers: str) -> tuple[int, Any]:
+        """An underscore of a header stands for a hyphen."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(f"{self.url}/_local/ingest", data, named, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return reply.status, json.loads(reply.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = self.call("GET", "/_local/ingest/dead")[1]["messages"]
+        return messages
+
+
+@pytest.fixture
+def sender() -> Iterator[Sender]:
+    with LocalStack(frozen=True) as stack:
+        yield Sender(stack.url)
+
+
+def test_a_message_is_called_back_as_long_after_it_was_sent_as_it_says(sender: Sender) -> None:
+    start_ms = sender.now_ms()
+    status, answer = sender.send(sender.new_task("box", delay_seconds=30, payload={"n": 1}))
+    assert (status, list(answer)) == (202, ["message_id"])
+    assert sender.advance(29) == 0
+    assert sender.advance(1) == 1
+    assert sender.received_at_ms("box") == [start_ms + 30_000]
+    assert sender.received("box")[0]["body"] == '{"n": 1}'
+
+
+def test_messages_under_one_key_are_called_back_once(sender: Sender) -> None:
+    task = sender.new_task("box", delay_seconds=60)
+    sender.send(task, idempotency_key="order-17")
+    sender.advance(10)
+    sender.send(task, idempotency_key="order-17")
+    assert sender.advance(100) == 1
+
+
+def test_dead_letters_can_be_looked_at_again_and_again(sender: Sender) -> None:
+    good, bad = sender.new_task("box", delay_seconds=1), sender.new_task("box", retry=1)
+    sender.send(b"{rubbish")
+    for _ in range(12):
+        sender.send({"tasks": [good, bad]})
+    assert sender.advance(2) == 12
+    letters = sender.dead_letters()
+    assert len(letters) == 13
+    assert sender.dead_letters() == letters
+    assert {(json.dumps(bad) in letter["body"]) for letter in letters[1:]} == {True}
+    problems = [letter["attributes"]["problem"] for letter in letters]
+    assert sorted(problems) == ["invalid-field"] * 12 + ["malformed-body"]
+
+
+def test_a_business_with_a_limit_gets_what_waits_in_the_queue_bit_by_bit(sender: Sender) -> None:
+    limits = {"creates_per_second": 1, "creates_burst": 2}
+    assert sender.call("PUT", "/v1/businesses/orders", limits)[0] == 201
+    for n in range(10):
+        sender.send(sender.new_task("box", delay_seconds=0, payload=n))
+    assert sender.advance(1) < 10
+    sender.advance(600)
+    assert sorted(int(r["body"]) for r in sender.received("box")) == list(range(10))
+    assert sender.dead_letters() == []
+
+
+def test_what_sqs_does_not_take_is_refused(sender: Sender) -> None:
+    for body, refused in ((b"", 422), (b"\x01", 422), (b"\xff", 400), (b"x" * 1_000_001, 400)):
+        status, problem = sender.send(body)
+        assert (status, problem["type"]) == (refused, "local-call"), body[:3]
+    assert sender.send({}, idempotency_key="")[0] == 422
+    for method, path in (("GET", "ingest"), ("POST", "ingest/dead"), ("GET", "ingest/dead/1")):
+        status, _ = sender.call(method, f"/_local/{path}")
+        assert status == (404 if path.endswith("1") else 405)
+
+
+def test_without_an_ingest_queue_there_are_no_such_routes() -> None:
+    with LocalStack(frozen=True, overrides={"IngestQueue": "off"}) as stack:
+        assert Sender(stack.url).send(b"{}")[0] == 404
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_goes_wrong_each_message_becomes_each_of_its_tasks_once(seed: int) -> None:
+    with LocalStack(frozen=True, faults=Faults(0.1, seed)) as stack:
+        sender = Sender(stack.url)
+        for n in range(20):
+            tasks = [sender.new_task("box", delay_seconds=60, payload=[n, m]) for m in range(3)]
+            sender.send(tasks[0] if n % 2 else {"tasks": tasks})
+        sender.advance(3_600)
+        ids: dict[str, set[str]] = {}
+        for request in sender.received("box"):
+            ids.setdefault(request["body"], set()).add(request["headers"]["webhook-id"])
+        letters = sender.dead_letters()
+    assert len(ids) == 10 * 3 + 10
+    assert {len(of_one) for of_one in ids.values()} == {1}
+    assert letters == []
