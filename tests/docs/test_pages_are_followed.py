@@ -15,6 +15,7 @@ FOLLOWED = [
     "README.md",
     "client/README.md",
     "docs/delivery.md",
+    "docs/ingest.md",
     "docs/quickstart.md",
     *(page for page in PAGES if page.startswith("docs/guides/")),
 ]
