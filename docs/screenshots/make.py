@@ -14,6 +14,7 @@ from local.stack import LocalStack
 
 FOLDER = Path(__file__).parent
 DESK: Mapping[str, Any] = {"viewport": {"width": 1200, "height": 760}}
+TALL: Mapping[str, Any] = {"viewport": {"width": 1200, "height": 1320}}
 PHONE: Mapping[str, Any] = {"viewport": {"width": 390, "height": 780}}
 # What is to be seen, once the page has what it shows.
 WAITING = "[aria-busy=true]"
@@ -35,7 +36,7 @@ def take_all(folder: Path, chromium: str) -> list[Path]:
 
 
 PICTURES: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "wheel": ("wheel", DESK),
+    "wheel": ("wheel", TALL),
     "tasks": ("tasks?biz_type=orders", {**DESK, "color_scheme": "dark"}),
     "task": ("tasks/{task}", DESK),
     "task-phone": ("tasks/{task}", PHONE),

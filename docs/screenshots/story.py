@@ -19,9 +19,9 @@ class Story:
         self._call("POST", f"/v1/timers/{timer}/enable")
         self._inbox("orders", {"status": 200})
         self._inbox("partner", {"status": 503})
-        self._create("orders", [20 * n for n in range(1, 330)])
-        self._create("mail", [90 * n + 7 for n in range(1, 75)])
-        self._create("partner", [600 * n for n in range(1, 9)], {"max_attempts": 3})
+        self._create("orders", [20 * n for n in range(1, 365)])
+        self._create("mail", [90 * n + 7 for n in range(1, 82)])
+        self._create("partner", [600 * n for n in range(1, 9)], {"attempts": 3, "delays_seconds": [30]})
         tried = self._task("partner", HOUR + 50 * MINUTE, {"delays_seconds": [5, 60, 1800]})
         self._call("POST", "/_local/clock", {"advance_seconds": 2 * HOUR})
         self._call("POST", "/v1/businesses/mail/pause")
@@ -56,7 +56,8 @@ class Story:
         self, biz_type: str, in_seconds: list[int], retry: dict[str, Any] | None = None
     ) -> None:
         tasks = [self._new(biz_type, seconds, retry) for seconds in in_seconds]
-        self._call("POST", "/v1/tasks/batch", {"tasks": tasks})
+        results = self._call("POST", "/v1/tasks/batch", {"tasks": tasks})["results"]
+        assert {result["status"] for result in results} == {201}
 
     def _new(self, biz_type: str, in_seconds: int, retry: dict[str, Any] | None) -> dict[str, Any]:
         payload = {"order": 1000 + in_seconds, "note": "<b>as it was given</b>"}
