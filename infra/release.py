@@ -87,7 +87,11 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         entries = unreleased((root / CHANGELOG).read_text("utf-8"))
         print(f"v{version} would be released, of {day}, with these entries:\n\n{entries}")
         return 0
-    release(root, version, day)
+    try:
+        release(root, version, day)
+    except subprocess.CalledProcessError as failure:
+        print(f"not released, and the tree is as it was: {failure}", file=sys.stderr)
+        return 1
     print(f"v{version} is tagged; its artefacts are in build/release. To publish it:\n")
     print(f"    git push --atomic origin {BRANCH} v{version}")
     return 0
