@@ -55,14 +55,16 @@ def _numbers(version: str) -> tuple[int, ...]:
 def release(root: Path, version: str, day: str) -> None:
     """The artefacts are built before the commit, from what is then committed: a build that fails
     leaves nothing behind."""
+    before = git(root, "rev-parse", "HEAD")
     try:
         _write(root, version, day)
         subprocess.run(["make", "artefacts"], cwd=root, check=True)
         git(root, "commit", "--quiet", "--message", f"Release {version}", "--", *_written())
+        git(root, "tag", "--annotate", f"v{version}", "--message", f"Duewheel {version}")
     except BaseException:
+        git(root, "reset", "--quiet", "--soft", before)
         git(root, "restore", "--staged", "--worktree", "--", *_written())
         raise
-    git(root, "tag", "--annotate", f"v{version}", "--message", f"Duewheel {version}")
 
 
 def _write(root: Path, version: str, day: str) -> None:
