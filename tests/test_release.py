@@ -27,7 +27,7 @@ CHANGELOG = """# Changelog
 
 - The beginning.
 """
-BUILD = "artefacts:\n\t@grep -h '^version' pyproject.toml > built\n\t@! test -e fail\n"
+BUILD = "artefacts:\n\t@cat pyproject.toml > built\n\t@! test -e fail\n"
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_release_is_one_commit_with_a_tag_and_was_built_of_its_own_version(
     assert release.git(repository, "status", "--porcelain") == ""
     assert current_version(repository) == "0.2.0"
     assert "- Tasks." in notes((repository / "CHANGELOG.md").read_text(), "0.2.0")
-    assert (repository / "built").read_text() == 'version = "0.2.0"\n'
+    assert 'version = "0.2.0"\n' in (repository / "built").read_text()
     assert "git push --atomic origin main v0.2.0" in capsys.readouterr().out
 
 
