@@ -9,7 +9,7 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test console-test screenshots second-opinion check format examples openapi cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories clean
+  audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories release fresh clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -135,6 +135,12 @@ licences: $(VENV)/ready ## write docs/licences.md anew
 
 advisories: $(VENV)/ready ## ask OSV for known vulnerabilities of what is pinned; fails if there is one
 	@$(IN_VENV)/python -m infra.advisories
+
+release: $(VENV)/ready ## make a release (VERSION=1.2.3) of main: changelog, version, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
+	@$(IN_VENV)/python -m infra.release "$(or $(VERSION),$(error VERSION=... is missing))"
+
+fresh: ## run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n)
+	@$(PYTHON) infra/fresh_machine.py
 
 clean: ## remove what was made
 	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis client/.*_cache

@@ -9,19 +9,34 @@ RUNTIME_CLIENT := build/runtime-client
 PACKAGES := build/package
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: build deploy package-test bench-cold
+.PHONY: build packages deploy deploy-package artefacts package-test bench-cold
 
 build: $(SAM_READY) ## build what is deployed (ARCHITECTURE=x86_64 for that one)
 	bin=$$(infra/find-python313) && export PATH="$$bin:$$PATH" && \
 	$(SAM) build --build-dir "$(BUILD_DIR)" --parameter-overrides "Architecture=$(ARCHITECTURE)" && \
 	python3.13 infra/finish_build.py "$(BUILD_DIR)" "$(ARCHITECTURE)"
 
-deploy: build ## deploy, asking for what samconfig.toml does not say; it keeps the answers
-	$(SAM) deploy --guided
+# Of a template that is named, sam looks for its configuration beside it.
+DEPLOY = $(SAM) deploy --template-file "$(1)/template.yaml" --config-file "$(CURDIR)/samconfig.toml"
 
-package-test: $(VENV)/ready $(RUNTIME_CLIENT) ## boot the built functions in the real Lambda runtime
+deploy: build ## deploy with questions, keeping the answers in samconfig.toml; or what it says of an environment (ENV=dev, staging or prod)
+	$(call DEPLOY,$(BUILD_DIR)) $(if $(ENV),--config-env "$(ENV)",--guided)
+
+deploy-package: $(SAM_READY) ## deploy a package of a release (PACKAGE=file.zip ENV=staging) as it is, asking nothing
+	rm -rf build/deployed
+	python3 -m zipfile -e "$(or $(PACKAGE),$(error PACKAGE=... is missing))" build/deployed
+	$(call DEPLOY,build/deployed) --config-env "$(or $(ENV),$(error ENV=... is missing))" --no-confirm-changeset
+
+packages:
 	$(MAKE) build ARCHITECTURE=arm64 BUILD_DIR=$(PACKAGES)/arm64
 	$(MAKE) build ARCHITECTURE=x86_64 BUILD_DIR=$(PACKAGES)/x86_64
+
+artefacts: $(VENV)/ready packages sbom ## build what a release consists of into build/release
+	rm -rf build/wheel
+	$(IN_CLIENT)/python -m hatchling build --target wheel --directory "$(CURDIR)/build/wheel"
+	@$(IN_VENV)/python -m infra.release_artefacts build build/release
+
+package-test: $(VENV)/ready $(RUNTIME_CLIENT) packages ## boot the built functions in the real Lambda runtime
 	PACKAGES="$(PACKAGES)" RUNTIME_CLIENT="$(RUNTIME_CLIENT)" PYTHON313_BIN="$$(infra/find-python313)" \
 	$(IN_VENV)/python -m pytest tests/package
 

@@ -17,7 +17,7 @@ from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.wheel_state import WheelState
 from duewheel.settings import SettingsError
 from duewheel.wiring import api as wiring
-from duewheel.wiring import process
+from duewheel.wiring import creating, process
 from functions.api import app
 
 NOW_MS = 1_900_000_000_000
@@ -98,8 +98,8 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     monkeypatch.setattr(wiring, "access", lambda _: ANYTHING.access)
     monkeypatch.setattr(wiring, "look_up", lambda: made)
     monkeypatch.setattr(wiring, "allowed_targets", lambda: HTTP_ALONE)
-    monkeypatch.setattr(wiring, "create_batch", lambda: made.create)
-    monkeypatch.setattr(wiring, "cancel_task", lambda: made.task)
+    monkeypatch.setattr(creating, "create_batch", lambda: made.create)
+    monkeypatch.setattr(creating, "cancel_task", lambda: made.task)
     monkeypatch.setattr(process, "settings", made._fail)
     return made
 

@@ -195,6 +195,27 @@ def test_the_stage_takes_no_more_requests_than_its_parameter_says() -> None:
     }
 
 
+def test_no_guard_counts_the_days_tasks_unless_it_is_told_how_many(template: Template) -> None:
+    assert "TasksPerDayGuard" not in template.resources
+
+
+def test_the_guard_goes_off_beyond_so_many_tasks_of_four_writes_in_a_day() -> None:
+    template = load_template(TEMPLATE, {"TasksPerDayAlarm": "250000"})
+    alarm = resolved(template, template.resources["TasksPerDayGuard"])
+    shown, counted = alarm["Metrics"]
+
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == ("250000", "GreaterThanThreshold")
+    assert (shown["Expression"], shown["ReturnData"]) == (f"{counted['Id']} / 4", True)
+    assert counted["ReturnData"] is False, "an alarm is about one figure"
+    assert counted["MetricStat"]["Metric"] == {
+        "Namespace": "AWS/DynamoDB",
+        "MetricName": "ConsumedWriteCapacityUnits",
+        "Dimensions": [{"Name": "TableName", "Value": "Wheel"}],
+    }
+    assert (counted["MetricStat"]["Stat"], counted["MetricStat"]["Period"]) == ("Sum", 86400)
+    assert (alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (1, "notBreaching")
+
+
 class Anything:
     """In the place of other resources."""
 

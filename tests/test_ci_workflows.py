@@ -1,0 +1,111 @@
+"""What the forge runs: the same verbs as a contributor, pinned actions, and no right too many."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+ROOT = Path(__file__).parents[1]
+TEXTS = {p.name: p.read_text("utf-8") for p in (ROOT / ".github" / "workflows").iterdir()}
+WORKFLOWS: dict[str, dict[str, Any]] = {name: yaml_parse(t) for name, t in TEXTS.items()}
+JOBS: dict[str, dict[str, Any]] = {
+    f"{name}:{job}": body
+    for name, found in WORKFLOWS.items()
+    for job, body in found["jobs"].items()
+}
+RECIPES = (ROOT / "Makefile").read_text("utf-8") + (ROOT / "infra/build.mk").read_text("utf-8")
+VERBS = set(re.findall(r"^([a-z-]+):", RECIPES, re.MULTILINE))
+
+
+def steps(job: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = job.get("steps", [])
+    return found
+
+
+def made(text: str) -> set[str]:
+    return set(re.findall(r"\bmake ([a-z-]+)", text))
+
+
+def commands(workflow: str) -> str:
+    jobs = WORKFLOWS[workflow]["jobs"].values()
+    return "\n".join(step.get("run", "") for job in jobs for step in steps(job))
+
+
+def test_the_forge_checks_what_a_contributor_does_before_handing_in() -> None:
+    handed_in = made((ROOT / ".ci" / "run").read_text("utf-8"))
+    assert made(commands("check.yml")) == handed_in | {"fresh"}
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_every_verb_that_is_run_exists(workflow: str) -> None:
+    verbs = made(commands(workflow))
+    assert verbs
+    assert verbs <= VERBS
+
+
+def test_the_tests_run_on_the_oldest_python_and_on_lambdas() -> None:
+    assert WORKFLOWS["check.yml"]["jobs"]["test"]["strategy"]["matrix"]["python"] == [
+        "3.11",
+        "3.13",
+    ]
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_actions_of_others_are_pinned_to_commits_and_say_of_which_version(text: str) -> None:
+    used = re.findall(r"^ *(?:- )?uses: (.+)$", text, re.MULTILINE)
+    assert used
+    for one in used:
+        own = one.startswith("./.github/workflows/")
+        assert own or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
+
+
+def test_an_action_is_of_one_version_everywhere() -> None:
+    used = re.findall(r"uses: ([\w-]+/[\w-]+)@(\w+)", "".join(TEXTS.values()))
+    assert len({name for name, _ in used}) == len(set(used))
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_job_ends_some_time(job: dict[str, Any]) -> None:
+    assert "uses" in job or job["timeout-minutes"] <= 60
+
+
+def test_a_job_has_the_rights_that_it_needs_and_says_them() -> None:
+    assert WORKFLOWS["check.yml"]["permissions"] == {"contents": "read"}
+    assert WORKFLOWS["release.yml"]["permissions"] == {}
+    rights = {name: job["permissions"] for name, job in JOBS.items() if "permissions" in job}
+    reading, by_oidc = {"contents": "read"}, {"contents": "read", "id-token": "write"}
+    assert rights == {
+        "release.yml:check": reading,
+        "release.yml:artefacts": reading,
+        "release.yml:publish": {"contents": "write"},
+        "release.yml:staging": by_oidc,
+        "release.yml:prod": by_oidc,
+    }
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_no_credentials_are_left_in_a_checkout(job: dict[str, Any]) -> None:
+    for step in steps(job):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"] == {"persist-credentials": False}
+
+
+def test_nobody_elses_text_gets_into_a_shell() -> None:
+    """An expression in a command is pasted into it before the shell reads it."""
+    for workflow in WORKFLOWS:
+        assert "${{" not in commands(workflow)
+    assert not any("pull_request_target" in text for text in TEXTS.values())
+    assert not any("${{ secrets" in text for text in TEXTS.values())
+
+
+def test_what_is_deployed_was_checked_went_through_staging_and_was_let_through() -> None:
+    jobs = WORKFLOWS["release.yml"]["jobs"]
+    assert set(jobs["staging"]["needs"]) == set(jobs["publish"]["needs"]) == {"check", "artefacts"}
+    assert jobs["prod"]["needs"] == ["staging"]
+    for name in ("staging", "prod"):
+        assert jobs[name]["environment"] == name
+        assert jobs[name]["if"] == "vars.DEPLOY == 'on'"
+        assert made(steps(jobs[name])[-1]["run"]) == {"deploy-package"}
+        assert f"ENV={name} " in steps(jobs[name])[-1]["run"]
