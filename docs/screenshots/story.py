@@ -21,7 +21,9 @@ class Story:
         self._inbox("partner", {"status": 503})
         self._create("orders", [20 * n for n in range(1, 365)])
         self._create("mail", [90 * n + 7 for n in range(1, 82)])
-        self._create("partner", [600 * n for n in range(1, 9)], {"attempts": 3, "delays_seconds": [30]})
+        self._create(
+            "partner", [600 * n for n in range(1, 9)], {"attempts": 3, "delays_seconds": [30]}
+        )
         tried = self._task("partner", HOUR + 50 * MINUTE, {"delays_seconds": [5, 60, 1800]})
         self._call("POST", "/_local/clock", {"advance_seconds": 2 * HOUR})
         self._call("POST", "/v1/businesses/mail/pause")
