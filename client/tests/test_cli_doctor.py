@@ -48,7 +48,7 @@ def wheel(**members: Any) -> httpx.Response:
 def test_the_worst_finding_is_the_exit_code(
     answers: list[httpx.Response | Exception], code: int, said: str
 ) -> None:
-    result = called("doctor", script=Script(*answers))
+    result = called("doctor", "--url", "https://timers.example.com", script=Script(*answers))
     assert (result.exit_code, said in result.stdout) == (code, True), result.output
 
 
@@ -63,8 +63,17 @@ def test_the_worst_finding_is_the_exit_code(
     ],
 )
 def test_clocks_are_held_against_each_other(ahead: float, result: str, said: str) -> None:
-    found = clock_check(NOW + timedelta(seconds=ahead), format_datetime(NOW, usegmt=True))
+    now, date = NOW + timedelta(seconds=ahead), format_datetime(NOW, usegmt=True)
+    found = clock_check(now, date, "timers.example.com")
     assert (found.result, found.said) == (result, said)
+
+
+def test_the_clock_of_a_local_stack_may_have_been_moved() -> None:
+    date = format_datetime(NOW, usegmt=True)
+    found = clock_check(NOW - timedelta(days=30), date, "127.0.0.1")
+    assert (found.result, found.exit_code) == ("attention", 0)
+    assert found.said.endswith("the clock of this local stack was moved")
+    assert clock_check(NOW, date, "127.0.0.1").result == "ok"
 
 
 def test_rights_are_asked_for_without_changing_anything() -> None:
