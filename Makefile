@@ -8,7 +8,7 @@ IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test console-test screenshots second-opinion check format examples openapi cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
   audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories clean
 
 help: ## list what can be made
@@ -52,6 +52,9 @@ examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the 
 
 openapi: $(VENV)/ready ## make infra/openapi.json anew, from the table of calls, the rules and docs/api.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
+
+golden: $(VENV)/ready ## at a release: keep what it writes, for the next ones to be held against
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m tests.upgrade.golden
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost
