@@ -9,7 +9,7 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories clean
+  audit admin-key reconcile dead-letters redrive-dead-letters pins sbom licences advisories clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -107,6 +107,12 @@ audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=...,
 
 admin-key: $(VENV)/ready ## put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.admin_key "$(or $(STACK),$(error STACK=... is missing))"
+
+reconcile: $(VENV)/ready ## say what of restored tables (WHEEL=..., REGISTRY=...) a stack (STACK=name) has lost; WRITE=yes brings it back (OVERDUE=deliver or expire, PER_SECOND=n)
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.reconcile "$(or $(STACK),$(error STACK=... is missing))" \
+	  "$(or $(WHEEL),$(error WHEEL=... is missing))" $(if $(REGISTRY),--registry "$(REGISTRY)") \
+	  $(if $(OVERDUE),--overdue "$(OVERDUE)") $(if $(filter command line,$(origin PER_SECOND)),--per-second "$(PER_SECOND)") \
+	  $(if $(filter yes,$(WRITE)),--write)
 
 dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
