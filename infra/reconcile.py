@@ -69,11 +69,11 @@ class Reconcile(Struct):
 
     def wheel(self, restored: str) -> Iterator[str]:
         """A line for each task that is brought back, or would be."""
-        swept = PointerStore(self.tasks.client, self.registry).read(pointers.SWEEP, 0).position
+        dispatched = PointerStore(self.tasks.client, self.registry).read(pointers.TIME, 0).position
         with ThreadPoolExecutor(WRITERS) as writers:
             for page in _pages(self.tasks.client, restored):
                 lost = self._lost(page)
-                yield from filter(None, writers.map(partial(self._bring_back, swept), lost))
+                yield from filter(None, writers.map(partial(self._bring_back, dispatched), lost))
 
     def definitions(self, restored: str) -> Iterator[str]:
         """A line for each record that is brought back, or would be: those of a definition go
@@ -129,9 +129,9 @@ class Reconcile(Struct):
             raise NotReconciled("The restored wheel was laid out with another number of BUCKETS.")
         return task
 
-    def _bring_back(self, swept_second: int, lost: tuple[Task, Fate]) -> str | None:
+    def _bring_back(self, dispatched_second: int, lost: tuple[Task, Fate]) -> str | None:
         task, fate = lost
-        if is_overdue(task, swept_second):
+        if is_overdue(task, dispatched_second):
             self.found["overdue"] += 1
             if self.writes and self.overdue is None:
                 raise NotReconciled("Tasks are overdue: say --overdue deliver or expire.")

@@ -42,11 +42,11 @@ def fate_of_task(restored: Task, own: Item | None, now_ms: int) -> Fate:
     return Fate.EDITED
 
 
-def is_overdue(task: Task, swept_second: int) -> bool:
-    """Whether it came up behind the sweep pointer, where nobody looks any more. One that is
-    parked did, whatever its entry says."""
+def is_overdue(task: Task, dispatched_second: int) -> bool:
+    """Whether it came up behind the time pointer, and may have been called. One that is parked
+    did come up, whatever its entry says."""
     is_pending = task.status is Status.PENDING
-    return is_pending and (task.parked or task.entry.second <= swept_second)
+    return is_pending and (task.parked or task.entry.second <= dispatched_second)
 
 
 # The Registry. Pointers, leases, limiters and statistics are not brought back: the stack's own are

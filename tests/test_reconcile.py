@@ -10,12 +10,12 @@ from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.change import Change
 from duewheel.rules.crowding import SLICE_ENTRIES
 from duewheel.rules.task import Made, RetryPolicy, Status, Task
-from duewheel.stores import keys, registry_keys
+from duewheel.stores import keys, pointers, registry_keys
 from infra import reconcile as command
 from infra.reconcile import DELIVER, EXPIRE, NotReconciled, Reconcile
 from tests.support import timers
 from tests.support.damage import delete, edit, key_of
-from tests.support.receiver import BUSY, OK
+from tests.support.receiver import BUSY, GONE, OK
 from tests.support.world import World
 
 RESTORED = ("restored-wheel", "restored-registry")
@@ -206,6 +206,57 @@ def test_a_parked_task_comes_up_again(world: World) -> None:
     minutes_pass(world, 10)
     assert world.read(task).parked
     assert audited(world) == []
+
+
+def test_what_has_ended_comes_back_until_its_time_is_over(world: World) -> None:
+    world.receiver.answer = lambda received: GONE
+    dead = world.created(in_ms=30_000)
+    minutes_pass(world, 1)
+    restored(world)
+    lose_all_homes(world)
+    reconcile(world, None)
+    assert status(world, dead) is Status.DEAD
+    world.receiver.answer = lambda received: OK
+    world.redrive(dead.task_id)
+    world.drain()
+    assert status(world, dead) is Status.DELIVERED
+
+    lose_all_homes(world)
+    world.clock.advance_ms(31 * 86_400_000)
+    assert reconcile(world, None).found["ended, and kept long enough"] == 1
+    assert world.items() == []
+
+
+@pytest.mark.parametrize("overdue", [DELIVER, EXPIRE])
+def test_timers_go_on(world: World, overdue: str) -> None:
+    timer = timers.made(world, 60)
+    world.clock.advance_ms(1_000)
+    world.drain()
+    restored(world)
+    lose_all_homes(world)
+    world.dispatch_until(world.clock.now_ms() // 1000 + 600)
+    reconcile(world, overdue)
+    minutes_pass(world, 130)
+    assert audited(world) == []
+    fates = timers.fates(world, timer)
+    ended = "delivered" if overdue == DELIVER else "not delivered within expires_after_seconds"
+    assert fates[ended] >= 9
+    assert fates["delivered"] > 115
+    assert len(set(world.receiver.task_ids)) == len(world.receiver.task_ids)
+
+
+def test_what_was_handed_over_shortly_before_the_pause_counts_as_overdue(world: World) -> None:
+    """The sweep has not seen it yet, and would have it called, whatever was chosen."""
+    task = world.created(in_ms=30_000)
+    restored(world)
+    world.dispatch_until(task.home.second + 5)
+    world.drain()
+    lose_all_homes(world)
+    assert world.pointer(pointers.SWEEP).position < task.home.second
+    reconcile(world, EXPIRE)
+    minutes_pass(world, 10)
+    assert status(world, task) is Status.EXPIRED
+    assert world.receiver.task_ids == [task.task_id]
 
 
 EDITS: dict[str, Callable[[World, Task], None]] = {
