@@ -43,7 +43,7 @@ def written(world: World) -> dict[str, Any]:
             (_as_json(item) for page in registry for item in page["Items"]), key=_place
         ),
         "messages": list(dict.fromkeys(bodies)),
-        "moment": {"now_ms": world.clock.now_ms(), "buckets": world.settings.buckets},
+        "moment": {"now_ms": world.clock.now_ms()},
     }
 
 
