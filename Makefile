@@ -8,8 +8,8 @@ IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test console-test screenshots second-opinion check format examples openapi cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key dead-letters redrive-dead-letters pins sbom licences advisories release fresh clean
+.PHONY: help local test console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
+  audit admin-key reconcile dead-letters redrive-dead-letters pins sbom licences advisories release fresh clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the 
 
 openapi: $(VENV)/ready ## make infra/openapi.json anew, from the table of calls, the rules and docs/api.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
+
+golden: $(VENV)/ready ## at a release: keep what it writes, for the next ones to be held against
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m tests.upgrade.golden
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost
@@ -104,6 +107,12 @@ audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=...,
 
 admin-key: $(VENV)/ready ## put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.admin_key "$(or $(STACK),$(error STACK=... is missing))"
+
+reconcile: $(VENV)/ready ## say what of restored tables (WHEEL=..., REGISTRY=...) a stack (STACK=name) has lost; WRITE=yes brings it back (OVERDUE=deliver or expire, PER_SECOND=n)
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.reconcile "$(or $(STACK),$(error STACK=... is missing))" \
+	  "$(or $(WHEEL),$(error WHEEL=... is missing))" $(if $(REGISTRY),--registry "$(REGISTRY)") \
+	  $(if $(OVERDUE),--overdue "$(OVERDUE)") $(if $(filter command line,$(origin PER_SECOND)),--per-second "$(PER_SECOND)") \
+	  $(if $(filter yes,$(WRITE)),--write)
 
 dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"

@@ -31,12 +31,16 @@ class NoSuchStack(Exception):
     """There is none of this name, or none of this service's."""
 
 
-def registry_of(cloudformation: Any, stack: str) -> str:
+def outputs_of(cloudformation: Any, stack: str) -> dict[str, str]:
     (described,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
-    for output in described.get("Outputs", []):
-        if output["OutputKey"] == _OUTPUT:
-            return str(output["OutputValue"])
-    raise NoSuchStack(f"{stack} has no output {_OUTPUT}: it is no stack of this service.")
+    outputs = {one["OutputKey"]: str(one["OutputValue"]) for one in described.get("Outputs", [])}
+    if _OUTPUT not in outputs:
+        raise NoSuchStack(f"{stack} has no output {_OUTPUT}: it is no stack of this service.")
+    return outputs
+
+
+def registry_of(cloudformation: Any, stack: str) -> str:
+    return outputs_of(cloudformation, stack)[_OUTPUT]
 
 
 def issued(dynamodb: Any, table: str, operator: str, clock: Clock) -> Issued:

@@ -23,6 +23,7 @@ RUN_ELSEWHERE = {
     ("docs/api.md", "http"): "tests/docs/test_api_examples.py",
     ("docs/cli.md", "sh"): "client/tests/test_cli_page.py",
     ("docs/client.md", "python"): "client/tests/test_page.py",
+    ("docs/operations.md", "sh"): "tests/docs/test_operations_page.py",
     ("docs/testing.md", "python"): "client/tests/test_samples.py",
 }
 NOT_RUN = {

@@ -246,3 +246,7 @@ class UnreadableItem(Refusal):
         self.slot = slot
         self.place = place
         self.wrong = wrong  # the attribute
+
+
+class NewerItem(UnreadableItem):
+    """Written by a release that this one does not know: not damaged, but not to be touched."""

@@ -1,6 +1,7 @@
 """How far the sweep may go: a second and its dispatch must both be older than the lag."""
 
 NOTES_KEPT = 8
+NEWER_WAIT_SECONDS = 3_600
 
 Notes = tuple[tuple[int, int], ...]  # (where the time pointer stood, when), oldest first
 
@@ -21,3 +22,10 @@ def sweepable_second(notes: Notes, now_ms: int, lag_ms: int) -> int | None:
     limit_ms = now_ms - lag_ms
     dispatched = [position for position, at_ms in notes if at_ms <= limit_ms]
     return min(max(dispatched), limit_ms // 1000) if dispatched else None
+
+
+def is_waited_for(second: int, now_ms: int) -> bool:
+    """Whether a second that holds what a newer release has written waits for that release. Longer
+    than a deployment takes; but for ever, an item on which somebody wrote a version by hand would
+    hold up all others."""
+    return now_ms < (second + NEWER_WAIT_SECONDS) * 1000

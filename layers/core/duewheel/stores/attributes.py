@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from duewheel.log import report_unreadable
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.messages import NOT_UNDERSTOOD
-from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.refusals import NewerItem, UnreadableItem
 from duewheel.stores.conditions import Item
 
+ITEM_VERSION = 1  # the `v` of what this release writes to the wheel, and the newest that it reads
 INSTANT_MS_MAX = SECOND_MAX * 1000 + 999
 TEXT_BYTES_MAX = 2_048
 SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
@@ -31,11 +32,14 @@ class Nonsense(Exception):
 
 
 def reads_an_item(read: Callable[[Item], T]) -> Callable[[Item], T]:
-    """What such a function cannot make sense of leaves it as `UnreadableItem`, whatever it is."""
+    """What such a function cannot make sense of leaves it as `UnreadableItem`, whatever it is; so
+    does what a newer release has written, however much of it would make sense."""
 
     @wraps(read)
     def reader(item: Item) -> T:
         try:
+            if "v" in item and number(item, "v") > ITEM_VERSION:
+                raise NewerItem(item["slot"]["S"], item["place"]["S"], "v")
             return read(item)
         except Nonsense as nonsense:
             raise unreadable(item, nonsense.attribute) from nonsense

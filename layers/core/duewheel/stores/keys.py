@@ -49,7 +49,7 @@ class KeyStore(Struct, frozen=True):
         another than `replacing` by now, or if that one is live (again)."""
         key_item = {
             **key_of(task),
-            "v": {"N": task_items.ITEM_VERSION},
+            "v": {"N": str(attributes.ITEM_VERSION)},
             "task": {"S": task.home.name},
             "redrives": {"N": "0"},
         }
@@ -72,7 +72,7 @@ class KeyStore(Struct, frozen=True):
             "ExpressionAttributeValues": {
                 ":home": {"S": before.home.name},
                 ":redrives": {"N": str(after.redrives)},
-                ":v": {"N": task_items.ITEM_VERSION},
+                ":v": {"N": str(attributes.ITEM_VERSION)},
             },
         }
         home_update = self.tasks.update_request(before, after)

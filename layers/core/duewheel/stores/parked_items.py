@@ -48,7 +48,7 @@ class ParkedStore(Struct, frozen=True):
         items = [
             {
                 **key_of(task),
-                "v": {"N": task_items.ITEM_VERSION},
+                "v": {"N": str(attributes.ITEM_VERSION)},
                 "task": {"S": task.home.name},
             }
             for task in tasks

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 
 # Aliased throughout: several of these are words that DynamoDB keeps to itself.
 _SWEPT = (
-    *("slot", "place", "shards", "status", "entry", "next_ms", "version", "home", "written_ms"),
+    *(
+        "slot",
+        "place",
+        "v",
+        "shards",
+        "status",
+        "entry",
+        "next_ms",
+        "version",
+        "home",
+        "written_ms",
+    ),
     *("biz_type", "lateness_ms", "history", "revivals", "parked", "first_second", "plan"),
     *("owner", "until_ms", "done", "after", "end", "rest", "slow", "tries", "resends", "resent_ms"),
 )

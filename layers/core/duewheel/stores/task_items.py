@@ -21,7 +21,7 @@ from duewheel.rules.task import (
     Task,
 )
 from duewheel.stores import attributes
-from duewheel.stores.attributes import Nonsense, decimal, reads_an_item
+from duewheel.stores.attributes import ITEM_VERSION, Nonsense, decimal, reads_an_item
 from duewheel.stores.callback_rows import callback_of_row, callback_row
 from duewheel.stores.retry_rows import COUNT_MAX, DURATION_SECONDS_MAX, retry_of_row, retry_row
 from duewheel.stores.task_rows import (
@@ -37,8 +37,6 @@ from duewheel.stores.task_rows import (
     promise_row,
     revivals_of,
 )
-
-ITEM_VERSION = "1"
 
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
 _PAYLOAD_BYTES_MAX = 131_072
@@ -114,7 +112,7 @@ def reentry_item(entry: Address, home: Address, buckets: int, now_ms: int) -> di
     """`written_ms` tells later whether its home may have been deleted by time."""
     return {
         **key(entry, buckets),
-        "v": {"N": ITEM_VERSION},
+        "v": {"N": str(ITEM_VERSION)},
         "home": {"S": home.name},
         "written_ms": {"N": str(now_ms)},
     }
@@ -129,7 +127,7 @@ def reentry_from(item: Mapping[str, Any]) -> Reentry:
 def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     item = {
         **key(task.home, buckets),
-        "v": {"N": ITEM_VERSION},
+        "v": {"N": str(ITEM_VERSION)},
         "biz_type": {"S": task.biz_type},
         "status": {"S": task.status.value},
         "callback": {"S": compact(task.callback and callback_row(task.callback))},

@@ -10,6 +10,8 @@ from duewheel.rules.addresses import Address, is_slow_page
 from duewheel.rules.books import Met
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import PageLease, is_absurd
+from duewheel.rules.refusals import NewerItem
+from duewheel.rules.sweep_bound import is_waited_for
 from duewheel.rules.sweep_verdict import SeenEntry, Verdict, is_seen_to, judge_slice
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
@@ -56,6 +58,7 @@ class SweepSecond(Struct, frozen=True):
         for part in self.read_second(second):
             swept.add(part)
             self._set_damage_aside(part)
+            swept.is_finished &= not self._waits_for_a_newer_release(part)
             self._act(part, swept)
             if not may_go_on():
                 swept.is_finished = False
@@ -123,6 +126,11 @@ class SweepSecond(Struct, frozen=True):
                     entry=entry.name,
                     task_id=reentry.home.task_id,
                 )
+
+    def _waits_for_a_newer_release(self, part: SliceOfSecond) -> bool:
+        """What that has written is not passed as damage is: it may be at work already."""
+        is_there = any(isinstance(one, NewerItem) for one in part.damaged)
+        return is_there and is_waited_for(part.second, self.clock.now_ms())
 
     def _rescue(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
         """Give each owed task a new entry; False when somebody changed one meanwhile. One that

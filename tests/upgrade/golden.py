@@ -1,0 +1,89 @@
+"""`make golden`: keep what this release writes, for later ones to be held against.
+
+Run at a release, and at no other time: what a release wrote stays as it is.
+"""
+
+import json
+import os
+import sys
+from base64 import b64decode, b64encode
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+
+from local.emulator import Emulator
+from local.resources import create_resources
+from local.template import load_template
+from tests.support.clock import ManualClock
+from tests.support.world import World
+from tests.upgrade.story import tell
+
+PREVIOUS = Path(__file__).parent / "previous"
+TEMPLATE = Path(__file__).parents[2] / "template.yaml"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none"}
+_SENDS = ("SendMessage", "SendMessageBatch")
+
+
+def written(world: World) -> dict[str, Any]:
+    """All that stands in both tables, every message that was ever sent, and when that was."""
+    registry = world.unrecorded.get_paginator("scan").paginate(
+        TableName=world.settings.registry_table
+    )
+    bodies = [
+        entry["MessageBody"]
+        for call in world.recorder.calls
+        if call.operation in _SENDS
+        for entry in call.request.get("Entries", [call.request])
+    ]
+    return {
+        "wheel": sorted(map(_as_json, world.items()), key=_place),
+        "registry": sorted(
+            (_as_json(item) for page in registry for item in page["Items"]), key=_place
+        ),
+        "messages": list(dict.fromkeys(bodies)),
+        "moment": {"now_ms": world.clock.now_ms()},
+    }
+
+
+def kept(name: str) -> Any:
+    return json.loads((PREVIOUS / f"{name}.json").read_text())
+
+
+def item_from(item: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: {"B": b64decode(value["B"])} if "B" in value else value
+        for name, value in item.items()
+    }
+
+
+def _as_json(item: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: {"B": b64encode(value["B"]).decode()} if "B" in value else value
+        for name, value in item.items()
+    }
+
+
+def _place(item: dict[str, Any]) -> str:
+    return json.dumps([item.get("place") or item["kind"], item.get("slot") or item["record"]])
+
+
+def main() -> int:
+    clock = ManualClock()
+    with patch.dict(os.environ, CREDENTIALS), Emulator(clock) as emulator:
+        template = load_template(TEMPLATE, {"Profile": "precise", "AuthMode": "keys"})
+        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+        world = World(emulator, resources, clock)
+        tell(world)
+        for name, value in written(world).items():
+            rows = value if isinstance(value, list) else [value]
+            lines = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
+            text = f"[\n{lines}\n]\n" if isinstance(value, list) else f"{lines}\n"
+            (PREVIOUS / f"{name}.json").write_text(text)
+        world.loop.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

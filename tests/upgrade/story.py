@@ -1,0 +1,198 @@
+"""A short life of the service that leaves every kind of item and message behind, half done."""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from duewheel.rules.change import Change
+from duewheel.rules.idempotency import asked_once
+from duewheel.rules.lanes import Lane
+from duewheel.rules.precondition import Precondition
+from duewheel.rules.refusals import Refusal
+from duewheel.rules.task import HttpCallback, LambdaCallback, Made, RetryPolicy, SqsCallback
+from duewheel.rules.task_request import batch_request
+from duewheel.rules.timer import Overlap
+from duewheel.stores.known_businesses import KEPT_MS
+from duewheel.stores.secret_records import CURSOR, SecretRecords
+from infra.admin_key import issued
+from tests.support import timers
+from tests.support.receiver import BUSY, GONE, OK, Outcome, Received
+from tests.support.world import CALLER, World
+
+PAGE_SIZE = 3
+FAILING = "failing.example"  # the host of receivers that do not work
+RETRIED = RetryPolicy(attempts_max=9, delays_seconds=(600.0,))
+IDEMPOTENT = '{"tasks": [{"biz_type": "asked", "delay_seconds": 900, "payload": %d, \
+"callback": {"url": "https://receiver.example/asked"}}]}'
+
+
+def tell(world: World) -> None:
+    world.wire(page_size=PAGE_SIZE)
+    world.random_unit = 0.0  # every entry is noted, and every header looked at
+    world.receiver.answer = answer
+    _settings(world)
+    _far_ahead(world)
+    _ended(world)
+    _retried(world)
+    _timers(world)
+    _swept(world)
+    _parked_and_to_be_released(world)
+    _begun_pages(world)
+    _direct(world)
+
+
+def answer(received: Received) -> Outcome:
+    if FAILING in received.url:
+        return BUSY
+    return GONE if "gone" in received.url else OK
+
+
+def _at(host: str, path: str = "paid") -> HttpCallback:
+    return HttpCallback(f"https://{host}/{path}", "POST", (("x-shop", "1"),))
+
+
+def _settings(world: World) -> None:
+    world.configured("orders", retry=RETRIED, retention_days=7, on_dead=_at("ops.example"))
+    world.configured("limited", calls_per_second=0.02, creates_per_second=50.0, creates_burst=99)
+    world.configured("slow", lane=Lane.SLOW)
+    world.configured("other", callback=_at("other.example"))
+    table = world.settings.registry_table
+    SecretRecords(world.unrecorded, table).read_or_record(CURSOR, b"cursors are sealed with this")
+    issued(world.unrecorded, table, CALLER, world.clock)
+
+
+def _far_ahead(world: World) -> None:
+    """Of every type of callback, with and without keys, moved either way; a crowded second."""
+    for callback in (None, LambdaCallback("function"), SqsCallback("queue", "group")):
+        world.created(in_ms=86_400_000, callback=callback, biz_type="other")
+    world.created_by_key(
+        world.new(7_200_000, key="order-17", digest="5f", max_due_ms=1_900_000_000_000)
+    )
+    earlier = world.created(in_ms=5_400_000, expires_after_seconds=60.5, payload=None)
+    world.change(earlier.task_id, Change(due_ms=earlier.due_ms - 1_800_000))
+    later = world.created(in_ms=1_200_000)
+    world.change(later.task_id, Change(due_ms=later.due_ms + 1_800_000))
+    second = world.clock.now_ms() // 1000 + 1_500
+    assert world.headers.raise_to(second, 4)
+    world.created_many(world.new(1_500_000, biz_type="crowd") for _ in range(12))
+    for number in range(2):
+        asked_for(world, number)
+
+
+def asked_for(world: World, number: int) -> list[Made | Refusal]:
+    body = IDEMPOTENT % number
+    asked = asked_once("me", f"k{number}", "/v1/tasks/batch", body, is_single=False)
+    return world.create_once(asked, partial(batch_request, body))
+
+
+def _ended(world: World) -> None:
+    """Delivered, dead with its notice, cancelled, expired, redriven."""
+    world.created_by_key(world.new(30_000, key="order-1"))
+    world.cancel(world.created(in_ms=40_000).task_id)
+    world.created(in_ms=20_000, expires_after_seconds=1.0)
+    dead = [world.created(in_ms=30_000, callback=_at("gone")) for _ in range(2)]
+    world.clock.advance_ms(22_000)
+    _minute(world)
+    world.receiver.answer = lambda received: BUSY
+    world.redrive(dead[0].task_id)
+    world.drain()
+    world.receiver.answer = answer
+
+
+def _retried(world: World) -> None:
+    """Entries elsewhere; a breaker that opened; and calls that were put off to be in turn."""
+    failing: dict[str, Any] = {"callback": _at(FAILING), "retry": RETRIED, "biz_type": "failing"}
+    world.created_many(world.new(30_000, **failing) for _ in range(25))
+    world.created(in_ms=30_000, callback=_at(FAILING), biz_type="orders")
+    world.dispatch_until(world.clock.now_ms() // 1000 + 30)
+    world.drain()
+
+
+def _timers(world: World) -> None:
+    timers.made(world, 120, overlap=Overlap.SKIP)
+    timers.patched(world, timers.made(world, 900, retry=RETRIED), payload='{"n":2}')
+    timers.made(world, 60, enabled=False)
+    world.clock.advance_ms(1_000)
+    world.drain()
+    _minute(world)
+
+
+def _swept(world: World) -> None:
+    """What was not begun is sent again; all else is booked."""
+    lost = world.created(in_ms=30_000)
+    world.dispatch_until(lost.home.second)
+    world.sqs.purge_queue(QueueUrl=world.queue.url)
+    for _ in range(4):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        world.drain()
+        world.sweep_once()
+
+
+def _parked_and_to_be_released(world: World) -> None:
+    for biz_type in ("paused", "resumed"):
+        world.configured(biz_type, timeout_seconds=5.0)
+        _pause(world, biz_type, paused=True)
+    for biz_type in ("paused", "resumed"):
+        world.created(in_ms=30_000, biz_type=biz_type)
+    world.dispatch_until(world.clock.now_ms() // 1000 + 30)
+    world.drain()
+    _pause(world, "resumed", paused=False)
+
+
+def _pause(world: World, biz_type: str, *, paused: bool) -> None:
+    world.configure_business.pause(biz_type, Precondition(), paused=paused, by=CALLER)
+    world.clock.advance_ms(KEPT_MS + 1_000)
+
+
+def _begun_pages(world: World) -> None:
+    """One slice: a page called and not settled, one whose notifier died, one not begun. Others
+    where tasks were passed to the slow lane, and put off to be in turn."""
+    in_ms = 30_500 - world.clock.now_ms() % 1000
+    world.created_many(world.new(in_ms + n, biz_type="begun") for n in range(2 * PAGE_SIZE + 1))
+    world.created(in_ms=in_ms + 1_000, biz_type="slow")
+    world.created_many(world.new(in_ms + 2_000, biz_type="limited") for _ in range(3))
+    world.dispatch_until(world.clock.now_ms() // 1000 + 33)
+    first, *others = [m for m in world.receive() if '"page"' in m["Body"]]
+    _left_unsettled(world, first)
+    for message in others:
+        world.handle(message)
+    (second,) = [m for m in world.receive() if '"after"' in m["Body"]]
+    _given_up(world, second)
+
+
+class _Died(BaseException):
+    """The process is gone."""
+
+
+def _given_up(world: World, message: dict[str, Any]) -> None:
+    def die(_: Received) -> Outcome:
+        raise _Died
+
+    world.receiver.answer = die
+    with suppress(_Died):
+        world.handle(message)
+    world.receiver.answer = answer
+    world.loop = asyncio.new_event_loop()
+    world.deliver = world.notifier()
+
+
+def _left_unsettled(world: World, message: dict[str, Any]) -> None:
+    original = world.dynamodb.batch_write_item
+    world.dynamodb.batch_write_item = lambda RequestItems: {"UnprocessedItems": RequestItems}
+    try:
+        world.handle(message, lambda_ms=30_000)
+    finally:
+        world.dynamodb.batch_write_item = original
+
+
+def _direct(world: World) -> None:
+    world.created(in_ms=4_000, biz_type="begun")
+    world.created(in_ms=1_500, biz_type="slow")
+
+
+def _minute(world: World) -> None:
+    world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+    world.drain()
+    world.sweep_once()
+    world.drain()

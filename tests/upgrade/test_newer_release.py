@@ -1,0 +1,172 @@
+"""What a newer release writes while both are at work: left alone, and carried out by the newer."""
+
+from typing import Any
+
+import pytest
+
+from duewheel.rules.audit_request import AuditRequest
+from duewheel.rules.change import Change
+from duewheel.rules.messages import PageMessage, decode, encode
+from duewheel.rules.refusals import NewerItem, UnreadableItem
+from duewheel.rules.sweep_bound import NEWER_WAIT_SECONDS
+from duewheel.rules.task import Status, Task
+from duewheel.stores import attributes, keys, pointers, registry_keys
+from functions.notifier import app as notifier
+from tests.functions.conftest import Context, wired  # noqa: F401
+from tests.support.clock import ManualClock
+from tests.support.damage import edit, entry_key, key_of
+from tests.support.receiver import BUSY, OK
+from tests.support.world import World
+
+NEWER: dict[str, Any] = {"N": str(attributes.ITEM_VERSION + 1)}
+
+
+def the_newer_release_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that knows the items of the next version, and has changed nothing else."""
+    monkeypatch.setattr(attributes, "ITEM_VERSION", attributes.ITEM_VERSION + 1)
+
+
+def minutes_pass(world: World, minutes: int) -> None:
+    for _ in range(minutes):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        world.drain()
+        world.sweep_once()
+        world.drain()
+
+
+def is_swept(world: World, task: Task) -> bool:
+    return world.pointer(pointers.SWEEP).position >= task.home.second
+
+
+def test_a_newer_task_is_left_to_the_newer_release_and_its_neighbours_are_called(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer, usual = world.created(in_ms=60_000), world.created(in_ms=60_001)
+    edit(world, key_of(world, newer), v=NEWER)
+    minutes_pass(world, 8)
+    assert world.receiver.task_ids == [usual.task_id]
+    assert not is_swept(world, newer)
+
+    the_newer_release_is_at_work(monkeypatch)
+    minutes_pass(world, 4)
+    assert world.receiver.task_ids == [usual.task_id, newer.task_id]
+    assert is_swept(world, newer)
+    second = newer.home.second
+    assert world.audit(AuditRequest(second - 60, second + 900)).findings == []
+
+
+def test_a_newer_entry_is_left_to_the_newer_release(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.receiver.answer = lambda received: BUSY
+    task = world.created(in_ms=60_000)
+    world.dispatch_until(task.home.second)
+    world.drain()
+    world.receiver.answer = lambda received: OK
+    task = world.read(task)
+    assert not task.names_its_home
+    edit(world, entry_key(world, task.entry), v=NEWER)
+    minutes_pass(world, 8)
+    assert world.pointer(pointers.SWEEP).position < task.entry.second
+
+    the_newer_release_is_at_work(monkeypatch)
+    minutes_pass(world, 4)
+    assert world.receiver.task_ids == [task.task_id] * 2
+    assert world.read(task).status is Status.DELIVERED
+
+
+def test_no_newer_task_is_changed_or_cancelled(world: World) -> None:
+    task = world.created_by_key(world.new(3_600_000, key="order-17")).task
+    edit(world, key_of(world, task), v=NEWER)
+    before = world.items()
+    with pytest.raises(NewerItem):
+        world.cancel(task.task_id)
+    with pytest.raises(NewerItem):
+        world.change(task.task_id, Change(due_ms=task.due_ms + 1_000))
+    edit(world, keys.key_of(task), v=NEWER)
+    before = world.items()
+    with pytest.raises(NewerItem):
+        world.created_by_key(world.new(7_200_000, key="order-17"))
+    assert world.items() == before
+
+
+def test_a_version_that_somebody_wrote_by_hand_does_not_hold_up_the_sweep_for_ever(
+    world: World,
+) -> None:
+    task = world.created(in_ms=60_000)
+    edit(world, key_of(world, task), v=NEWER)
+    minutes_pass(world, NEWER_WAIT_SECONDS // 60)
+    assert not is_swept(world, task)
+    minutes_pass(world, 4)
+    assert is_swept(world, task)
+    second = task.home.second
+    (finding,) = world.audit(AuditRequest(second, second)).findings
+    assert (finding.wrong.value, finding.attribute) == ("unreadable", "v")
+
+
+@pytest.mark.parametrize("nonsense", [{"S": "2"}, {"N": "-1"}, {"N": "1.5"}, {"NULL": True}])
+def test_what_is_no_version_is_damage_and_is_passed(world: World, nonsense: dict[str, Any]) -> None:
+    task = world.created(in_ms=60_000)
+    edit(world, key_of(world, task), v=nonsense)
+    minutes_pass(world, 8)
+    assert is_swept(world, task)
+    with pytest.raises(UnreadableItem) as refused:
+        world.tasks.get(task.home)
+    assert not isinstance(refused.value, NewerItem)
+
+
+# What is added within a version
+
+
+def test_an_attribute_that_is_not_known_stays_through_changes_and_retries(world: World) -> None:
+    """The whole item is written when it is delivered, without: nobody needs it then."""
+    added = {"S": "of a newer release"}
+    task = world.created(in_ms=60_000)
+    edit(world, key_of(world, task), added=added)
+    world.change(task.task_id, Change(due_ms=task.due_ms + 60_000))
+    world.receiver.answer = lambda received: BUSY
+    minutes_pass(world, 3)
+    (item,) = [item for item in world.items() if "status" in item]
+    assert item["added"] == added
+    assert world.read(task).attempts > 0
+
+    world.receiver.answer = lambda received: OK
+    minutes_pass(world, 10)
+    assert world.read(task).status is Status.DELIVERED
+
+
+def test_a_message_of_a_newer_version_comes_back_until_the_newer_release_takes_it(
+    world: World,
+    wired: ManualClock,  # noqa: F811
+) -> None:
+    body = encode(PageMessage(wired.now_ms() // 1000 + 1, 0)).replace('"v":1', '"v":2')
+    record = {"messageId": "newer", "receiptHandle": "handle", "body": body}
+    answer = notifier.handler({"Records": [record]}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "newer"}]}
+
+
+def test_a_member_of_a_message_that_is_not_known_is_not_minded() -> None:
+    message = PageMessage(1_800_000_000, 3, "2", "01800000000.500#abcdefghijk")
+    assert decode(encode(message).replace('"v":1', '"v":1,"added":[1]')) == message
+
+
+def test_a_business_with_a_setting_that_is_not_known_is_not_called_for_as_if_it_had_none(
+    world: World,
+) -> None:
+    """The newer release calls its tasks: they have attempts left."""
+    world.configured("orders", timeout_seconds=5)
+    key = registry_keys.business("orders")
+    table = world.settings.registry_table
+    kept = world.unrecorded.get_item(TableName=table, Key=key)["Item"]
+    added = {"S": kept["settings"]["S"][:-1] + ',"added":true}'}
+    world.unrecorded.put_item(TableName=table, Item=kept | {"settings": added})
+    world.clock.advance_ms(10_000)
+    task = world.created(in_ms=60_000)
+    world.dispatch_until(task.home.second)
+    world.drain()
+    assert world.receiver.received == []
+    assert world.read(task).status is Status.PENDING
+
+    world.unrecorded.put_item(TableName=table, Item=kept)
+    minutes_pass(world, 4)
+    assert world.receiver.task_ids == [task.task_id]

@@ -1,0 +1,261 @@
+"""What the previous release wrote, carried on by this one until everything is finished."""
+
+import inspect
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from duewheel.rules import addresses
+from duewheel.rules.api_keys import ApiKey
+from duewheel.rules.audit_request import AuditRequest
+from duewheel.rules.changes import KeptChanges
+from duewheel.rules.list_request import ListRequest
+from duewheel.rules.listing import ListQuery
+from duewheel.rules.messages import DirectMessage, Message, PageMessage, ReleaseMessage, decode
+from duewheel.rules.precondition import Precondition
+from duewheel.rules.stats_request import StatsRequest
+from duewheel.rules.task import Made, Status, Task
+from duewheel.stores import pointers, registry_keys, task_items
+from duewheel.stores.api_keys import ApiKeyStore
+from duewheel.stores.change_records import ChangeRecords
+from duewheel.stores.secret_records import CURSOR, SecretRecords
+from local.emulator import Emulator
+from local.resources import Resources
+from tests.support import timers
+from tests.support.clock import ManualClock
+from tests.support.world import CALLER, World
+from tests.upgrade.golden import item_from, kept
+from tests.upgrade.story import asked_for
+
+MINUTES = 30  # in which all but what is due far ahead comes to its end
+WHEEL = [item_from(item) for item in kept("wheel")]
+REGISTRY = [item_from(item) for item in kept("registry")]
+MESSAGES: list[str] = kept("messages")
+NOW_MS: int = kept("moment")["now_ms"]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOW_MS)
+
+
+@pytest.fixture
+def upgraded(emulator: Emulator, resources: Resources, clock: ManualClock) -> Iterator[World]:
+    """This release, on the tables and queues of the previous one. Every message comes again, as SQS
+    may let it."""
+    world = World(emulator, resources, clock)
+    world._numbers = count(1_000_000)  # whose random bytes are others than the previous one's
+    for table, items in (("wheel_table", WHEEL), ("registry_table", REGISTRY)):
+        for item in items:
+            world.unrecorded.put_item(TableName=getattr(world.settings, table), Item=item)
+    world.wire()
+    for body in MESSAGES:
+        world.sqs.send_message(QueueUrl=world.queues[decode(body).lane].url, MessageBody=body)
+    yield world
+    world.loop.close()
+
+
+def kept_tasks() -> list[Task]:
+    homes = [item for item in WHEEL if "status" in item]
+    return [task for task in map(task_items.task_from, homes) if task.plan is None]
+
+
+def settled_by_the_record_of_a_call() -> set[str]:
+    """Called by the previous release, which could not settle them."""
+    called = [text for body in MESSAGES for text in getattr(decode(body), "called", ())]
+    return {task_items.task_from(json.loads(text)).task_id for text in called}
+
+
+def minutes_pass(world: World, minutes: int, stride: int = 10) -> None:
+    """Stride by stride, or direct entries would come up too late for their messages."""
+    for _ in range(minutes * 60 // stride):
+        world.drain()
+        world.dispatch_until(world.clock.now_ms() // 1000 + stride)
+        world.drain()
+        world.sweep_once()
+
+
+def audited(world: World) -> list[Any]:
+    seconds = {
+        addresses.second_of(item["place"]["S"])
+        for item in world.items()
+        if addresses.holds_seconds(item["slot"]["S"])
+    }
+    found = [world.audit(AuditRequest(second, second)).findings for second in sorted(seconds)]
+    return [finding for findings in found for finding in findings]
+
+
+def test_it_is_in_an_honest_state_as_it_was_left(upgraded: World) -> None:
+    assert audited(upgraded) == []
+
+
+def test_everything_is_carried_on_and_called_once(upgraded: World) -> None:
+    minutes_pass(upgraded, MINUTES)
+    assert audited(upgraded) == []
+    called = Counter(upgraded.receiver.task_ids)
+    done = settled_by_the_record_of_a_call()
+    assert done
+    until_ms = upgraded.clock.now_ms() - 60_000
+    states: Counter[str] = Counter()
+    for before in kept_tasks():
+        after = upgraded.read(before)
+        is_due = before.is_live and before.next_ms < until_ms and before.biz_type != "paused"
+        ended = Status.DELIVERED if is_due else before.status
+        assert after.status is ended, (before.biz_type, before.task_id)
+        assert after.parked is (before.biz_type == "paused")
+        is_called = is_due and before.task_id not in done
+        assert called[before.task_id] == is_called, (before.biz_type, before.task_id)
+        states[after.status.value] += 1
+    assert set(states) == {status.value for status in Status}
+
+
+def test_timers_go_on(upgraded: World) -> None:
+    minutes_pass(upgraded, 150, stride=60)  # longer than the previous release has planned ahead
+    until = upgraded.clock.now_ms() // 1000 - 60
+    ran = 0
+    for item in REGISTRY:
+        if item["record"]["S"] != "definition":
+            continue
+        timer = upgraded.timers.read(registry_keys.timer_id_of(item))
+        assert timer is not None
+        schedule = timer.rules.schedule
+        assert schedule.every_seconds
+        seconds = range(schedule.anchor_second, until, schedule.every_seconds)
+        expected = [second for second in seconds if second > NOW_MS // 1000]
+        due = [
+            task
+            for task in timers.occurrences(upgraded, timer)
+            if NOW_MS < task.due_ms < until * 1000
+        ]
+        assert [task.due_ms // 1000 for task in due] == (expected if timer.enabled else [])
+        assert {task.status for task in due} <= {Status.DELIVERED}
+        ran += timer.enabled
+    assert ran == 2
+
+
+def test_what_it_wrote_can_be_looked_up_and_steered(upgraded: World) -> None:
+    tasks = {task.task_id: task for task in kept_tasks()}
+    listed = upgraded.list_tasks(ListRequest(ListQuery("crowd"), 100))
+    assert {task.task_id for task in listed.tasks} == {
+        task_id for task_id, task in tasks.items() if task.biz_type == "crowd"
+    }
+    for task in tasks.values():
+        if task.key is not None:
+            assert upgraded.keys.home(task.biz_type, task.key) == task.home
+    (dead,) = [task for task in tasks.values() if task.status is Status.DEAD]
+    upgraded.redrive(dead.task_id)
+    far = next(task for task in tasks.values() if task.biz_type == "other")
+    upgraded.cancel(far.task_id)
+    assert upgraded.read(far).status is Status.CANCELLED
+    paused = next(task for task in tasks.values() if task.biz_type == "paused")
+    upgraded.configure_business.pause("paused", Precondition(), paused=False, by=CALLER)
+    minutes_pass(upgraded, 3)
+    assert upgraded.read(paused).status is Status.DELIVERED
+    assert upgraded.read(dead).status is Status.DELIVERED
+
+
+def test_what_was_asked_under_an_idempotency_key_is_answered_again(upgraded: World) -> None:
+    asked = [task.task_id for task in kept_tasks() if task.biz_type == "asked"]
+    answers = [made for number in range(2) for made in asked_for(upgraded, number)]
+    assert sorted(made.task.task_id for made in answers if isinstance(made, Made)) == sorted(asked)
+
+
+def test_statistics_definitions_keys_and_changes_are_read(upgraded: World) -> None:
+    minute = NOW_MS // 60_000
+    total = upgraded.read_statistics("orders", StatsRequest(minute - 60, minute)).total
+    assert total.created
+    table = upgraded.settings.registry_table
+    secret = SecretRecords(upgraded.unrecorded, table).read_or_record(CURSOR, b"another")
+    assert secret == b"cursors are sealed with this"
+    records = ChangeRecords(upgraded.unrecorded, table)
+    for item in REGISTRY:
+        kind, _, name = item["kind"]["S"].partition("#")
+        if kind == registry_keys.BUSINESS_KIND:
+            assert upgraded.businesses.read_whole(item["record"]["S"]).version
+        if kind == registry_keys.API_KEY_KIND:
+            keys = ApiKeyStore(upgraded.unrecorded, table)
+            assert isinstance(keys.read(item["record"]["S"]), ApiKey)
+        if kind == "changes":
+            of_kind, _, of_name = name.partition("#")
+            changes = records.read(of_kind, of_name, NOW_MS)
+            assert isinstance(changes, KeptChanges)
+            assert changes.changes
+    assert upgraded.businesses.read_whole("slow").own.lane
+    assert upgraded.pointer(pointers.TIME).position > upgraded.origin
+
+
+# That nothing is left out of what is kept
+
+
+def sorts_of_wheel_items() -> set[str]:
+    sorts = set()
+    for item in WHEEL:
+        slot, place = item["slot"]["S"], item["place"]["S"]
+        if not addresses.holds_seconds(slot):
+            sorts.add(slot.partition("#")[0])
+        elif addresses.is_header(place):
+            sorts.add("header")
+        elif addresses.is_lease(place):
+            sorts.add("lease")
+        else:
+            sorts.add("re-entry" if task_items.is_reentry(item) else "task")
+    return sorts
+
+
+def test_every_sort_of_item_of_the_wheel_is_kept() -> None:
+    assert sorts_of_wheel_items() == {"task", "re-entry", "header", "lease", "key", "parked"}
+
+
+def test_every_attribute_that_a_task_may_have_is_kept() -> None:
+    """Read off a task that has them all, so that a new one is missed here at the next release."""
+    found = {name for item in WHEEL if "status" in item for name in item}
+    known = {*task_items._ALWAYS, *task_items._AT_TIMES, *task_items._TEXTS}
+    assert known - {"first_second"} <= found
+
+
+def test_every_kind_of_record_of_the_registry_is_kept() -> None:
+    found = {(item["kind"]["S"].partition("#")[0], item["record"]["S"]) for item in REGISTRY}
+    assert {kind for kind, _ in found} == {kind for kind, _ in _kinds()}
+    assert {pair for pair in _kinds() if "x" not in pair[1]} <= found
+
+
+def _kinds() -> set[tuple[str, str]]:
+    """What the functions of the module make of any name."""
+    kinds = {(registry_keys.SHAPE["kind"]["S"], registry_keys.SHAPE["record"]["S"])}
+    for name, function in inspect.getmembers(registry_keys, inspect.isfunction):
+        parameters = inspect.signature(function).parameters.values()
+        if name == "key" or any(one.annotation not in (str, int) for one in parameters):
+            continue
+        made = function(*(1 if one.annotation is int else "x" for one in parameters))
+        if isinstance(made, dict):
+            record = made["record"]["S"]
+            kinds.add((made["kind"]["S"].partition("#")[0], "x" if "x" in record else record))
+        elif name.endswith("_kind"):
+            kinds.add((made.partition("#")[0], "x"))
+    return kinds
+
+
+def _shape(message: Message) -> str:
+    match message:
+        case PageMessage():
+            says = [name for name in ("after", "places", "called") if getattr(message, name)]
+            return " ".join(["page", message.lane.value, *says])
+        case DirectMessage():
+            return "direct"
+        case ReleaseMessage():
+            return "release"
+
+
+def test_every_sort_of_message_is_kept() -> None:
+    assert {_shape(decode(body)) for body in MESSAGES} == {
+        "page main",
+        "page main after",
+        "page main places called",
+        "page slow places",
+        "direct",
+        "release",
+    }
