@@ -1,11 +1,11 @@
 """A local stack with all that its alarms watch, minute by minute.
 
-The functions' own metrics are the local stack's. AWS's are played: a queue's depth is asked for, and
-each function stands behind a switch that counts what Lambda would count. The schedules invoke
+The functions' own metrics are the local stack's. AWS's are played: a queue's depth is asked for,
+and each function stands behind a switch that counts what Lambda would count. The schedules invoke
 scheduler and sweeper once a minute, whatever there is to do, as they do in AWS.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 
 from local.clock import MovableClock
-from local.faults import Faults
+from local.faults import Faults, Message
 from local.functions import Function
 from local.metrics import Metrics, Minute
 from local.schedules import Schedule, Schedules
@@ -23,7 +23,9 @@ from tests.support.alarms import Alarm, Metric, alarms_of, observability, with_o
 from tests.support.service import Service
 
 MINUTE_MS = 60_000
-START_MS = 1_800_000_030_000  # half past a minute, so that what is done on the minute is well in one
+START_MS = (
+    1_800_000_030_000  # half past a minute, so that what is done on the minute is well in one
+)
 SCHEDULED = ("scheduler", "sweeper")
 DEAD_LETTERS = "duewheel-DeadLetterQueue"
 
@@ -33,13 +35,17 @@ class Refused(Exception):
 
 
 class Switches(Faults):
-    """One before each function: it may be told to fail, to have no room, or not to run at all."""
+    """One before each function, which may be told to fail, to have no room or no time, or not to
+    run at all; and one before the pollers, that lets each message come so much later."""
 
     def __init__(self) -> None:
         super().__init__(rate=0, seed=0)
         self.failing: set[str] = set()
         self.full: set[str] = set()
         self.stopped: set[str] = set()
+        self.without_time: set[str] = set()
+        self.late_seconds = 0
+        self._delayed: set[str] = set()
         self.behind: dict[str, Function] = {}
         self.happened: list[tuple[str, str]] = []  # metric and function, since they were taken
         self._happening = Lock()
@@ -61,11 +67,25 @@ class Switches(Faults):
         if function.folder in self.failing:
             self._note("Errors", function)
             raise Refused(function.folder)
+        if function.folder in self.without_time:
+            context = replace(context, get_remaining_time_in_millis=lambda: 0)
         try:
             return function.handler(event, context)
         except Exception:
             self._note("Errors", function)
             raise
+
+    def batches(
+        self, messages: list[Message], hide: Callable[[Message, int], None]
+    ) -> list[list[Message]]:
+        come = []
+        for message in messages:
+            if not self.late_seconds or message["MessageId"] in self._delayed:
+                come.append(message)
+            else:
+                self._delayed.add(message["MessageId"])
+                hide(message, self.late_seconds)
+        return [come] if come else []
 
     def _note(self, metric: str, function: Function) -> None:
         with self._happening:
