@@ -43,6 +43,7 @@ PLAYED_BY_OTHERS = {
     "AWS::ApiGatewayV2::Authorizer": "key_authorizer",
 }
 NOTHING_NEEDED = {
+    "AWS::CloudFormation::Stack",
     "AWS::CloudWatch::Alarm",
     "AWS::IAM::ManagedPolicy",
     "AWS::Lambda::LayerVersion",
@@ -140,6 +141,8 @@ class Resources:
         if name == "QueueName" and resource.type == "AWS::SQS::Queue":
             self.ref(logical_id)
             return _physical_name(resource)
+        if name.startswith("Outputs.") and resource.type == "AWS::CloudFormation::Stack":
+            return f"{_physical_name(resource)}-{name.removeprefix('Outputs.')}"
         raise TemplateError(f"{logical_id}.{name} of a {resource.type} is not understood")
 
     def with_arn(self, arn: str) -> Resource:

@@ -19,6 +19,7 @@ from bench.limits import LAMBDA_VCPU_MB
 from duewheel.rules.crowding import LOOKED_AT_ONE_IN
 from duewheel.rules.load import SAMPLED_ONE_IN
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
+from tests.support.alarms import alarms_of, observability, with_observability
 
 DENSITIES = (1, 10, 100, 1_000)
 PLAYED_MOST = 100  # tasks of one second that are created by transactions
@@ -123,6 +124,7 @@ class CostModel:
                 / 1024
                 for function in resources.template.of_type("AWS::Lambda::Function")
             }
+            self.watching = alarms_of(observability(with_observability()))
 
     def creation(self, load: Load) -> Units:
         """Of one task. A single one is noted in the forecast by chance, a batch always; those that
@@ -236,6 +238,12 @@ class CostModel:
             of_a_page = self.told.bytes_per_page(load.per_second / units.pages)
             monthly += units.pages * MONTH_SECONDS * of_a_page
         return monthly
+
+    @property
+    def observability(self) -> float:
+        """A month of what is off by default: an alarm costs by the metrics that it looks at."""
+        looked_at = sum(len(alarm.watched) for alarm in self.watching)
+        return looked_at * price("alarm_month") + price("dashboard_month")
 
     def _metrics(self, load: Load) -> float:
         """While nothing fails; what never comes to be costs nothing."""

@@ -110,6 +110,12 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ("lead", f"{settings.lead_ms} ms", "template"),
         ("settled tasks are kept", f"{settings.retention_days} days", "template"),
         ("alarms", str(model.alarms), "template"),
+        (
+            "with `Observability`, which is off by default",
+            f"{len(model.watching)} alarms more, and a dashboard: "
+            f"{model.observability:.2f} dollars a month",
+            "template",
+        ),
         ("queues, one for each lane", str(model.queues), "template"),
         ("a callback takes", f"{assumed.callback_ms} ms", "assumed"),
         ("settling a page's last task takes", f"{assumed.settle_ms} ms", "assumed"),

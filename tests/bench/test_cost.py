@@ -50,6 +50,11 @@ def test_metrics_cost_what_is_stated(model: CostModel) -> None:
     assert model.bill(Load(profile=ECONOMY)).metrics == 0, "its idle month has no room for them"
 
 
+def test_observability_costs_what_is_stated(model: CostModel) -> None:
+    """docs/operations.md and the template say so."""
+    assert model.observability == pytest.approx(4.50)
+
+
 def test_units_add_up_and_scale() -> None:
     assert (Units(write=1, read=2) + Units(write=3)) / 2 == Units(write=2, read=1)
     assert Units(write=1).plus(Units(write=2, pages=1), 3) == Units(write=7, pages=3)

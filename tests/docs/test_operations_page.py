@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text("utf-8")
 RESOURCES = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Resources"]
 PARAMETERS = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Parameters"]
+# By the AWS command line, which has an option of the other name for all its commands.
+NAMED_ANEW = {"notification-endpoint": "endpoint"}
 OF_ALL_COMMANDS = {"query", "output", "region", "profile"}
 
 _SESSION = botocore.session.get_session()
@@ -60,6 +62,7 @@ def test_a_command_is_one_that_aws_has_with_all_that_it_needs(command: str) -> N
     shape, members = model_of(command)
     said = set()
     for option in options_of(command):
+        option = NAMED_ANEW.get(option, option)
         name = option.removeprefix("no-") if option not in members else option
         assert name in members or option in OF_ALL_COMMANDS, f"--{option}"
         assert option == name or members[name].type_name == "boolean"

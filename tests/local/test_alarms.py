@@ -1,0 +1,230 @@
+"""Each alarm goes off by its fault, without any other, and is over when that is mended."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+import pytest
+
+from duewheel.rules.addresses import address_of_task
+from duewheel.stores import task_items
+from local.aws_faults import Fault, Handle, Reply, answered_by, do
+from tests.support.watched_stack import WatchedStack
+
+BUCKETS = 10_000_000  # as the template has it by default
+MINUTES_MAX = 20
+
+
+@pytest.fixture
+def watched() -> Iterator[WatchedStack]:
+    """As it is when it has run for a while."""
+    with WatchedStack() as running:
+        running.passes(minutes=6)
+        assert running.off() == set()
+        yield running
+
+
+def goes_off(watched: WatchedStack, alarm: str, minute: Callable[[], None]) -> None:
+    """Minute by minute, and until then nothing does."""
+    for _ in range(MINUTES_MAX):
+        minute()
+        if off := watched.off():
+            assert off == {alarm}
+            return
+    raise AssertionError(f"{alarm} did not go off")
+
+
+def is_over(watched: WatchedStack, alarm: str, *followed_by: str) -> None:
+    """As the wheel turns again; and in the meantime nothing goes off that does not follow."""
+    for _ in range(MINUTES_MAX):
+        watched.passes(minutes=1)
+        off = watched.off()
+        assert off <= {alarm, *followed_by}
+        if not off:
+            return
+    raise AssertionError(f"{alarm} is not over")
+
+
+def creates(watched: WatchedStack, inbox: str, number: int = 1, **more: Any) -> dict[str, Any]:
+    task = watched.service.new_task(inbox, **{"delay_seconds": 20, **more})
+    status, answer = watched.service.call("POST", "/v1/tasks/batch", {"tasks": [task] * number})
+    assert status == 200, answer
+    first: dict[str, Any] = answer["results"][0]["task"]
+    return first
+
+
+def slice_queue() -> str:
+    return boto3.client("sqs").get_queue_url(QueueName="duewheel-SliceQueue")["QueueUrl"]
+
+
+@contextmanager
+def refusing(*what: str) -> Iterator[None]:
+    """Requests of which this is a part are refused for load, at all of the SDK's tries at once."""
+
+    def answer(request: Any, handle: Handle) -> Reply | None:
+        asked = f"{request.headers.get('X-Amz-Target', b'')!r} {request.url}"
+        if any(each in asked for each in what):
+            return do(Fault.THROTTLED, request, handle, Random(1))
+        return handle(request)
+
+    with answered_by(answer), patch("botocore.endpoint.time", SimpleNamespace(sleep=int)):
+        yield
+
+
+def test_a_healthy_stack_has_none_idle_or_at_work(watched: WatchedStack) -> None:
+    creates(watched, "ok", 50)
+    for _ in range(12):
+        creates(watched, "ok", 5, delay_seconds=70)
+        watched.passes(minutes=1)
+        assert watched.off() == set()
+
+
+def test_a_scheduler_that_does_not_run_sets_off_that_on_ticks(watched: WatchedStack) -> None:
+    watched.switches.stopped = {"scheduler"}
+    goes_off(watched, "Ticks", lambda: watched.passes(minutes=1))
+    watched.switches.stopped = set()
+    is_over(watched, "Ticks")
+
+
+def test_queues_that_refuse_hold_the_time_pointer_and_set_off_that_on_its_lag(
+    watched: WatchedStack,
+) -> None:
+    creates(watched, "ok")
+    with refusing("SendMessage", "/invocations"):
+        goes_off(watched, "PointerLag", lambda: watched.stands(minutes=1))
+    is_over(watched, "PointerLag")
+    assert len(watched.service.received("ok")) == 1
+
+
+def test_a_sweeper_that_does_not_run_sets_off_that_on_its_lag(watched: WatchedStack) -> None:
+    watched.switches.stopped = {"sweeper"}
+    goes_off(watched, "SweepLag", lambda: watched.passes(minutes=1))
+    watched.switches.stopped = set()
+    is_over(watched, "SweepLag")
+
+
+def test_a_sweep_that_does_not_get_ahead_sets_off_that_on_its_lag(watched: WatchedStack) -> None:
+    creates(watched, "ok")
+    watched.switches.without_time = {"sweeper"}
+    goes_off(watched, "SweepLag", lambda: watched.passes(minutes=1))
+    watched.switches.without_time = set()
+    is_over(watched, "SweepLag")
+
+
+def test_messages_that_come_late_set_off_that_on_lateness(watched: WatchedStack) -> None:
+    def minute() -> None:
+        creates(watched, "ok", 10)
+        watched.passes(minutes=1)
+
+    watched.switches.late_seconds = 8
+    goes_off(watched, "Lateness", minute)
+    watched.switches.late_seconds = 0
+    is_over(watched, "Lateness")
+
+
+def test_waiting_for_the_limit_of_a_business_is_not_lateness(watched: WatchedStack) -> None:
+    watched.service.call("PUT", "/v1/businesses/limited", {"calls_per_second": 1})
+    creates(watched, "ok", 200, biz_type="limited")
+    for _ in range(5):
+        watched.passes(minutes=1)
+        assert watched.off() == set()
+
+
+def test_receivers_that_say_stop_set_off_that_on_deaths(watched: WatchedStack) -> None:
+    watched.service.call("PUT", "/_local/received/gone", {"status": 410})
+    creates(watched, "ok", 50)
+    creates(watched, "gone", 5)
+    goes_off(watched, "Deaths", lambda: watched.passes(minutes=1))
+    is_over(watched, "Deaths")
+
+
+def test_a_few_deaths_set_off_nothing(watched: WatchedStack) -> None:
+    watched.service.call("PUT", "/_local/received/gone", {"status": 410})
+    creates(watched, "gone", 4)
+    creates(watched, "gone", 5, delay_seconds=400)
+    creates(watched, "ok", 95, delay_seconds=400)
+    for _ in range(9):
+        watched.passes(minutes=1)
+        assert watched.off() == set()
+
+
+def test_a_table_that_refuses_for_load_sets_off_that_on_throttles(watched: WatchedStack) -> None:
+    def minute() -> None:
+        with refusing("PutItem"):
+            for _ in range(11):
+                task = watched.service.new_task("ok", delay_seconds=3_600)
+                assert watched.service.call("POST", "/v1/tasks", task)[0] == 503
+        watched.passes(minutes=1)
+
+    goes_off(watched, "Throttles", minute)
+    is_over(watched, "Throttles")
+
+
+@pytest.mark.parametrize("function", ["api", "scheduler", "notifier", "sweeper"])
+@pytest.mark.parametrize(
+    ("fault", "alarm"), [("failing", "FunctionErrors"), ("full", "FunctionThrottles")]
+)
+def test_a_function_that_cannot_run_sets_off_that_on_functions(
+    watched: WatchedStack, function: str, fault: str, alarm: str
+) -> None:
+    if function == "notifier":
+        creates(watched, "ok", delay_seconds=50)
+    setattr(watched.switches, fault, {function})
+
+    def minute() -> None:
+        if function == "api":
+            assert watched.service.call("GET", "/v1/wheel")[0] == 500
+        watched.passes(minutes=1)
+
+    goes_off(watched, alarm, minute)
+    setattr(watched.switches, fault, set())
+    is_over(watched, alarm)
+
+
+def test_a_message_that_is_garbage_sets_off_that_on_dead_letters(watched: WatchedStack) -> None:
+    boto3.client("sqs").send_message(QueueUrl=slice_queue(), MessageBody="garbage")
+    goes_off(watched, "DeadLetters", lambda: watched.passes(minutes=1))
+    sqs = boto3.client("sqs")
+    sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName="duewheel-DeadLetterQueue")["QueueUrl"])
+    is_over(watched, "DeadLetters")
+
+
+def test_a_message_that_asks_for_no_task_sets_off_that_on_its_dead_letters(
+    watched: WatchedStack,
+) -> None:
+    assert watched.service.call("POST", "/_local/ingest", {"biz_type": "orders"})[0] == 202
+    goes_off(watched, "IngestDeadLetters", lambda: watched.passes(minutes=1))
+    sqs = boto3.client("sqs")
+    letters = sqs.get_queue_url(QueueName="duewheel-IngestDeadLetterQueue")
+    sqs.purge_queue(QueueUrl=letters["QueueUrl"])
+    is_over(watched, "IngestDeadLetters")
+
+
+def test_a_message_that_is_lost_sets_off_that_on_rescues(watched: WatchedStack) -> None:
+    creates(watched, "ok", delay_seconds=3)  # near, so that a message of its own waits
+    boto3.client("sqs").purge_queue(QueueUrl=slice_queue())
+    goes_off(watched, "Rescued", lambda: watched.passes(minutes=1))
+    is_over(watched, "Rescued")
+    assert len(watched.service.received("ok")) == 1
+
+
+def test_an_item_that_was_edited_sets_off_that_on_damage(watched: WatchedStack) -> None:
+    task = creates(watched, "ok", delay_seconds=60)
+    key = task_items.key(address_of_task(task["task_id"]), BUCKETS)
+
+    def attempts(value: dict[str, str]) -> None:
+        boto3.client("dynamodb").update_item(
+            TableName="duewheel-Wheel",
+            Key=key,
+            UpdateExpression="SET attempts = :value",
+            ExpressionAttributeValues={":value": value},  # type: ignore[dict-item]
+        )
+
+    attempts({"S": "?"})
+    goes_off(watched, "Damage", lambda: watched.passes(minutes=1))
+    attempts({"N": "0"})
+    is_over(watched, "Damage", "Rescued")  # the task is called, and its second has passed

@@ -1,0 +1,168 @@
+"""A local stack with all that its alarms watch, minute by minute.
+
+The functions' own metrics are the local stack's. AWS's are played: a queue's depth is asked for,
+and each function stands behind a switch that counts what Lambda would count. The schedules invoke
+scheduler and sweeper once a minute, whatever there is to do, as they do in AWS.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import boto3
+
+from local.clock import MovableClock
+from local.faults import Faults, Message
+from local.functions import Function
+from local.metrics import Metrics, Minute
+from local.schedules import Schedule, Schedules
+from local.stack import LocalStack
+from tests.support.alarms import Alarm, Metric, alarms_of, observability, with_observability
+from tests.support.service import Service
+
+MINUTE_MS = 60_000
+START_MS = (
+    1_800_000_030_000  # half past a minute, so that what is done on the minute is well in one
+)
+SCHEDULED = ("scheduler", "sweeper")
+DEAD_LETTERS = ("duewheel-DeadLetterQueue", "duewheel-IngestDeadLetterQueue")
+
+
+class Refused(Exception):
+    """Instead of a run."""
+
+
+class Switches(Faults):
+    """One before each function, which may be told to fail, to have no room or no time, or not to
+    run at all; and one before the pollers, that lets each message come so much later."""
+
+    def __init__(self) -> None:
+        super().__init__(rate=0, seed=0)
+        self.failing: set[str] = set()
+        self.full: set[str] = set()
+        self.stopped: set[str] = set()
+        self.without_time: set[str] = set()
+        self.late_seconds = 0
+        self._delayed: set[str] = set()
+        self.behind: dict[str, Function] = {}
+        self.happened: list[tuple[str, str]] = []  # metric and function, since they were taken
+        self._happening = Lock()
+
+    def functions(self, functions: dict[str, Function], clock: MovableClock) -> dict[str, Function]:
+        switched = {
+            arn: replace(function, handler=partial(self._run_if_on, function))
+            for arn, function in functions.items()
+        }
+        self.behind = {function.folder: function for function in switched.values()}
+        return switched
+
+    def _run_if_on(self, function: Function, event: Any, context: Any) -> Any:
+        if function.folder in self.stopped:
+            return None
+        if function.folder in self.full:
+            self._note("Throttles", function)
+            raise Refused(function.folder)
+        if function.folder in self.failing:
+            self._note("Errors", function)
+            raise Refused(function.folder)
+        if function.folder in self.without_time:
+            context = replace(context, get_remaining_time_in_millis=lambda: 0)
+        try:
+            return function.handler(event, context)
+        except Exception:
+            self._note("Errors", function)
+            raise
+
+    def batches(
+        self, messages: list[Message], hide: Callable[[Message, int], None]
+    ) -> list[list[Message]]:
+        come = []
+        for message in messages:
+            if not self.late_seconds or message["MessageId"] in self._delayed:
+                come.append(message)
+            else:
+                self._delayed.add(message["MessageId"])
+                hide(message, self.late_seconds)
+        return [come] if come else []
+
+    def _note(self, metric: str, function: Function) -> None:
+        with self._happening:
+            self.happened.append((metric, function.name))
+
+    def taken(self) -> list[tuple[str, str]]:
+        with self._happening:
+            taken, self.happened = self.happened, []
+            return taken
+
+
+class WatchedStack:
+    def __init__(self) -> None:
+        self.switches = Switches()
+        self.stack = LocalStack(
+            start_ms=START_MS,
+            frozen=True,
+            faults=self.switches,
+            overrides={"Observability": "on"},
+        )
+        self._aws: dict[Metric, Metrics] = {}
+
+    def __enter__(self) -> "WatchedStack":
+        self.stack.start()
+        self.service = Service(self.stack.url)
+        parent = with_observability(IngestQueue="on")
+        self.alarms: list[Alarm] = alarms_of(parent, observability(parent))
+        schedules = [Schedule(self.switches.behind[name], "rule") for name in SCHEDULED]
+        self._schedules = Schedules(schedules, self.stack.clock)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stack.stop()
+
+    @property
+    def minute(self) -> int:
+        return self.stack.clock.now_ms() // MINUTE_MS
+
+    def passes(self, *, minutes: int) -> None:
+        """With the wheel turned, so that what is due in them is called."""
+        for _ in range(minutes):
+            self.service.advance(60)
+            self._end_minute()
+
+    def stands(self, *, minutes: int) -> None:
+        """Time goes on, and the functions run once a minute: of a scheduler that does not get
+        ahead the movable clock would wait for ever."""
+        for _ in range(minutes):
+            self.stack.clock.set_ms(self.stack.clock.now_ms() + MINUTE_MS)
+            self._end_minute()
+
+    def off(self) -> set[str]:
+        return {alarm.name for alarm in self.alarms if alarm.is_off(self._read, self.minute)}
+
+    def _end_minute(self) -> None:
+        for name in SCHEDULED:
+            self._schedules.invoke_once(name)
+        now_ms = self.stack.clock.now_ms()
+        for metric, function in self.switches.taken():
+            self._add(Metric("AWS/Lambda", metric, (("FunctionName", function),)), 1, now_ms)
+        for queue in DEAD_LETTERS:
+            depth = Metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", (("QueueName", queue),))
+            self._add(depth, _visible(queue), now_ms)
+
+    def _add(self, metric: Metric, value: float, at_ms: int) -> None:
+        self._aws.setdefault(metric, Metrics()).add(metric.name, "Count", [value], at_ms)
+
+    def _read(self, metric: Metric) -> Mapping[int, Minute]:
+        if metric.namespace == "Duewheel/duewheel":
+            return self.stack.metrics.minutes(metric.name)
+        return self._aws[metric].minutes(metric.name) if metric in self._aws else {}
+
+
+def _visible(queue: str) -> int:
+    sqs = boto3.client("sqs")
+    answer = sqs.get_queue_attributes(
+        QueueUrl=sqs.get_queue_url(QueueName=queue)["QueueUrl"],
+        AttributeNames=["ApproximateNumberOfMessages"],
+    )
+    return int(answer["Attributes"]["ApproximateNumberOfMessages"])
