@@ -19,6 +19,7 @@ from local.template import ACCOUNT_ID, REGION
 from tests.emulated.emulator import Emulator
 
 ROOT = Path(__file__).parents[2]
+ALLOWED = "127.0.0.0/8"  # where the receiver listens
 DEPLOY_SECONDS_MAX = 300
 POLLER_SECONDS_MAX = 30
 _POLLER_ERROR = "ESM SQS poller error: '>=' not supported between instances of 'int' and 'str'"
@@ -72,7 +73,7 @@ def deploy(emulator: Emulator, sam: Path, package: Path, name: str, auth_mode: s
             "--stack-name", name,
             "--no-confirm-changeset",
             "--no-progressbar",
-            "--parameter-overrides", f"AuthMode={auth_mode}", "AllowedPrivateCidrs=127.0.0.0/8",
+            "--parameter-overrides", f"AuthMode={auth_mode}", f"AllowedPrivateCidrs={ALLOWED}",
         ],
         env=emulator.environment(),
         stdout=subprocess.PIPE,
@@ -82,6 +83,29 @@ def deploy(emulator: Emulator, sam: Path, package: Path, name: str, auth_mode: s
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{emulator.printed()}"
+    return _deployment(emulator, name)
+
+
+def deploy_again(first: Deployment, name: str, auth_mode: str) -> Deployment:
+    """Another stack of the same package, from the template with the places of the code."""
+    cloudformation = first.emulator.client("cloudformation")
+    template = cloudformation.get_template(StackName=first.name, TemplateStage="Original")
+    body = template["TemplateBody"]
+    parameters = {"AuthMode": auth_mode, "AllowedPrivateCidrs": ALLOWED}
+    cloudformation.create_stack(
+        StackName=name,
+        TemplateBody=body if isinstance(body, str) else json.dumps(body),
+        Parameters=[
+            {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
+        ],
+        Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+    )
+    waiter = cloudformation.get_waiter("stack_create_complete")
+    waiter.wait(StackName=name, WaiterConfig={"Delay": 1, "MaxAttempts": DEPLOY_SECONDS_MAX})
+    return _deployment(first.emulator, name)
+
+
+def _deployment(emulator: Emulator, name: str) -> Deployment:
     cloudformation = emulator.client("cloudformation")
     [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
     held = cloudformation.describe_stack_resources(StackName=name)["StackResources"]
@@ -106,6 +130,23 @@ def _mend_pollers(deployment: Deployment) -> None:
         uuid = deployment.resources[name]
         declared = functions.get_event_source_mapping(UUID=uuid)["ScalingConfig"]
         functions.update_event_source_mapping(UUID=uuid, ScalingConfig=declared)
+
+
+def mend_rights(deployment: Deployment) -> None:
+    """Who may SendMessage may SendMessageBatch: in AWS, which has no right of that name."""
+    iam = deployment.emulator.client("iam")
+    for name, role in deployment.resources.items():
+        if not name.endswith("Role"):
+            continue
+        document = iam.get_role_policy(RoleName=role, PolicyName="least")["PolicyDocument"]
+        batches = [
+            {**statement, "Action": "sqs:SendMessageBatch"}
+            for statement in document["Statement"]
+            if "sqs:SendMessage" in statement["Action"]
+        ]
+        if batches:
+            added = json.dumps({**document, "Statement": batches})
+            iam.put_role_policy(RoleName=role, PolicyName="batches", PolicyDocument=added)
 
 
 def _await_poller_error(emulator: Emulator) -> None:

@@ -51,7 +51,7 @@ def _queues_are_sealed(stack: Deployment) -> bool:
 
 
 def _queues_give_up(stack: Deployment) -> bool:
-    [name] = {stack.resources["DeadLetterQueue"].rsplit("/", 1)[-1]}
+    name = stack.resources["DeadLetterQueue"].rsplit("/", 1)[-1]
     policies = [
         _queue_attributes(stack, queue).get("RedrivePolicy", "")
         for queue in ("SliceQueue", "SlowQueue")

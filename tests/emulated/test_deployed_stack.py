@@ -29,7 +29,14 @@ SECRET = b64encode(bytes(range(32))).decode()
 
 # What the template declares and ministack 1.5.33 does not do; docs/decisions/0050 says where else
 # it is tested. Whatever comes or goes fails the test.
-GAPS: set[str] = set()
+GAPS = {
+    "items expire by TTL",
+    "tables can be recovered to a point in time",
+    "tables are encrypted",
+    "the notifier may go on calling itself",
+    "the console's routes are throttled",
+    "access is logged",
+}
 
 
 def until(told: Callable[[], bool], what: str) -> None:
@@ -176,17 +183,24 @@ def test_the_schedule_starts_the_sweeper(signed: Deployment) -> None:
     )
 
 
-def test_no_function_was_refused_or_warned(stacks: dict[str, Deployment]) -> None:
-    records = [
+def test_no_function_was_refused_or_warned(signed: Deployment) -> None:
+    assert logged(signed, "SchedulerLogs")
+    assert warnings(signed) == []
+
+
+def test_where_the_queue_refuses_the_second_link_delivers(keyed: Deployment) -> None:
+    """Its rights are not mended. Fails once ministack takes SendMessage for SendMessageBatch."""
+    assert {record["action"] for record in warnings(keyed)} == {"queue-refused", "second-link"}
+
+
+def warnings(stack: Deployment) -> list[dict[str, Any]]:
+    return [
         record
-        for stack in stacks.values()
         for group in stack.resources
         if group.endswith("Logs") and group != "AccessLogs"
         for record in logged(stack, group)
+        if record["level"] != "INFO"
     ]
-
-    assert records
-    assert [record for record in records if record["level"] != "INFO"] == []
 
 
 def test_the_emulator_lacks_what_is_known_and_nothing_else(signed: Deployment) -> None:
@@ -220,12 +234,14 @@ def test_a_deleted_stack_leaves_its_tables_and_its_signing_key(
 
 def what_is_left(emulator: Emulator) -> list[str]:
     apis = emulator.client("apigatewayv2").get_apis()["Items"]
+    groups = emulator.client("logs").describe_log_groups()["logGroups"]
+    alarms = emulator.client("cloudwatch").describe_alarms()["MetricAlarms"]
     return [
         *(one["FunctionName"] for one in emulator.client("lambda").list_functions()["Functions"]),
         *emulator.client("sqs").list_queues().get("QueueUrls", []),
         *(one["RoleName"] for one in emulator.client("iam").list_roles()["Roles"]),
         *(one["Name"] for one in emulator.client("events").list_rules()["Rules"]),
-        *(one["logGroupName"] for one in emulator.client("logs").describe_log_groups()["logGroups"]),
-        *(one["AlarmName"] for one in emulator.client("cloudwatch").describe_alarms()["MetricAlarms"]),
+        *(one["logGroupName"] for one in groups),
+        *(one["AlarmName"] for one in alarms),
         *(one["ApiId"] for one in apis),
-    ]  # fmt: skip
+    ]
