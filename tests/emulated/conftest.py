@@ -1,4 +1,4 @@
-"""The emulator with two stacks on it, as `make deploy-emulated` has them; what was seen is printed."""
+"""The emulator with two stacks on it (`make deploy-emulated`); what was seen is printed."""
 
 import os
 from collections.abc import Iterator

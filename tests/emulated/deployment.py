@@ -120,7 +120,7 @@ def _deployment(emulator: Emulator, name: str) -> Deployment:
 
 
 def _mend_pollers(deployment: Deployment) -> None:
-    """MaximumConcurrency: a parameter, which ministack leaves a text that its poller cannot compare.
+    """MaximumConcurrency: a parameter, which ministack keeps as a text that no poller can compare.
 
     AWS makes it the number that it is declared as. Fails once ministack does, too.
     """
