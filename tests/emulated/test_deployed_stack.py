@@ -184,7 +184,7 @@ def test_the_schedule_starts_the_sweeper(signed: Deployment) -> None:
 
 
 def test_no_function_was_refused_or_warned(signed: Deployment) -> None:
-    """As far as their runs have ended: a log is there with the end. The scheduler's lasts longer."""
+    """As far as runs have ended, with which their logs come; the scheduler's goes on."""
     assert logged(signed, "ApiLogs")
     assert warnings(signed) == []
 
