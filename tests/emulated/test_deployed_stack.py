@@ -234,15 +234,14 @@ def test_a_deleted_stack_leaves_its_tables_and_its_signing_key(
 
 
 def what_is_left(emulator: Emulator) -> list[str]:
+    """But for log groups: a run that ends later has ministack make its group again."""
     apis = emulator.client("apigatewayv2").get_apis()["Items"]
-    groups = emulator.client("logs").describe_log_groups()["logGroups"]
     alarms = emulator.client("cloudwatch").describe_alarms()["MetricAlarms"]
     return [
         *(one["FunctionName"] for one in emulator.client("lambda").list_functions()["Functions"]),
         *emulator.client("sqs").list_queues().get("QueueUrls", []),
         *(one["RoleName"] for one in emulator.client("iam").list_roles()["Roles"]),
         *(one["Name"] for one in emulator.client("events").list_rules()["Rules"]),
-        *(one["logGroupName"] for one in groups),
         *(one["AlarmName"] for one in alarms),
         *(one["ApiId"] for one in apis),
     ]
