@@ -9,7 +9,7 @@ RUNTIME_CLIENT := build/runtime-client
 PACKAGES := build/package
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: build packages deploy deploy-package artefacts package-test bench-cold
+.PHONY: build packages deploy deploy-package artefacts package-test deploy-emulated bench-cold
 
 build: $(SAM_READY) ## build what is deployed (ARCHITECTURE=x86_64 for that one)
 	bin=$$(infra/find-python313) && export PATH="$$bin:$$PATH" && \
@@ -42,6 +42,13 @@ package-test: $(VENV)/ready $(RUNTIME_CLIENT) packages ## boot the built functio
 
 MACHINE := $(patsubst aarch64,arm64,$(shell uname -m))
 
+EMULATED := .venv-emulated
+
+deploy-emulated: $(VENV)/ready $(EMULATED)/ready ## build, deploy to an emulator of AWS by sam deploy, let tasks fire there, and delete it
+	$(MAKE) build ARCHITECTURE=$(MACHINE) BUILD_DIR=$(PACKAGES)/$(MACHINE)
+	PACKAGE="$(PACKAGES)/$(MACHINE)" SAM="$(SAM)" EMULATOR_PYTHON="$(EMULATED)/bin/python" \
+	$(IN_VENV)/python -m pytest tests/emulated
+
 bench-cold: $(VENV)/ready ## build, and print what each function costs until its first event, beside a bare boto3
 	@$(MAKE) build ARCHITECTURE=$(MACHINE) BUILD_DIR=$(PACKAGES)/$(MACHINE) >&2
 	@$(IN_VENV)/python -m bench.cold_starts --build $(PACKAGES)/$(MACHINE) \
@@ -51,6 +58,13 @@ $(SAM_READY): requirements-sam.txt
 	rm -rf .venv-sam
 	bin=$$(infra/find-python313) && "$$bin/python3.13" -m venv .venv-sam
 	.venv-sam/bin/$(INSTALL) -r requirements-sam.txt
+	touch "$@"
+
+# It runs the functions itself, so it has to be the Python that Lambda has.
+$(EMULATED)/ready: requirements-second.txt
+	rm -rf $(EMULATED)
+	bin=$$(infra/find-python313) && "$$bin/python3.13" -m venv $(EMULATED)
+	$(EMULATED)/bin/$(INSTALL) -r requirements-second.txt
 	touch "$@"
 
 # Plays the Lambda base image in package-test; no part of the package.

@@ -95,7 +95,8 @@ The packages of the vendor layer. All of these may be handed on by whoever names
 ## What checks, tests and the local stack need
 
 Installed on the machines of contributors, and handed on to nobody. The SAM CLI, and what only
-`make bench` and `make second-opinion` use, have environments of their own and are not listed here.
+`make bench`, `make second-opinion` and `make deploy-emulated` use, have environments of their own
+and are not listed here.
 
 {tools}
 """

@@ -7,6 +7,7 @@ from threading import Thread
 class Receiver:
     def __init__(self) -> None:
         self.bodies: list[str] = []
+        self.headers: list[dict[str, str]] = []  # names in lower case
         self.status = 204
         receiver = self
 
@@ -15,6 +16,7 @@ class Receiver:
 
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
+                receiver.headers.append({k.lower(): v for k, v in self.headers.items()})
                 receiver.bodies.append(self.rfile.read(length).decode())
                 self.send_response(receiver.status)
                 if receiver.status != 204:
