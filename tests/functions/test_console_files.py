@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from functions.api import app
+from local.template import load_template
 from tests.functions.conftest import Context
 from tests.support.clock import ManualClock
 
-FOLDER = Path(__file__).parents[2] / "layers/core/duewheel/console"
+ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "template.yaml"
+FOLDER = ROOT / "layers/core/duewheel/console"
 FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.*"))
 REFERENCES = re.compile(r"""(?:from|import|href=|src=)\s*["'](\.{0,2}/[^"'#]+\.\w+)["']""")
 NAMESPACE = "http://www.w3.org/2000/svg"
@@ -30,7 +33,8 @@ def test_every_file_of_the_folder_is_served_as_what_it_is(name: str) -> None:
     types = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
     got = answer(f"/console/{name}")
     assert got["statusCode"] == 200
-    assert got["body"] == (FOLDER / name).read_text(encoding="utf-8")
+    if name != "index.html":
+        assert got["body"] == (FOLDER / name).read_text(encoding="utf-8")
     expected = types.get(Path(name).suffix, "image/svg+xml")
     assert got["headers"]["content-type"].startswith(expected)
     assert got["headers"]["x-content-type-options"] == "nosniff"
@@ -63,6 +67,27 @@ def test_no_script_runs_but_the_consoles_own() -> None:
     assert not [directive for directive in policy if "unsafe" in directive or "*" in directive]
     markup = (FOLDER / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bon\w+=|\bstyle=|javascript:", markup)
+
+
+def test_the_page_names_its_files_by_an_edition_that_is_kept_for_good() -> None:
+    page = answer("/console")
+    assert page["headers"]["cache-control"] == "no-cache"
+    named = re.findall(r'(?:src|href)="(/console/[^"]+)"', page["body"])
+    assert len(named) > 5
+    assert len({path.split("/")[2] for path in named}) == 1
+    for path in named:
+        got = answer(path)
+        assert got["statusCode"] == 200
+        assert "immutable" in got["headers"]["cache-control"]
+    assert answer(f"/console/{named[0].split('/')[2]}/index.html")["statusCode"] == 404
+    assert answer("/console/0123456789abcdef/main.js")["statusCode"] == 404
+
+
+def test_a_visit_and_a_reload_are_within_what_the_routes_take() -> None:
+    """A browser asks for all of them nearly at once when it knows none."""
+    (stage,) = load_template(TEMPLATE, {}).of_type("AWS::ApiGatewayV2::Stage")
+    burst = stage.properties["RouteSettings"]["GET /console/{file+}"]["ThrottlingBurstLimit"]
+    assert burst >= 2 * len(FILES)
 
 
 def test_a_file_that_is_known_is_not_sent_again() -> None:

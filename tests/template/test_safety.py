@@ -78,7 +78,7 @@ def test_strangers_get_the_consoles_files_and_few_of_them(template: Template) ->
     limits = resolved(template, stage)["RouteSettings"]
     assert set(limits) == FILES_FOR_ALL
     assert sum(limit["ThrottlingRateLimit"] for limit in limits.values()) == 6
-    assert all(limit["ThrottlingBurstLimit"] <= 100 for limit in limits.values())
+    assert all(limit["ThrottlingBurstLimit"] <= 200 for limit in limits.values())
 
 
 def test_no_deployment_can_be_told_to_ask_nobody(source: dict[str, Any]) -> None:

@@ -5,36 +5,28 @@ import { fill } from "./parts/elements.js";
 import { Router } from "./parts/router.js";
 import { onRefusedAccess } from "./parts/service.js";
 import { problem } from "./parts/states.js";
-import { businessPage } from "./pages/business.js";
-import { businessDeadPage } from "./pages/business_dead.js";
-import { businessFormPage } from "./pages/business_form.js";
-import { businessesPage } from "./pages/businesses.js";
-import { helpPage } from "./pages/help.js";
-import { newTaskPage } from "./pages/new_task.js";
-import { taskPage } from "./pages/task.js";
-import { tasksPage } from "./pages/tasks.js";
-import { timerPage } from "./pages/timer.js";
-import { editTimerPage, newTimerPage } from "./pages/timer_form.js";
-import { timerRunsPage } from "./pages/timer_runs.js";
-import { timersPage } from "./pages/timers.js";
-import { wheelPage } from "./pages/wheel.js";
 
 const PAGES = {
-  wheel: wheelPage, // and whatever is no page
-  tasks: tasksPage,
-  "tasks/new": newTaskPage,
-  "tasks/:id": taskPage,
-  timers: timersPage,
-  "timers/new": newTimerPage,
-  "timers/:id": timerPage,
-  "timers/:id/edit": editTimerPage,
-  "timers/:id/runs": timerRunsPage,
-  businesses: businessesPage,
-  "businesses/:name": businessPage,
-  "businesses/:name/dead": businessDeadPage,
-  "businesses/:name/edit": businessFormPage,
-  help: helpPage,
+  wheel: page("wheel", "wheelPage"), // and whatever is no page
+  tasks: page("tasks", "tasksPage"),
+  "tasks/new": page("new_task", "newTaskPage"),
+  "tasks/:id": page("task", "taskPage"),
+  timers: page("timers", "timersPage"),
+  "timers/new": page("timer_form", "newTimerPage"),
+  "timers/:id": page("timer", "timerPage"),
+  "timers/:id/edit": page("timer_form", "editTimerPage"),
+  "timers/:id/runs": page("timer_runs", "timerRunsPage"),
+  businesses: page("businesses", "businessesPage"),
+  "businesses/:name": page("business", "businessPage"),
+  "businesses/:name/dead": page("business_dead", "businessDeadPage"),
+  "businesses/:name/edit": page("business_form", "businessFormPage"),
+  help: page("help", "helpPage"),
 };
+
+// Its module comes when the page is first opened: each file is a request, and a run of a function.
+function page(file, name) {
+  return async (opened) => (await import(`./pages/${file}.js`))[name](opened);
+}
 
 const main = document.getElementById("main");
 const corner = document.getElementById("access");

@@ -41,19 +41,21 @@ _POLICY = "; ".join(
     )
 )
 _HEADERS = {
-    "cache-control": "no-cache",  # asked for anew, and answered by 304 while it is the same
     "content-security-policy": _POLICY,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+_ASKED_FOR_ANEW = "no-cache"  # and answered by 304 while it is the same
+_NEVER_ANEW = "public, max-age=31536000, immutable"
 
 
 class _File(Struct, frozen=True):
     text: str
     content_type: str
     etag: str
+    kept: str
 
 
 def is_of_console(request: Request) -> bool:
@@ -66,7 +68,7 @@ def console_file(request: Request) -> Answer:
     file = _files().get(name)
     if file is None:
         return refused(UnknownCall(f"{request.path} is no file of the console."))
-    headers = {**_HEADERS, "etag": file.etag}
+    headers = {**_HEADERS, "etag": file.etag, "cache-control": file.kept}
     if request.if_none_match == file.etag:
         return Answer(304, "", file.content_type, headers)
     return Answer(200, file.text, file.content_type, headers)
@@ -74,11 +76,23 @@ def console_file(request: Request) -> Answer:
 
 @cache
 def _files() -> dict[str, _File]:
-    """By name. What is asked for is looked up here, and never becomes a path."""
-    paths = (path for path in _FOLDER.rglob("*") if path.suffix in _TYPES)
-    return {path.relative_to(_FOLDER).as_posix(): _file(path) for path in paths}
+    """By name: what is asked for is looked up here, and never becomes a path. The page names its
+    files within their edition, and they each other by where they stand, so within it as well:
+    while it is the same, a browser asks for the page alone."""
+    paths = sorted(path for path in _FOLDER.rglob("*") if path.suffix in _TYPES)
+    texts = {path.relative_to(_FOLDER).as_posix(): path.read_text("utf-8") for path in paths}
+    edition = _mark("".join(texts.values()))
+    page = texts.pop(_INDEX).replace(f'"{PATH}/', f'"{PATH}/{edition}/')
+    return {
+        _INDEX: _file(_INDEX, page, _ASKED_FOR_ANEW),
+        **{name: _file(name, text, _ASKED_FOR_ANEW) for name, text in texts.items()},
+        **{f"{edition}/{name}": _file(name, text, _NEVER_ANEW) for name, text in texts.items()},
+    }
 
 
-def _file(path: Path) -> _File:
-    raw = path.read_bytes()
-    return _File(raw.decode(), _TYPES[path.suffix], f'"{sha256(raw).hexdigest()[:16]}"')
+def _file(name: str, text: str, kept: str) -> _File:
+    return _File(text, _TYPES[Path(name).suffix], f'"{_mark(text)}"', kept)
+
+
+def _mark(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]

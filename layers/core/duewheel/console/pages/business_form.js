@@ -31,7 +31,7 @@ async function load({ name, body, signal }) {
   };
   const submit = (values) => {
     fill(conflict);
-    return save({ name, found, values, conflict, anew });
+    return save({ name, found, values, conflict, anew, signal });
   };
   const leave = el("a", { class: "button", href: link(["businesses", name]) }, "Leave as it is");
   const intro = found === null ? "It has no settings of its own yet. " : "";
@@ -42,7 +42,7 @@ async function load({ name, body, signal }) {
   );
 }
 
-async function save({ name, found, values, conflict, anew }) {
+async function save({ name, found, values, conflict, anew, signal }) {
   const changed = differing(wantedSettings(values), found?.members ?? null);
   if (Object.keys(changed).length === 0 && found !== null) return void told("Nothing differs: nothing was saved.");
   const headers = found === null ? { "If-None-Match": "*" } : { "If-Match": found.etag };
@@ -53,7 +53,7 @@ async function save({ name, found, values, conflict, anew }) {
     throw error;
   }
   told(`The settings of ${name} are saved; they hold within five seconds.`);
-  go(["businesses", name]);
+  if (!signal.aborted) go(["businesses", name]);
 }
 
 function changedMeanwhile(anew) {

@@ -1,7 +1,7 @@
 // Tasks, looked for by business, status and due instant, by id, by key or by key prefix.
 
 import { el, fill } from "../parts/elements.js";
-import { repeatedly, show } from "../parts/refresh.js";
+import { inTurn, repeatedly, show } from "../parts/refresh.js";
 import { link } from "../parts/router.js";
 import { empty, loading, problem } from "../parts/states.js";
 import { cancelAllButton } from "./prefix_cancel.js";
@@ -38,14 +38,14 @@ async function found(results, query, signal) {
 
 async function listed(results, query, signal) {
   let page = null;
-  const look = async () => {
+  const look = inTurn(async () => {
     try {
       page = await taskPageOf(query, signal);
       show(results, ofPrefix(), taskList(page, query));
     } catch (error) {
       if (!signal.aborted) show(results, el("div", { "data-key": "problem" }, problem(error)), page && [ofPrefix(), taskList(page, query)]);
     }
-  };
+  });
   const cancelAll = query.key_prefix ? cancelAllButton(query, look) : null;
   const ofPrefix = () => (cancelAll === null ? null : [ignored(query), isNothing(page) ? null : el("div", { class: "buttons", "data-key": "cancel" }, cancelAll())]);
   fill(results, loading());

@@ -6,7 +6,7 @@ import { told } from "../parts/outcomes.js";
 import { rawMember } from "../parts/raw_member.js";
 import { go, link } from "../parts/router.js";
 import { call, Problem } from "../parts/service.js";
-import { loading } from "../parts/states.js";
+import { loading, problem } from "../parts/states.js";
 import { Preview } from "./timer_preview.js";
 import { BLANK, bodyOf, changedMembers, refuseHalfTyped, saidMembers, timerFields, typedMembers } from "./timer_fields.js";
 
@@ -28,6 +28,13 @@ export async function editTimerPage({ place, parameters: { id }, signal }) {
   const { members: timer, text, etag } = await call("GET", path, { signal });
   const payload = timer.payload === null ? "" : rawMember(text, "payload");
   const stale = el("div", { role: "alert" });
+  const loadAnew = async () => {
+    try {
+      await editTimerPage({ place, parameters: { id }, signal });
+    } catch (refused) {
+      if (!signal.aborted) fill(place, problem(refused));
+    }
+  };
   const change = async (typed, payloadNow, before) => {
     fill(stale);
     const body = changedBody(changedMembers(before.typed, typed), before.payload, payloadNow);
@@ -37,7 +44,7 @@ export async function editTimerPage({ place, parameters: { id }, signal }) {
       told(`${members.name} is changed.`);
       if (!signal.aborted) go(path);
     } catch (error) {
-      if (error instanceof Problem && error.type === "version-mismatch") fill(stale, anew(error, () => editTimerPage({ place, parameters: { id }, signal })));
+      if (error instanceof Problem && error.type === "version-mismatch") fill(stale, anew(error, loadAnew));
       else throw error;
     }
   };

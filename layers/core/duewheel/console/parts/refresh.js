@@ -70,9 +70,32 @@ function isViewers(element, name) {
 // not while nobody looks.
 export async function repeatedly(milliseconds, signal, work) {
   while (!signal.aborted) {
-    if (!document.hidden) await work();
+    await looked(signal);
+    if (!signal.aborted) await work();
     await pause(milliseconds, signal);
   }
+}
+
+// Until somebody looks, or it is over.
+function looked(signal) {
+  return new Promise((resolve) => {
+    const over = new AbortController();
+    const look = () => {
+      if (document.hidden && !signal.aborted) return;
+      over.abort();
+      resolve();
+    };
+    document.addEventListener("visibilitychange", look, { signal: over.signal });
+    signal.addEventListener("abort", look, { signal: over.signal });
+    look();
+  });
+}
+
+// `work`, one after the other: what was asked before a change never comes after what was asked
+// behind it.
+export function inTurn(work) {
+  let last = Promise.resolve();
+  return () => (last = last.then(work, work));
 }
 
 export function pause(milliseconds, signal) {

@@ -1,7 +1,7 @@
 // A part of a page that loads for itself, so that what is refused here leaves the rest standing.
 
 import { el, fill } from "./elements.js";
-import { repeatedly, show } from "./refresh.js";
+import { inTurn, repeatedly, show } from "./refresh.js";
 import { loading, problem } from "./states.js";
 
 // `load` answers what to show; that stays while a later load fails, below what went wrong. `now`
@@ -10,7 +10,7 @@ export function section(title, everyMs, signal, load) {
   const trouble = el("div");
   const content = el("div", {}, loading());
   let isLoaded = false;
-  const now = async () => {
+  const now = inTurn(async () => {
     try {
       const shown = await load();
       if (signal.aborted) return;
@@ -22,7 +22,7 @@ export function section(title, everyMs, signal, load) {
       show(trouble, problem(error));
       if (!isLoaded) fill(content);
     }
-  };
+  });
   const whole = el("section", {}, title && el("h2", {}, title), trouble, content);
   return { whole, now, run: () => repeatedly(everyMs, signal, now) };
 }

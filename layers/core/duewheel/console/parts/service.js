@@ -45,7 +45,7 @@ const SAID = {
 };
 
 // call("GET", ["tasks", id], {query: {limit: 10}}) → {status, members, text, etag}
-// What stands in a path is encoded here, so a key's own slashes and dots stay within their part.
+// What stands in a path is encoded here, so that a key's own slashes stay within their part.
 export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
   const reply = await sent(method, `${address(path)}${queryOf(query)}`, body, headers, signal);
   heard(reply.headers.get("date"));
@@ -78,6 +78,9 @@ async function sent(method, address, body, headers, signal) {
 }
 
 export function address(path) {
+  // A browser would take these for directions, however they are written.
+  const lost = path.find((part) => ["", ".", ".."].includes(part));
+  if (lost !== undefined) throw new Problem(404, { title: "It cannot be asked for here", detail: `A browser cannot send the name "${lost}" as a part of an address.` });
   return `/v1/${path.map(encodeURIComponent).join("/")}`;
 }
 
