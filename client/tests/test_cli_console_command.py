@@ -24,6 +24,11 @@ exec cat
 """
 
 
+def _hears_ctrl_c() -> None:
+    """As in a terminal, also where the tests run in the background of a shell, which hears none."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextmanager
 def started(*arguments: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
     """A test that fails leaves nothing behind."""
@@ -35,6 +40,7 @@ def started(*arguments: str, **environment: str) -> Iterator["subprocess.Popen[s
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_hears_ctrl_c,
     )
     try:
         yield process

@@ -24,8 +24,13 @@ const PAGES = {
 };
 
 // Its module comes when the page is first opened: each file is a request, and a run of a function.
+// From then on the page stands at once.
 function page(file, name) {
-  return async (opened) => (await import(`./pages/${file}.js`))[name](opened);
+  let module = null;
+  return async (opened) => {
+    module ??= await import(`./pages/${file}.js`);
+    return module[name](opened);
+  };
 }
 
 const main = document.getElementById("main");
