@@ -297,6 +297,18 @@ def test_a_key_that_names_another_live_task_by_now_stays_with_it(world: World) -
     assert audited(world) == []
 
 
+def test_what_was_edited_stays_where_its_key_names_another_live_task(world: World) -> None:
+    task = world.created_by_key(world.new(3_600_000, key="order-17")).task
+    restored(world)
+    edit(world, key_of(world, task), status={"S": "cancelled"})
+    delete(world, keys.key_of(task))
+    world.created_by_key(world.new(7_200_000, key="order-17"))
+    before = world.items()
+    made = reconcile(world)
+    assert made.found["left, since their keys name other live tasks"] == 1
+    assert world.items() == before
+
+
 def test_a_crowded_second_has_its_header_again(world: World) -> None:
     results = world.create_batch([world.new(3_600_000) for _ in range(SLICE_ENTRIES + 1)])
     tasks = [made.task for made in results if isinstance(made, Made)]
