@@ -77,13 +77,15 @@ class Reconcile(Struct):
 
     def definitions(self, restored: str) -> Iterator[str]:
         """A line for each record that is brought back, or would be: those of a definition go
-        together, so what is lost is known before the first is written."""
+        together, so what is lost is known before the first is written, and the record that it is
+        told by is written last: whatever ends this, the next run finds the rest lost as well."""
         records = [
             (named, item)
             for page in _pages(self.tasks.client, restored)
             for item in page
             if (named := definition_of(item)) is not None
         ]
+        records.sort(key=lambda record: _is_main(*record))
         lost = {named for named in {named for named, _ in records} if self._is_lost(*named)}
         for named, item in records:
             if named not in lost:
@@ -179,6 +181,10 @@ class Reconcile(Struct):
         """As the write under a key judges it: also of one that cannot be read."""
         pending = {"S": Status.PENDING.value}
         return any(item.get("status") == pending for item in self.tasks.items_at([home]))
+
+
+def _is_main(named: tuple[str, str], item: Any) -> bool:
+    return bool(key_of_definition(*named).items() <= item.items())
 
 
 def _line(task: Task) -> str:

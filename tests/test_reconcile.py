@@ -326,15 +326,48 @@ def test_lost_definitions_come_back_with_all_that_is_theirs(world: World) -> Non
     world.clock.advance_ms(1_000)
     world.drain()
     restored(world)
-    before = _definitions(world)
-    for item in before:
-        key = {"kind": item["kind"], "record": item["record"]}
-        world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    before = lose_all_definitions(world)
     reconcile(world)
     assert _definitions(world) == before
     minutes_pass(world, 5)
     assert world.receiver.received
     assert world.timers.read(timer.timer_id) == timer
+
+
+def test_definitions_are_all_brought_back_by_the_next_run_wherever_one_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.configured("orders", timeout_seconds=5)
+    timers.made(world, 60)
+    restored(world)
+    registry = world.settings.registry_table
+    made = Reconcile(world.clock, world.tasks, registry, None, 100, True)
+    write_if = command.write_if
+    for puts in range(len(_definitions(world))):
+        before = lose_all_definitions(world)
+        left = iter(range(puts))
+
+        def put_or_fail(*args: Any, left: Any = left, **arguments: Any) -> Any:
+            if next(left, None) is None:
+                raise ConnectionError
+            return write_if(*args, **arguments)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(command, "write_if", put_or_fail)
+            with pytest.raises(ConnectionError):
+                list(made.definitions(RESTORED[1]))
+        assert len(_definitions(world)) == puts
+        list(made.definitions(RESTORED[1]))
+        assert _definitions(world) == before
+
+
+def lose_all_definitions(world: World) -> list[dict[str, Any]]:
+    """What they were."""
+    before = _definitions(world)
+    for item in before:
+        key = {"kind": item["kind"], "record": item["record"]}
+        world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    return before
 
 
 def _definitions(world: World) -> list[dict[str, Any]]:
