@@ -89,6 +89,15 @@ def test_a_key_that_is_no_text_is_refused_and_not_taken_for_none() -> None:
         asked_of(message_of(record(messageAttributes=binary)), is_single=True)
 
 
+@pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256])
+def test_a_key_that_is_none_is_not_in_the_letter(key: str) -> None:
+    """Made into one that can be, it would be shared at the redrive by all that were refused."""
+    message = replace(MESSAGE, attributes={"idempotency-key": key})
+    letter = judged(message, None, [FOR_GOOD[0]], 0, is_last=False).letter
+    assert letter is not None
+    assert "idempotency-key" not in letter.attributes
+
+
 def test_a_repeat_is_told_by_key_and_body_and_by_nothing_of_the_delivery() -> None:
     first = asked_of(MESSAGE, is_single=True)
     again = replace(MESSAGE, receipt_handle="other", receives=9, first_received_ms=NOW_MS + 9)

@@ -110,10 +110,14 @@ class RequestRecord(Struct, frozen=True):
         }
 
 
+def is_key(text: str) -> bool:
+    return _VISIBLE_ASCII.fullmatch(text) is not None
+
+
 def asked_once(
     caller: str, key: str, path: str, body: str, *, is_single: bool, sent_ms: int | None = None
 ) -> Asked:
-    if not _VISIBLE_ASCII.fullmatch(key):
+    if not is_key(key):
         raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
     return Asked(_hash(caller, key), _hash(path, body), is_single, sent_ms)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from duewheel.rules.callback_headers import ATTEMPT
-from duewheel.rules.idempotency import REMEMBERED_SECONDS
+from duewheel.rules.idempotency import REMEMBERED_SECONDS, is_key
 from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.message_text import NOT_IN_A_MESSAGE
@@ -117,8 +117,9 @@ def whole_letter(
     message: IngestMessage, reason: Reason, more: Mapping[str, str] | None = None
 ) -> DeadLetter:
     """With the key that it came under: sent once more, it is the same request. What is left of a
-    batch is another one, and has none. What shows a callback stays: sent once more, it is one."""
-    kept = {KEY_ATTRIBUTE: _cut(message.key, _VALUE_CHARACTERS_MAX)}
+    batch is another one, and has none; nor is there one that no request can have. What
+    shows a callback stays: sent once more, it is one."""
+    kept = {KEY_ATTRIBUTE: message.key} if is_key(message.key) else {}
     if ATTEMPT in message.attributes:
         kept[ATTEMPT] = _cut(message.attributes[ATTEMPT], _VALUE_CHARACTERS_MAX)
     return DeadLetter(message.body, {**_attributes(message, reason), **kept, **(more or {})})
