@@ -26,7 +26,8 @@ from duewheel.rules.source_text import Source
 from duewheel.rules.task import Made
 from duewheel.rules.task_request import BATCH_MEMBER
 
-RECEIVES_MAX = 100  # the queue's maxReceiveCount
+# The queue's maxReceiveCount: more than the waits of LAST_TRY_AFTER_MS come to, by far.
+RECEIVES_MAX = 250
 WAIT_SECONDS_MAX = 900
 # Since it was first received. In between, a try that fails is the last one and says why.
 LAST_TRY_AFTER_MS = 20 * 3_600_000
