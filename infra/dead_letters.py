@@ -19,6 +19,7 @@ from typing import Any
 import boto3
 
 from duewheel.clock import Clock, SystemClock
+from duewheel.rules.callback_headers import ATTEMPT
 from duewheel.rules.ingest_message import KEY_ATTRIBUTE
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.lanes import Lane
@@ -63,16 +64,20 @@ def redriven(sqs: Any, dead_url: str, urls: Mapping[Lane, str]) -> tuple[Counter
 
 def redriven_to_ingest(sqs: Any, dead_url: str, ingest_url: str) -> int:
     """How many were moved. Each keeps the key that it came under, so that what it has made already
-    is not made again, and loses the reason. Looked at before any is moved: what is refused once
-    more is a new dead letter."""
+    is not made again, and what shows that it is a callback, which is refused again; it loses the
+    reason. Looked at before any is moved: what is refused once more is a new dead letter."""
     messages = list(_all(sqs, dead_url))
     for message in messages:
-        given = message.get("MessageAttributes", {}).get(KEY_ATTRIBUTE, {})
-        key = given.get("StringValue", message["MessageId"])
+        given = message.get("MessageAttributes", {})
+        key = given.get(KEY_ATTRIBUTE, {}).get("StringValue", message["MessageId"])
+        attempt = {ATTEMPT: given[ATTEMPT]} if ATTEMPT in given else {}
         sqs.send_message(
             QueueUrl=ingest_url,
             MessageBody=message["Body"],
-            MessageAttributes={KEY_ATTRIBUTE: {"DataType": "String", "StringValue": key}},
+            MessageAttributes={
+                KEY_ATTRIBUTE: {"DataType": "String", "StringValue": key},
+                **attempt,
+            },
         )
         sqs.delete_message(QueueUrl=dead_url, ReceiptHandle=message["ReceiptHandle"])
     return len(messages)

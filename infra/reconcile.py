@@ -23,10 +23,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.clock import Clock, SystemClock
-from duewheel.rules.addresses import TOKEN_BYTES, address_at
+from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.task import Task
+from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers, registry_keys, task_items
 from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.conditions import write_if
@@ -77,13 +77,15 @@ class Reconcile(Struct):
 
     def definitions(self, restored: str) -> Iterator[str]:
         """A line for each record that is brought back, or would be: those of a definition go
-        together, so what is lost is known before the first is written."""
+        together, so what is lost is known before the first is written, and the record that it is
+        told by is written last: whatever ends this, the next run finds the rest lost as well."""
         records = [
             (named, item)
             for page in _pages(self.tasks.client, restored)
             for item in page
             if (named := definition_of(item)) is not None
         ]
+        records.sort(key=lambda record: _is_main(*record))
         lost = {named for named in {named for named, _ in records} if self._is_lost(*named)}
         for named, item in records:
             if named not in lost:
@@ -155,8 +157,13 @@ class Reconcile(Struct):
         )
 
     def _written(self, task: Task, fate: Fate) -> bool:
-        """Entry and header before the home that needs them."""
-        tasks = self.tasks
+        """Entry and header before the home that needs them; nothing at all where the key names
+        another live task."""
+        tasks, keys = self.tasks, KeyStore(self.tasks)
+        is_by_key = task.key is not None and task.is_live
+        named = keys.home(task.biz_type, str(task.key)) if is_by_key else None
+        if named is not None and named != task.home and self._is_live(named):
+            return False
         headers = HeaderStore(tasks.client, self.clock, tasks.table, tasks.buckets)
         for address in {task.home, task.entry} if task.is_live else ():
             if address.shard:
@@ -165,18 +172,19 @@ class Reconcile(Struct):
             tasks.put_entry(task.entry, task.home)
         if fate is Fate.EDITED:
             tasks.delete_entries([task.home])
-        if task.key is None or not task.is_live:
-            tasks.create(task)
-            return True
-        return self._written_with_key(task)
+        if is_by_key and named != task.home:
+            return keys.create(task, named)
+        tasks.create(task)
+        return True
 
-    def _written_with_key(self, task: Task) -> bool:
-        keys = KeyStore(self.tasks)
-        named = keys.home(task.biz_type, str(task.key))
-        if named == task.home:
-            self.tasks.create(task)
-            return True
-        return keys.create(task, named)
+    def _is_live(self, home: Address) -> bool:
+        """As the write under a key judges it: also of one that cannot be read."""
+        pending = {"S": Status.PENDING.value}
+        return any(item.get("status") == pending for item in self.tasks.items_at([home]))
+
+
+def _is_main(named: tuple[str, str], item: Any) -> bool:
+    return bool(key_of_definition(*named).items() <= item.items())
 
 
 def _line(task: Task) -> str:

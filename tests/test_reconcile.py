@@ -297,6 +297,18 @@ def test_a_key_that_names_another_live_task_by_now_stays_with_it(world: World) -
     assert audited(world) == []
 
 
+def test_what_was_edited_stays_where_its_key_names_another_live_task(world: World) -> None:
+    task = world.created_by_key(world.new(3_600_000, key="order-17")).task
+    restored(world)
+    edit(world, key_of(world, task), status={"S": "cancelled"})
+    delete(world, keys.key_of(task))
+    world.created_by_key(world.new(7_200_000, key="order-17"))
+    before = world.items()
+    made = reconcile(world)
+    assert made.found["left, since their keys name other live tasks"] == 1
+    assert world.items() == before
+
+
 def test_a_crowded_second_has_its_header_again(world: World) -> None:
     results = world.create_batch([world.new(3_600_000) for _ in range(SLICE_ENTRIES + 1)])
     tasks = [made.task for made in results if isinstance(made, Made)]
@@ -314,15 +326,48 @@ def test_lost_definitions_come_back_with_all_that_is_theirs(world: World) -> Non
     world.clock.advance_ms(1_000)
     world.drain()
     restored(world)
-    before = _definitions(world)
-    for item in before:
-        key = {"kind": item["kind"], "record": item["record"]}
-        world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    before = lose_all_definitions(world)
     reconcile(world)
     assert _definitions(world) == before
     minutes_pass(world, 5)
     assert world.receiver.received
     assert world.timers.read(timer.timer_id) == timer
+
+
+def test_definitions_are_all_brought_back_by_the_next_run_wherever_one_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.configured("orders", timeout_seconds=5)
+    timers.made(world, 60)
+    restored(world)
+    registry = world.settings.registry_table
+    made = Reconcile(world.clock, world.tasks, registry, None, 100, True)
+    write_if = command.write_if
+    for puts in range(len(_definitions(world))):
+        before = lose_all_definitions(world)
+        left = iter(range(puts))
+
+        def put_or_fail(*args: Any, left: Any = left, **arguments: Any) -> Any:
+            if next(left, None) is None:
+                raise ConnectionError
+            return write_if(*args, **arguments)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(command, "write_if", put_or_fail)
+            with pytest.raises(ConnectionError):
+                list(made.definitions(RESTORED[1]))
+        assert len(_definitions(world)) == puts
+        list(made.definitions(RESTORED[1]))
+        assert _definitions(world) == before
+
+
+def lose_all_definitions(world: World) -> list[dict[str, Any]]:
+    """What they were."""
+    before = _definitions(world)
+    for item in before:
+        key = {"kind": item["kind"], "record": item["record"]}
+        world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    return before
 
 
 def _definitions(world: World) -> list[dict[str, Any]]:

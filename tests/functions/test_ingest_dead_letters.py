@@ -47,6 +47,33 @@ def test_what_can_be_created_by_then_is_and_the_rest_is_a_dead_letter_again(
     assert (letter, told["problem"]) == ("{rubbish", "malformed-body")
 
 
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_callback_is_refused_as_often_as_it_is_redriven(
+    wired: ManualClock, attempts: int
+) -> None:
+    message_id = send(TASK, duewheel_attempt="3", idempotency_key="k-1")
+    assert poll() == 0
+    for _ in range(attempts):
+        assert redriven() == 1
+        assert poll() == 0
+    assert tasks_stored() == []
+    ((body, told),) = letters()
+    assert (json.loads(body), told["problem"]) == (TASK, "callback-refused")
+    assert (told["duewheel-attempt"], told["idempotency-key"]) == ("3", "k-1")
+    assert told["message-id"] != message_id
+
+
+def test_a_callback_that_sqs_gave_up_is_refused_at_the_redrive(wired: ManualClock) -> None:
+    boto3.client("sqs").send_message(
+        QueueUrl=process.settings().ingest_dead_letter_queue_url,
+        MessageBody=json.dumps(TASK),
+        MessageAttributes={"duewheel-attempt": {"DataType": "Number", "StringValue": "3"}},
+    )
+    assert redriven() == 1
+    assert poll() == 0
+    assert tasks_stored() == []
+
+
 def test_what_was_left_of_a_batch_is_a_request_of_its_own(wired: ManualClock) -> None:
     no_callback = {name: value for name, value in TASK.items() if name != "callback"}
     send({"tasks": [TASK, no_callback, no_callback]}, idempotency_key="b-1")

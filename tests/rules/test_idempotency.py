@@ -152,7 +152,6 @@ def test_who_takes_over_keeps_what_stands_and_places_the_rest_anew() -> None:
     assert list(over.unsettled(request)) == [0, 2]
     assert over.unsettled(request)[0] == claim(1, in_ms=60_000).task(0, request[0])
     assert over.asked_ms == NOW_MS
-    assert over.expires_at == record.expires_at
     assert over.lease_until_ms == NOW_MS + 60_000 + LEASE_MS
 
 
@@ -175,6 +174,14 @@ def test_a_record_lives_for_a_whole_day_and_no_longer_than_its_tasks() -> None:
     record, _ = running()
     assert record.expires_at * 1000 - NOW_MS >= REMEMBERED_SECONDS * 1000
     assert record.expires_at * 1000 - NOW_MS < REMEMBERED_SECONDS * 1000 + 1_000
+
+
+def test_a_record_lives_for_a_whole_day_from_when_it_was_last_taken_over() -> None:
+    """What was created at hour 23 is not made once more at hour 25."""
+    record, _ = running()
+    hours = 23 * 3_600_000
+    over = taken_over(record, [], claim(1, in_ms=hours))
+    assert over.expires_at == record.expires_at + hours // 1000
 
 
 # Repeats

@@ -2,6 +2,7 @@
 
 import json
 import re
+from random import Random
 from typing import Any
 
 import pytest
@@ -87,6 +88,15 @@ def test_a_key_that_is_no_text_is_refused_and_not_taken_for_none() -> None:
     binary = {"idempotency-key": {"dataType": "Binary", "binaryValue": "a2V5"}}
     with pytest.raises(InvalidField, match="idempotency-key"):
         asked_of(message_of(record(messageAttributes=binary)), is_single=True)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256])
+def test_a_key_that_is_none_is_not_in_the_letter(key: str) -> None:
+    """Made into one that can be, it would be shared at the redrive by all that were refused."""
+    message = replace(MESSAGE, attributes={"idempotency-key": key})
+    letter = judged(message, None, [FOR_GOOD[0]], 0, is_last=False).letter
+    assert letter is not None
+    assert "idempotency-key" not in letter.attributes
 
 
 def test_a_repeat_is_told_by_key_and_body_and_by_nothing_of_the_delivery() -> None:
@@ -195,6 +205,20 @@ def test_a_wait_is_never_shorter_than_the_limit_says_nor_longer_than_a_quarter_o
     waits = judged(message, None, [refusal], unit, is_last=False).wait_seconds
     assert waits is not None
     assert min(refusal.retry_after_seconds, WAIT_SECONDS_MAX) <= waits <= WAIT_SECONDS_MAX
+
+
+@pytest.mark.parametrize("refusal", [TooManyCreates(1_000), Unavailable("soon")])
+def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refusal) -> None:
+    for seed in range(50):
+        random = Random(seed)
+        message, now_ms = MESSAGE, NOW_MS
+        while not is_last_try(message, now_ms):
+            wait = judged(message, None, [refusal], random.random(), is_last=False).wait_seconds
+            assert wait is not None
+            now_ms += wait * 1000
+            message = replace(message, receives=message.receives + 1)
+        assert message.receives < RECEIVES_MAX
+        assert LAST_TRY_AFTER_MS <= now_ms - NOW_MS < NO_TRY_AFTER_MS
 
 
 @given(detail=st.text(max_size=2_000), field=st.text(max_size=2_000), key=st.text(max_size=500))

@@ -82,7 +82,8 @@ class RequestRecord(Struct, frozen=True):
     asked_ms: int  # the time that the body is read with; what `delay_seconds` counts from
     claims: tuple[Claim, ...]  # under which tasks were created, and at the end the latest
     lease_until_ms: int
-    # Tasks created by then are kept longer: at least a day from when they are settled.
+    # A day from the latest claim, under which tasks may have been created a moment ago. They are
+    # kept longer: at least a day from when they are settled.
     expires_at: int
     state: State = State.RUNNING
     # By the task's index. What is left out of a finished record was created by the latest claim.
@@ -110,10 +111,14 @@ class RequestRecord(Struct, frozen=True):
         }
 
 
+def is_key(text: str) -> bool:
+    return _VISIBLE_ASCII.fullmatch(text) is not None
+
+
 def asked_once(
     caller: str, key: str, path: str, body: str, *, is_single: bool, sent_ms: int | None = None
 ) -> Asked:
-    if not _VISIBLE_ASCII.fullmatch(key):
+    if not is_key(key):
         raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
     return Asked(_hash(caller, key), _hash(path, body), is_single, sent_ms)
 
@@ -126,8 +131,12 @@ def claimed(asked: Asked, claim: Claim) -> RequestRecord:
         asked.read_ms(now_ms),
         (claim,),
         lease_until_ms=now_ms + LEASE_MS,
-        expires_at=-(-now_ms // 1000) + REMEMBERED_SECONDS,
+        expires_at=_expires_at(now_ms),
     )
+
+
+def _expires_at(now_ms: int) -> int:
+    return -(-now_ms // 1000) + REMEMBERED_SECONDS
 
 
 def check_repeat(asked: Asked, record: RequestRecord, now_ms: int) -> None:
@@ -147,6 +156,7 @@ def taken_over(record: RequestRecord, found: Iterable[int], claim: Claim) -> Req
         record,
         claims=(*(old for old in record.claims if old.number in outcomes.values()), claim),
         lease_until_ms=claim.placing.now_ms + LEASE_MS,
+        expires_at=_expires_at(claim.placing.now_ms),
         outcomes=outcomes,
     )
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from duewheel.rules.idempotency import REMEMBERED_SECONDS
+from duewheel.rules.callback_headers import ATTEMPT
+from duewheel.rules.idempotency import REMEMBERED_SECONDS, is_key
 from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.message_text import NOT_IN_A_MESSAGE
@@ -25,7 +26,8 @@ from duewheel.rules.source_text import Source
 from duewheel.rules.task import Made
 from duewheel.rules.task_request import BATCH_MEMBER
 
-RECEIVES_MAX = 100  # the queue's maxReceiveCount
+# The queue's maxReceiveCount: more than the waits of LAST_TRY_AFTER_MS come to, by far.
+RECEIVES_MAX = 250
 WAIT_SECONDS_MAX = 900
 # Since it was first received. In between, a try that fails is the last one and says why.
 LAST_TRY_AFTER_MS = 20 * 3_600_000
@@ -116,9 +118,12 @@ def whole_letter(
     message: IngestMessage, reason: Reason, more: Mapping[str, str] | None = None
 ) -> DeadLetter:
     """With the key that it came under: sent once more, it is the same request. What is left of a
-    batch is another one, and has none."""
-    key = {KEY_ATTRIBUTE: _cut(message.key, _VALUE_CHARACTERS_MAX)}
-    return DeadLetter(message.body, {**_attributes(message, reason), **key, **(more or {})})
+    batch is another one, and has none; nor is there one that no request can have. What
+    shows a callback stays: sent once more, it is one."""
+    kept = {KEY_ATTRIBUTE: message.key} if is_key(message.key) else {}
+    if ATTEMPT in message.attributes:
+        kept[ATTEMPT] = _cut(message.attributes[ATTEMPT], _VALUE_CHARACTERS_MAX)
+    return DeadLetter(message.body, {**_attributes(message, reason), **kept, **(more or {})})
 
 
 def _attributes(message: IngestMessage, reason: Reason) -> dict[str, str]:
