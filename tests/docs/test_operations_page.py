@@ -77,6 +77,31 @@ def test_an_option_that_there_is_not_is_found_out() -> None:
     assert "table" not in members
 
 
+def unassigned(page: str) -> set[str]:
+    """Variables that are used before anything on the page sets them. What a command is given, as
+    `make` is, sets none."""
+    used = [(use[1], page[: use.start()]) for use in re.finditer(r"\$\{?([A-Z_]+)", page)]
+    set_by = r"(?:^ *|`){0}=|^ *for {0} in "
+    return {name for name, text in used if not re.search(set_by.format(name), text, re.MULTILINE)}
+
+
+def test_every_variable_is_set_before_it_is_used() -> None:
+    assert unassigned(PAGE) == set()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        'aws x --y "$WHEEL"',
+        'make x WHEEL="$WHEEL"',
+        "aws x ${WHEEL}\nWHEEL=a",
+        'WHEELS=a\n"$WHEEL"',
+    ],
+)
+def test_a_variable_that_nothing_sets_is_found_out(page: str) -> None:
+    assert unassigned(page) == {"WHEEL"}
+
+
 def test_resources_and_parameters_are_the_templates() -> None:
     template: Template = the_template("precise")
     named = set(re.findall(r"\$\(name ([A-Z][A-Za-z]+)\)", PAGE))

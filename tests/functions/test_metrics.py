@@ -97,14 +97,24 @@ def test_with_nothing_to_do_lags_and_ticks_are_told_all_the_same(lines: Lines) -
     assert sweeper_line == {"SweepLag", "PointerLag"}
 
 
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [
+        (logging.DEBUG, "DEBUG"),
+        (logging.INFO, "INFO"),
+        (logging.WARNING, "WARN"),
+        (logging.ERROR, "ERROR"),
+        (logging.CRITICAL, "FATAL"),
+    ],
+)
 def test_a_line_says_whose_it_is_and_is_as_severe_as_what_is_logged(
-    lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+    lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch, level: int, name: str
 ) -> None:
-    monkeypatch.setattr(logger._logger, "level", logging.ERROR)
+    monkeypatch.setattr(logger._logger, "level", level)
     create()
     line = json.loads(lines.texts[0])
     (directive,) = line["_aws"]["CloudWatchMetrics"]
-    assert (line["level"], line["version"]) == ("ERROR", __version__)
+    assert (line["level"], line["version"]) == (name, __version__)
     assert directive["Namespace"] == "Duewheel/duewheel"
     assert line["_aws"]["Timestamp"] == wired.now_ms()
 

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -116,13 +117,28 @@ def booked(service: Service, from_ms: int) -> Counter[str]:
     return total
 
 
-def test_the_sums_over_all_lines_are_what_the_books_say(service: Service) -> None:
+@dataclass(frozen=True)
+class Story:
+    """What metrics and statistics said when it was over."""
+
+    told: dict[str, float]
+    calls: int
+    books: Counter[str]
+
+
+@pytest.fixture(scope="module")
+def story(service: Service) -> Story:
     from_ms = service.now_ms()
     loses_a_message(service)
     passes(service, minutes=6)
     ends_in_every_way(service)
     passes(service, minutes=12)
-    told, books = sums(service), booked(service, from_ms)
+    calls = sum(minute["count"] for minute in minutes(service, "Lateness"))
+    return Story(sums(service), calls, booked(service, from_ms))
+
+
+def test_the_sums_over_all_lines_are_what_the_books_say(story: Story) -> None:
+    told, books = story.told, story.books
     assert books["pending"] == 0
     assert {
         "created": told["Created"],
@@ -133,13 +149,12 @@ def test_the_sums_over_all_lines_are_what_the_books_say(service: Service) -> Non
         "cancelled": 0,
         "pending": 0,
     } == books
-    calls = sum(minute["count"] for minute in minutes(service, "Lateness"))
-    assert calls == books["delivered"] + books["failed_attempts"]
+    assert story.calls == books["delivered"] + books["failed_attempts"]
     assert (told["CreatesRefused"], told["Parked"], told["Rescued"]) == (2, 2, 1)
     assert told["LimiterWaits"] > 3
 
 
-def test_every_metric_there_is_comes_to_be(service: Service) -> None:
+def test_every_metric_there_is_comes_to_be(service: Service, story: Story) -> None:
     damages(service)
     meets_throttling(service)
     passes(service, minutes=6)

@@ -22,7 +22,7 @@ from duewheel.rules.metric_lines import (
 )
 
 NOW_MS = 1_800_000_000_250
-SOURCE = Source("timers", "1.2.3", "WARNING")
+SOURCE = Source("timers", "1.2.3", "WARN")
 UNITS = {"Count", "Milliseconds", "Seconds"}  # of those that CloudWatch knows
 LONGEST_LINE_BYTES = 256 * 1024
 
@@ -53,7 +53,7 @@ def by_name(of: Mapping[Metric, Any]) -> dict[str, Any]:
 def test_a_line_names_its_stack_and_has_no_dimensions() -> None:
     (line,) = lines_of(Counted({DELIVERED: 2}, {LATENESS: [3, 5]}))
     assert line == {
-        "level": "WARNING",
+        "level": "WARN",
         "timestamp": "2027-01-15T08:00:00.250Z",
         "action": "metrics",
         "version": "1.2.3",
