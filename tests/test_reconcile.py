@@ -11,6 +11,7 @@ from duewheel.rules.change import Change
 from duewheel.rules.crowding import SLICE_ENTRIES
 from duewheel.rules.task import Made, RetryPolicy, Status, Task
 from duewheel.stores import keys, pointers, registry_keys
+from duewheel.stores.conditions import write_if
 from infra import reconcile as command
 from infra.reconcile import DELIVER, EXPIRE, NotReconciled, Reconcile
 from tests.support import timers
@@ -342,7 +343,6 @@ def test_definitions_are_all_brought_back_by_the_next_run_wherever_one_ended(
     restored(world)
     registry = world.settings.registry_table
     made = Reconcile(world.clock, world.tasks, registry, None, 100, True)
-    write_if = command.write_if
     for puts in range(len(_definitions(world))):
         before = lose_all_definitions(world)
         left = iter(range(puts))
@@ -353,7 +353,7 @@ def test_definitions_are_all_brought_back_by_the_next_run_wherever_one_ended(
             return write_if(*args, **arguments)
 
         with monkeypatch.context() as broken:
-            broken.setattr(command, "write_if", put_or_fail)
+            broken.setattr("infra.reconcile.write_if", put_or_fail)
             with pytest.raises(ConnectionError):
                 list(made.definitions(RESTORED[1]))
         assert len(_definitions(world)) == puts
