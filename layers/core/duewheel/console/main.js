@@ -29,7 +29,7 @@ function page(file, name) {
   let module = null;
   return async (opened) => {
     module ??= await import(`./pages/${file}.js`);
-    return module[name](opened);
+    if (!opened.signal.aborted) await module[name](opened); // or another page stands there by now
   };
 }
 
