@@ -25,7 +25,6 @@ from tests.support.service import Service
 _numbers = count(1)
 
 DESK = {"width": 1280, "height": 900}
-expect.set_options(timeout=15_000)
 CHROMIUM = os.environ["CHROMIUM"]
 # What a browser reports of every answer that is no success; the console shows what it was.
 ANSWERED = "Failed to load resource: the server responded with a status of"

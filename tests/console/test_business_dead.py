@@ -206,7 +206,7 @@ def test_dead_tasks_are_text_and_fit_a_phone(viewer: Viewer, service: Service) -
     viewer.open("businesses/text/dead")
     expect(viewer.rows("Dead tasks")).to_contain_text([MARKUP])
     expect(viewer.page.locator("main img")).to_have_count(0)
-    assert viewer.fits_the_screen()
+    assert viewer.has_room()
 
 
 def test_a_list_of_dead_tasks_that_fails_says_so(viewer: Viewer) -> None:

@@ -220,4 +220,4 @@ def test_the_form_fits_a_phone(viewer: Viewer, service: Service) -> None:
     viewer.choose("How a failed call is tried again", "growing delays")
     viewer.choose("How its HTTP callbacks are signed", "signed with others")
     expect(viewer.page.get_by_role("button", name="Make a new secret")).to_be_visible()
-    assert viewer.fits_the_screen()
+    assert viewer.has_room()

@@ -297,4 +297,4 @@ def test_a_phone_shows_it_all_without_moving_sideways(
     viewer.page.set_viewport_size(PHONE)
     viewer.open(path)
     expect(viewer.page.locator("[aria-busy]")).to_have_count(0)
-    assert viewer.fits_the_screen()
+    assert viewer.has_room()

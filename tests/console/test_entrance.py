@@ -181,5 +181,5 @@ def test_the_way_in_fits_a_phone(browser: Browser, stack: LocalStack) -> None:
     viewer = Viewer(context.new_page())
     viewer.open()
     expect(viewer.page.get_by_label("API key")).to_be_visible()
-    assert viewer.fits_the_screen()
+    assert viewer.has_room()
     context.close()

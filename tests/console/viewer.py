@@ -79,7 +79,3 @@ class Viewer:
             lambda url: urlsplit(url).path == path,
             lambda route: route.fulfill(status=status, json=body),
         )
-
-    def fits_the_screen(self) -> bool:
-        fits: bool = self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        return fits

@@ -1,6 +1,7 @@
 // What has become of tasks: businesses within reach, each with its statistics of the last day, and
 // what these come to over hours and in bins of minutes.
 
+import { fewAtOnce } from "../parts/few.js";
 import { nowMs } from "../parts/clock.js";
 import { call, Problem } from "../parts/service.js";
 
@@ -17,10 +18,10 @@ const COUNTS = ["created", "pending", "delivered", "dead", "expired", "cancelled
 export async function lastDay({ biz_type: name, cursor }, signal) {
   const { names, next } = name ? { names: [name], next: null } : await listed(cursor, signal);
   const rows = names.map((name) => ({ name, settings: null, minutes: null, problem: null }));
-  await severally(rows, (row) => answered(row, async () => { row.settings = await settingsOf(row.name, signal); }));
+  await fewAtOnce(AT_ONCE, rows, () => false, (row) => answered(row, async () => { row.settings = await settingsOf(row.name, signal); }));
   const to = (Math.floor(nowMs() / MINUTE_MS) + 1) * MINUTE_MS;
   const query = { from: new Date(to - 24 * HOUR_MS).toISOString(), to: new Date(to).toISOString() };
-  await severally(rows, (row) => answered(row, async () => {
+  await fewAtOnce(AT_ONCE, rows, () => false, (row) => answered(row, async () => {
     row.minutes = (await call("GET", ["businesses", row.name, "stats"], { query, signal })).members.minutes;
   }));
   return { to, rows, next };
@@ -48,12 +49,6 @@ async function answered(row, work) {
     if (!(error instanceof Problem)) throw error;
     row.problem = error;
   }
-}
-
-async function severally(items, work) {
-  const left = [...items];
-  const worker = async () => { while (left.length > 0) await work(left.shift()); };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
 export function minutesWithin(rows, hours, to) {
