@@ -24,7 +24,7 @@ from duewheel.interface.calls import Calls, Meant
 from duewheel.interface.change_line import change_line
 from duewheel.interface.console_files import console_file, is_of_console
 from duewheel.interface.request import Request
-from duewheel.log import logger
+from duewheel.log import logger, logs_failure
 from duewheel.rules.refusals import Refusal
 from duewheel.settings import SettingsError
 from duewheel.wiring import api as wiring
@@ -43,6 +43,7 @@ CALLS = Calls(
 
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
+@logs_failure
 @tells_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = Request.of(event)

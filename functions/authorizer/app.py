@@ -6,13 +6,14 @@ follows from that value and from nothing else of the request. What was brought i
 
 from typing import Any
 
-from duewheel.log import logger
+from duewheel.log import logger, logs_failure
 from duewheel.rules.access import grants_text
 from duewheel.wiring import authorizer as wiring
 from duewheel.wiring.metrics import tells_metrics
 
 
 @logger.inject_lambda_context(clear_state=True)
+@logs_failure
 @tells_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     key = wiring.authorize()(event["identitySource"][0])

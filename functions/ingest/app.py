@@ -6,8 +6,10 @@ What a message says is never logged: it is its sender's and may hold secrets.
 
 from typing import Any
 
-from duewheel.log import logger
+from duewheel.log import logger, logs_failure
+from duewheel.metrics import counts
 from duewheel.rules.ingest_message import IngestMessage, message_of
+from duewheel.rules.metric_lines import FAILED_MESSAGES
 from duewheel.wiring import ingest as wiring
 from duewheel.wiring.metrics import tells_metrics
 from duewheel.workflows.ingest import Ingest, Ingested
@@ -17,6 +19,7 @@ REMAINING_MS_MIN = 12_000
 
 
 @logger.inject_lambda_context(clear_state=True)
+@logs_failure
 @tells_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     ingest = wiring.ingest()
@@ -31,6 +34,7 @@ def _is_done(ingest: Ingest, record: dict[str, Any], context: Any) -> bool:
     try:
         ingested = ingest(message, context.aws_request_id)
     except Exception:  # noqa: BLE001 - logged with its traceback, and the message comes back
+        counts.add(FAILED_MESSAGES)
         logger.exception(
             "message not ingested", action="message-failed", message_id=message.message_id
         )

@@ -8,8 +8,17 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from duewheel.log import logger
-from duewheel.rules.messages import decode, texts_of_event
+from duewheel.log import logger, logs_failure
+from duewheel.metrics import counts
+from duewheel.rules.messages import (
+    DirectMessage,
+    MalformedMessage,
+    PageMessage,
+    ReleaseMessage,
+    decode,
+    texts_of_event,
+)
+from duewheel.rules.metric_lines import FAILED_MESSAGES
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
@@ -23,6 +32,7 @@ class MessagesLeft(Exception):
 
 
 @logger.inject_lambda_context(clear_state=True)
+@logs_failure
 @tells_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
     texts = texts_of_event(event)
@@ -30,9 +40,9 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
         return _from_the_queue(event["Records"], context)
     names = [str(number) for number in range(len(texts))]
     results = _deliver_all(zip(names, texts, strict=True), context)
-    left = [name for name, result in zip(names, results, strict=True) if _is_left(name, result)]
+    left = sum(map(_is_left, names, texts, results))
     if left:
-        raise MessagesLeft(f"{len(left)} of {len(texts)} messages are left")
+        raise MessagesLeft(f"{left} of {len(texts)} messages are left")
     return None
 
 
@@ -40,7 +50,7 @@ def _from_the_queue(records: list[Any], context: Any) -> dict[str, Any]:
     results = _deliver_all(((r["messageId"], r["body"]) for r in records), context)
     failed = []
     for record, result in zip(records, results, strict=True):
-        if _is_left(record["messageId"], result):
+        if _is_left(record["messageId"], record["body"], result):
             failed.append({"itemIdentifier": record["messageId"]})
         if isinstance(result, Held):
             wait_seconds = (result.until_ms - process.clock().now_ms()) // 1000 + 1
@@ -70,9 +80,29 @@ def _deliver_all(named_texts: Iterable[tuple[str, str]], context: Any) -> list[R
     return [results[text] for text in texts]
 
 
-def _is_left(name: str, result: Result) -> bool:
+def _is_left(name: str, text: str, result: Result) -> bool:
     if isinstance(result, BaseException):
+        counts.add(FAILED_MESSAGES)
         logger.error(
-            "message not delivered", action="message-failed", exc_info=result, message_id=name
+            "message not delivered",
+            action="message-failed",
+            exc_info=result,
+            message_id=name,
+            **_about(text),
         )
     return not isinstance(result, Finished)
+
+
+def _about(text: str) -> dict[str, Any]:
+    """What it was to deliver, as the sweeper's records name it."""
+    try:
+        message = decode(text)
+    except MalformedMessage:
+        return {}
+    match message:
+        case PageMessage():
+            return {"second": message.second, "shard": message.shard, "page": message.page}
+        case DirectMessage():
+            return {"second": message.second, "entries": message.entries}
+        case ReleaseMessage():
+            return {"biz_type": message.biz_type}

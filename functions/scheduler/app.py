@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from duewheel.log import logger
+from duewheel.log import logger, logs_failure
 from duewheel.wiring import scheduler as wiring
 from duewheel.wiring.metrics import tells_metrics
 
 
 @logger.inject_lambda_context(clear_state=True)
+@logs_failure
 @tells_metrics
 def handler(event: dict[str, Any], context: Any) -> None:
     wiring.lead().run(context.aws_request_id, context.get_remaining_time_in_millis)

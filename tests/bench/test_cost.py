@@ -44,7 +44,7 @@ def test_metrics_cost_what_is_stated(model: CostModel) -> None:
     """docs/observability.md and the template say so."""
     told = model.told
     dollars = [n * price("metric_month") for n in (told.when_idle, told.when_busy, told.at_most)]
-    assert dollars == pytest.approx([1.20, 2.70, 5.70])
+    assert dollars == pytest.approx([1.20, 2.70, 6.00])
     assert model.bill(IDLE).metrics == dollars[0]
     assert model.bill(Load(1)).metrics == dollars[1]
     assert model.bill(Load(profile=ECONOMY)).metrics == 0, "its idle month has no room for them"
@@ -52,7 +52,7 @@ def test_metrics_cost_what_is_stated(model: CostModel) -> None:
 
 def test_observability_costs_what_is_stated(model: CostModel) -> None:
     """docs/operations.md and the template say so."""
-    assert model.observability == pytest.approx(4.50)
+    assert model.observability == pytest.approx(4.60)
 
 
 def test_units_add_up_and_scale() -> None:

@@ -16,7 +16,7 @@ CORE = [*(ROOT / "layers" / "core").rglob("*.py"), *(ROOT / "functions").rglob("
 ACTION = re.compile(r'action="([a-z-]+)"|"action": "([a-z-]+)"|"(breaker-[a-z]+)"')
 ENDS = {"dead", "expired"}
 FUNCTIONS = {"api", "authorizer", "ingest", "scheduler", "notifier", "sweeper", "all"}
-LEVELS = {"INFO", "WARNING", "ERROR"}
+LEVELS = {"INFO", "WARN", "ERROR"}
 
 
 def section(title: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 from io import StringIO
 from random import Random
 from typing import Any
@@ -14,7 +15,10 @@ from duewheel import __version__
 from duewheel.log import logger
 from duewheel.metrics import counts
 from duewheel.rules.instants import ms_from_rfc3339
+from duewheel.rules.messages import PageMessage, encode
+from duewheel.stores.pages import PageStore
 from duewheel.stores.pointers import PointerStore
+from duewheel.stores.tasks import TaskStore
 from duewheel.wiring import process
 from functions.authorizer import app as authorizer
 from functions.notifier import app as notifier
@@ -22,6 +26,7 @@ from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
 from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions.conftest import Context, call, event_from
+from tests.functions.ingest_poller import TASK, poll, send
 from tests.support.clock import ManualClock
 
 NOBODY = "http://127.0.0.1:9/"  # refuses connections
@@ -160,6 +165,68 @@ def test_a_run_that_fails_tells_what_it_did_until_then(lines: Lines) -> None:
     ):
         sweeper.handler({}, Context())
     assert [list(line) for line in lines.told] == [["SweepLag"]]
+
+
+def test_a_run_that_fails_says_why_in_a_record_whose_level_counts(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = records(monkeypatch)
+    with (
+        patch.object(PointerStore, "claim", side_effect=OSError("a cable is loose")),
+        pytest.raises(OSError, match="cable"),
+    ):
+        sweeper.handler({}, Context())
+    (told,) = written()
+    assert (told["action"], told["level"]) == ("run-failed", "ERROR")
+    assert "a cable is loose" in told["exception"]
+
+
+def test_a_message_that_fails_is_counted_and_told_by_what_it_was_to_deliver(
+    lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = PageMessage(wired.now_ms() // 1000, 3)
+    texts = [encode(page), "garbage"]
+    written = records(monkeypatch)
+    with patch.object(PageStore, "take", side_effect=OSError("a cable is loose")):
+        left = notifier.handler(queued(*texts), Context())
+    assert left == {"batchItemFailures": [{"itemIdentifier": "0"}, {"itemIdentifier": "1"}]}
+    assert lines.told == [{"FailedMessages": 2}]
+    of_page, of_garbage = written()
+    assert {of_page["action"], of_garbage["action"]} == {"message-failed"}
+    assert (of_page["second"], of_page["shard"]) == (page.second, page.shard)
+    assert "second" not in of_garbage
+
+
+def test_a_message_that_asks_for_tasks_and_fails_is_counted(lines: Lines) -> None:
+    send(TASK)
+    with patch.object(TaskStore, "create", side_effect=OSError("a cable is loose")):
+        assert poll() == 1
+    assert lines.told == [{"FailedMessages": 1}]
+
+
+@pytest.mark.parametrize(("level", "name"), [("warning", "WARN"), ("critical", "FATAL")])
+def test_levels_have_the_names_by_which_lambda_filters(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch, level: str, name: str
+) -> None:
+    written = records(monkeypatch)
+    getattr(logger, level)("something is wrong")
+    assert [record["level"] for record in written()] == [name]
+
+
+def records(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[dict[str, Any]]]:
+    """What the service logs from now on."""
+    stream = StringIO()
+    monkeypatch.setattr(logger.registered_handler, "stream", stream)
+    monkeypatch.setattr(logger._logger, "level", logging.INFO)
+    return lambda: [json.loads(text) for text in stream.getvalue().splitlines()]
+
+
+def queued(*texts: str) -> dict[str, Any]:
+    records = [
+        {"messageId": str(number), "receiptHandle": str(number), "body": text}
+        for number, text in enumerate(texts)
+    ]
+    return {"Records": records}
 
 
 def test_a_create_that_is_repeated_is_counted_once(lines: Lines) -> None:

@@ -187,10 +187,16 @@ def test_a_function_that_cannot_run_sets_off_that_on_functions(
     is_over(watched, alarm)
 
 
-def test_a_message_that_is_garbage_sets_off_that_on_dead_letters(watched: WatchedStack) -> None:
-    boto3.client("sqs").send_message(QueueUrl=slice_queue(), MessageBody="garbage")
-    goes_off(watched, "DeadLetters", lambda: watched.passes(minutes=1))
+def test_a_message_that_fails_sets_off_that_on_functions_and_at_last_that_on_dead_letters(
+    watched: WatchedStack,
+) -> None:
     sqs = boto3.client("sqs")
+    sqs.send_message(QueueUrl=slice_queue(), MessageBody="garbage")
+    goes_off(watched, "FunctionErrors", lambda: watched.passes(minutes=1))
+    for _ in range(MINUTES_MAX):
+        watched.passes(minutes=1)
+        if watched.off() == {"DeadLetters"}:
+            break
     sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName="duewheel-DeadLetterQueue")["QueueUrl"])
     is_over(watched, "DeadLetters")
 

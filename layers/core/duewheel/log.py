@@ -5,13 +5,21 @@ A record is one line of ASCII, whatever a caller has put into what it says.
 
 import json
 import logging
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 from aws_lambda_powertools import Logger
 
 from duewheel.rules.refusals import UnreadableItem
 
-# Lambda takes the level of a line into account where its time is of this form, and no other.
+R = TypeVar("R")
+
+# Lambda filters by levels of its own names: a line of any other is taken for INFO.
+logging.addLevelName(logging.WARNING, "WARN")
+logging.addLevelName(logging.CRITICAL, "FATAL")
+
+# It takes the level of a line into account where its time is of this form, and no other.
 logger = Logger(
     json_serializer=partial(json.dumps, default=str, separators=(",", ":")),
     utc=True,
@@ -28,6 +36,21 @@ def quieten_libraries() -> None:
 
 
 quieten_libraries()
+
+
+def logs_failure(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
+    """The same handler; a run that fails says why in a record of the service's own. What Lambda
+    itself logs of it has no level that counts, so above INFO it would be dropped."""
+
+    @wraps(handler)
+    def logging_failure(event: Any, context: Any) -> R:
+        try:
+            return handler(event, context)
+        except Exception:
+            logger.exception("run failed", action="run-failed")
+            raise
+
+    return logging_failure
 
 
 def report_unreadable(damaged: UnreadableItem) -> None:

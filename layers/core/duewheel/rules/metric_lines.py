@@ -41,6 +41,8 @@ POINTER_LAG = Metric("PointerLag", "Seconds")  # of the sweeper as well
 # Of the sweeper
 SWEEP_LAG = Metric("SweepLag", "Seconds")
 SWEPT = Metric("Swept")
+# Of notifier and ingest
+FAILED_MESSAGES = Metric("FailedMessages")
 # Of all
 THROTTLES = Metric("Throttles")
 
@@ -61,6 +63,7 @@ METRICS = (
     POINTER_LAG,
     SWEEP_LAG,
     SWEPT,
+    FAILED_MESSAGES,
     THROTTLES,
 )
 

@@ -12,8 +12,6 @@ from duewheel.rules.metric_lines import Source, metric_lines
 from duewheel.wiring import process
 
 R = TypeVar("R")
-# As Lambda names levels that it filters by; what Python calls them it need not know.
-LAMBDAS_NAMES = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 
 
 def tells_metrics(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
@@ -36,10 +34,6 @@ def tell_metrics() -> None:
     settings = process.settings()
     if not settings.metrics:
         return
-    source = Source(settings.stack_name, __version__, level_of_lambda(logger.log_level))
+    source = Source(settings.stack_name, __version__, logging.getLevelName(logger.log_level))
     for line in metric_lines(counted, source, process.clock().now_ms()):
         process.write_line(line)
-
-
-def level_of_lambda(level: int) -> str:
-    return LAMBDAS_NAMES.get(level) or logging.getLevelName(level)

@@ -131,7 +131,12 @@ class CheckOccurrences(Struct, frozen=True):
 
         done = list(self.writers.map(end, checked.ended))
         reasons = Counter(reason.value for _, reason in checked.ended)
-        logger.info("occurrences not called", action="not-called", reasons=dict(reasons))
+        logger.info(
+            "occurrences not called",
+            action="not-called",
+            timer_ids=sorted({_of(task).timer_id for task, _ in checked.ended}),
+            reasons=dict(reasons),
+        )
         return [ended for ended, is_done in zip(checked.ended, done, strict=True) if is_done]
 
     def write_counts(self, page: Firing) -> None:

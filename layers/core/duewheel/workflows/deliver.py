@@ -128,7 +128,14 @@ class Deliver(Struct, frozen=True):
             places = (*lease.rest, *(entry.place for entry in entries))
             record_rest = partial(self.pages.record_rest, lease, places)
             lease = still_ours(await self.keep_trying(record_rest, deadline_ms))
-            logger.info("page passed on", action="pass-on", page=lease.page, count=len(entries))
+            logger.info(
+                "page passed on",
+                action="pass-on",
+                second=lease.second,
+                shard=lease.shard,
+                page=lease.page,
+                count=len(entries),
+            )
         if lease.rest:
             rest = PageMessage(
                 lease.second,

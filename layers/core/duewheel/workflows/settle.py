@@ -87,7 +87,8 @@ class Settler:
             except Exception as error:  # noqa: BLE001 - kept, and raised at the end
                 failure = failure or error
         if self.unsettled:
-            logger.warning("not settled in time", action="unsettled", count=len(self.unsettled))
+            task_ids = [task.task_id for task in self.unsettled]
+            logger.warning("not settled in time", action="unsettled", task_ids=task_ids)
         if failure is not None:
             raise failure
 

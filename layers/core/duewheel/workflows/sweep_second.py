@@ -13,12 +13,15 @@ from duewheel.rules.page_lease import PageLease, is_absurd
 from duewheel.rules.refusals import NewerItem
 from duewheel.rules.sweep_bound import is_waited_for
 from duewheel.rules.sweep_verdict import SeenEntry, Verdict, is_seen_to, judge_slice
+from duewheel.rules.task import Task
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.read_second import ReadSecond, SliceOfSecond
 from duewheel.workflows.reenter import Reenter
+
+TOLD_AT_ONCE = 100  # task ids in one record of the log
 
 
 class SweptSecond:
@@ -139,13 +142,14 @@ class SweepSecond(Struct, frozen=True):
         readable = self.tasks.get_many(home.home for home in homes)
         homes = [home for home in homes if home.home in readable]
         entries: list[Address] = []
+        rescued: list[Task] = []
         for home in homes:
             entry = self.reenter.put(home.home, home.next_ms)
             if self.tasks.name_entry(home, entry):
                 entries.append(entry)
+                rescued.append(home)
         self.reenter.announce(entries, one_by_one=one_by_one)
-        if entries:
-            logger.warning("tasks rescued", action="rescued", second=second, count=len(entries))
+        _tell_rescued(second, rescued)
         return len(entries) == len(homes)
 
     def _put_off(self, verdict: Verdict) -> bool:
@@ -181,3 +185,17 @@ class SweepSecond(Struct, frozen=True):
         )
         self._rescue(second, owed, one_by_one=True)
         self.pages.close(lease, lease.end or owed[-1].address.place, self.clock.now_ms())
+
+
+def _tell_rescued(second: int, rescued: Sequence[Task]) -> None:
+    """What the alarm on rescued tasks counts, so it is an error at any level that is logged."""
+    for start in range(0, len(rescued), TOLD_AT_ONCE):
+        told = rescued[start : start + TOLD_AT_ONCE]
+        logger.error(
+            "tasks rescued",
+            action="rescued",
+            second=second,
+            count=len(told),
+            biz_types=sorted({task.biz_type for task in told}),
+            task_ids=[task.task_id for task in told],
+        )
