@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import StringIO
 from random import Random
 from typing import Any
@@ -28,6 +28,8 @@ from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions.conftest import Context, call, event_from
 from tests.functions.ingest_poller import TASK, poll, send
 from tests.support.clock import ManualClock
+
+Written = Callable[[], list[dict[str, Any]]]
 
 NOBODY = "http://127.0.0.1:9/"  # refuses connections
 
@@ -56,6 +58,17 @@ def lines(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Lines:
     kept = Lines()
     process.start_anew(wired, kept.texts.append)
     return kept
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
+    """What the service logs from now on."""
+    stream = StringIO()
+    monkeypatch.setattr(logger.registered_handler, "stream", stream)
+    level = logger.log_level
+    logger.setLevel(logging.INFO)
+    yield lambda: [json.loads(text) for text in stream.getvalue().splitlines()]
+    logger.setLevel(level)
 
 
 def create(*, biz_type: str = "orders", **more: Any) -> int:
@@ -168,9 +181,8 @@ def test_a_run_that_fails_tells_what_it_did_until_then(lines: Lines) -> None:
 
 
 def test_a_run_that_fails_says_why_in_a_record_whose_level_counts(
-    lines: Lines, monkeypatch: pytest.MonkeyPatch
+    lines: Lines, written: Written
 ) -> None:
-    written = records(monkeypatch)
     with (
         patch.object(PointerStore, "claim", side_effect=OSError("a cable is loose")),
         pytest.raises(OSError, match="cable"),
@@ -182,11 +194,10 @@ def test_a_run_that_fails_says_why_in_a_record_whose_level_counts(
 
 
 def test_a_message_that_fails_is_counted_and_told_by_what_it_was_to_deliver(
-    lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+    lines: Lines, wired: ManualClock, written: Written
 ) -> None:
     page = PageMessage(wired.now_ms() // 1000, 3)
     texts = [encode(page), "garbage"]
-    written = records(monkeypatch)
     with patch.object(PageStore, "take", side_effect=OSError("a cable is loose")):
         left = notifier.handler(queued(*texts), Context())
     assert left == {"batchItemFailures": [{"itemIdentifier": "0"}, {"itemIdentifier": "1"}]}
@@ -206,19 +217,10 @@ def test_a_message_that_asks_for_tasks_and_fails_is_counted(lines: Lines) -> Non
 
 @pytest.mark.parametrize(("level", "name"), [("warning", "WARN"), ("critical", "FATAL")])
 def test_levels_have_the_names_by_which_lambda_filters(
-    lines: Lines, monkeypatch: pytest.MonkeyPatch, level: str, name: str
+    lines: Lines, written: Written, level: str, name: str
 ) -> None:
-    written = records(monkeypatch)
     getattr(logger, level)("something is wrong")
     assert [record["level"] for record in written()] == [name]
-
-
-def records(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[dict[str, Any]]]:
-    """What the service logs from now on."""
-    stream = StringIO()
-    monkeypatch.setattr(logger.registered_handler, "stream", stream)
-    monkeypatch.setattr(logger._logger, "level", logging.INFO)
-    return lambda: [json.loads(text) for text in stream.getvalue().splitlines()]
 
 
 def queued(*texts: str) -> dict[str, Any]:

@@ -97,6 +97,12 @@ def damages(service: Service) -> None:
     )
 
 
+def fails_at_a_message(service: Service) -> None:
+    sqs = boto3.client("sqs")
+    url = sqs.get_queue_url(QueueName="duewheel-SliceQueue")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="garbage")
+
+
 def meets_throttling(service: Service) -> None:
     def throttled(request: Any, handle: Handle) -> Reply | None:
         if operation_of(request) == "PutItem":
@@ -156,6 +162,7 @@ def test_the_sums_over_all_lines_are_what_the_books_say(story: Story) -> None:
 
 def test_every_metric_there_is_comes_to_be(service: Service, story: Story) -> None:
     damages(service)
+    fails_at_a_message(service)
     meets_throttling(service)
     passes(service, minutes=6)
     assert set(sums(service)) == {metric.name for metric in METRICS} | FILTERED

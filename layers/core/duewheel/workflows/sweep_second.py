@@ -12,8 +12,7 @@ from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import PageLease, is_absurd
 from duewheel.rules.refusals import NewerItem
 from duewheel.rules.sweep_bound import is_waited_for
-from duewheel.rules.sweep_verdict import SeenEntry, Verdict, is_seen_to, judge_slice
-from duewheel.rules.task import Task
+from duewheel.rules.sweep_verdict import HomeState, SeenEntry, Verdict, is_seen_to, judge_slice
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.come_up_again import ComeUpAgain
@@ -142,7 +141,7 @@ class SweepSecond(Struct, frozen=True):
         readable = self.tasks.get_many(home.home for home in homes)
         homes = [home for home in homes if home.home in readable]
         entries: list[Address] = []
-        rescued: list[Task] = []
+        rescued: list[HomeState] = []
         for home in homes:
             entry = self.reenter.put(home.home, home.next_ms)
             if self.tasks.name_entry(home, entry):
@@ -187,7 +186,7 @@ class SweepSecond(Struct, frozen=True):
         self.pages.close(lease, lease.end or owed[-1].address.place, self.clock.now_ms())
 
 
-def _tell_rescued(second: int, rescued: Sequence[Task]) -> None:
+def _tell_rescued(second: int, rescued: Sequence[HomeState]) -> None:
     """What the alarm on rescued tasks counts, so it is an error at any level that is logged."""
     for start in range(0, len(rescued), TOLD_AT_ONCE):
         told = rescued[start : start + TOLD_AT_ONCE]
@@ -196,6 +195,6 @@ def _tell_rescued(second: int, rescued: Sequence[Task]) -> None:
             action="rescued",
             second=second,
             count=len(told),
-            biz_types=sorted({task.biz_type for task in told}),
-            task_ids=[task.task_id for task in told],
+            biz_types=sorted({home.biz_type for home in told}),
+            task_ids=[home.home.task_id for home in told],
         )
