@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.metric_lines import METRICS
 from local.emulator import Emulator
@@ -115,6 +116,17 @@ def test_the_dashboard_shows_every_function_and_every_queue_of_the_template(
                 m.dimensions[0][1] for m in metrics if (m.namespace, m.name) == (namespace, name)
             ]
             assert sorted(named) == sorted(names_of(NAMED_BY[dimension], parent))
+
+
+@pytest.mark.parametrize("kind", ["Function", "Queue"])
+def test_with_the_last_of_these_parameters_every_function_and_queue_is_there(kind: str) -> None:
+    """Or the test above would not see those that another parameter brings."""
+    path = ROOT / "template.yaml"
+    declared = yaml_parse(path.read_text("utf-8"))["Resources"].items()
+    there = load_template(path, PARAMETERS[-1]).resources.values()
+    assert {each.logical_id for each in there if each.type.endswith(f"::{kind}")} == {
+        logical_id for logical_id, each in declared if each["Type"].endswith(f"::{kind}")
+    }
 
 
 def test_the_dashboards_widgets_fill_rows_and_do_not_overlap(emulator: Emulator) -> None:
