@@ -52,7 +52,7 @@ def test_metrics_cost_what_is_stated(model: CostModel) -> None:
 
 def test_observability_costs_what_is_stated(model: CostModel) -> None:
     """docs/operations.md and the template say so."""
-    assert model.observability == pytest.approx(4.60)
+    assert model.observability == pytest.approx(4.70)
 
 
 def test_units_add_up_and_scale() -> None:

@@ -1,7 +1,9 @@
 """Each alarm goes off by its fault, without any other, and is over when that is mended."""
 
+import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -9,12 +11,14 @@ from unittest.mock import patch
 
 import boto3
 import pytest
+from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.addresses import address_of_task
 from duewheel.stores import task_items
 from local.aws_faults import Fault, Handle, Reply, answered_by, do
-from tests.support.watched_stack import WatchedStack
+from tests.support.watched_stack import TASKS_PER_DAY, WatchedStack
 
+ROOT = Path(__file__).parents[2]
 BUCKETS = 10_000_000  # as the template has it by default
 MINUTES_MAX = 20
 FAR_SECONDS = 200  # in no profile near, so a slice's message and not one of its own
@@ -63,17 +67,41 @@ def slice_queue() -> str:
 
 
 @contextmanager
-def refusing(*what: str) -> Iterator[None]:
-    """Requests of which this is a part are refused for load, at all of the SDK's tries at once."""
+def refusing(*what: str, fault: Fault = Fault.THROTTLED) -> Iterator[None]:
+    """Requests of which this is a part are refused, by default for load, at all of the SDK's tries
+    at once."""
 
     def answer(request: Any, handle: Handle) -> Reply | None:
         asked = f"{request.headers.get('X-Amz-Target', b'')!r} {request.url}"
         if any(each in asked for each in what):
-            return do(Fault.THROTTLED, request, handle, Random(1))
+            return do(fault, request, handle, Random(1))
         return handle(request)
 
     with answered_by(answer), patch("botocore.endpoint.time", SimpleNamespace(sleep=int)):
         yield
+
+
+def test_every_alarm_of_either_template_is_shown_to_go_off_and_to_be_over() -> None:
+    """By a call in this file that names it, whatever parameter brings it."""
+    alarms = {
+        logical_id.removesuffix("Alarm")
+        for name in ("template.yaml", "infra/observability.yaml")
+        for logical_id, resource in yaml_parse((ROOT / name).read_text("utf-8"))[
+            "Resources"
+        ].items()
+        if resource["Type"] == "AWS::CloudWatch::Alarm"
+    }
+    assert named_in_calls_of("goes_off") == alarms
+    assert named_in_calls_of("is_over") == alarms
+
+
+def named_in_calls_of(function: str) -> set[str]:
+    calls = [
+        node
+        for node in ast.walk(ast.parse(Path(__file__).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == function
+    ]
+    return {ast.literal_eval(call.args[1]) for call in calls}
 
 
 def test_a_healthy_stack_has_none_idle_or_at_work(watched: WatchedStack) -> None:
@@ -156,35 +184,78 @@ def test_a_few_deaths_set_off_nothing(watched: WatchedStack) -> None:
 
 def test_a_table_that_refuses_for_load_sets_off_that_on_throttles(watched: WatchedStack) -> None:
     def minute() -> None:
-        with refusing("PutItem"):
-            for _ in range(11):
-                task = watched.service.new_task("ok", delay_seconds=3_600)
-                assert watched.service.call("POST", "/v1/tasks", task)[0] == 503
+        with refusing("TransactWriteItems"):
+            tasks = [watched.service.new_task("ok", delay_seconds=3_600, key=k) for k in "abcdef"]
+            _, answer = watched.service.call("POST", "/v1/tasks/batch", {"tasks": tasks})
+            assert {result["status"] for result in answer["results"]} == {503}
         watched.passes(minutes=1)
 
     goes_off(watched, "Throttles", minute)
     is_over(watched, "Throttles")
 
 
-@pytest.mark.parametrize("function", ["api", "scheduler", "notifier", "sweeper"])
-@pytest.mark.parametrize(
-    ("fault", "alarm"), [("failing", "FunctionErrors"), ("full", "FunctionThrottles")]
-)
-def test_a_function_that_cannot_run_sets_off_that_on_functions(
-    watched: WatchedStack, function: str, fault: str, alarm: str
+def test_a_call_that_nobody_foresaw_sets_off_that_on_errors_of_the_api(
+    watched: WatchedStack,
 ) -> None:
-    if function == "notifier":
-        creates(watched, "ok", delay_seconds=FAR_SECONDS)
-    setattr(watched.switches, fault, {function})
-
     def minute() -> None:
-        if function == "api":
-            assert watched.service.call("GET", "/v1/wheel")[0] == 500
+        with refusing("Query", fault=Fault.FAILED):
+            for _ in range(6):
+                status, answer = watched.service.call("GET", "/v1/tasks?biz_type=orders")
+                assert (status, answer["type"]) == (500, "urn:duewheel:problem:internal")
         watched.passes(minutes=1)
 
-    goes_off(watched, alarm, minute)
-    setattr(watched.switches, fault, set())
-    is_over(watched, alarm)
+    goes_off(watched, "ApiErrors", minute)
+    is_over(watched, "ApiErrors")
+
+
+def test_answers_that_are_the_callers_fault_are_no_errors_of_the_api(
+    watched: WatchedStack,
+) -> None:
+    for _ in range(5):
+        for _ in range(10):
+            assert watched.service.call("POST", "/v1/tasks", {})[0] == 422
+            assert watched.service.call("GET", "/nowhere")[0] == 404
+        watched.passes(minutes=1)
+        assert watched.off() == set()
+
+
+FUNCTIONS = ["api", "authorizer", "ingest", "scheduler", "notifier", "sweeper"]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_that_fails_sets_off_that_on_errors(
+    watched: WatchedStack, function: str
+) -> None:
+    watched.switches.failing = {function}
+    goes_off(watched, "FunctionErrors", minute_with_a_run(watched, function))
+    watched.switches.failing = set()
+    is_over(watched, "FunctionErrors")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_that_has_no_room_sets_off_that_on_refused_runs(
+    watched: WatchedStack, function: str
+) -> None:
+    watched.switches.full = {function}
+    goes_off(watched, "FunctionThrottles", minute_with_a_run(watched, function))
+    watched.switches.full = set()
+    is_over(watched, "FunctionThrottles")
+
+
+def minute_with_a_run(watched: WatchedStack, function: str) -> Callable[[], None]:
+    """What has the function run, or try to, each minute."""
+
+    def minute() -> None:
+        if function in ("api", "authorizer"):
+            assert watched.service.call("GET", "/v1/wheel")[0] == 500
+        if function == "ingest":
+            task = watched.service.new_task("ok", delay_seconds=3_600)
+            assert watched.service.call("POST", "/_local/ingest", task)[0] == 202
+        watched.passes(minutes=1)
+
+    if function == "notifier":
+        creates(watched, "ok", delay_seconds=FAR_SECONDS)
+    return minute
 
 
 def test_a_message_that_fails_sets_off_that_on_functions_and_at_last_that_on_dead_letters(
@@ -236,3 +307,19 @@ def test_an_item_that_was_edited_sets_off_that_on_damage(watched: WatchedStack) 
     goes_off(watched, "Damage", lambda: watched.passes(minutes=1))
     attempts({"N": "0"})
     is_over(watched, "Damage", "Rescued")  # the task is called, and its second has passed
+
+
+def test_a_caller_that_creates_without_end_sets_off_the_guard_for_a_day(
+    watched: WatchedStack,
+) -> None:
+    def minute() -> None:
+        creates(watched, "ok", TASKS_PER_DAY // 2)
+        watched.passes(minutes=1)
+
+    goes_off(watched, "TasksPerDayGuard", minute)
+    watched.skips(hours=23)
+    assert watched.off() == {"TasksPerDayGuard"}
+    watched.skips(hours=1)
+    assert watched.off() == {"TasksPerDayGuard"}, "of an idle day CloudWatch is told nothing"
+    creates(watched, "ok")
+    is_over(watched, "TasksPerDayGuard")

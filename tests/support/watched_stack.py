@@ -1,11 +1,14 @@
 """A local stack with all that its alarms watch, minute by minute.
 
 The functions' own metrics are the local stack's. AWS's are played: a queue's depth is asked for,
-and each function stands behind a switch that counts what Lambda would count. The schedules invoke
+each function stands behind a switch that counts what Lambda would count, answers of 5xx are counted
+where they leave, and the wheel's write units by the size of what is written. The schedules invoke
 scheduler and sweeper once a minute, whatever there is to do, as they do in AWS.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -13,14 +16,20 @@ from typing import Any
 
 import boto3
 
+from local.aws_faults import Handle, answered_by, operation_of
+from local.aws_faults import Reply as AwsReply
 from local.clock import MovableClock
 from local.faults import Faults, Message
 from local.functions import Function
+from local.http_api import Reply, Request
+from local.local_routes import PREFIX
 from local.metrics import Metrics, Minute
 from local.schedules import Schedule, Schedules
 from local.stack import LocalStack
 from tests.support.alarms import Alarm, Metric, alarms_of, observability, with_observability
+from tests.support.recorder import Call
 from tests.support.service import Service
+from tests.support.units import Meter
 
 MINUTE_MS = 60_000
 START_MS = (
@@ -28,18 +37,44 @@ START_MS = (
 )
 SCHEDULED = ("scheduler", "sweeper")
 DEAD_LETTERS = ("duewheel-DeadLetterQueue", "duewheel-IngestDeadLetterQueue")
+WHEEL = "duewheel-Wheel"
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
+WRITTEN = Metric("AWS/DynamoDB", "ConsumedWriteCapacityUnits", (("TableName", WHEEL),))
+API_ERRORS = Metric("AWS/ApiGateway", "5xx", (("ApiId", "duewheel-HttpApi"),))
+TASKS_PER_DAY = 250
+SETTINGS = {"AuthMode": "keys", "IngestQueue": "on", "TasksPerDayAlarm": str(TASKS_PER_DAY)}
+USUAL_MINUTES = 12  # after which every alarm sees a stack that has run for a while
 
 
 class Refused(Exception):
     """Instead of a run."""
 
 
-class Switches(Faults):
-    """One before each function, which may be told to fail, to have no room or no time, or not to
-    run at all; and one before the pollers, that lets each message come so much later."""
+class Happened:
+    """What AWS would count, since it was last taken."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
+        self._noted: list[tuple[Metric, float]] = []
+
+    def note(self, metric: Metric, value: float = 1) -> None:
+        with self._lock:
+            self._noted.append((metric, value))
+
+    def taken(self) -> list[tuple[Metric, float]]:
+        with self._lock:
+            taken, self._noted = self._noted, []
+            return taken
+
+
+class Switches(Faults):
+    """One before each function, which may be told to fail, to have no room or no time, or not to
+    run at all; one before the pollers, that lets each message come so much later; and a meter
+    before the wheel."""
+
+    def __init__(self, happened: Happened) -> None:
         super().__init__(rate=0, seed=0)
+        self._happened = happened
         self.failing: set[str] = set()
         self.full: set[str] = set()
         self.stopped: set[str] = set()
@@ -47,8 +82,27 @@ class Switches(Faults):
         self.late_seconds = 0
         self._delayed: set[str] = set()
         self.behind: dict[str, Function] = {}
-        self.happened: list[tuple[str, str]] = []  # metric and function, since they were taken
-        self._happening = Lock()
+        self._metering = Lock()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        meter = Meter(WHEEL)
+
+        def metered(request: Any, handle: Handle) -> AwsReply | None:
+            reply = handle(request)
+            if (operation := operation_of(request)) in WRITES:
+                self._measure(meter, Call(operation, json.loads(request.body)))
+            return reply
+
+        with answered_by(metered):
+            yield
+
+    def _measure(self, meter: Meter, write: Call) -> None:
+        with self._metering:
+            before = meter.write_units
+            meter(write)
+            if written := meter.write_units - before:
+                self._happened.note(WRITTEN, written)
 
     def functions(self, functions: dict[str, Function], clock: MovableClock) -> dict[str, Function]:
         switched = {
@@ -88,30 +142,43 @@ class Switches(Faults):
         return [come] if come else []
 
     def _note(self, metric: str, function: Function) -> None:
-        with self._happening:
-            self.happened.append((metric, function.name))
+        self._happened.note(Metric("AWS/Lambda", metric, (("FunctionName", function.name),)))
 
-    def taken(self) -> list[tuple[str, str]]:
-        with self._happening:
-            taken, self.happened = self.happened, []
-            return taken
+
+class CountingStack(LocalStack):
+    """Counts what API Gateway would, of whatever it answers."""
+
+    def __init__(self, happened: Happened, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._happened = happened
+
+    def _answer(self, request: Request) -> Reply:
+        reply = super()._answer(request)
+        if reply.status >= 500 and not request.path.startswith(PREFIX):
+            self._happened.note(API_ERRORS)
+        return reply
 
 
 class WatchedStack:
+    """With every function, queue and alarm that a parameter may bring."""
+
     def __init__(self) -> None:
-        self.switches = Switches()
-        self.stack = LocalStack(
+        self._happened = Happened()
+        self.switches = Switches(self._happened)
+        self.stack = CountingStack(
+            self._happened,
             start_ms=START_MS,
             frozen=True,
             faults=self.switches,
+            asks_for_keys=True,
             overrides={"Observability": "on"},
         )
         self._aws: dict[Metric, Metrics] = {}
 
     def __enter__(self) -> "WatchedStack":
         self.stack.start()
-        self.service = Service(self.stack.url)
-        parent = with_observability(IngestQueue="on")
+        self.service = Service(self.stack.url, self.stack.admin_key)
+        parent = with_observability(**SETTINGS)
         self.alarms: list[Alarm] = alarms_of(parent, observability(parent))
         schedules = [Schedule(self.switches.behind[name], "rule") for name in SCHEDULED]
         self._schedules = Schedules(schedules, self.stack.clock)
@@ -138,6 +205,12 @@ class WatchedStack:
             self.stack.clock.set_ms(self.stack.clock.now_ms() + MINUTE_MS)
             self._end_minute()
 
+    def skips(self, *, hours: int) -> None:
+        """The clock runs over what is empty, and nothing is told of it; then time goes on as usual
+        until no alarm looks back so far."""
+        self.service.advance(hours * 3_600 - USUAL_MINUTES * 60)
+        self.passes(minutes=USUAL_MINUTES)
+
     def off(self) -> set[str]:
         return {alarm.name for alarm in self.alarms if alarm.is_off(self._read, self.minute)}
 
@@ -145,8 +218,8 @@ class WatchedStack:
         for name in SCHEDULED:
             self._schedules.invoke_once(name)
         now_ms = self.stack.clock.now_ms()
-        for metric, function in self.switches.taken():
-            self._add(Metric("AWS/Lambda", metric, (("FunctionName", function),)), 1, now_ms)
+        for metric, value in self._happened.taken():
+            self._add(metric, value, now_ms)
         for queue in DEAD_LETTERS:
             depth = Metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", (("QueueName", queue),))
             self._add(depth, _visible(queue), now_ms)

@@ -1,10 +1,12 @@
 """Alarms and the dashboard of both templates: what they look at comes to be, and who is told."""
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.metric_lines import METRICS
 from local.emulator import Emulator
@@ -20,18 +22,33 @@ OF_AWS = {
     ("AWS/Lambda", "Throttles"): "FunctionName",
     ("AWS/Lambda", "ConcurrentExecutions"): "FunctionName",
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): "QueueName",
+    ("AWS/ApiGateway", "Count"): "ApiId",
+    ("AWS/ApiGateway", "4xx"): "ApiId",
+    ("AWS/ApiGateway", "5xx"): "ApiId",
+    ("AWS/ApiGateway", "Latency"): "ApiId",
+    ("AWS/DynamoDB", "ConsumedWriteCapacityUnits"): "TableName",
+    ("AWS/DynamoDB", "ConsumedReadCapacityUnits"): "TableName",
+}
+NAMED_BY = {
+    "FunctionName": "AWS::Lambda::Function",
+    "QueueName": "AWS::SQS::Queue",
+    "ApiId": "AWS::ApiGatewayV2::Api",
+    "TableName": "AWS::DynamoDB::Table",
 }
 ALWAYS = {"DeadLetters", "Rescued", "Damage"}
-PARAMETERS = [{}, {"AuthMode": "keys", "KmsKeyArn": CUSTOMER_KEY, "AlarmEmail": "on@call.example"}]
+PARAMETERS = [
+    {"AuthMode": mode, "IngestQueue": ingest, "TasksPerDayAlarm": "1000"}
+    for mode, ingest in product(("iam", "keys"), ("off", "on"))
+]
+KEY_AND_EMAIL = {"KmsKeyArn": CUSTOMER_KEY, "AlarmEmail": "on@call.example"}
 
 
 def own_metrics(parent: Resources) -> set[str]:
     return {each.name for each in METRICS} | {each.metric for each in filters_of(parent)}
 
 
-def names_in(parent: Resources) -> set[str]:
-    kinds = ("AWS::Lambda::Function", "AWS::SQS::Queue")
-    made = [each for kind in kinds for each in parent.template.of_type(kind)]
+def names_of(kind: str, parent: Resources) -> set[str]:
+    made = parent.template.of_type(kind)
     return {parent.ref(each.logical_id).rpartition("/")[2] for each in made}
 
 
@@ -40,7 +57,7 @@ def comes_to_be(metric: Metric, parent: Resources) -> bool:
         return not metric.dimensions and metric.name in own_metrics(parent)
     ((dimension, value),) = metric.dimensions
     is_known = OF_AWS.get((metric.namespace, metric.name)) == dimension
-    return is_known and value in names_in(parent)
+    return is_known and value in names_of(NAMED_BY[dimension], parent)
 
 
 def dashboard(nested: Resources) -> list[dict[str, Any]]:
@@ -52,14 +69,21 @@ def dashboard(nested: Resources) -> list[dict[str, Any]]:
 def shown(nested: Resources) -> list[Metric]:
     found = []
     for widget in dashboard(nested):
-        for namespace, name, *rest in widget["metrics"]:
-            named = [each for each in rest if isinstance(each, str)]
-            pairs = zip(named[::2], named[1::2], strict=True)
-            found.append(Metric(namespace, name, tuple(pairs)))
+        before: list[str] = []
+        for line in widget["metrics"]:
+            before = whole(line, before)
+            namespace, name, *named = before
+            found.append(Metric(namespace, name, tuple(zip(named[::2], named[1::2], strict=True))))
     return found
 
 
-@pytest.mark.parametrize("parameters", PARAMETERS)
+def whole(line: list[Any], before: list[str]) -> list[str]:
+    """Without how it is drawn. "..." stands for what the line before it begins with."""
+    named = [each for each in line if isinstance(each, str)]
+    return named if named[0] != "..." else before[: 1 - len(named)] + named[1:]
+
+
+@pytest.mark.parametrize("parameters", [*PARAMETERS, PARAMETERS[-1] | KEY_AND_EMAIL])
 def test_every_alarm_watches_what_comes_to_be(
     emulator: Emulator, parameters: dict[str, str]
 ) -> None:
@@ -68,13 +92,41 @@ def test_every_alarm_watches_what_comes_to_be(
         assert comes_to_be(metric, parent), metric
 
 
-def test_the_dashboard_shows_every_metric_of_the_service_and_none_that_never_comes(
-    emulator: Emulator,
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_the_dashboard_shows_what_is_counted_and_what_alarms_watch_and_nothing_that_never_comes(
+    emulator: Emulator, parameters: dict[str, str]
 ) -> None:
-    parent = with_observability()
-    metrics = shown(observability(parent))
-    assert all(comes_to_be(metric, parent) for metric in metrics)
+    parent = with_observability(**parameters)
+    nested = observability(parent)
+    metrics = shown(nested)
+    assert [metric for metric in metrics if not comes_to_be(metric, parent)] == []
     assert {m.name for m in metrics if m.namespace == "Duewheel/duewheel"} == own_metrics(parent)
+    assert set(metrics_of(alarms_of(parent, nested))) <= set(metrics)
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_the_dashboard_shows_every_function_and_every_queue_of_the_template(
+    emulator: Emulator, parameters: dict[str, str]
+) -> None:
+    parent = with_observability(**parameters)
+    metrics = shown(observability(parent))
+    for (namespace, name), dimension in OF_AWS.items():
+        if dimension in ("FunctionName", "QueueName"):
+            named = [
+                m.dimensions[0][1] for m in metrics if (m.namespace, m.name) == (namespace, name)
+            ]
+            assert sorted(named) == sorted(names_of(NAMED_BY[dimension], parent))
+
+
+@pytest.mark.parametrize("kind", ["Function", "Queue"])
+def test_with_the_last_of_these_parameters_every_function_and_queue_is_there(kind: str) -> None:
+    """Or the test above would not see those that another parameter brings."""
+    path = ROOT / "template.yaml"
+    declared = yaml_parse(path.read_text("utf-8"))["Resources"].items()
+    there = load_template(path, PARAMETERS[-1]).resources.values()
+    assert {each.logical_id for each in there if each.type.endswith(f"::{kind}")} == {
+        logical_id for logical_id, each in declared if each["Type"].endswith(f"::{kind}")
+    }
 
 
 def test_the_dashboards_widgets_fill_rows_and_do_not_overlap(emulator: Emulator) -> None:
@@ -86,20 +138,17 @@ def test_the_dashboards_widgets_fill_rows_and_do_not_overlap(emulator: Emulator)
     assert places == [(x, y) for y in range(0, 6 * len(places) // 3, 6) for x in (0, 8, 16)]
 
 
-@pytest.mark.parametrize(("mode", "functions"), [("off", 4), ("keys", 5)])
+@pytest.mark.parametrize("parameters", PARAMETERS)
 def test_each_function_is_watched_for_errors_and_refused_runs(
-    emulator: Emulator, mode: str, functions: int
+    emulator: Emulator, parameters: dict[str, str]
 ) -> None:
-    parent = with_observability(AuthMode="iam" if mode == "off" else mode)
+    parent = with_observability(**parameters)
     by_name = {alarm.name: alarm for alarm in alarms_of(observability(parent))}
-    made = parent.template.of_type("AWS::Lambda::Function")
-    assert len(made) == functions
     for name in ("FunctionErrors", "FunctionThrottles"):
         watched = by_name[name].watched
-        looked_at = [dict(each.metric.dimensions) for each in watched.values()]
-        assert {each["FunctionName"] for each in looked_at if each} == {
-            parent.ref(each.logical_id) for each in made
-        }
+        dimensions = [dict(each.metric.dimensions) for each in watched.values()]
+        functions = {each["FunctionName"] for each in dimensions if each}
+        assert functions == names_of("AWS::Lambda::Function", parent)
         summed = {term.strip() for term in by_name[name].expression.split("+")}
         assert summed == {f"FILL({each}, 0)" for each in watched}
 
@@ -107,7 +156,7 @@ def test_each_function_is_watched_for_errors_and_refused_runs(
 def test_every_alarm_of_either_template_tells_the_topic_when_it_goes_off_and_when_it_is_over(
     emulator: Emulator,
 ) -> None:
-    parent = with_observability()
+    parent = with_observability(**PARAMETERS[-1])
     for stack in (parent, observability(parent)):
         topics = {
             topic
