@@ -25,8 +25,9 @@ from duewheel.interface.change_line import change_line
 from duewheel.interface.console_files import console_file, is_of_console
 from duewheel.interface.request import Request
 from duewheel.log import logger, logs_failure
-from duewheel.rules.refusals import Refusal
+from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.settings import SettingsError
+from duewheel.stores.conditions import is_for_load
 from duewheel.wiring import api as wiring
 from duewheel.wiring.metrics import tells_metrics
 
@@ -67,7 +68,9 @@ def _answer(request: Request, meant: Meant) -> Answer:
         return problems.refused(refusal)
     except SettingsError as error:
         return _misconfigured(error)
-    except Exception:  # noqa: BLE001 - logged with its traceback, and answered as a 500
+    except Exception as error:  # noqa: BLE001 - answered as a 503, or logged and as a 500
+        if is_for_load(error):
+            return problems.refused(Unavailable("Too many requests at once. Try it again."))
         call = f"{request.method} {request.path}"
         logger.exception("call failed", action="call-failed", call=call)
         return problems.internal(request.request_id)

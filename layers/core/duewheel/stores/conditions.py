@@ -51,6 +51,11 @@ class Throttled(Exception):
     """DynamoDB did not carry out a write however often it was asked."""
 
 
+def is_for_load(error: Exception) -> bool:
+    """Whether this is DynamoDB's refusal of a read or a write for load, after the SDK's tries."""
+    return isinstance(error, Throttled) or (isinstance(error, ClientError) and is_throttling(error))
+
+
 class Conflict(Exception):
     """Another request was at work on the same item at the same time: nothing was written."""
 
