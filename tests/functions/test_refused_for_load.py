@@ -5,8 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import pytest
-
 from duewheel.wiring import process
 from local.aws_faults import Fault, Handle, Reply, answered_by, do
 from tests.support.clock import ManualClock
