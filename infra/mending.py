@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.audit import Wrong
 from duewheel.rules.refusals import NewerItem, UnreadableItem
-from duewheel.rules.task import Task
+from duewheel.rules.task import Status, Task
 from duewheel.stores import keys, parked_items, task_items
 from duewheel.stores.conditions import Conflict, Item, as_read, transact
 from duewheel.stores.keys import KeyStore
@@ -101,13 +101,16 @@ class Mending:
 
     def _name(self) -> None:
         """Unless its key has been given to another task since, and that is live."""
-        stands = self._item(keys.key_of(self._task))
+        task, stands = self._task, self._item(keys.key_of(self._task))
         named = _home_in(stands, keys.home_named_by)
-        if named is not None and named != self._task.home:
-            if self._run.is_live(named):
-                raise Left("its key names another live task")
-            self._actions.append(KeyStore(self._tasks).check_settled(named))
-        self._put(keys.item_of(self._task), stands)
+        if named is not None and named != task.home:
+            for other in self._tasks.items_at([named]):
+                if not _has_key(other, task):
+                    continue
+                if other.get("status") == {"S": Status.PENDING.value}:
+                    raise Left("its key names another live task")
+                self._actions.append(KeyStore(self._tasks).check_settled(named))
+        self._put(keys.item_of(task), stands)
 
     def _item(self, key: Any) -> Item | None:
         answer = self._tasks.client.get_item(
@@ -125,6 +128,10 @@ def _is_reentry_of(task: Task, stands: Item) -> bool:
     if not task_items.is_reentry(stands):
         return False
     return _home_in(stands, task_items.home_of_reentry) in (None, task.home)
+
+
+def _has_key(other: Item, task: Task) -> bool:
+    return (other.get("biz_type"), other.get("key")) == ({"S": task.biz_type}, {"S": task.key})
 
 
 def _home_in(stands: Item | None, read: Callable[[Item], Address]) -> Address | None:

@@ -16,10 +16,10 @@ from infra.bring_back import BringBack
 from infra.reconciling import DELIVER, EXPIRE, NotReconciled
 from tests.support import timers
 from tests.support.damage import delete, edit, key_of
+from tests.support.each_damage import audited
 from tests.support.receiver import BUSY, GONE, OK
 from tests.support.restores import (
     RESTORED,
-    audited,
     items_of,
     lose_all_homes,
     minutes_pass,

@@ -1,9 +1,8 @@
 """A stack's tables as they were at an instant, what is lost of them since, and `make reconcile`."""
 
+from contextlib import suppress
 from typing import Any
 
-from duewheel.rules.addresses import holds_seconds, second_of
-from duewheel.rules.audit_request import AuditRequest
 from infra.reconcile import reconciled
 from infra.reconciling import DELIVER, Reconciling
 from tests.support.damage import delete
@@ -18,16 +17,17 @@ def restored(world: World) -> None:
     for name, table in zip(RESTORED, (settings.wheel_table, settings.registry_table), strict=True):
         described = world.unrecorded.describe_table(TableName=table)["Table"]
         attributes = {one["AttributeName"] for one in described["KeySchema"]}
-        world.unrecorded.create_table(
-            TableName=name,
-            KeySchema=described["KeySchema"],
-            AttributeDefinitions=[
-                one
-                for one in described["AttributeDefinitions"]
-                if one["AttributeName"] in attributes
-            ],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        with suppress(world.unrecorded.exceptions.ResourceInUseException):  # emptied since
+            world.unrecorded.create_table(
+                TableName=name,
+                KeySchema=described["KeySchema"],
+                AttributeDefinitions=[
+                    one
+                    for one in described["AttributeDefinitions"]
+                    if one["AttributeName"] in attributes
+                ],
+                BillingMode="PAY_PER_REQUEST",
+            )
         for item in items_of(world, table):
             world.unrecorded.put_item(TableName=name, Item=item)
 
@@ -53,6 +53,11 @@ def reconcile(world: World, overdue: str | None = DELIVER, **said: Any) -> Recon
     return run
 
 
+def mended(world: World, overdue: str | None = None, **said: Any) -> list[str]:
+    """What it says, without any restored tables."""
+    return list(reconciled(reconciling(world, overdue, **said), None, None))
+
+
 def lose_all_homes(world: World) -> None:
     for item in world.items():
         delete(world, item)
@@ -64,11 +69,3 @@ def minutes_pass(world: World, minutes: int) -> None:
         world.drain()
         world.sweep_once()
         world.drain()
-
-
-def audited(world: World) -> list[Any]:
-    seconds = {
-        second_of(item["place"]["S"]) for item in world.items() if holds_seconds(item["slot"]["S"])
-    }
-    found = [world.audit(AuditRequest(second, second)).findings for second in sorted(seconds)]
-    return [finding for findings in found for finding in findings]
