@@ -253,6 +253,32 @@ def test_on_a_healthy_wheel_and_after_itself_it_finds_nothing(world: World) -> N
     assert world.items() == before
 
 
+def test_nothing_is_mended_between_any_two_requests_of_a_healthy_life(world: World) -> None:
+    """So nothing needs to be paused for it."""
+    looks = 0
+
+    def look(call: Call) -> None:
+        nonlocal looks
+        if call.operation in ("Query", "GetItem", "BatchGetItem", "ReceiveMessage"):
+            return
+        hook, world.recorder.after = world.recorder.after, None
+        assert mended(world) == [], call.operation
+        world.recorder.after = hook
+        looks += 1
+
+    world.recorder.after = look
+    task = parked(world)
+    world.configured("orders", paused=None)
+    world.receiver.answer = lambda received: GONE
+    minutes_pass(world, 2)
+    assert world.read(task).status is Status.DEAD
+    world.redrive(task.task_id)
+    world.receiver.answer = lambda received: OK
+    world.drain()
+    assert world.read(task).status is Status.DELIVERED
+    assert looks > 30
+
+
 WRITES = ("UpdateItem", "TransactWriteItems")
 
 

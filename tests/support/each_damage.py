@@ -52,7 +52,7 @@ def parked(world: World) -> Task:
     return task
 
 
-def forget_parking(world: World, _: Task) -> None:
+def forget_parking(world: World, _: Task | None = None) -> None:
     key = {"kind": {"S": "parking"}, "record": {"S": "orders"}}
     world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
 
