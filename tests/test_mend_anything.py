@@ -23,16 +23,16 @@ waits = st.sampled_from((0, 12, 40, 400))
     max_examples=settings.default.max_examples // 5,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(life=lives, lost=chances, waits_for_release=st.booleans(), seconds=waits)
+@given(life=lives, lost=chances, is_parking_forgotten=st.booleans(), seconds=waits)
 def test_whatever_was_deleted_the_audit_is_silent_again_and_promises_are_kept(
-    world: World, life: str, lost: list[bool], waits_for_release: bool, seconds: int
+    world: World, life: str, lost: list[bool], is_parking_forgotten: bool, seconds: int
 ) -> None:
     story = lived(world, life)
     restored(world)
     for number, item in enumerate(world.items()):
         if lost[number % len(lost)]:
             delete(world, item)
-    if not waits_for_release:
+    if is_parking_forgotten:
         forget_parking(world)
     story.idle(seconds)
     reconcile(world, DELIVER)
