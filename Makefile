@@ -108,9 +108,9 @@ audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=...,
 admin-key: $(VENV)/ready ## put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.admin_key "$(or $(STACK),$(error STACK=... is missing))"
 
-reconcile: $(VENV)/ready ## say what of restored tables (WHEEL=..., REGISTRY=...) a stack (STACK=name) has lost; WRITE=yes brings it back (OVERDUE=deliver or expire, PER_SECOND=n)
+reconcile: $(VENV)/ready ## say what a stack (STACK=name) has lost, also of restored tables (WHEEL=..., REGISTRY=...); WRITE=yes mends it (OVERDUE=deliver or expire, PER_SECOND=n)
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.reconcile "$(or $(STACK),$(error STACK=... is missing))" \
-	  "$(or $(WHEEL),$(error WHEEL=... is missing))" $(if $(REGISTRY),--registry "$(REGISTRY)") \
+	  $(if $(WHEEL),--wheel "$(WHEEL)") $(if $(REGISTRY),--registry "$(REGISTRY)") \
 	  $(if $(OVERDUE),--overdue "$(OVERDUE)") $(if $(filter command line,$(origin PER_SECOND)),--per-second "$(PER_SECOND)") \
 	  $(if $(filter yes,$(WRITE)),--write)
 

@@ -4,79 +4,32 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from duewheel.rules.addresses import holds_seconds, second_of
-from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.change import Change
 from duewheel.rules.crowding import SLICE_ENTRIES
 from duewheel.rules.task import Made, RetryPolicy, Status, Task
 from duewheel.stores import keys, pointers, registry_keys
 from duewheel.stores.conditions import write_if
 from infra import reconcile as command
-from infra.reconcile import DELIVER, EXPIRE, NotReconciled, Reconcile
+from infra.bring_back import BringBack
+from infra.reconciling import DELIVER, EXPIRE, NotReconciled
 from tests.support import timers
 from tests.support.damage import delete, edit, key_of
+from tests.support.each_damage import audited
 from tests.support.receiver import BUSY, GONE, OK
+from tests.support.restores import (
+    RESTORED,
+    items_of,
+    lose_all_homes,
+    minutes_pass,
+    reconcile,
+    reconciling,
+    restored,
+)
 from tests.support.world import World
 
-RESTORED = ("restored-wheel", "restored-registry")
 PATIENT = RetryPolicy(attempts_max=5, delays_seconds=(1_800.0,))
-
-
-def restored(world: World) -> None:
-    """Both tables, as they stand now, under other names: what a restore from this instant makes."""
-    settings = world.settings
-    for name, table in zip(RESTORED, (settings.wheel_table, settings.registry_table), strict=True):
-        described = world.unrecorded.describe_table(TableName=table)["Table"]
-        attributes = {one["AttributeName"] for one in described["KeySchema"]}
-        world.unrecorded.create_table(
-            TableName=name,
-            KeySchema=described["KeySchema"],
-            AttributeDefinitions=[
-                one
-                for one in described["AttributeDefinitions"]
-                if one["AttributeName"] in attributes
-            ],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        for item in _items(world, table):
-            world.unrecorded.put_item(TableName=name, Item=item)
-
-
-def _items(world: World, table: str) -> list[dict[str, Any]]:
-    pages = world.unrecorded.get_paginator("scan").paginate(TableName=table)
-    return [item for page in pages for item in page["Items"]]
-
-
-def reconcile(
-    world: World, overdue: str | None = DELIVER, *, writes: bool = True, per_second: int = 100
-) -> Reconcile:
-    registry = world.settings.registry_table
-    made = Reconcile(world.clock, world.tasks, registry, overdue, per_second, writes)
-    for line in (*made.definitions(RESTORED[1]), *made.wheel(RESTORED[0])):
-        assert line
-    return made
-
-
-def lose_all_homes(world: World) -> None:
-    for item in world.items():
-        delete(world, item)
-
-
-def minutes_pass(world: World, minutes: int) -> None:
-    for _ in range(minutes):
-        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
-        world.drain()
-        world.sweep_once()
-        world.drain()
-
-
-def audited(world: World) -> list[Any]:
-    seconds = {
-        second_of(item["place"]["S"]) for item in world.items() if holds_seconds(item["slot"]["S"])
-    }
-    found = [world.audit(AuditRequest(second, second)).findings for second in sorted(seconds)]
-    return [finding for findings in found for finding in findings]
 
 
 def status(world: World, task: Task) -> Status:
@@ -162,7 +115,7 @@ def test_it_only_says_what_it_would_do_unless_it_is_told_to_write(world: World) 
     made = reconcile(world, writes=False)
     assert made.found["gone"] == 1
     assert world.items() == []
-    assert task.task_id in next(made.wheel(RESTORED[0]))
+    assert task.task_id in next(BringBack(made).wheel(RESTORED[0]))
 
 
 def test_again_it_finds_nothing_to_bring_back(world: World) -> None:
@@ -341,8 +294,7 @@ def test_definitions_are_all_brought_back_by_the_next_run_wherever_one_ended(
     world.configured("orders", timeout_seconds=5)
     timers.made(world, 60)
     restored(world)
-    registry = world.settings.registry_table
-    made = Reconcile(world.clock, world.tasks, registry, None, 100, True)
+    made = BringBack(reconciling(world, None))
     for puts in range(len(_definitions(world))):
         before = lose_all_definitions(world)
         left = iter(range(puts))
@@ -353,7 +305,7 @@ def test_definitions_are_all_brought_back_by_the_next_run_wherever_one_ended(
             return write_if(*args, **arguments)
 
         with monkeypatch.context() as broken:
-            broken.setattr("infra.reconcile.write_if", put_or_fail)
+            broken.setattr("infra.bring_back.write_if", put_or_fail)
             with pytest.raises(ConnectionError):
                 list(made.definitions(RESTORED[1]))
         assert len(_definitions(world)) == puts
@@ -371,7 +323,7 @@ def lose_all_definitions(world: World) -> list[dict[str, Any]]:
 
 
 def _definitions(world: World) -> list[dict[str, Any]]:
-    items = _items(world, world.settings.registry_table)
+    items = items_of(world, world.settings.registry_table)
     found = [i for i in items if i["kind"]["S"].partition("#")[0] in _KINDS]
     return sorted(found, key=lambda item: (item["kind"]["S"], item["record"]["S"]))
 
@@ -387,25 +339,19 @@ def test_what_was_deleted_since_stays_deleted_and_pointers_are_never_set_back(wo
     restored(world)
     minutes_pass(world, 5)
     world.change_timer.delete(timer.timer_id, by="me")
-    before = sorted(_items(world, world.settings.registry_table), key=str)
+    before = sorted(items_of(world, world.settings.registry_table), key=str)
     reconcile(world)
-    assert sorted(_items(world, world.settings.registry_table), key=str) == before
+    assert sorted(items_of(world, world.settings.registry_table), key=str) == before
 
 
 def test_a_wheel_of_another_shape_is_refused(world: World) -> None:
     world.created(in_ms=3_600_000)
     restored(world)
     lose_all_homes(world)
-    made = Reconcile(
-        world.clock,
-        type(world.tasks)(world.dynamodb, world.clock, world.settings.wheel_table, 7_777, True),
-        world.settings.registry_table,
-        DELIVER,
-        100,
-        True,
-    )
+    made = reconciling(world)
+    made.tasks = replace(made.tasks, buckets=7_777)
     with pytest.raises(NotReconciled, match="BUCKETS"):
-        list(made.wheel(RESTORED[0]))
+        list(BringBack(made).wheel(RESTORED[0]))
 
 
 def test_the_command_finds_the_tables_of_the_stack_and_writes_only_when_told(
@@ -420,13 +366,13 @@ def test_the_command_finds_the_tables_of_the_stack_and_writes_only_when_told(
     monkeypatch.setattr(command, "SystemClock", lambda: world.clock)
     monkeypatch.setattr(command.boto3, "client", lambda service: world.unrecorded)
 
-    assert command.main(["timers", RESTORED[0], "--registry", RESTORED[1]]) == 0
+    assert command.main(["timers", "--wheel", RESTORED[0], "--registry", RESTORED[1]]) == 0
     said = capsys.readouterr()
     assert task.task_id in said.out
     assert "Nothing was written" in said.err
     assert world.items() == []
 
-    assert command.main(["timers", RESTORED[0], "--write"]) == 0
+    assert command.main(["timers", "--wheel", RESTORED[0], "--write"]) == 0
     assert world.read(task) == task
 
 
@@ -438,5 +384,5 @@ def test_of_a_stack_that_never_ran_it_says_so(
     world.unrecorded.delete_item(TableName=tables["RegistryTable"], Key=registry_keys.SHAPE)
     monkeypatch.setattr(command, "outputs_of", lambda client, stack: tables)
     monkeypatch.setattr(command.boto3, "client", lambda service: world.unrecorded)
-    assert command.main(["timers", RESTORED[0]]) == 1
+    assert command.main(["timers", "--wheel", RESTORED[0]]) == 1
     assert "never run" in capsys.readouterr().err

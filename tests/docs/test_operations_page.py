@@ -10,7 +10,7 @@ from botocore import xform_name
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.sweep_bound import NEWER_WAIT_SECONDS
-from infra import reconcile
+from infra import reconciling
 from local.template import Template
 from tests.conftest import the_template
 
@@ -118,7 +118,7 @@ def test_resources_and_parameters_are_the_templates() -> None:
 
 def test_what_it_says_of_times_and_limits_is_so() -> None:
     assert (NEWER_WAIT_SECONDS, "an hour at most" in PAGE) == (3_600, True)
-    assert (reconcile.AHEAD_SECONDS, "from five minutes later on" in PAGE) == (300, True)
+    assert (reconciling.AHEAD_SECONDS, "from five minutes later on" in PAGE) == (300, True)
     assert RESOURCES["SchedulerFunction"]["Properties"]["Timeout"] == 300
     assert RESOURCES["NotifierFunction"]["Properties"]["Timeout"] == 60
     assert "MessageRetentionPeriod" not in RESOURCES["SliceQueue"]["Properties"], "four days"

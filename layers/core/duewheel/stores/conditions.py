@@ -89,3 +89,14 @@ def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:
             raise
         return Refused(error.response.get("Item") or None)  # type: ignore[arg-type]
     return Written(answer.get("Attributes", {}))
+
+
+def as_read(item: Item | None) -> dict[str, Any]:
+    """The condition that an item stands just as it was read, or that still none does."""
+    if item is None:
+        return {"ConditionExpression": "attribute_not_exists(place)"}
+    return {
+        "ConditionExpression": " AND ".join(f"#n{n} = :v{n}" for n in range(len(item))),
+        "ExpressionAttributeNames": {f"#n{n}": name for n, name in enumerate(item)},
+        "ExpressionAttributeValues": {f":v{n}": value for n, value in enumerate(item.values())},
+    }

@@ -47,18 +47,12 @@ class KeyStore(Struct, frozen=True):
     def create(self, task: Task, replacing: Address | None) -> bool:
         """Put the task and let its key name it, in one transaction; False if the key names
         another than `replacing` by now, or if that one is live (again)."""
-        key_item = {
-            **key_of(task),
-            "v": {"N": str(attributes.ITEM_VERSION)},
-            "task": {"S": task.home.name},
-            "redrives": {"N": "0"},
-        }
         actions = [
-            self._put(key_item, **_names(replacing)),
+            self._put(item_of(task), **_names(replacing)),
             self._put(self.tasks.item(task), ConditionExpression="attribute_not_exists(place)"),
         ]
         if replacing is not None:
-            actions.append(self._check_settled(replacing))
+            actions.append(self.check_settled(replacing))
         return self._transact(actions)
 
     def redrive(self, before: Task, after: Task) -> bool:
@@ -133,7 +127,8 @@ class KeyStore(Struct, frozen=True):
     def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
         return {"Put": {"TableName": self.tasks.table, "Item": item, **condition}}
 
-    def _check_settled(self, home: Address) -> dict[str, Any]:
+    def check_settled(self, home: Address) -> dict[str, Any]:
+        """Of a transaction that lets a key name another task than this."""
         return {
             "ConditionCheck": {
                 "TableName": self.tasks.table,
@@ -169,6 +164,16 @@ def _names(home: Address | None) -> dict[str, Any]:
         "ConditionExpression": "#task = :old",
         "ExpressionAttributeNames": {"#task": "task"},
         "ExpressionAttributeValues": {":old": {"S": home.name}},
+    }
+
+
+def item_of(task: Task) -> dict[str, Any]:
+    """By which its key names a live task."""
+    return {
+        **key_of(task),
+        "v": {"N": str(attributes.ITEM_VERSION)},
+        "task": {"S": task.home.name},
+        "redrives": {"N": str(task.redrives)},
     }
 
 

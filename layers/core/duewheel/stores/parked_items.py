@@ -45,15 +45,7 @@ class ParkedStore(Struct, frozen=True):
 
     def put(self, tasks: Sequence[Task]) -> None:
         """Where one stands already it is the same: it follows from home and entry."""
-        items = [
-            {
-                **key_of(task),
-                "v": {"N": str(attributes.ITEM_VERSION)},
-                "task": {"S": task.home.name},
-            }
-            for task in tasks
-        ]
-        self._write([{"PutRequest": {"Item": item}} for item in items])
+        self._write([{"PutRequest": {"Item": item_of(task)}} for task in tasks])
 
     def block(self, biz_type: str, after: str | None, size: int) -> ParkedBlock:
         """The next of them, strongly consistent. It ends where a slot has more than was read of
@@ -105,6 +97,14 @@ class ParkedStore(Struct, frozen=True):
             **start,
         )
         return list(answer["Items"])
+
+
+def item_of(task: Task) -> dict[str, Any]:
+    return {
+        **key_of(task),
+        "v": {"N": str(attributes.ITEM_VERSION)},
+        "task": {"S": task.home.name},
+    }
 
 
 def key_of(task: Task) -> dict[str, Any]:

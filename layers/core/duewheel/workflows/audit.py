@@ -5,7 +5,7 @@ the pointers are read before the tasks, and whatever looks wrong is read again: 
 only if its home stood unchanged while all that it rests on was read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -17,6 +17,7 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.audit import AuditedTask, Finding, Pointers, Wrong
 from duewheel.rules.audit_request import AuditRequest, Position, cursor_at, position_of
 from duewheel.rules.refusals import Unavailable, UnreadableItem
+from duewheel.rules.task import Task
 from duewheel.stores import pointers as stored
 from duewheel.stores.audits import AuditPage, AuditStore
 from duewheel.stores.conditions import Throttled
@@ -92,7 +93,8 @@ class Audit(Struct, frozen=True):
         found, unreadable = self.store.tasks_at(elsewhere)
         there = tasks.keys() | {one.task.home for one in found}
         findings = self._orphans(page, there, unreadable)
-        findings += self._suspects([*tasks.values(), *found], pointers)
+        for _, wrong in suspects(self.store, [*tasks.values(), *found], pointers):
+            findings += wrong
         findings += map(audit.unreadable, self.store.still_unreadable([*page.damaged, *unreadable]))
         return findings
 
@@ -108,24 +110,25 @@ class Audit(Struct, frozen=True):
             if reentry.home not in known and reentry.is_orphan(now_ms)
         ]
 
-    def _suspects(self, tasks: list[AuditedTask], pointers: Pointers) -> list[Finding]:
-        """What is wrong with a task that stands as it was judged; one that has changed since
-        is judged anew."""
-        found: list[Finding] = []
-        for _ in range(_LOOKS):
-            suspects = {
-                one.task.home: (one.task, findings)
-                for one in self.store.resting_on(tasks)
-                if (findings := audit.judged(one, pointers))
-            }
-            tasks = []
-            for one in self.store.tasks_at(suspects)[0]:
-                judged_task, findings = suspects[one.task.home]
-                if one.task == judged_task:
-                    found += findings
-                else:
-                    tasks.append(one)
-        return found
+
+def suspects(
+    store: AuditStore, tasks: list[AuditedTask], pointers: Pointers
+) -> Iterator[tuple[Task, list[Finding]]]:
+    """Tasks that something is wrong with, and that stand as they were judged; one that has changed
+    since is judged anew."""
+    for _ in range(_LOOKS):
+        judged = {
+            one.task.home: (one.task, findings)
+            for one in store.resting_on(tasks)
+            if (findings := audit.judged(one, pointers))
+        }
+        tasks = []
+        for one in store.tasks_at(judged)[0]:
+            task, findings = judged[one.task.home]
+            if one.task == task:
+                yield task, findings
+            else:
+                tasks.append(one)
 
 
 def _is_enough(done: Audited, first: int, position: Position) -> bool:

@@ -1,0 +1,71 @@
+"""A stack's tables as they were at an instant, what is lost of them since, and `make reconcile`."""
+
+from contextlib import suppress
+from typing import Any
+
+from infra.reconcile import reconciled
+from infra.reconciling import DELIVER, Reconciling
+from tests.support.damage import delete
+from tests.support.world import World
+
+RESTORED = ("restored-wheel", "restored-registry")
+
+
+def restored(world: World) -> None:
+    """Both tables, as they stand now, under other names: what a restore from this instant makes."""
+    settings = world.settings
+    for name, table in zip(RESTORED, (settings.wheel_table, settings.registry_table), strict=True):
+        described = world.unrecorded.describe_table(TableName=table)["Table"]
+        attributes = {one["AttributeName"] for one in described["KeySchema"]}
+        with suppress(world.unrecorded.exceptions.ResourceInUseException):  # emptied since
+            world.unrecorded.create_table(
+                TableName=name,
+                KeySchema=described["KeySchema"],
+                AttributeDefinitions=[
+                    one
+                    for one in described["AttributeDefinitions"]
+                    if one["AttributeName"] in attributes
+                ],
+                BillingMode="PAY_PER_REQUEST",
+            )
+        for item in items_of(world, table):
+            world.unrecorded.put_item(TableName=name, Item=item)
+
+
+def items_of(world: World, table: str) -> list[dict[str, Any]]:
+    pages = world.unrecorded.get_paginator("scan").paginate(TableName=table)
+    return [item for page in pages for item in page["Items"]]
+
+
+def reconciling(
+    world: World, overdue: str | None = DELIVER, *, writes: bool = True, per_second: int = 100
+) -> Reconciling:
+    registry = world.settings.registry_table
+    return Reconciling(
+        world.clock, world.tasks, registry, world.origin, overdue, per_second, writes
+    )
+
+
+def reconcile(world: World, overdue: str | None = DELIVER, **said: Any) -> Reconciling:
+    run = reconciling(world, overdue, **said)
+    for line in reconciled(run, *RESTORED):
+        assert line
+    return run
+
+
+def mended(world: World, overdue: str | None = None, **said: Any) -> list[str]:
+    """What it says, without any restored tables."""
+    return list(reconciled(reconciling(world, overdue, **said), None, None))
+
+
+def lose_all_homes(world: World) -> None:
+    for item in world.items():
+        delete(world, item)
+
+
+def minutes_pass(world: World, minutes: int) -> None:
+    for _ in range(minutes):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        world.drain()
+        world.sweep_once()
+        world.drain()
