@@ -34,7 +34,7 @@ class BringBack(Struct, frozen=True):
 
     def wheel(self, restored: str) -> Iterator[str]:
         """A line for each task that is brought back, or would be."""
-        dispatched = self.run.pointers().time_second
+        dispatched = self.run.dispatched_second()
         with ThreadPoolExecutor(WRITERS) as writers:
             for page in self.run.pages(restored):
                 lost = self._lost(page)
@@ -63,6 +63,14 @@ class BringBack(Struct, frozen=True):
                     self.run.tasks.client.put_item, TableName=self.run.registry, Item=item
                 )
                 write_if(put, **registry_keys.IF_ABSENT)
+
+    def wheel_records(self) -> Iterator[str]:
+        """A line for each; last of all, as their module says."""
+        for item in list(self.run.records.lost()):
+            self.run.count("records of the wheel that are gone")
+            yield f"{item['kind']['S']}  {item['record']['S']}"
+            if self.run.writes:
+                self.run.records.bring_back(item)
 
     def _is_lost(self, kind: str, name: str) -> bool:
         changes = ChangeRecords(self.run.tasks.client, self.run.registry)

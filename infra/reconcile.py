@@ -18,13 +18,13 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from duewheel.clock import Clock, SystemClock
-from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from infra.admin_key import NoSuchStack, outputs_of
 from infra.bring_back import BringBack
 from infra.mend import Mend
 from infra.reconciling import DELIVER, EXPIRE, NotReconciled, Reconciling
+from infra.wheel_records import WheelRecords
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,20 +52,21 @@ def reconciled(run: Reconciling, wheel: str | None, registry: str | None) -> Ite
     if wheel:
         yield from BringBack(run).wheel(wheel)
     yield from Mend(run)()
+    yield from BringBack(run).wheel_records()
 
 
 def of_stack(client: Any, outputs: dict[str, str], clock: Clock, asked: Any) -> Reconciling:
     """Over the tables of the stack, as they are laid out."""
     wheel, registry = outputs["WheelTable"], outputs["RegistryTable"]
-    key: Any = registry_keys.SHAPE
-    shape = client.get_item(TableName=registry, Key=key, ConsistentRead=True).get("Item")
+    records = WheelRecords(client, registry, asked.registry)
+    shape = records.shape()
     if shape is None:
-        raise NotReconciled("The stack has never run: let it start once, then pause it again.")
+        raise NotReconciled("The wheel has no shape: the stack never ran, or name its REGISTRY.")
     table = client.describe_table(TableName=wheel)["Table"]
     indexes = {index["IndexName"] for index in table.get("GlobalSecondaryIndexes", [])}
     buckets, origin = (int(shape[name]["N"]) for name in ("buckets", "origin"))
     tasks = TaskStore(client, clock, wheel, buckets, "by_business" in indexes)
-    return Reconciling(clock, tasks, registry, origin, asked.overdue, asked.per_second, asked.write)
+    return Reconciling(clock, tasks, records, origin, asked.overdue, asked.per_second, asked.write)
 
 
 def _asked(arguments: list[str] | None) -> argparse.Namespace:

@@ -17,9 +17,8 @@ from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.audit import Pointers, judged_pointers
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.task import Status, Task
-from duewheel.stores import pointers
-from duewheel.stores.pointers import PointerStore
 from duewheel.stores.tasks import TaskStore
+from infra.wheel_records import WheelRecords
 
 AHEAD_SECONDS = 300  # of now, where overdue tasks begin to come up: further than any pointer runs
 READ_AT_ONCE = 100
@@ -36,7 +35,7 @@ class Reconciling(Struct):
 
     clock: Clock
     tasks: TaskStore
-    registry: str
+    records: WheelRecords
     origin: int
     overdue: str | None
     per_second: int
@@ -59,12 +58,21 @@ class Reconciling(Struct):
 
     def pointers(self) -> Pointers:
         """Nothing can be told by pointers that were edited: what is ahead of them, least of all."""
-        store = PointerStore(self.tasks.client, self.registry)
-        sweep = store.read(pointers.SWEEP, self.origin).position
-        read = Pointers(sweep, store.read(pointers.TIME, self.origin).position)
+        read = self.records.pointers(self.origin)
         for finding in judged_pointers(read, self.clock.now_ms()):
             raise NotReconciled(finding.sentence)
         return read
+
+    @property
+    def registry(self) -> str:
+        return self.records.own
+
+    def dispatched_second(self) -> int:
+        """Up to which tasks that are gone may have been called."""
+        dispatched = self.pointers().time_second
+        if self.records.knows_what_was_dispatched():
+            return dispatched
+        return max(dispatched, self.clock.now_ms() // 1000)
 
     def coming_up_again(self, task: Task) -> Task:
         """With an entry of its own ahead of all pointers, so many to a second."""

@@ -376,6 +376,58 @@ def test_the_command_finds_the_tables_of_the_stack_and_writes_only_when_told(
     assert world.read(task) == task
 
 
+def loses_its_records(world: World) -> None:
+    for key in (
+        registry_keys.SHAPE,
+        registry_keys.pointer(pointers.TIME),
+        registry_keys.pointer(pointers.SWEEP),
+    ):
+        world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+
+
+def test_shape_and_pointers_come_back_and_what_nobody_dispatched_is_not_passed(
+    world: World,
+) -> None:
+    delivered, waiting = world.created(in_ms=60_000), world.created(in_ms=240_000)
+    minutes_pass(world, 1)
+    restored(world)
+    minutes_pass(world, 2)
+    world.clock.advance_ms(180_000)  # paused, so that what waits comes up meanwhile
+    loses_its_records(world)
+    run = reconcile(world, None)
+    assert run.found["records of the wheel that are gone"] == 3
+    minutes_pass(world, 10)
+    assert sorted(world.receiver.task_ids) == sorted([delivered.task_id, waiting.task_id])
+    assert audited(world) == []
+
+
+def test_without_pointers_nobody_knows_what_was_called_so_it_asks_each_time(world: World) -> None:
+    lost = world.created(in_ms=60_000)
+    restored(world)
+    minutes_pass(world, 3)
+    delete(world, key_of(world, lost))
+    loses_its_records(world)
+    for _ in range(2):
+        with pytest.raises(NotReconciled, match="overdue"):
+            reconcile(world, None)
+    reconcile(world, EXPIRE)
+    minutes_pass(world, 15)
+    assert status(world, lost) is Status.EXPIRED
+    assert world.receiver.task_ids == [lost.task_id]
+
+
+def test_a_time_pointer_comes_back_no_further_behind_than_the_sweep(world: World) -> None:
+    world.created(in_ms=60_000)
+    minutes_pass(world, 1)
+    restored(world)
+    minutes_pass(world, 10)
+    swept = world.pointers.read(pointers.SWEEP, world.origin).position
+    key = registry_keys.pointer(pointers.TIME)
+    world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    reconcile(world, None)
+    assert world.pointers.read(pointers.TIME, world.origin).position == swept
+
+
 def test_of_a_stack_that_never_ran_it_says_so(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -385,4 +437,4 @@ def test_of_a_stack_that_never_ran_it_says_so(
     monkeypatch.setattr(command, "outputs_of", lambda client, stack: tables)
     monkeypatch.setattr(command.boto3, "client", lambda service: world.unrecorded)
     assert command.main(["timers", "--wheel", RESTORED[0]]) == 1
-    assert "never run" in capsys.readouterr().err
+    assert "never ran" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from typing import Any
 
 from infra.reconcile import reconciled
 from infra.reconciling import DELIVER, Reconciling
+from infra.wheel_records import WheelRecords
 from tests.support.damage import delete
 from tests.support.world import World
 
@@ -38,12 +39,15 @@ def items_of(world: World, table: str) -> list[dict[str, Any]]:
 
 
 def reconciling(
-    world: World, overdue: str | None = DELIVER, *, writes: bool = True, per_second: int = 100
+    world: World,
+    overdue: str | None = DELIVER,
+    *,
+    writes: bool = True,
+    per_second: int = 100,
+    registry: str | None = RESTORED[1],
 ) -> Reconciling:
-    registry = world.settings.registry_table
-    return Reconciling(
-        world.clock, world.tasks, registry, world.origin, overdue, per_second, writes
-    )
+    records = WheelRecords(world.unrecorded, world.settings.registry_table, registry)
+    return Reconciling(world.clock, world.tasks, records, world.origin, overdue, per_second, writes)
 
 
 def reconcile(world: World, overdue: str | None = DELIVER, **said: Any) -> Reconciling:
@@ -55,7 +59,7 @@ def reconcile(world: World, overdue: str | None = DELIVER, **said: Any) -> Recon
 
 def mended(world: World, overdue: str | None = None, **said: Any) -> list[str]:
     """What it says, without any restored tables."""
-    return list(reconciled(reconciling(world, overdue, **said), None, None))
+    return list(reconciled(reconciling(world, overdue, registry=None, **said), None, None))
 
 
 def lose_all_homes(world: World) -> None:
