@@ -148,7 +148,7 @@ advisories: $(VENV)/ready ## ask OSV for known vulnerabilities of what is pinned
 release: $(VENV)/ready ## make a release (VERSION=1.2.3) of main: changelog, version, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
 	@$(IN_VENV)/python -m infra.release "$(or $(VERSION),$(error VERSION=... is missing))"
 
-fresh: ## run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n)
+fresh: ## run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n; WALLS=1 fails where writes outside cannot be held)
 	@$(PYTHON) infra/fresh_machine.py
 
 clean: ## remove what was made
