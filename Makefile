@@ -9,7 +9,7 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key reconcile dead-letters redrive-dead-letters pins sbom licences advisories release fresh clean
+  audit admin-key reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -53,7 +53,7 @@ examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the 
 openapi: $(VENV)/ready ## make infra/openapi.json anew, from the table of calls, the rules and docs/api.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
 
-golden: $(VENV)/ready ## at a release: keep what it writes, for the next ones to be held against
+golden: $(VENV)/ready ## part of `make release`: keep what it writes, for the next ones to be held against
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m tests.upgrade.golden
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices
@@ -145,10 +145,14 @@ licences: $(VENV)/ready ## write docs/licences.md anew
 advisories: $(VENV)/ready ## ask OSV for known vulnerabilities of what is pinned; fails if there is one
 	@$(IN_VENV)/python -m infra.advisories
 
-release: $(VENV)/ready ## make a release (VERSION=1.2.3) of main: changelog, version, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
+release: $(VENV)/ready ## make a release (VERSION=1.2.3) of main: changelog, version, golden files, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
 	@$(IN_VENV)/python -m infra.release "$(or $(VERSION),$(error VERSION=... is missing))"
 
-fresh: ## run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n)
+# What a new version or new golden files could break; all else has passed before.
+release-test: $(VENV)/ready
+	$(IN_VENV)/python -m pytest -n auto tests/test_release.py tests/upgrade
+
+fresh: ## run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n; WALLS=1 fails where writes outside cannot be held)
 	@$(PYTHON) infra/fresh_machine.py
 
 clean: ## remove what was made

@@ -2,10 +2,11 @@
 
 Bytecode goes beside every source file, since AWS mounts code read-only and would compile
 it at each cold start; unchecked hashes, since packaging changes the files' times. The
-built template takes no other Architecture than the one whose wheels it holds.
+built template says which architecture its wheels are of, where the source has a parameter.
 """
 
 import compileall
+import re
 import sys
 from pathlib import Path
 from py_compile import PycInvalidationMode
@@ -27,13 +28,21 @@ def compile_folder(folder: Path) -> None:
         raise SystemExit(f"not everything in {folder} compiles")
 
 
-def pin_architecture(template: Path, architecture: str) -> None:
+def settle_architecture(template: Path, architecture: str) -> None:
+    """No parameter is left: one that is not named at a deployment keeps the value that the stack
+    has, whatever the package was built for."""
     text = template.read_text(encoding="utf-8")
-    choice = "    Default: arm64\n    AllowedValues:\n    - arm64\n    - x86_64\n"
-    if text.count(choice) != 1:
-        raise SystemExit(f"{template} has no parameter Architecture as expected")
-    pinned = f"    Default: {architecture}\n    AllowedValues:\n    - {architecture}\n"
-    template.write_text(text.replace(choice, pinned), encoding="utf-8")
+    for place, settled in (
+        (r"^  Architecture:\n(?:    .*\n)+", ""),
+        (r"^ +- Architecture\n", ""),  # among those that the forms of the AWS console show
+        (r"- Ref: Architecture$", f"- {architecture}"),
+    ):
+        text, count = re.subn(place, settled, text, flags=re.MULTILINE)
+        if not count:
+            raise SystemExit(f"{template} does not have the parameter Architecture as expected")
+    if re.search(r"\bArchitecture\b", text):
+        raise SystemExit(f"{template} has the parameter Architecture where it was not expected")
+    template.write_text(text, encoding="utf-8")
 
 
 def main(build: Path, architecture: str) -> None:
@@ -42,7 +51,7 @@ def main(build: Path, architecture: str) -> None:
     for folder in sorted(build.iterdir()):
         if folder.is_dir():
             compile_folder(folder)
-    pin_architecture(build / "template.yaml", architecture)
+    settle_architecture(build / "template.yaml", architecture)
 
 
 if __name__ == "__main__":

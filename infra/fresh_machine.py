@@ -3,6 +3,7 @@
 The clone and an empty HOME lie in one temporary folder; PATH has the few programs that are named
 here; nothing of the environment is handed on but how pip and git reach their servers. Where Linux
 allows it, everything outside that folder is made read-only first, so whoever writes there fails.
+Only a stack of its own is believed: nobody may be at the port when it begins.
 
 Run with the standard library alone.
 """
@@ -12,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,14 +70,19 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def walls(folder: Path) -> list[str]:
-    """The command before each command that leaves only the folder to write to; none where the
-    system does not let it."""
+    """The command before each command that leaves only the folder to write to."""
     unshare = shutil.which("unshare")
     if unshare is None:
-        return []
+        return without_walls("this machine has no unshare")
     command = [unshare, "--map-root-user", "--mount", str(READ_ONLY), str(folder)]
-    tried = subprocess.run([*command, "true"], check=False, capture_output=True)
-    return [] if tried.returncode else command
+    tried = subprocess.run([*command, "true"], check=False, capture_output=True, text=True)
+    return without_walls(tried.stderr.strip()) if tried.returncode else command
+
+
+def without_walls(reason: str) -> list[str]:
+    if os.environ.get("WALLS"):
+        raise Failed(f"what lies outside cannot be made read-only: {reason}")
+    return []
 
 
 @contextmanager
@@ -93,6 +101,19 @@ def running(
         except subprocess.TimeoutExpired:
             os.killpg(started.pid, signal.SIGKILL)
             raise Failed("make local did not end with Ctrl-C") from None
+
+
+def address() -> str:
+    port = os.environ.get("PORT", "")
+    return f"http://127.0.0.1:{port}" if port else README_URL
+
+
+def refuse_somebody_elses(url: str) -> None:
+    """What answers there would be taken for what the clone has started."""
+    where = urlsplit(url)
+    with socket.socket() as tried:
+        if tried.connect_ex((where.hostname, where.port)) == 0:
+            raise Failed(f"somebody is at {url} already: end that, or take another PORT")
 
 
 def wait_until_up(url: str, local: subprocess.Popen[bytes]) -> None:
@@ -119,8 +140,7 @@ def see_a_call(text: str) -> None:
 
 
 def local_stack(command: list[str], beside: str, clone: Path, env: dict[str, str]) -> None:
-    port = os.environ.get("PORT", "")
-    url = f"http://127.0.0.1:{port}" if port else README_URL
+    port, url = os.environ.get("PORT", ""), address()
     with running(command, clone, env | ({"PORT": port} if port else {})) as local:
         wait_until_up(url, local)
         shell = ["bash", "-euo", "pipefail", "-c", beside.replace(README_URL, url)]
@@ -128,6 +148,8 @@ def local_stack(command: list[str], beside: str, clone: Path, env: dict[str, str
             shell, cwd=clone, env=env, check=True, stdout=subprocess.PIPE, text=True
         )
         print(done.stdout, flush=True)
+        if local.poll() is not None:
+            raise Failed(f"make local ended with {local.returncode}: somebody else has answered")
         see_a_call(done.stdout)
 
 
@@ -152,6 +174,11 @@ def work(folder: Path, quick: bool) -> None:
 
 def main() -> int:
     quick = bool(os.environ.get("QUICK"))
+    try:
+        refuse_somebody_elses(address())
+    except Failed as refusal:
+        print(f"not begun: {refusal}", file=sys.stderr)
+        return 1
     folder = Path(tempfile.mkdtemp(prefix="duewheel-fresh-"))
     try:
         work(folder, quick)

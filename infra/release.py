@@ -1,7 +1,8 @@
-"""`make release VERSION=1.2.3`: changelog, version, artefacts, commit, tag. A person pushes.
+"""`make release VERSION=1.2.3`: changelog, version, golden files, artefacts, commit, tag. A person
+pushes.
 
-Invariant: whatever stops it, either the tag stands on a commit whose artefacts were built, or the
-tree is as it was.
+Invariant: whatever stops it, either the tag stands on a commit whose artefacts were built, or
+nothing is left of what it wrote, and a commit of somebody else's stays.
 """
 
 import os
@@ -16,7 +17,19 @@ from infra.release_changelog import has_entries, notes, released, unreleased
 from infra.release_version import NUMBER, PLACES, ROOT, current_version, set_version
 
 BRANCH = "main"
+ORIGIN = "origin"
 CHANGELOG = "CHANGELOG.md"
+GOLDEN = "tests/upgrade/previous"
+
+PUBLISH = f"""v{{version}} is tagged; its artefacts are in build/release. To publish it:
+
+    git push --atomic {ORIGIN} {BRANCH} v{{version}}
+
+Should {ORIGIN} refuse it, since {BRANCH} has moved on there, undo the release, pull, and make it
+anew:
+
+    git reset --keep v{{version}}~
+    git tag --delete v{{version}}"""
 
 
 class Refused(Exception):
@@ -46,6 +59,20 @@ def refuse_what_is_in_no_state(root: Path, version: str) -> None:
         raise Refused(f"{CHANGELOG} has a section {version} already")
     if not has_entries(unreleased(changelog)):
         raise Refused(f"{CHANGELOG} has nothing under [Unreleased]")
+    refuse_what_could_not_be_pushed(root, version)
+
+
+def refuse_what_could_not_be_pushed(root: Path, version: str) -> None:
+    """It changes nothing here, where a fetch would."""
+    if ORIGIN not in git(root, "remote").splitlines():
+        return
+    branch, tag = f"refs/heads/{BRANCH}", f"refs/tags/v{version}"
+    lines = git(root, "ls-remote", ORIGIN, branch, tag).splitlines()
+    there = {name: commit for commit, name in map(str.split, lines)}
+    if tag in there:
+        raise Refused(f"v{version} was released already, at {ORIGIN}")
+    if there.get(branch) != git(root, "rev-parse", "HEAD"):
+        raise Refused(f"{BRANCH} is not as it is at {ORIGIN}: push or pull first")
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -55,16 +82,49 @@ def _numbers(version: str) -> tuple[int, ...]:
 def release(root: Path, version: str, day: str) -> None:
     """The artefacts are built before the commit, from what is then committed: a build that fails
     leaves nothing behind."""
-    before = git(root, "rev-parse", "HEAD")
     try:
         _write(root, version, day)
-        subprocess.run(["make", "artefacts"], cwd=root, check=True)
+        make(root, "golden")
+        written = _state(root)
+        make(root, "release-test")
+        make(root, "artefacts")
+        if _state(root) != written:
+            raise Refused("the repository changed while it was built, and the artefacts did not")
+    except BaseException:
+        _take_back(root)
+        raise
+    _record(root, version)
+
+
+def make(root: Path, verb: str) -> None:
+    subprocess.run(["make", verb], cwd=root, check=True)
+
+
+def _state(root: Path) -> tuple[str, ...]:
+    asked = (
+        ["rev-parse", "HEAD"],
+        ["branch", "--show-current"],
+        ["status", "-s"],
+        ["diff", "HEAD"],
+    )
+    return tuple(git(root, *question) for question in asked)
+
+
+def _record(root: Path, version: str) -> None:
+    before = git(root, "rev-parse", "HEAD")
+    try:
+        git(root, "add", "--", *_written())
         git(root, "commit", "--quiet", "--message", f"Release {version}", "--", *_written())
         git(root, "tag", "--annotate", f"v{version}", "--message", f"Duewheel {version}")
     except BaseException:
         git(root, "reset", "--quiet", "--soft", before)
-        git(root, "restore", "--staged", "--worktree", "--", *_written())
+        _take_back(root)
         raise
+
+
+def _take_back(root: Path) -> None:
+    git(root, "restore", "--staged", "--worktree", "--", *_written())
+    git(root, "clean", "--quiet", "--force", "-d", "--", GOLDEN)
 
 
 def _write(root: Path, version: str, day: str) -> None:
@@ -74,7 +134,7 @@ def _write(root: Path, version: str, day: str) -> None:
 
 
 def _written() -> list[str]:
-    return [CHANGELOG, *PLACES]
+    return [CHANGELOG, *PLACES, GOLDEN]
 
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
@@ -82,7 +142,7 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     day = f"{datetime.now(UTC):%Y-%m-%d}"  # noqa: TID251 - a person's day, which nothing waits for
     try:
         refuse_what_is_in_no_state(root, version)
-    except (Refused, ValueError) as refusal:
+    except (Refused, ValueError, subprocess.CalledProcessError) as refusal:
         print(f"not released: {refusal}", file=sys.stderr)
         return 1
     if os.environ.get("DRY_RUN"):
@@ -91,11 +151,10 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         return 0
     try:
         release(root, version, day)
-    except subprocess.CalledProcessError as failure:
-        print(f"not released, and the tree is as it was: {failure}", file=sys.stderr)
+    except (Refused, subprocess.CalledProcessError) as failure:
+        print(f"not released, and nothing is left of it: {failure}", file=sys.stderr)
         return 1
-    print(f"v{version} is tagged; its artefacts are in build/release. To publish it:\n")
-    print(f"    git push --atomic origin {BRANCH} v{version}")
+    print(PUBLISH.format(version=version))
     return 0
 
 

@@ -1,6 +1,7 @@
 """What the forge runs: the same verbs as a contributor, pinned actions, and no right too many."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,14 @@ def test_the_tests_run_on_the_oldest_python_and_on_lambdas() -> None:
     ]
 
 
+@pytest.mark.parametrize("job", ["test", "fresh"])
+def test_what_needs_the_walls_may_have_them_and_asks_for_them(job: str) -> None:
+    """Ubuntu keeps namespaces from users, and what is not asked for is left out in silence."""
+    *_, allowed, run = steps(WORKFLOWS["check.yml"]["jobs"][job])
+    assert allowed["run"] == "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+    assert run.get("env") == {"WALLS": "1"} or "WALLS=1" in run["run"]
+
+
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_actions_of_others_are_pinned_to_commits_and_say_of_which_version(text: str) -> None:
     used = re.findall(r"^ *(?:- )?uses: (.+)$", text, re.MULTILINE)
@@ -89,7 +98,7 @@ def test_a_job_has_the_rights_that_it_needs_and_says_them() -> None:
 def test_no_credentials_are_left_in_a_checkout(job: dict[str, Any]) -> None:
     for step in steps(job):
         if step.get("uses", "").startswith("actions/checkout@"):
-            assert step["with"] == {"persist-credentials": False}
+            assert step["with"]["persist-credentials"] is False
 
 
 def test_nobody_elses_text_gets_into_a_shell() -> None:
@@ -109,3 +118,38 @@ def test_what_is_deployed_was_checked_went_through_staging_and_was_let_through()
         assert jobs[name]["if"] == "vars.DEPLOY == 'on'"
         assert made(steps(jobs[name])[-1]["run"]) == {"deploy-package"}
         assert f"ENV={name} " in steps(jobs[name])[-1]["run"]
+
+
+def test_a_release_is_published_whatever_waits_for_a_reviewer() -> None:
+    """A group keeps one run waiting, and cancels it when the next one comes. So what is in none is
+    never cancelled."""
+    release = WORKFLOWS["release.yml"]
+    assert "concurrency" not in release
+    held = {
+        name: job["concurrency"] for name, job in release["jobs"].items() if "concurrency" in job
+    }
+    assert held == {
+        name: {"group": name, "cancel-in-progress": False} for name in ("staging", "prod")
+    }
+
+
+def test_nothing_is_published_or_deployed_of_a_commit_that_is_not_on_main(tmp_path: Path) -> None:
+    jobs = WORKFLOWS["release.yml"]["jobs"]
+    found = steps(jobs["artefacts"])
+    assert found[0]["with"]["fetch-depth"] == 0
+    (asked,) = (step["run"] for step in found if step.get("name") == "The tag is on main")
+    assert all("artefacts" in jobs[name]["needs"] for name in ("publish", "staging"))
+
+    def git(*arguments: str) -> None:
+        named = ["git", "-c", "user.name=someone", "-c", "user.email=someone"]
+        subprocess.run([*named, *arguments], cwd=tmp_path, check=True)
+
+    def answer() -> int:
+        return subprocess.run(["sh", "-c", asked], cwd=tmp_path, check=False).returncode
+
+    git("init", "--quiet")
+    git("commit", "--quiet", "--allow-empty", "--message", "On main")
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    assert answer() == 0
+    git("commit", "--quiet", "--allow-empty", "--message", "Elsewhere")
+    assert answer() == 1

@@ -4,6 +4,7 @@ import hashlib
 import re
 import subprocess
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
@@ -27,12 +28,26 @@ CHANGELOG = """# Changelog
 
 - The beginning.
 """
-BUILD = "artefacts:\n\t@cat pyproject.toml > built\n\t@! test -e fail\n"
+BUILD = """
+golden:
+	@cat pyproject.toml > tests/upgrade/previous/wheel.json
+	@cp pyproject.toml tests/upgrade/previous/new.json
+
+release-test:
+	@cmp pyproject.toml tests/upgrade/previous/wheel.json
+	@! grep -q 6.6.6 pyproject.toml
+
+artefacts:
+	@cat pyproject.toml > built
+	@! test -e during || sh during
+	@! test -e fail
+"""
+IGNORED = ["built", "during", "fail"]
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This one's files that say a version, with a build of a line."""
+    """This one's files that say a version, with verbs of a line or two."""
     for variable in ("NAME", "EMAIL"):
         for role in ("AUTHOR", "COMMITTER"):
             monkeypatch.setenv(f"GIT_{role}_{variable}", "someone")
@@ -45,7 +60,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     set_version(root, "0.1.0")
     (root / "CHANGELOG.md").write_text(CHANGELOG)
     (root / "Makefile").write_text(BUILD)
-    (root / ".gitignore").write_text("built\nfail\n")
+    (root / ".gitignore").write_text("\n".join(IGNORED))
+    (root / release.GOLDEN).mkdir(parents=True)
+    (root / release.GOLDEN / "wheel.json").write_text("the previous release's")
     release.git(root, "init", "--quiet", "--initial-branch", "main")
     release.git(root, "add", "--all")
     release.git(root, "commit", "--quiet", "--message", "Begin")
@@ -60,19 +77,47 @@ def state(root: Path) -> tuple[str, ...]:
 # ---------------------------------------------------------------- the version
 
 
+def places_that_name(root: Path, version: str) -> set[str]:
+    """As Duewheel's, outside of tests and of what was released: the number alone may be another's,
+    as that of OpenAPI, or a part of 127.0.0.1."""
+    number = version.replace(".", r"\.")
+    before = "([Dd]uewheel[ /=@-]+v?|([Vv]ersion|[Rr]elease)(__)?[\"']?[ :=]+[\"']?|^    Value: )"
+    others = [":!*requirements*.txt", ":!tests", ":!client/tests", ":!CHANGELOG.md"]
+    found = subprocess.run(
+        ["git", "grep", "-lE", rf"{before}{number}([^0-9.]|\.[^0-9]|\.?$)", "--", *others],
+        cwd=root, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert found.returncode in (0, 1), found.stderr
+    return set(found.stdout.split())
+
+
 def test_the_version_is_one_and_stands_nowhere_else() -> None:
     assert current_version(ROOT) == __version__
-    files = subprocess.run(
-        ["git", "grep", "-lFw", __version__, "--", ":!requirements*", ":!*/requirements*"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    told = {
-        path
-        for path in files.stdout.split()
-        if re.search(rf"(?<![\d.]){re.escape(__version__)}(?![\d.])", (ROOT / path).read_text())
-    }
-    allowed = {"CHANGELOG.md", "tests/test_release.py"}
-    assert told - allowed == set(PLACES)
+    assert places_that_name(ROOT, __version__) == set(PLACES)
+
+
+@pytest.mark.parametrize("version", ["0.0.1", "0.2.0", "1.0.0", "1.2.3", "3.1.0", "3.2.0", "3.5.0"])
+def test_a_number_that_stands_for_something_else_can_be_released(version: str) -> None:
+    assert places_that_name(ROOT, version) <= set(PLACES)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Duewheel 0.1.0 is out.",
+        "pip install duewheel==0.1.0",
+        "duewheel-0.1.0-arm64.zip",
+        "since version 0.1.0.",
+        "VERSION: Final[str]; __version__ = '0.1.0'",
+        '"version": "0.1.0"',
+    ],
+)
+def test_a_version_in_a_place_that_no_release_would_change_is_found(
+    repository: Path, line: str
+) -> None:
+    (repository / "page.md").write_text(f"{line}\n")
+    release.git(repository, "add", "page.md")
+    assert places_that_name(repository, "0.1.0") == {*PLACES, "page.md"}
 
 
 def test_a_stack_says_its_version() -> None:
@@ -136,6 +181,14 @@ def test_a_release_is_one_commit_with_a_tag_and_was_built_of_its_own_version(
 def test_the_first_release_is_of_the_version_that_the_repository_has(repository: Path) -> None:
     assert release.main(["0.1.0"], repository) == 0
     assert release.git(repository, "tag", "--list") == "v0.1.0"
+
+
+def test_a_release_keeps_what_it_writes_for_the_next_one(repository: Path) -> None:
+    assert release.main(["0.2.0"], repository) == 0
+    changed = release.git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
+    assert {path for path in changed if path.startswith("tests/")} == {
+        f"{release.GOLDEN}/{name}.json" for name in ("wheel", "new")
+    }
 
 
 def dirty(root: Path) -> None:
@@ -222,12 +275,125 @@ def test_nothing_is_left_of_a_release_whose_build_failed(repository: Path) -> No
     assert release.main(["0.2.0"], repository) == 0
 
 
+def test_the_tests_that_a_version_or_golden_files_could_break_are_named() -> None:
+    recipes = (ROOT / "Makefile").read_text("utf-8")
+    (recipe,) = re.findall(r"^release-test: .+\n\t(.+)$", recipes, re.MULTILINE)
+    assert recipe.split()[-2:] == ["tests/test_release.py", "tests/upgrade"]
+
+
+def test_a_version_that_the_tests_do_not_stand_is_not_released(repository: Path) -> None:
+    before = state(repository)
+    assert release.main(["6.6.6"], repository) == 1
+    assert state(repository) == before
+    assert not (repository / "built").exists()
+
+
+@pytest.mark.parametrize(
+    "during",
+    [
+        "echo x > page.md; git add page.md; git commit -q -m Meanwhile -- page.md",
+        "git switch -q -c other",
+        "echo x > page.md",
+        "echo x >> CHANGELOG.md",
+    ],
+)
+def test_a_change_while_it_is_built_is_noticed_and_a_commit_stays(
+    repository: Path, capsys: pytest.CaptureFixture[str], during: str
+) -> None:
+    (repository / "during").write_text(during)
+    assert release.main(["0.2.0"], repository) == 1
+    assert "changed while it was built" in capsys.readouterr().err
+    log = release.git(repository, "log", "--format=%s").splitlines()
+    assert log == (["Meanwhile"] if "commit" in during else []) + ["Begin"]
+    assert release.git(repository, "tag", "--list") == ""
+    assert release.git(repository, "status", "--short") in ("", "?? page.md")
+    assert current_version(repository) == "0.1.0"
+
+
 def test_nothing_is_left_of_a_release_whose_tag_cannot_be_made(repository: Path) -> None:
     release.git(repository, "config", "tag.gpgSign", "true")
     release.git(repository, "config", "gpg.program", "false")
     before = state(repository)
     assert release.main(["0.2.0"], repository) == 1
     assert state(repository) == before
+
+
+# ---------------------------------------------------------------- where it is pushed to
+
+
+@pytest.fixture
+def colleague(repository: Path, tmp_path: Path) -> Path:
+    """A clone of the same origin."""
+    origin, clone = tmp_path / "origin.git", tmp_path / "colleague"
+    release.git(tmp_path, "clone", "--quiet", "--bare", str(repository), str(origin))
+    release.git(repository, "remote", "add", "origin", str(origin))
+    release.git(tmp_path, "clone", "--quiet", str(origin), str(clone))
+    return clone
+
+
+def moved_on(clone: Path) -> None:
+    release.git(clone, "commit", "--quiet", "--allow-empty", "--message", "Move on")
+    release.git(clone, "push", "--quiet", "origin", "main")
+
+
+def released_by_a_colleague(clone: Path) -> None:
+    release.git(clone, "tag", "v0.2.0")
+    release.git(clone, "push", "--quiet", "origin", "v0.2.0")
+
+
+@pytest.mark.parametrize(
+    ("come_to", "reason"),
+    [
+        (moved_on, "main is not as it is at origin"),
+        (released_by_a_colleague, "v0.2.0 was released already, at origin"),
+    ],
+)
+def test_what_could_not_be_pushed_is_not_released(
+    repository: Path,
+    colleague: Path,
+    capsys: pytest.CaptureFixture[str],
+    come_to: Callable[[Path], None],
+    reason: str,
+) -> None:
+    come_to(colleague)
+    before = state(repository)
+    assert release.main(["0.2.0"], repository) == 1
+    assert reason in capsys.readouterr().err
+    assert state(repository) == before
+
+
+def test_what_was_not_pushed_before_is_not_released(
+    repository: Path, colleague: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release.git(repository, "commit", "--quiet", "--allow-empty", "--message", "Mine alone")
+    assert release.main(["0.2.0"], repository) == 1
+    assert "push or pull first" in capsys.readouterr().err
+
+
+def test_an_origin_that_does_not_answer_is_a_refusal(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release.git(repository, "remote", "add", "origin", str(repository / "nowhere"))
+    assert release.main(["0.2.0"], repository) == 1
+    assert "ls-remote" in capsys.readouterr().err
+
+
+def test_a_release_that_the_origin_refuses_is_undone_as_it_says_and_made_anew(
+    repository: Path, colleague: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert release.main(["0.2.0"], repository) == 0
+    push, *undo = re.findall(r"^    (git .+)$", capsys.readouterr().out, re.MULTILINE)
+    moved_on(colleague)
+    assert subprocess.run(push.split(), cwd=repository, check=False).returncode == 1
+
+    for command in undo:
+        subprocess.run(command.split(), cwd=repository, check=True)
+    release.git(repository, "pull", "--quiet", "--ff-only", "origin", "main")
+    assert release.main(["0.2.0"], repository) == 0
+    subprocess.run(push.split(), cwd=repository, check=True)
+    log = release.git(repository, "log", "--format=%s")
+    assert log.splitlines() == ["Release 0.2.0", "Move on", "Begin"]
+    assert release.git(repository, "ls-remote", "origin", "v0.2.0")
 
 
 # ---------------------------------------------------------------- the artefacts

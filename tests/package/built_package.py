@@ -23,12 +23,11 @@ class BuiltFunction:
 
 
 class BuiltPackage:
-    def __init__(self, folder: Path, architecture: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.template: Template = load_template(
             folder / "template.yaml",
             {
-                "Architecture": architecture,
                 "TargetQueueArns": TARGET_QUEUE_ARN,
                 "AuthMode": "keys",  # with these two all functions are there
                 "IngestQueue": "on",

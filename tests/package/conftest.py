@@ -39,7 +39,7 @@ def _given(variable: str) -> Path:
 @pytest.fixture(scope="session")
 def packages() -> dict[str, BuiltPackage]:
     folder = _given("PACKAGES")
-    return {name: BuiltPackage((folder / name).resolve(), name) for name in ARCHITECTURES}
+    return {name: BuiltPackage((folder / name).resolve()) for name in ARCHITECTURES}
 
 
 @pytest.fixture(scope="session")

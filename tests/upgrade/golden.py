@@ -1,6 +1,6 @@
 """`make golden`: keep what this release writes, for later ones to be held against.
 
-Run at a release, and at no other time: what a release wrote stays as it is.
+Run by `make release`, and at no other time: what a release wrote stays as it is.
 """
 
 import json
