@@ -53,9 +53,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def context(browser: Browser, stack: LocalStack) -> Iterator[BrowserContext]:
+def zone() -> str:
+    """The viewer's."""
+    return "Asia/Shanghai"
+
+
+@pytest.fixture
+def context(browser: Browser, stack: LocalStack, zone: str) -> Iterator[BrowserContext]:
     context = browser.new_context(
-        base_url=stack.url, viewport=DESK, timezone_id="Asia/Shanghai", locale="en-GB"
+        base_url=stack.url, viewport=DESK, timezone_id=zone, locale="en-GB"
     )
     context.set_default_timeout(PATIENCE_MS)
     yield context

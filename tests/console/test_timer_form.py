@@ -108,7 +108,9 @@ def test_an_instant_that_is_half_typed_is_refused(viewer: Viewer, service: Servi
     rarer(page)
     page.get_by_label("Not before").press("1")
     viewer.press("Make the timer")
-    expect(page.locator("[data-field='start_at'] .field-problem")).to_have_text("is not complete.")
+    expect(page.locator("[data-field='start_at'] .field-problem")).to_have_text(
+        "Give date and time, or neither."
+    )
     assert timers_of(service, "half") == []
 
 

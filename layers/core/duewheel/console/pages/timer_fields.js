@@ -3,9 +3,8 @@
 import { businessField } from "../parts/business_field.js";
 import { callbackFields, callbackOf } from "../parts/callback_form.js";
 import { el } from "../parts/elements.js";
-import { area, box, choice, text } from "../parts/form.js";
+import { area, box, choice, instantField, text } from "../parts/form.js";
 import { viewersZone } from "../parts/instants.js";
-import { localOf } from "../parts/local_time.js";
 import { typedNumber } from "../parts/numbers.js";
 import { retryFields, typedRetry } from "../parts/retry_fields.js";
 import { Problem } from "../parts/service.js";
@@ -68,7 +67,7 @@ function rarer(timer) {
 }
 
 function bound(name, label, instant) {
-  return text(name, label, localOf(instant), { type: "datetime-local", step: 1, hint: `in ${viewersZone()}, your zone` });
+  return instantField(name, label, instant, { hint: `in ${viewersZone()}, your zone` });
 }
 
 function shown(number) {
@@ -99,17 +98,13 @@ export function typedSchedule(values) {
     cron: values.cron || null,
     every_seconds: typedNumber(values.every_seconds),
     timezone: values.timezone || null,
-    start_at: utc(values.start_at),
-    end_at: utc(values.end_at),
+    start_at: values.start_at || null,
+    end_at: values.end_at || null,
     max_runs: typedNumber(values.max_runs),
     dst_gap,
     dst_overlap,
     exclude: values.exclude.split(/[\s,]+/).filter(Boolean),
   };
-}
-
-function utc(local) {
-  return local === "" ? null : new Date(local).toISOString();
 }
 
 // Those of which something is said.
@@ -136,10 +131,4 @@ function parsedAt(field, text) {
   } catch (error) {
     throw new Problem(422, { field, detail: `is no JSON: ${error.message}` });
   }
-}
-
-// A date without its time counts as nothing typed to the browser.
-export function refuseHalfTyped(form) {
-  const half = [...form.elements].find((control) => control.validity.badInput);
-  if (half) throw new Problem(422, { field: half.name, detail: "is not complete." });
 }
