@@ -112,11 +112,6 @@ export function saidMembers(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== ""));
 }
 
-// What of `now` is otherwise than it was `before`.
-export function changedMembers(before, now) {
-  return Object.fromEntries(Object.entries(now).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
-}
-
 // A request's body. The payload stands in it as the very text that was typed; null: it is not of it.
 export function bodyOf(members, payload) {
   const said = JSON.stringify(members);
