@@ -6,8 +6,9 @@ import { el } from "../parts/elements.js";
 import { area, box, choice, instantField, text } from "../parts/form.js";
 import { viewersZone } from "../parts/instants.js";
 import { typedNumber } from "../parts/numbers.js";
-import { retryFields, typedRetry } from "../parts/retry_fields.js";
+import { retryFields, retryOf } from "../parts/retry_fields.js";
 import { Problem } from "../parts/service.js";
+import { words } from "../parts/words.js";
 import { zoneNames } from "../parts/zones.js";
 
 // What a timer is of which nothing is said, but its name and schedule.
@@ -61,7 +62,7 @@ function rarer(timer) {
       choice("dst_overlap", "Of one that a day has twice, fires", OVERLAPS, timer.dst_overlap),
     ),
     area("exclude", "Excluded dates", timer.exclude.join("\n"), { hint: "YYYY-MM-DD in its time zone, one a line", rows: 3 }),
-    retryFields(timer.retry),
+    retryFields(timer.retry, "as the business says"),
     box("disable_on_stop", "Disabled when the receiver says stop", timer.disable_on_stop),
   ];
 }
@@ -88,7 +89,7 @@ export function typedMembers(values) {
     expires_after_seconds: typedNumber(values.expires_after_seconds),
     disable_on_stop,
     callback: callbackOf("callback", values),
-    retry: typedRetry(values),
+    retry: retryOf(values),
   };
 }
 
@@ -103,7 +104,7 @@ export function typedSchedule(values) {
     max_runs: typedNumber(values.max_runs),
     dst_gap,
     dst_overlap,
-    exclude: values.exclude.split(/[\s,]+/).filter(Boolean),
+    exclude: words(values.exclude),
   };
 }
 
