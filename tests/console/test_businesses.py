@@ -189,8 +189,13 @@ def test_the_numbers_are_those_of_the_last_day_by_the_services_clock(
     expect(viewer.rows("Limits").first).to_contain_text(
         "in the busiest minute of the last hour (7 % of the limit)"
     )
-    viewer.page.locator("summary", has_text="By the hour").click()
-    expect(viewer.rows("By the hour").first).to_be_visible()
+    told = viewer.part("The last 24 hours").locator(".readout")
+    expect(told).to_contain_text("6 delivered, 2 dead, 2 failed attempts")
+    expect(told.get_by_role("link", name="tasks due then")).to_be_visible()
+    viewer.page.get_by_role("slider", name="What became of the tasks").press("Home")
+    expect(told).to_contain_text("nothing")
+    viewer.page.locator("summary", has_text="As a table").click()
+    expect(viewer.rows("What became of the tasks")).to_have_count(1)
 
 
 def test_numbers_that_fail_leave_the_rest_of_the_page(viewer: Viewer, service: Service) -> None:
@@ -211,14 +216,14 @@ def test_a_refresh_keeps_focus_and_open_details_and_what_was_last_known(
     service.advance(30)
     viewer.page.clock.install()
     viewer.open("businesses/refreshed")
-    viewer.page.locator("summary", has_text="By the hour").click()
+    viewer.page.locator("summary", has_text="As a table").click()
     viewer.page.get_by_role("button", name="Delete").focus()
     service.call("POST", "/v1/businesses/refreshed/pause")
     viewer.page.clock.run_for(31_000)
     expect(viewer.fact("Its tasks are")).to_contain_text("paused")
     expect(viewer.rows("Changes")).to_have_count(2)
     expect(viewer.page.get_by_role("button", name="Delete")).to_be_focused()
-    expect(viewer.rows("By the hour").first).to_be_visible()
+    expect(viewer.rows("What became of the tasks").first).to_be_visible()
     viewer.answer("/v1/businesses/refreshed", 500, FAILED)
     viewer.page.clock.run_for(6_000)
     expect(viewer.part("State").get_by_role("alert")).to_contain_text("failed unexpectedly")
