@@ -74,6 +74,14 @@ def test_the_preview_of_a_timer_begins_where_the_timer_does(
     expect(first.nth(1)).to_have_attribute("datetime", "2030-10-27T01:45:00.000Z")
 
 
+def test_an_instant_typed_in_part_is_refused(viewer: Viewer, business: str) -> None:
+    viewer.open(f"tasks?biz_type={business}")
+    viewer.field("Due from").click()
+    viewer.page.keyboard.type("0131")
+    viewer.press("Search")
+    expect(viewer.page.locator("[data-field=due_from]")).to_contain_text("Give date and time")
+
+
 @pytest.mark.parametrize(
     ("path", "label", "verb"),
     [
