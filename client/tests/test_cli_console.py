@@ -115,7 +115,7 @@ def test_a_page_asks_for_many_things_at_once(service: Upstream, proxy: Proxy) ->
     name, _, text = proxy.cookie.partition("=")
     same_origin = {"sec-fetch-site": "same-origin"}
     with (
-        httpx.Client(cookies={name: text}, headers=same_origin) as page,
+        httpx.Client(cookies={name: text}, headers=same_origin, timeout=60) as page,
         ThreadPoolExecutor(8) as many,
     ):
         addresses = [f"http://{proxy.host}/v1/tasks/{number}" for number in range(40)]
