@@ -11,7 +11,7 @@ import pytest
 from duewheel import BearerKey, SigV4
 from tests.console_support import PAGE, Proxy, Upstream, proxied, upstream
 from tests.signatures import signed_by_hand
-from tests.support import Script
+from tests.support import Script, gateway, problem
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_page_asks_for_many_things_at_once(service: Upstream, proxy: Proxy) ->
     name, _, text = proxy.cookie.partition("=")
     same_origin = {"sec-fetch-site": "same-origin"}
     with (
-        httpx.Client(cookies={name: text}, headers=same_origin) as page,
+        httpx.Client(cookies={name: text}, headers=same_origin, timeout=60) as page,
         ThreadPoolExecutor(8) as many,
     ):
         addresses = [f"http://{proxy.host}/v1/tasks/{number}" for number in range(40)]
@@ -171,6 +171,38 @@ def test_credentials_that_cannot_be_renewed_are_a_problem_that_says_so(
     assert (answer.status_code, "The request was not sent" in answer.text) == (502, True)
     assert "SSO" in answer.text
     assert service.received == []
+
+
+@pytest.mark.parametrize(
+    ("auth", "said"),
+    [
+        (BearerKey("dw_revoked"), "The API key is not known here, or no longer good"),
+        (SigV4(region="eu-central-1"), "The AWS credentials do not hold here"),
+        (None, "duewheel console was started as nobody"),
+    ],
+)
+@pytest.mark.parametrize("status", [401, 403])
+def test_whoever_is_not_let_in_is_told_what_to_do_in_the_terminal(
+    auth: httpx.Auth | None, said: str, status: int, credentials: None
+) -> None:
+    script = Script(gateway(status, "The token is expired"))
+    with proxied("http://service.example", auth, script.transport) as proxy:
+        call, file = proxy.ask("GET /v1/wheel"), proxy.ask("GET /console/main.js")
+    told = json.loads(call.content)
+    assert call.headers["content-type"] == "application/problem+json"
+    assert (call.status_code, told["status"], told["type"]) == (status, status, "about:blank")
+    assert said in told["detail"]
+    assert "with Ctrl-C and start it again" in told["detail"]
+    assert told["detail"].endswith("API Gateway says: The token is expired.")
+    assert (file.status_code, said in file.text) == (status, True)
+    assert "dw_revoked" not in call.text + file.text
+
+
+def test_what_the_service_itself_refuses_comes_back_in_its_words() -> None:
+    script = Script(problem("not-permitted", 403))
+    with proxied("http://service.example", transport=script.transport) as proxy:
+        answer = proxy.ask("GET /v1/wheel")
+    assert json.loads(answer.content)["type"] == "urn:duewheel:problem:not-permitted"
 
 
 def test_a_redirect_is_not_followed_nor_passed_on(service: Upstream, proxy: Proxy) -> None:

@@ -298,6 +298,7 @@ def test_the_wheel_is_healthy_and_its_audit_empty(client: Duewheel) -> None:
     assert wheel.extra == {}
     assert list(client.audit(begin=wheel.now - HOUR, end=wheel.now)) == []
     assert client.health().status == "ok"
+    assert "/v1/tasks" in client.api_document()["paths"]
 
 
 def test_problems_are_raised_by_their_type(client: Duewheel, biz_type: str) -> None:

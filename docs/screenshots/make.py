@@ -41,7 +41,7 @@ PICTURES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "task": ("tasks/{task}", DESK),
     "task-phone": ("tasks/{task}", PHONE),
     "timer": ("timers/{timer}/edit", DESK),
-    "business": ("businesses/partner", DESK),
+    "business": ("businesses/partner", TALL),
 }
 
 

@@ -6,6 +6,7 @@ that the content security policy had to refuse.
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import count
 
 import pytest
@@ -20,6 +21,7 @@ from playwright.sync_api import (
 
 from local.stack import LocalStack
 from tests.console.viewer import Viewer
+from tests.console.wheel_at_hand import CROWD
 from tests.support.service import Service
 
 _numbers = count(1)
@@ -53,9 +55,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def context(browser: Browser, stack: LocalStack) -> Iterator[BrowserContext]:
+def zone() -> str:
+    """The viewer's."""
+    return "Asia/Shanghai"
+
+
+@pytest.fixture
+def context(browser: Browser, stack: LocalStack, zone: str) -> Iterator[BrowserContext]:
     context = browser.new_context(
-        base_url=stack.url, viewport=DESK, timezone_id="Asia/Shanghai", locale="en-GB"
+        base_url=stack.url, viewport=DESK, timezone_id=zone, locale="en-GB"
     )
     context.set_default_timeout(PATIENCE_MS)
     yield context
@@ -100,3 +108,25 @@ def business() -> str:
 @pytest.fixture
 def viewer(page: Page) -> Viewer:
     return Viewer(page)
+
+
+@pytest.fixture(scope="module")
+def crowded_at(stack: LocalStack) -> str:
+    """Three businesses with something of everything behind them, and a crowd ahead on a second."""
+    service = Service(stack.url)
+    ladder = {"attempts": 2, "delays_seconds": [5]}
+    for name in ("mail", "orders", "payments"):
+        settings = {"callback": {"url": f"{stack.url}/_local/inbox/{name}"}, "retry": ladder}
+        assert service.call("PUT", f"/v1/businesses/{name}", settings)[0] == 201
+    service.call("PUT", "/v1/businesses/mail", {"lane": "slow", "calls_per_second": 50})
+    service.call("PUT", "/_local/received/payments", {"status": 503})
+    soon = [{"biz_type": "orders", "delay_seconds": 10} for _ in range(5)]
+    failing = [{"biz_type": "payments", "delay_seconds": 10} for _ in range(3)]
+    service.call("POST", "/v1/tasks/batch", {"tasks": soon + failing})
+    service.advance(30)
+    service.call("POST", "/v1/businesses/mail/pause")
+    second = service.now_ms() // 1000 + 1800
+    due_at = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    crowd = [{"biz_type": "orders", "due_at": due_at} for _ in range(CROWD)]
+    assert service.call("POST", "/v1/tasks/batch", {"tasks": crowd})[0] == 200
+    return due_at

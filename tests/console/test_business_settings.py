@@ -79,6 +79,19 @@ def test_own_settings_stand_in_the_form_and_defaults_do_not(
     assert business(service, "shown")["version"] == 1
 
 
+def test_only_what_was_changed_is_sent(viewer: Viewer, service: Service) -> None:
+    service.call(
+        "PUT", "/v1/businesses/untouched",
+        {"callback": {"type": "lambda", "function": "inbox-function", "invocation": "sync"},
+         "retry": {"attempts": 2, "jitter": True}, "retention_days": 3},
+    )  # fmt: skip
+    viewer.open("businesses/untouched/edit")
+    viewer.fill("Ended tasks are kept (days)", "9")
+    with viewer.page.expect_request(lambda request: request.method == "PUT") as sent:
+        saved(viewer)
+    assert sent.value.post_data_json == {"retention_days": 9}
+
+
 def test_what_is_emptied_goes_back_to_the_services_default(
     viewer: Viewer, service: Service
 ) -> None:

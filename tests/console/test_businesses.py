@@ -1,5 +1,4 @@
-"""The list of businesses and a business's page: how it stands, pause and resume, numbers, changes,
-its deletion."""
+"""The list of businesses, and the page of one: how it stands, pause, resume, numbers, changes."""
 
 from collections.abc import Iterator
 
@@ -189,8 +188,13 @@ def test_the_numbers_are_those_of_the_last_day_by_the_services_clock(
     expect(viewer.rows("Limits").first).to_contain_text(
         "in the busiest minute of the last hour (7 % of the limit)"
     )
-    viewer.page.locator("summary", has_text="By the hour").click()
-    expect(viewer.rows("By the hour").first).to_be_visible()
+    told = viewer.part("The last 24 hours").locator(".readout")
+    expect(told).to_contain_text("6 delivered, 2 dead, 2 failed attempts")
+    expect(told.get_by_role("link", name="tasks due then")).to_be_visible()
+    viewer.page.get_by_role("slider", name="What became of the tasks").press("Home")
+    expect(told).to_contain_text("nothing")
+    viewer.page.locator("summary", has_text="As a table").click()
+    expect(viewer.rows("What became of the tasks")).to_have_count(1)
 
 
 def test_numbers_that_fail_leave_the_rest_of_the_page(viewer: Viewer, service: Service) -> None:
@@ -211,81 +215,18 @@ def test_a_refresh_keeps_focus_and_open_details_and_what_was_last_known(
     service.advance(30)
     viewer.page.clock.install()
     viewer.open("businesses/refreshed")
-    viewer.page.locator("summary", has_text="By the hour").click()
+    viewer.page.locator("summary", has_text="As a table").click()
     viewer.page.get_by_role("button", name="Delete").focus()
     service.call("POST", "/v1/businesses/refreshed/pause")
     viewer.page.clock.run_for(31_000)
     expect(viewer.fact("Its tasks are")).to_contain_text("paused")
     expect(viewer.rows("Changes")).to_have_count(2)
     expect(viewer.page.get_by_role("button", name="Delete")).to_be_focused()
-    expect(viewer.rows("By the hour").first).to_be_visible()
+    expect(viewer.rows("What became of the tasks").first).to_be_visible()
     viewer.answer("/v1/businesses/refreshed", 500, FAILED)
     viewer.page.clock.run_for(6_000)
     expect(viewer.part("State").get_by_role("alert")).to_contain_text("failed unexpectedly")
     expect(viewer.fact("Its tasks are")).to_contain_text("paused")
-
-
-def test_a_deletion_wants_the_name_and_is_refused_while_tasks_are_pending(
-    viewer: Viewer, service: Service
-) -> None:
-    configured(service, "kept")
-    service.create("kept", biz_type="kept", delay_seconds=9000)
-    viewer.open("businesses/kept")
-    viewer.press("Delete")
-    viewer.agree("Delete")
-    expect(viewer.dialog()).to_be_visible()  # nothing is typed
-    viewer.fill("Type kept to say that it is meant", "kept")
-    viewer.page.keyboard.press("Enter")
-    expect(viewer.outcome()).to_contain_text("The business has pending tasks")
-    assert service.call("GET", "/v1/businesses/kept")[0] == 200
-
-
-def test_a_deletion_takes_timers_and_tasks_with_it(viewer: Viewer, service: Service) -> None:
-    configured(service, "gone")
-    tasks = [service.new_task("gone", biz_type="gone", delay_seconds=9000) for _ in range(120)]
-    assert service.call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
-    timer = {"name": "daily", "cron": "0 3 * * *", "timezone": "UTC"}
-    timer |= service.new_task("gone", biz_type="gone")
-    assert service.call("POST", "/v1/timers", timer)[0] == 201
-    viewer.open("businesses/gone")
-    delete(viewer, "gone")
-    expect(viewer.outcome()).to_contain_text("is deleted: 1 timer deleted, 12")
-    expect(viewer.page.locator("main h1")).to_have_text("Businesses")
-    assert service.call("GET", "/v1/businesses/gone")[0] == 404
-
-
-def delete(viewer: Viewer, name: str) -> None:
-    viewer.press("Delete")
-    viewer.fill(f"Type {name} to say that it is meant", name)
-    viewer.page.get_by_label("Delete its timers and cancel its pending tasks, too").check()
-    viewer.agree("Delete")
-
-
-def test_a_business_that_another_has_changed_meanwhile_is_not_deleted(
-    viewer: Viewer, service: Service
-) -> None:
-    configured(service, "changed")
-    viewer.page.clock.install()  # no refresh by itself
-    viewer.page.clock.pause_at("2035-01-01")
-    viewer.open("businesses/changed")
-    expect(viewer.page.get_by_role("button", name="Delete")).to_be_visible()
-    service.call("PUT", "/v1/businesses/changed", {"retention_days": 3})
-    delete(viewer, "changed")
-    expect(viewer.outcome()).to_contain_text("The business is at version 2.")
-    assert service.call("GET", "/v1/businesses/changed")[0] == 200
-
-
-def test_a_deletion_that_finds_tasks_too_late_looks_again_until_it_is_stopped(
-    viewer: Viewer, service: Service
-) -> None:
-    configured(service, "late")
-    service.create("late", biz_type="late", delay_seconds=1)
-    viewer.open("businesses/late")
-    delete(viewer, "late")
-    progress = viewer.page.get_by_role("region", name="Progress")
-    expect(progress).to_contain_text("1 task too late to cancel: their calls may be under way")
-    viewer.press("Stop")
-    expect(viewer.outcome()).to_contain_text("Stopped: late is not deleted")
 
 
 @pytest.mark.parametrize("path", ["businesses", "businesses/narrow", "businesses/nobody"])

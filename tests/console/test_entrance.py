@@ -163,6 +163,25 @@ def test_where_requests_are_signed_the_way_in_names_the_command(viewer: Viewer) 
     expect(viewer.page.get_by_label("API key")).to_have_count(0)
 
 
+@pytest.mark.parametrize(("status", "title"), [(401, "Unauthorized"), (403, "Forbidden")])
+def test_behind_duewheel_console_the_way_in_says_what_to_do_in_the_terminal(
+    viewer: Viewer, service: Service, status: int, title: str
+) -> None:
+    """Its proxy has a key or credentials of its own, which no page can replace."""
+    said = {"type": "about:blank", "title": title, "status": status, "detail": "Start it again."}
+    viewer.answer("/v1/health", status, said)
+    viewer.open("businesses")
+    expect(viewer.page.get_by_role("alert")).to_have_text(f"{title}Start it again.")
+    expect(viewer.page.get_by_label("API key")).to_have_count(0)
+    viewer.page.unroute_all()
+    viewer.press("Try again")
+    enter(viewer, service.key)  # the stack of this test asks for keys
+    viewer.answer("/v1/businesses", status, said)
+    viewer.open("businesses?cursor=anew")
+    expect(viewer.page.locator("main .problem")).to_have_text(f"{title}Start it again.")
+    expect(viewer.page.get_by_label("Name of a business")).to_be_visible()
+
+
 def test_a_service_that_does_not_answer_is_asked_again_by_hand(
     viewer: Viewer, service: Service, complaints: list[str]
 ) -> None:

@@ -1,37 +1,16 @@
-"""A task in the console: where it stands, what it carries, and what can be done about it."""
+"""A task in the console: where it stands, and what it carries."""
 
 import json
 import re
 import urllib.request
-from typing import Any
 
-import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.console.tasks_at_hand import MARKUP, created, dead_task, open_task
 from tests.console.viewer import Viewer
-from tests.support.service import Service, ms_of
+from tests.support.service import Service
 
-MARKUP = "<img src=x onerror=alert(1)>"
 ODD = r'{"b":1e400, "a" : 12345678901234567890,"a":"\u003c\"}{","c":[ ],"d":{"b":1.0}}'
-
-
-def _created(service: Service, business: str, seconds: float = 600, **more: Any) -> dict[str, Any]:
-    return service.create(business, biz_type=business, delay_seconds=seconds, **more)
-
-
-def _open(viewer: Viewer, task: dict[str, Any]) -> None:
-    viewer.open(f"tasks/{task['task_id']}")
-
-
-def _dead(service: Service, business: str) -> dict[str, Any]:
-    service.call("PUT", f"/_local/received/{business}", {"status": 410, "times": 1})
-    task = _created(service, business, 1)
-    service.advance(3)
-    return task
-
-
-def _button(viewer: Viewer, name: str) -> Any:
-    return viewer.page.get_by_role("button", name=name, exact=True)
 
 
 # Where it stands
@@ -42,9 +21,9 @@ def test_the_timeline_tells_each_attempt_in_order(
 ) -> None:
     service.call("PUT", f"/_local/received/{business}", {"status": 503, "times": 1})
     retry = {"attempts": 3, "delays_seconds": [5]}
-    task = _created(service, business, 1, retry=retry, key="order-17")
+    task = created(service, business, 1, retry=retry, key="order-17")
     service.advance(10)
-    _open(viewer, task)
+    open_task(viewer, task)
     expect(viewer.section("Timeline").get_by_role("listitem")).to_have_text(
         [
             re.compile("Created$"),
@@ -58,13 +37,13 @@ def test_the_timeline_tells_each_attempt_in_order(
     expect(viewer.fact("Late by")).to_have_text("5 s")
     expect(viewer.fact("Retry")).to_have_text("attempts 3 · delays_seconds 5")
     for action in ("Run now", "Reschedule", "Cancel the task", "Redrive"):
-        expect(_button(viewer, action)).to_have_count(0)
+        expect(viewer.button(action)).to_have_count(0)
 
 
 def test_the_next_attempt_is_counted_down(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
-    _open(viewer, _created(service, business, 600))
+    open_task(viewer, created(service, business, 600))
     countdown = viewer.section("Timeline").get_by_role("timer")
     expect(countdown).to_have_text(re.compile("in 10 min( 1 s)?"))
     still.clock.run_for(2000)
@@ -75,8 +54,8 @@ def test_a_pending_task_is_followed_without_losing_focus_or_choices(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
     service.call("PUT", f"/_local/received/{business}", {"status": 503, "times": 1})
-    task = _created(service, business, 30, payload={"a": 1}, retry={"delays_seconds": [60]})
-    _open(viewer, task)
+    task = created(service, business, 30, payload={"a": 1}, retry={"delays_seconds": [60]})
+    open_task(viewer, task)
     box = viewer.page.get_by_role("checkbox", name="Lay it out for reading")
     box.check()
     expect(viewer.page.locator("pre.payload")).to_have_text('{\n  "a": 1\n}')
@@ -91,7 +70,7 @@ def test_a_pending_task_is_followed_without_losing_focus_or_choices(
 def test_a_failed_refresh_leaves_the_task_and_passes(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
-    _open(viewer, _created(service, business))
+    open_task(viewer, created(service, business))
     expect(viewer.fact("Business")).to_have_text(business)
     address = re.compile("/v1/tasks/")
     still.route(address, lambda route: route.fulfill(status=503, json={"message": "no"}))
@@ -105,9 +84,9 @@ def test_a_failed_refresh_leaves_the_task_and_passes(
 
 def test_a_parked_task_is_shown_as_such(viewer: Viewer, service: Service, business: str) -> None:
     service.call("POST", f"/v1/businesses/{business}/pause")
-    task = _created(service, business, 10)
+    task = created(service, business, 10)
     service.advance(15)
-    _open(viewer, task)
+    open_task(viewer, task)
     expect(viewer.page.locator(".standing")).to_have_text("pending parked")
     expect(viewer.section("Timeline")).to_contain_text("Parked until its business is resumed")
 
@@ -136,24 +115,24 @@ def test_links_lead_to_its_business_and_its_timer(
     timer_id = service.call("POST", "/v1/timers", timer)[1]["timer_id"]
     _, task = service.call("POST", f"/v1/timers/{timer_id}/run")
     service.advance(3)
-    _open(viewer, task)
+    open_task(viewer, task)
     link = viewer.fact("Timer").get_by_role("link")
     expect(link).to_have_attribute("href", f"#/timers/{timer_id}")
     link = viewer.fact("Business").get_by_role("link")
     expect(link).to_have_attribute("href", f"#/businesses/{business}")
-    expect(_button(viewer, "Cancel the task")).to_be_visible()
+    expect(viewer.button("Cancel the task")).to_be_visible()
     for action in ("Run now", "Reschedule"):
-        expect(_button(viewer, action)).to_have_count(0)
+        expect(viewer.button(action)).to_have_count(0)
 
 
 def test_a_notice_leads_to_the_dead_task(viewer: Viewer, service: Service, business: str) -> None:
     on_dead = {"url": f"{service.url}/_local/inbox/notices"}
     service.call("PUT", f"/v1/businesses/{business}", {"on_dead": on_dead})
-    dead = _dead(service, business)
+    dead = dead_task(service, business)
     service.advance(5)
     listed = service.call("GET", f"/v1/tasks?biz_type={business}")[1]["tasks"]
     (notice,) = (task for task in listed if "notice_of" in task)
-    _open(viewer, notice)
+    open_task(viewer, notice)
     viewer.fact("Notice of").get_by_role("link").click()
     expect(viewer.fact("Task id")).to_have_text(dead["task_id"])
 
@@ -169,7 +148,7 @@ def test_a_payload_is_shown_as_the_text_that_it_is(
     request = urllib.request.Request(f"{service.url}/v1/tasks", body.encode(), method="POST")
     with urllib.request.urlopen(request) as reply:
         task = json.loads(reply.read())
-    _open(viewer, task)
+    open_task(viewer, task)
     text = viewer.page.locator("pre.payload")
     expect(text).to_have_text(ODD)
     viewer.page.get_by_role("checkbox", name="Lay it out for reading").check()
@@ -187,12 +166,12 @@ def test_a_payload_is_shown_as_the_text_that_it_is(
 
 
 def test_a_task_without_a_payload_says_so(viewer: Viewer, service: Service, business: str) -> None:
-    _open(viewer, _created(service, business))
+    open_task(viewer, created(service, business))
     expect(viewer.section("Payload")).to_contain_text("null, or none was given")
 
 
 def test_no_text_of_a_task_becomes_markup(viewer: Viewer, service: Service, business: str) -> None:
-    task = _created(service, business, payload=MARKUP)
+    task = created(service, business, payload=MARKUP)
 
     def with_markup(route: Route) -> None:
         attempt = {"at": task["due_at"], "lateness_ms": 1, "duration_ms": 1, "status_code": None}
@@ -202,7 +181,7 @@ def test_no_text_of_a_task_becomes_markup(viewer: Viewer, service: Service, busi
         route.fulfill(json={**task, **said})
 
     viewer.page.route(re.compile("/v1/tasks/"), with_markup)
-    _open(viewer, task)
+    open_task(viewer, task)
     expect(viewer.section("Timeline")).to_contain_text(MARKUP)
     expect(viewer.page.locator("pre.payload")).to_have_text(f'"{MARKUP}"')
     expect(viewer.page.locator("main img")).to_have_count(0)
@@ -230,164 +209,15 @@ def test_a_member_is_cut_out_as_it_was_written(viewer: Viewer) -> None:
     assert viewer.page.evaluate(CUT, list(RAW)) == list(RAW.values())
 
 
-# What can be done
-
-
-def test_a_task_is_cancelled_once_it_is_agreed_to(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    task = _created(service, business)
-    _open(viewer, task)
-    viewer.press("Cancel the task")
-    viewer.agree("Leave it")
-    expect(_button(viewer, "Cancel the task")).to_be_focused()
-    assert service.task(task)["status"] == "pending"
-    viewer.press("Cancel the task")
-    viewer.agree("Cancel it")
-    expect(viewer.page.locator(".standing")).to_have_text("cancelled cancelled by caller")
-    assert "its call is not made" in viewer.told()
-    expect(viewer.page.locator("main h1")).to_be_focused()
-    assert service.task(task)["status"] == "cancelled"
-
-
-def test_what_comes_too_late_is_told_that_the_call_may_be_under_way(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    task = _created(service, business, 2)
-    _open(viewer, task)
-    verbs = {"Cancel the task": "Cancel it", "Reschedule": "Reschedule it", "Run now": "Run it"}
-    for said, (action, verb) in enumerate(verbs.items(), start=1):
-        viewer.press(action)
-        viewer.agree(verb)
-        expect(viewer.page.locator(".outcome.refused")).to_have_count(said)
-        assert "its call may be under way" in viewer.told()
-        expect(_button(viewer, action)).to_be_visible()
-    assert service.task(task) == task
-
-
-def test_a_task_is_rescheduled_by_the_keyboard_alone(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    task = _created(service, business)
-    _open(viewer, task)
-    _button(viewer, "Reschedule").focus()
-    keyboard = viewer.page.keyboard
-    keyboard.press("Enter")
-    expect(viewer.field("Due")).to_be_focused()
-    keyboard.press("Tab")
-    keyboard.type("2")
-    keyboard.press("Tab")
-    keyboard.type("hours")
-    keyboard.press("Tab")
-    keyboard.press("Tab")
-    keyboard.press("Enter")
-    assert "The task is due at" in viewer.told()
-    expect(_button(viewer, "Reschedule")).to_be_focused()
-    assert _ahead(service, task) == pytest.approx(7200, abs=1)
-
-
-def test_a_task_is_rescheduled_to_an_instant(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    _open(viewer, _created(service, business))
-    viewer.press("Reschedule")
-    viewer.field("Due").select_option("at")
-    viewer.field("At").fill("2030-01-31T16:00:00")
-    viewer.field("At").press("Enter")
-    expect(viewer.fact("Due")).to_have_text("2030-01-31 16:00:00.000")
-    expect(viewer.fact("Due").locator("time")).to_have_attribute(
-        "title", "2030-01-31T08:00:00.000Z"
-    )
-
-
-def test_an_instant_out_of_reach_is_refused(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    _open(viewer, _created(service, business))
-    viewer.press("Reschedule")
-    viewer.field("In").fill("99999999")
-    viewer.agree("Reschedule it")
-    assert "delay_seconds: must be from 0" in viewer.told()
-
-
-def test_a_task_is_run_now_and_followed_to_its_delivery(
-    viewer: Viewer, service: Service, business: str, still: Page
-) -> None:
-    task = _created(service, business)
-    _open(viewer, task)
-    viewer.press("Run now")
-    viewer.agree("Run it")
-    assert "made now" in viewer.told()
-    service.advance(3)
-    still.clock.run_for(3000)
-    expect(viewer.page.locator(".standing")).to_have_text("delivered")
-    assert len(service.received(business)) == 1
-
-
-def test_a_dead_task_is_redriven(
-    viewer: Viewer, service: Service, business: str, still: Page
-) -> None:
-    task = _dead(service, business)
-    _open(viewer, task)
-    expect(viewer.page.locator(".standing")).to_have_text("dead stopped")
-    expect(_button(viewer, "Cancel the task")).to_have_count(0)
-    viewer.press("Redrive")
-    viewer.agree("Redrive it")
-    expect(viewer.section("Timeline")).to_contain_text("Attempt before the redrive")
-    service.advance(3)
-    still.clock.run_for(3000)
-    expect(viewer.page.locator(".standing")).to_have_text("delivered")
-    expect(viewer.section("Timeline")).to_contain_text("Attempt 1 delivered")
-
-
-def test_an_answer_that_comes_after_the_page_was_left_stays_off_the_next(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        if route.request.method == "GET":
-            return route.fallback()
-        return held.append(route)
-
-    viewer.page.route(re.compile("/v1/tasks/"), hold)
-    _open(viewer, _created(service, business))
-    viewer.press("Run now")
-    viewer.agree("Run it")
-    viewer.page.get_by_role("link", name="Tasks", exact=True).click()
-    expect(viewer.page.locator("main h1")).to_have_text("Tasks")
-    held[0].continue_()
-    assert "made now" in viewer.told()
-    expect(viewer.page.locator("main h1")).to_have_text("Tasks")
-
-
-def test_an_action_that_is_not_permitted_is_told(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    def refuse(route: Route) -> None:
-        if route.request.method == "GET":
-            return route.fallback()
-        return route.fulfill(status=403, json={"title": "The caller may not do this"})
-
-    viewer.page.route(re.compile("/v1/tasks/"), refuse)
-    _open(viewer, _created(service, business))
-    viewer.press("Run now")
-    viewer.agree("Run it")
-    assert "The caller may not do this" in viewer.told()
-    expect(viewer.page.locator(".standing")).to_have_text("pending")
-
-
-def _ahead(service: Service, task: dict[str, Any]) -> float:
-    return (ms_of(service.task(task)["due_at"]) - service.now_ms()) / 1000
-
-
 # At any width
 
 
 def test_a_task_fits_a_telephone(viewer: Viewer, service: Service, business: str) -> None:
     callback = {"url": "https://example.com/" + "u" * 300, "headers": {"x-" + "h" * 90: "v" * 300}}
     viewer.page.set_viewport_size({"width": 360, "height": 740})
-    _open(viewer, _created(service, business, key="k" * 128, payload="p" * 500, callback=callback))
+    open_task(
+        viewer, created(service, business, key="k" * 128, payload="p" * 500, callback=callback)
+    )
     expect(viewer.page.locator("pre.payload")).to_be_visible()
     assert viewer.has_room()
     viewer.press("Reschedule")

@@ -1,36 +1,12 @@
-"""The console's tasks: looked for in every way, and cancelled under a prefix."""
+"""The console's tasks, looked for in every way."""
 
-import json
 import re
-from typing import Any
 
 from playwright.sync_api import Page, Route, expect
 
+from tests.console.tasks_at_hand import MARKUP, batch, created
 from tests.console.viewer import Viewer
 from tests.support.service import Service
-
-MARKUP = "<img src=x onerror=alert(1)>"
-
-
-def _created(service: Service, business: str, seconds: float = 600, **more: Any) -> dict[str, Any]:
-    return service.create("shop", biz_type=business, delay_seconds=seconds, **more)
-
-
-def _batch(service: Service, business: str, many: int) -> None:
-    tasks = [
-        service.new_task("shop", biz_type=business, delay_seconds=60 + n, key=f"k-{n:03d}")
-        for n in range(many)
-    ]
-    status, answer = service.call("POST", "/v1/tasks/batch", {"tasks": tasks})
-    assert {result["status"] for result in answer["results"]} == {201}, (status, answer)
-
-
-def _answers(page: Page, path: re.Pattern[str], status: int, body: Any) -> None:
-    def answer(route: Route) -> None:
-        route.fulfill(status=status, content_type="application/json", body=json.dumps(body))
-
-    page.route(path, answer)
-
 
 LIST = re.compile(r"/v1/tasks\?")
 
@@ -46,8 +22,8 @@ def test_nothing_is_listed_before_a_business_is_named(viewer: Viewer) -> None:
 def test_a_search_stands_in_the_address_and_is_left_by_going_back(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    task = _created(service, business)
-    gone = _created(service, business, 700)
+    task = created(service, business)
+    gone = created(service, business, 700)
     service.call("DELETE", f"/v1/tasks/{gone['task_id']}")
     viewer.open("tasks")
     viewer.field("Business").fill(business)
@@ -75,9 +51,9 @@ def test_businesses_with_settings_are_suggested(
 def test_a_search_goes_on_where_nothing_can_be_suggested(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    _created(service, business)
+    created(service, business)
     refusal = {"title": "The caller may not do this", "detail": "No.", "status": 403}
-    _answers(viewer.page, re.compile(r"/v1/businesses\?"), 403, refusal)
+    viewer.answer("/v1/businesses", 403, refusal)
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.page.locator(".search")).to_contain_text("None can be suggested.")
     expect(viewer.rows("Tasks")).to_have_count(1)
@@ -86,7 +62,7 @@ def test_a_search_goes_on_where_nothing_can_be_suggested(
 def test_the_latest_due_come_first_if_asked(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    early, late = _created(service, business, 60), _created(service, business, 120)
+    early, late = created(service, business, 60), created(service, business, 120)
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.rows("Tasks").first).to_contain_text(early["task_id"])
     viewer.field("Order").select_option("desc")
@@ -97,8 +73,8 @@ def test_the_latest_due_come_first_if_asked(
 def test_the_next_hour_is_one_click_and_stands_in_the_address_in_utc(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    soon = _created(service, business, 1800)
-    _created(service, business, 7200)
+    soon = created(service, business, 1800)
+    created(service, business, 7200)
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.rows("Tasks")).to_have_count(2)
     viewer.press("Next hour")
@@ -143,7 +119,7 @@ def test_an_impossible_search_is_refused_in_the_services_words(
 def test_a_task_is_found_by_its_id_and_back_leads_to_the_search(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    task = _created(service, business)
+    task = created(service, business)
     viewer.open(f"tasks?biz_type={business}")
     viewer.field("Task id or key").fill(task["task_id"])
     viewer.press("Search")
@@ -156,7 +132,7 @@ def test_a_task_is_found_by_its_id_and_back_leads_to_the_search(
 def test_a_task_is_found_by_its_business_and_key(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    task = _created(service, business, key="order-17:close")
+    task = created(service, business, key="order-17:close")
     viewer.open(f"tasks?biz_type={business}&find=order-17:close")
     expect(viewer.fact("Task id")).to_have_text(task["task_id"])
 
@@ -190,14 +166,6 @@ def test_what_is_typed_is_cleared(viewer: Viewer) -> None:
     expect(viewer.field("Key prefix")).to_have_value("")
 
 
-def test_an_instant_typed_in_part_is_refused(viewer: Viewer, business: str) -> None:
-    viewer.open(f"tasks?biz_type={business}")
-    viewer.field("Due from").click()
-    viewer.page.keyboard.type("0131")
-    viewer.press("Search")
-    expect(viewer.page.locator("[data-field=due_from]")).to_contain_text("Give date and time")
-
-
 def test_a_search_that_finds_nothing_says_so(viewer: Viewer, business: str) -> None:
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.section("Found")).to_have_text("No task is as you look for it.")
@@ -209,7 +177,7 @@ def test_a_search_that_finds_nothing_says_so(viewer: Viewer, business: str) -> N
 def test_a_long_list_is_read_page_by_page_and_back(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    _batch(service, business, 51)
+    batch(service, business, 51)
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.rows("Tasks")).to_have_count(50)
     viewer.page.get_by_role("link", name="Next page").click()
@@ -222,7 +190,7 @@ def test_a_long_list_is_read_page_by_page_and_back(
 def test_empty_pages_are_passed_until_there_is_something(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    task = _created(service, business)
+    task = created(service, business)
 
     def first_pages_empty(route: Route) -> None:
         if "cursor=passed" in route.request.url:
@@ -267,7 +235,7 @@ def test_a_deployment_without_the_list_index_says_how_to_have_it(
         "status": 409,
         "detail": "Deploy the stack with the parameter ListIndex=on.",
     }
-    _answers(viewer.page, LIST, 409, refusal)
+    viewer.answer("/v1/tasks", 409, refusal)
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.section("Found")).to_contain_text("Deploy the stack with the parameter ListIndex")
 
@@ -276,7 +244,7 @@ def test_a_business_out_of_reach_is_refused_where_its_tasks_would_be(
     viewer: Viewer, business: str
 ) -> None:
     refusal = {"type": "urn:duewheel:problem:not-permitted", "detail": "This needs a right."}
-    _answers(viewer.page, LIST, 403, refusal)
+    viewer.answer("/v1/tasks", 403, refusal)
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.section("Found").get_by_role("alert")).to_contain_text("This needs a right.")
     expect(viewer.field("Business")).to_have_value(business)
@@ -285,14 +253,14 @@ def test_a_business_out_of_reach_is_refused_where_its_tasks_would_be(
 def test_a_failed_refresh_leaves_the_list_and_passes(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
-    _created(service, business)
+    created(service, business)
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.rows("Tasks")).to_have_count(1)
-    _answers(still, LIST, 503, {"message": "Service Unavailable"})
+    viewer.answer("/v1/tasks", 503, {"message": "Service Unavailable"})
     still.clock.run_for(10_000)
     expect(viewer.section("Found").get_by_role("alert")).to_contain_text("cannot answer now")
     expect(viewer.rows("Tasks")).to_have_count(1)
-    still.unroute(LIST)
+    still.unroute_all()
     still.clock.run_for(10_000)
     expect(viewer.section("Found").get_by_role("alert")).to_have_count(0)
 
@@ -300,73 +268,16 @@ def test_a_failed_refresh_leaves_the_list_and_passes(
 def test_a_refresh_shows_what_changed_and_keeps_the_focus(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
-    first, second = _created(service, business, 60), _created(service, business, 120)
+    first, second = created(service, business, 60), created(service, business, 120)
     viewer.open(f"tasks?biz_type={business}")
     focused = viewer.page.get_by_role("link", name=second["task_id"])
     focused.focus()
     service.call("DELETE", f"/v1/tasks/{first['task_id']}")
-    _created(service, business, 90)
+    created(service, business, 90)
     still.clock.run_for(10_000)
     expect(viewer.rows("Tasks")).to_have_count(3)
     expect(viewer.rows("Tasks").first).to_contain_text("cancelled")
     expect(focused).to_be_focused()
-
-
-# Under a key prefix
-
-
-def test_all_under_a_prefix_are_counted_and_cancelled(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    _batch(service, business, 51)
-    other = _created(service, business, key="other")
-    late = _created(service, business, 2, key="k-late")
-    viewer.open(f"tasks?biz_type={business}&key_prefix=k-")
-    expect(viewer.rows("Tasks")).to_have_count(50)
-    viewer.press("Cancel all under k-")
-    expect(viewer.page.get_by_role("dialog")).to_contain_text("Cancel 52 tasks?")
-    viewer.agree("Cancel them")
-    assert "51 tasks cancelled. Too late for 1 task" in viewer.told()
-    assert "k-late" in viewer.told()
-    expect(viewer.rows("Tasks")).to_have_count(1)
-    assert service.task(other)["status"] == "pending"
-    assert service.task(late)["status"] == "pending"
-
-
-def test_a_cancel_that_is_not_agreed_to_cancels_nothing(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    _batch(service, business, 2)
-    viewer.open(f"tasks?biz_type={business}&key_prefix=k-")
-    viewer.press("Cancel all under k-")
-    viewer.agree("Leave it")
-    expect(viewer.page.get_by_role("dialog")).to_have_count(0)
-    expect(viewer.page.get_by_role("button", name="Cancel all under k-")).to_be_focused()
-    _, answer = service.call("GET", f"/v1/businesses/{business}/tasks?key_prefix=k-")
-    assert len(answer["tasks"]) == 2
-
-
-def test_a_refused_cancel_under_a_prefix_is_told(
-    viewer: Viewer, service: Service, business: str
-) -> None:
-    _batch(service, business, 1)
-
-    def refuse(route: Route) -> None:
-        if route.request.method != "DELETE":
-            return route.fallback()
-        return route.fulfill(status=403, json={"title": "The caller may not do this"})
-
-    viewer.page.route(re.compile("key_prefix="), refuse)
-    viewer.open(f"tasks?biz_type={business}&key_prefix=k-")
-    viewer.press("Cancel all under k-")
-    viewer.agree("Cancel them")
-    assert "The caller may not do this" in viewer.told()
-    expect(viewer.rows("Tasks")).to_have_count(1)
-
-
-def test_a_prefix_without_live_tasks_says_so(viewer: Viewer, business: str) -> None:
-    viewer.open(f"tasks?biz_type={business}&key_prefix=k-")
-    expect(viewer.section("Found")).to_have_text("No live task stands under this prefix.")
 
 
 # At any width
@@ -374,7 +285,7 @@ def test_a_prefix_without_live_tasks_says_so(viewer: Viewer, business: str) -> N
 
 def test_the_list_fits_a_telephone(viewer: Viewer, service: Service, business: str) -> None:
     key = "k" * 128
-    _created(service, business, key=key)
+    created(service, business, key=key)
     viewer.page.set_viewport_size({"width": 360, "height": 740})
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.rows("Tasks")).to_have_count(1)

@@ -1,86 +1,31 @@
-"""The page of the wheel: the pointers, the next hour, what became of tasks, who is held back."""
+"""The page of the wheel: the pointers, the next hour, an audit of the last one."""
 
-import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Route, expect
 
-from local.stack import LocalStack
 from tests.console.viewer import Viewer
+from tests.console.wheel_at_hand import (
+    CROWD,
+    REFRESH_MS,
+    ahead,
+    behind,
+    changed,
+    fits,
+    in_shanghai,
+    readout,
+    refused,
+    row,
+    tasks_of_minute,
+)
 from tests.support.service import Service
 
-CROWD = 100  # a batch of 64 and more is noted by its exact number
-REFRESH_MS = 2500
 UNANSWERED = "Failed to load resource: net::ERR_FAILED"
 MARKUP = "<img src=x onerror=alert(1)>"
-
-
-@pytest.fixture(scope="module")
-def crowded_at(stack: LocalStack) -> str:
-    """Three businesses with something of everything behind them, and a crowd ahead on a second."""
-    service = Service(stack.url)
-    ladder = {"attempts": 2, "delays_seconds": [5]}
-    for name in ("mail", "orders", "payments"):
-        settings = {"callback": {"url": f"{stack.url}/_local/inbox/{name}"}, "retry": ladder}
-        assert service.call("PUT", f"/v1/businesses/{name}", settings)[0] == 201
-    service.call("PUT", "/v1/businesses/mail", {"lane": "slow", "calls_per_second": 50})
-    service.call("PUT", "/_local/received/payments", {"status": 503})
-    soon = [{"biz_type": "orders", "delay_seconds": 10} for _ in range(5)]
-    failing = [{"biz_type": "payments", "delay_seconds": 10} for _ in range(3)]
-    service.call("POST", "/v1/tasks/batch", {"tasks": soon + failing})
-    service.advance(30)
-    service.call("POST", "/v1/businesses/mail/pause")
-    second = service.now_ms() // 1000 + 1800
-    due_at = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    crowd = [{"biz_type": "orders", "due_at": due_at} for _ in range(CROWD)]
-    assert service.call("POST", "/v1/tasks/batch", {"tasks": crowd})[0] == 200
-    return due_at
-
-
-@pytest.fixture(autouse=True)
-def _of_the_story(crowded_at: str) -> None:
-    """Every test begins where the story has led."""
-
-
-def changed(page: Page, pattern: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """What the service answers, changed on its way."""
-
-    def answer(route: Route) -> None:
-        reply = route.fetch()
-        members = reply.json()
-        change(members)
-        route.fulfill(response=reply, body=json.dumps(members))
-
-    page.route(pattern, answer)
-
-
-def refused(page: Page, pattern: str, status: int, title: str) -> None:
-    body = {"type": "urn:duewheel:problem:not-permitted", "title": title, "detail": "So it is."}
-    page.route(pattern, lambda route: route.fulfill(status=status, json={**body, "status": status}))
-
-
-def ahead(page: Page) -> Locator:
-    return page.get_by_role("slider", name="Tasks expected in the next hour")
-
-
-def behind(page: Page) -> Locator:
-    return page.get_by_role("slider", name="What became of the tasks")
-
-
-def readout(page: Page, section: str) -> Locator:
-    return page.get_by_role("region", name=section, exact=True).locator(".readout")
-
-
-def row(viewer: Viewer, name: str) -> Locator:
-    return viewer.rows("By business").filter(has_text=name)
-
-
-def fits(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+pytestmark = pytest.mark.usefixtures("crowded_at")  # every test begins where its story has led
 
 
 def test_the_pointers_move_on_with_the_service(viewer: Viewer, service: Service) -> None:
@@ -179,136 +124,6 @@ def test_an_hour_without_tasks_is_said_to_be_empty(viewer: Viewer) -> None:
     expect(viewer.page.get_by_text("Nothing is known to come up in the next hour.")).to_be_visible()
     expect(viewer.page.get_by_text("No task came up.")).to_be_visible()
     expect(row(viewer, "nobody-uses-this")).to_contain_text("no settings")
-
-
-def test_what_became_of_tasks_stands_by_minute_in_a_chart_and_in_a_table(viewer: Viewer) -> None:
-    viewer.open()
-    told = readout(viewer.page, "The last hour")
-    expect(told).to_contain_text("failed attempt")
-    viewer.page.get_by_text("As a table").last.click()
-    rows = viewer.rows("What became of the tasks")
-    delivered = rows.filter(has_text="5").last
-    expect(delivered.locator("[data-label=delivered]")).to_have_text("5")
-    expect(delivered.locator("[data-label=dead]")).to_have_text("3")
-    behind(viewer.page).focus()
-    viewer.page.keyboard.press("Home")
-    expect(told).to_contain_text("nothing")
-
-
-@pytest.mark.parametrize(("hours", "minutes"), [(1, 1), (6, 5), (24, 15)])
-def test_longer_times_are_drawn_in_coarser_bins(viewer: Viewer, hours: int, minutes: int) -> None:
-    viewer.open(f"wheel?biz_type=orders&hours={hours}")
-    last = behind(viewer.page)
-    expect(last).to_be_visible()
-    points = int(last.get_attribute("aria-valuemax") or 0) + 1
-    assert points in (hours * 60 // minutes, hours * 60 // minutes + 1)
-    expect(readout(viewer.page, heading_of(hours))).to_contain_text("5 delivered")
-
-
-def test_lateness_is_told_as_far_as_classes_tell(viewer: Viewer) -> None:
-    def late(statistics: dict[str, Any]) -> None:
-        counts = {"up_to_10_ms": 90, "up_to_500_ms": 9, "later": 1}
-        for minute in statistics["minutes"]:
-            minute["lateness"] = {"sum_ms": 0, "max_ms": 900_000, "counts": counts}
-
-    changed(viewer.page, "**/stats?*", late)
-    viewer.open("wheel?biz_type=orders")
-    for name, said in (("p50", "up to 10 ms"), ("p90", "up to 10 ms"), ("p99", "up to 500 ms")):
-        expect(viewer.fact(name)).to_have_text(said)
-    expect(viewer.fact("Max")).to_have_text("15 min")
-
-
-def test_businesses_stand_side_by_side_with_what_holds_them_back(viewer: Viewer) -> None:
-    breaker = {"host": "pay.example.com", "since": "2030-01-31T08:00:00Z"}
-    spared = [{**breaker, "until": "2030-01-31T08:00:21Z"}]
-    changed(
-        viewer.page,
-        "**/v1/businesses/payments",
-        lambda business: business.update(breakers=spared, calls_in_flight=7),
-    )
-    viewer.open()
-    expect(row(viewer, "mail")).to_contain_text("paused")
-    expect(row(viewer, "mail")).to_contain_text("slow lane, by setting")
-    expect(row(viewer, "mail")).to_contain_text("50 calls a second")
-    expect(row(viewer, "orders").locator("[data-label=Delivered]")).to_have_text("5")
-    spared_row = row(viewer, "payments")
-    expect(spared_row).to_contain_text("pay.example.com until 2030-01-31 16:00:21")
-    expect(spared_row).to_contain_text("7 calls in flight")
-    dead = spared_row.get_by_role("link", name="3 dead tasks of payments")
-    expect(dead).to_have_attribute("href", "#/businesses/payments")
-    expect(spared_row.locator("[data-label='Failed attempts']")).to_have_text("6")
-
-
-def test_a_business_is_chosen_by_the_keyboard_alone_and_left_by_the_way_back(
-    viewer: Viewer,
-) -> None:
-    viewer.open()
-    page = viewer.page
-    expect(row(viewer, "payments")).to_be_visible()
-    page.get_by_label("Business", exact=True).focus()
-    page.keyboard.type("orders")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="The last hour of orders")).to_be_visible()
-    expect(page.get_by_role("button", name="Show")).to_be_focused()
-    expect(viewer.rows("By business")).to_have_count(1)
-    expect(page.get_by_label("Business", exact=True)).to_have_value("orders")
-    page.go_back()
-    expect(row(viewer, "payments")).to_be_visible()
-
-
-def test_a_longer_time_is_chosen_in_the_address(viewer: Viewer) -> None:
-    viewer.open("wheel?biz_type=orders")
-    viewer.page.get_by_label("Looking back").select_option("24 hours")
-    viewer.press("Show")
-    expect(viewer.page).to_have_url(
-        viewer.page.url.split("#")[0] + "#/wheel?biz_type=orders&hours=24"
-    )
-    expect(viewer.page.get_by_role("heading", name="The last 24 hours of orders")).to_be_visible()
-
-
-def test_many_businesses_are_shown_by_pages_that_say_how_many(viewer: Viewer) -> None:
-    viewer.page.route(
-        "**/v1/businesses?limit=10*",
-        lambda route: route.continue_(url=route.request.url.replace("limit=10", "limit=2")),
-    )
-    viewer.open()
-    expect(viewer.page.get_by_text("2 businesses of more")).to_be_visible()
-    viewer.page.get_by_role("link", name="Next page").click()
-    expect(viewer.rows("By business")).to_have_count(1)
-    expect(row(viewer, "payments")).to_be_visible()
-    viewer.page.go_back()
-    expect(row(viewer, "mail")).to_be_visible()
-
-
-def test_who_may_not_see_the_wheel_sees_the_statistics_all_the_same(viewer: Viewer) -> None:
-    refused(viewer.page, "**/v1/wheel", 403, "The caller may not do this")
-    viewer.open()
-    expect(viewer.page.get_by_role("alert")).to_contain_text("The caller may not do this")
-    expect(row(viewer, "orders").locator("[data-label=Delivered]")).to_have_text("5")
-    expect(behind(viewer.page)).to_be_visible()
-
-
-def test_a_business_that_may_not_be_seen_is_refused_in_its_own_place(viewer: Viewer) -> None:
-    refused(viewer.page, "**/v1/businesses/orders/stats*", 403, "The caller may not do this")
-    viewer.open("wheel?biz_type=orders")
-    past = viewer.page.get_by_role("region", name="The last hour of orders")
-    expect(past.get_by_role("alert")).to_contain_text("The caller may not do this")
-    expect(ahead(viewer.page)).to_be_visible()
-
-
-def test_a_business_that_cannot_be_counted_leaves_the_others_counted(viewer: Viewer) -> None:
-    refused(viewer.page, "**/v1/businesses/mail/stats*", 500, "The service failed unexpectedly")
-    viewer.open()
-    expect(row(viewer, "mail")).to_contain_text("The service failed unexpectedly: So it is.")
-    expect(viewer.page.get_by_text("1 of them could not be counted.")).to_be_visible()
-    expect(row(viewer, "orders").locator("[data-label=Delivered]")).to_have_text("5")
-
-
-def test_where_there_is_no_business_it_is_said(viewer: Viewer) -> None:
-    nobody = {"businesses": [], "cursor": None}
-    viewer.page.route("**/v1/businesses?*", lambda route: route.fulfill(json=nobody))
-    viewer.open()
-    expect(viewer.page.get_by_text("No business within reach has settings.")).to_be_visible()
 
 
 def test_what_was_seen_last_stays_while_the_service_does_not_answer(
@@ -423,20 +238,3 @@ def test_the_page_fits_a_phone(viewer: Viewer) -> None:
     viewer.open("wheel?hours=24")
     expect(row(viewer, "payments")).to_be_visible()
     assert fits(page)
-
-
-def in_shanghai(instant: str) -> str:
-    """As somebody there reads the clock, eight hours ahead."""
-    at = datetime.fromisoformat(instant).timestamp() + 8 * 3600
-    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
-
-
-def tasks_of_minute(instant: str) -> str:
-    first = int(datetime.fromisoformat(instant).timestamp()) // 60 * 60
-    bounds = [datetime.fromtimestamp(at, UTC) for at in (first, first + 60)]
-    due_from, due_to = (at.strftime("%Y-%m-%dT%H%%3A%M%%3A%S.000Z") for at in bounds)
-    return f"biz_type=orders&due_from={due_from}&due_to={due_to}"
-
-
-def heading_of(hours: int) -> str:
-    return f"The last {'hour' if hours == 1 else f'{hours} hours'} of orders"

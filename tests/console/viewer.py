@@ -31,8 +31,11 @@ class Viewer:
     def rows(self, table: str) -> Locator:
         return self.page.get_by_role("region", name=table).locator("tbody tr")
 
+    def button(self, name: str) -> Locator:
+        return self.page.get_by_role("button", name=name, exact=True)
+
     def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name, exact=True).click()
+        self.button(name).click()
 
     def agree(self, verb: str) -> None:
         """In the dialog that asks before something is done."""

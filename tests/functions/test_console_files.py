@@ -1,6 +1,7 @@
 """The console's files, which alone are answered without asking who it is."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ TEMPLATE = ROOT / "template.yaml"
 FOLDER = ROOT / "layers/core/duewheel/console"
 FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.*"))
 REFERENCES = re.compile(r"""(?:from|import|href=|src=)\s*["'](\.{0,2}/[^"'#]+\.\w+)["']""")
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+FOR_WIDTHS = re.compile(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}")
 NAMESPACE = "http://www.w3.org/2000/svg"
 
 
@@ -49,6 +52,23 @@ def test_files_name_none_that_is_not_there_and_none_of_elsewhere(name: str) -> N
         path = FOLDER / inside if inside != reference else here / reference
         assert path.resolve().is_file(), reference
     assert not re.search(r"https?://(?!\S*[…{$])[a-z0-9]", text.replace("https://example.com", ""))
+
+
+def test_no_two_stylesheets_say_how_the_same_looks() -> None:
+    """All of them hold on every page, and the later one would win on all."""
+    sheets = Counter(
+        selector
+        for name in FILES
+        if name.endswith(".css")
+        for selector in selectors((FOLDER / name).read_text(encoding="utf-8"))
+    )
+    assert [selector for selector, count in sheets.items() if count > 1] == []
+
+
+def selectors(sheet: str) -> set[str]:
+    """Of the rules that hold at any width."""
+    rules = re.findall(r"([^{}]+)\{[^{}]*\}", FOR_WIDTHS.sub("", COMMENT.sub("", sheet)))
+    return {selector.strip() for rule in rules for selector in rule.split(",")}
 
 
 def test_the_console_itself_is_its_first_file() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -72,6 +72,11 @@ class AsyncDuewheel:
 
     async def health(self) -> Health:
         return Health.read(await self._transport.send(reading("/v1/health")))
+
+    async def api_document(self) -> dict[str, Any]:
+        """What this deployment says of its calls, in OpenAPI 3.1."""
+        document: dict[str, Any] = await self._transport.send(reading("/v1/openapi.json"))
+        return document
 
     async def close(self) -> None:
         await self._transport.close()

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -73,6 +73,11 @@ class Duewheel:
 
     def health(self) -> Health:
         return Health.read(self._transport.send(reading("/v1/health")))
+
+    def api_document(self) -> dict[str, Any]:
+        """What this deployment says of its calls, in OpenAPI 3.1."""
+        document: dict[str, Any] = self._transport.send(reading("/v1/openapi.json"))
+        return document
 
     def close(self) -> None:
         self._transport.close()

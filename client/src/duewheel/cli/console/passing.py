@@ -17,6 +17,7 @@ from duewheel._sync.client import CONNECT_SECONDS, TIMEOUT_SECONDS
 from duewheel.answers import NOT_SENT
 from duewheel.calls import part
 from duewheel.cli.console.replies import Refused, Reply, problem
+from duewheel.cli.console.turned_away import turned_away
 from duewheel.cli.failures import Failed, told
 
 ROOMS = ("console", "v1")
@@ -89,6 +90,7 @@ class Service:
         self, url: str, auth: httpx.Auth | None, transport: httpx.BaseTransport | None = None
     ) -> None:
         self._url = url
+        self._auth = auth
         self._http = httpx.Client(
             auth=auth,
             timeout=httpx.Timeout(TIMEOUT_SECONDS, connect=CONNECT_SECONDS),
@@ -106,7 +108,8 @@ class Service:
             return _no_answer(error, method)
         except Failed as failed:  # credentials that cannot be renewed
             return problem(HTTPStatus.BAD_GATEWAY, f"The request was not sent. {failed.message}")
-        return Reply(got.status_code, tuple(_answered(got)), got.content)
+        away = turned_away(got, self._auth, is_call=not is_of_the_console(target))
+        return away or Reply(got.status_code, tuple(_answered(got)), got.content)
 
 
 def _answered(got: httpx.Response) -> Iterator[tuple[str, str]]:

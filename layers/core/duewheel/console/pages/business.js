@@ -28,9 +28,12 @@ export async function businessPage({ place, parameters: { name }, signal }) {
     await own.now();
     return standing(found, actions);
   });
+  let counted = null;
+  const pointing = { picked: null, hovered: null, redraw: () => day.draw(ofDay()) };
+  const ofDay = () => [numbers(counted, pointing), el("h2", {}, "Limits and their use"), limits(found?.members, counted)];
   const day = section("The last 24 hours", REST_EVERY_MS, signal, async () => {
-    const counted = await lastDay(name, signal);
-    return [numbers(counted), el("h2", {}, "Limits and their use"), limits(found?.members, counted)];
+    counted = await lastDay(name, signal);
+    return ofDay();
   });
   const kept = section("Changes", REST_EVERY_MS, signal, () => changes(name, signal));
   const actions = actionsOn({ name, progress, signal, found: () => found, anew: () => Promise.all([state.now(), kept.now()]) });

@@ -1,9 +1,8 @@
 // The dead tasks of a business by the instant and the cause of their death, and their redrive.
 
 import { el, fill } from "../parts/elements.js";
-import { choice, form, text } from "../parts/form.js";
+import { choice, form, instantField, text } from "../parts/form.js";
 import { instant, viewersZone } from "../parts/instants.js";
-import { instantOf, localOf } from "../parts/local_time.js";
 import { once } from "../parts/once.js";
 import { show } from "../parts/refresh.js";
 import { go, link } from "../parts/router.js";
@@ -48,18 +47,16 @@ function forgetOthers(selected, tasks) {
 }
 
 function filterForm(name, query) {
-  const local = { type: "datetime-local", step: 1 };
   const fields = el(
     "div",
     { class: "filters" },
-    text("since", "Died from", localOf(query.since), local),
-    text("until", "Died before", localOf(query.until), local),
+    instantField("since", "Died from", query.since),
+    instantField("until", "Died before", query.until),
     choice("reason", "Reason", [["", "any"], ...DEATHS], query.reason ?? ""),
     text("status_code", "Last status", query.status_code ?? "", { inputmode: "numeric" }),
     text("last_error", "Last error contains", query.last_error ?? ""),
   );
-  const instants = () => Object.fromEntries(["since", "until"].map((member) => [member, instantOf(fields.querySelector(`[name=${member}]`))]));
-  const submit = async (values) => go(["businesses", name, "dead"], { ...values, ...instants() });
+  const submit = async (values) => go(["businesses", name, "dead"], values);
   const clear = el("a", { class: "button", href: link(["businesses", name, "dead"]) }, "Clear");
   const hint = el("p", { class: "hint" }, `Instants are those of your zone, ${viewersZone()}.`);
   return form([fields, hint], "Filter", submit, { also: clear, "aria-label": "Filter" });

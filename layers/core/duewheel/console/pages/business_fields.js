@@ -4,8 +4,8 @@ import { callbackFields, callbackOf } from "../parts/callback_form.js";
 import { el } from "../parts/elements.js";
 import { area, choice, text } from "../parts/form.js";
 import { typedNumber } from "../parts/numbers.js";
+import { retryFields, retryOf } from "../parts/retry_fields.js";
 import { words } from "../parts/words.js";
-import { retryFields, retryOf } from "./business_retry.js";
 import { secretFields, secretsOf } from "./business_secrets.js";
 
 const NUMBERS = [
@@ -33,7 +33,7 @@ export function settingFields(business) {
       laneField(own("lane")),
     ),
     group("Limits", NUMBERS.map((one) => number(...one))),
-    group("Retries", retryFields(own("retry")), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
+    group("Retries", retryFields(own("retry"), "service default"), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
     group("Dead tasks", callbackFields("on_dead", "Who is told of each", own("on_dead"), "service default: nobody")),
     group("Signing", secretFields(own("signing_secrets"))),
     group("Records", number("retention_days", "Ended tasks are kept (days)")),

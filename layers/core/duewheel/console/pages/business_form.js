@@ -1,8 +1,9 @@
 // The settings of a business to be changed. What is left blank is the service's default; only what
-// differs from what was read is sent, and only if nobody has changed the settings meanwhile.
+// was changed here is sent, and only if nobody else has changed the settings meanwhile.
 
+import { changedMembers } from "../parts/changed_members.js";
 import { el, fill } from "../parts/elements.js";
-import { form } from "../parts/form.js";
+import { form, values } from "../parts/form.js";
 import { told } from "../parts/outcomes.js";
 import { link, go } from "../parts/router.js";
 import { call, Problem } from "../parts/service.js";
@@ -29,21 +30,22 @@ async function load({ name, body, signal }) {
       fill(conflict, problem(error));
     }
   };
-  const submit = (values) => {
+  const submit = (typed) => {
     fill(conflict);
-    return save({ name, found, values, conflict, anew, signal });
+    return save({ name, found, changed: changedMembers(before, wantedSettings(typed)), conflict, anew, signal });
   };
   const leave = el("a", { class: "button", href: link(["businesses", name]) }, "Leave as it is");
+  const element = form([fields, conflict], "Save", submit, { also: leave, class: "settings", "aria-label": "Settings" });
+  const before = wantedSettings(values(element));
   const intro = found === null ? "It has no settings of its own yet. " : "";
   fill(
     body,
     el("p", { class: "hint" }, `${intro}What is left blank is the service's default. A change holds within five seconds, also for tasks that are pending already.`),
-    form([fields, conflict], "Save", submit, { also: leave, class: "settings", "aria-label": "Settings" }),
+    element,
   );
 }
 
-async function save({ name, found, values, conflict, anew, signal }) {
-  const changed = differing(wantedSettings(values), found?.members ?? null);
+async function save({ name, found, changed, conflict, anew, signal }) {
   if (Object.keys(changed).length === 0 && found !== null) return void told("Nothing differs: nothing was saved.");
   const headers = found === null ? { "If-None-Match": "*" } : { "If-Match": found.etag };
   try {
@@ -63,22 +65,4 @@ function changedMeanwhile(anew) {
     el("p", {}, "Somebody has changed the settings since they were read here. Nothing was saved. Load them anew to see what holds now; what you have typed is lost then."),
     el("button", { type: "button", on: { click: anew } }, "Load anew"),
   );
-}
-
-// `undefined` of a setting: it is to stay as it is, whatever that is.
-function differing(wanted, business) {
-  const own = (name) => (business?.own.includes(name) ? business[name] : null);
-  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => value !== undefined && canonical(value) !== canonical(own(name))));
-}
-
-// As text in one order of the members; what a callback leaves out, it leaves to others.
-function canonical(value) {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  if (value === null || typeof value !== "object") return JSON.stringify(value);
-  const members = Object.entries(value).filter(([, one]) => one !== null && !isEmpty(one));
-  return `{${members.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, one]) => `${name}:${canonical(one)}`).join()}}`;
-}
-
-function isEmpty(value) {
-  return typeof value === "object" && !Array.isArray(value) && Object.keys(value).length === 0;
 }

@@ -3,9 +3,9 @@
 import { nowMs } from "../parts/clock.js";
 import { businessField } from "../parts/business_field.js";
 import { el } from "../parts/elements.js";
-import { choice, field, form, text } from "../parts/form.js";
+import { choice, form, instantField, text } from "../parts/form.js";
 import { viewersZone } from "../parts/instants.js";
-import { instantOf, localOf } from "../parts/local_time.js";
+import { putInstant } from "../parts/local_time.js";
 import { go } from "../parts/router.js";
 
 const STATUSES = [["", "any"], "pending", "delivered", "dead", "cancelled", "expired"];
@@ -13,14 +13,10 @@ const ORDERS = [["", "oldest due first"], ["desc", "newest due first"]];
 const HOUR_MS = 3_600_000;
 
 export function searchForm(query, signal) {
-  const bounds = [bound("due_from", "Due from", query), bound("due_to", "Due before", query)];
-  const search = (given) => {
-    const [due_from, due_to] = bounds.map((place) => instantOf(place.querySelector("input")));
-    seek({ ...given, due_from, due_to });
-  };
+  const hint = viewersZone();
+  const bounds = [instantField("due_from", "Due from", query.due_from, { hint }), instantField("due_to", "Due before", query.due_to, { hint })];
   const within = (range) => {
-    const inputs = bounds.map((place) => place.querySelector("input"));
-    range().forEach((ms, index) => { inputs[index].value = localOf(new Date(ms).toISOString()); });
+    range().forEach((ms, index) => putInstant(bounds[index].querySelector("input"), new Date(ms).toISOString()));
     element.requestSubmit();
   };
   const fields = [
@@ -37,13 +33,8 @@ export function searchForm(query, signal) {
     quickChoices(within),
   ];
   const clear = el("button", { type: "button", on: { click: () => seek({}) } }, "Clear");
-  const element = form(fields, "Search", search, { also: clear, "aria-label": "Search tasks", class: "search" });
+  const element = form(fields, "Search", seek, { also: clear, "aria-label": "Search tasks", class: "search" });
   return element;
-}
-
-function bound(name, label, query) {
-  const control = el("input", { type: "datetime-local", step: "1", value: localOf(query[name]) });
-  return field({ name, label, control, hint: viewersZone() });
 }
 
 function quickChoices(within) {

@@ -3,12 +3,12 @@
 import { businessField } from "../parts/business_field.js";
 import { callbackFields, callbackOf } from "../parts/callback_form.js";
 import { el } from "../parts/elements.js";
-import { area, box, choice, text } from "../parts/form.js";
+import { area, box, choice, instantField, text } from "../parts/form.js";
 import { viewersZone } from "../parts/instants.js";
-import { localOf } from "../parts/local_time.js";
 import { typedNumber } from "../parts/numbers.js";
-import { retryFields, typedRetry } from "../parts/retry_fields.js";
+import { retryFields, retryOf } from "../parts/retry_fields.js";
 import { Problem } from "../parts/service.js";
+import { words } from "../parts/words.js";
 import { zoneNames } from "../parts/zones.js";
 
 // What a timer is of which nothing is said, but its name and schedule.
@@ -62,13 +62,13 @@ function rarer(timer) {
       choice("dst_overlap", "Of one that a day has twice, fires", OVERLAPS, timer.dst_overlap),
     ),
     area("exclude", "Excluded dates", timer.exclude.join("\n"), { hint: "YYYY-MM-DD in its time zone, one a line", rows: 3 }),
-    retryFields(timer.retry),
+    retryFields(timer.retry, "as the business says"),
     box("disable_on_stop", "Disabled when the receiver says stop", timer.disable_on_stop),
   ];
 }
 
 function bound(name, label, instant) {
-  return text(name, label, localOf(instant), { type: "datetime-local", step: 1, hint: `in ${viewersZone()}, your zone` });
+  return instantField(name, label, instant, { hint: `in ${viewersZone()}, your zone` });
 }
 
 function shown(number) {
@@ -89,7 +89,7 @@ export function typedMembers(values) {
     expires_after_seconds: typedNumber(values.expires_after_seconds),
     disable_on_stop,
     callback: callbackOf("callback", values),
-    retry: typedRetry(values),
+    retry: retryOf(values),
   };
 }
 
@@ -99,27 +99,18 @@ export function typedSchedule(values) {
     cron: values.cron || null,
     every_seconds: typedNumber(values.every_seconds),
     timezone: values.timezone || null,
-    start_at: utc(values.start_at),
-    end_at: utc(values.end_at),
+    start_at: values.start_at || null,
+    end_at: values.end_at || null,
     max_runs: typedNumber(values.max_runs),
     dst_gap,
     dst_overlap,
-    exclude: values.exclude.split(/[\s,]+/).filter(Boolean),
+    exclude: words(values.exclude),
   };
-}
-
-function utc(local) {
-  return local === "" ? null : new Date(local).toISOString();
 }
 
 // Those of which something is said.
 export function saidMembers(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== ""));
-}
-
-// What of `now` is otherwise than it was `before`.
-export function changedMembers(before, now) {
-  return Object.fromEntries(Object.entries(now).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
 }
 
 // A request's body. The payload stands in it as the very text that was typed; null: it is not of it.
@@ -136,10 +127,4 @@ function parsedAt(field, text) {
   } catch (error) {
     throw new Problem(422, { field, detail: `is no JSON: ${error.message}` });
   }
-}
-
-// A date without its time counts as nothing typed to the browser.
-export function refuseHalfTyped(form) {
-  const half = [...form.elements].find((control) => control.validity.badInput);
-  if (half) throw new Problem(422, { field: half.name, detail: "is not complete." });
 }

@@ -1,5 +1,6 @@
 // Makes a timer, or changes what one says, with what it has ahead beside it.
 
+import { changedMembers } from "../parts/changed_members.js";
 import { el, fill } from "../parts/elements.js";
 import { form, values } from "../parts/form.js";
 import { told } from "../parts/outcomes.js";
@@ -8,7 +9,7 @@ import { go, link } from "../parts/router.js";
 import { call, Problem } from "../parts/service.js";
 import { loading, problem } from "../parts/states.js";
 import { Preview } from "./timer_preview.js";
-import { BLANK, bodyOf, changedMembers, refuseHalfTyped, saidMembers, timerFields, typedMembers } from "./timer_fields.js";
+import { BLANK, bodyOf, saidMembers, timerFields, typedMembers } from "./timer_fields.js";
 
 export async function newTimerPage({ place, query, signal }) {
   const preview = new Preview(null);
@@ -71,10 +72,7 @@ function anew({ message }, load) {
 
 function show(place, { title, fields, verb, submit, back, preview, signal }) {
   const also = el("a", { class: "button", href: link(back) }, "Leave it");
-  const send = async (given) => {
-    refuseHalfTyped(element);
-    await submit(typedMembers(given), given.payload, before);
-  };
+  const send = (given) => submit(typedMembers(given), given.payload, before);
   const element = form(fields, verb, send, { also, class: "timer-form" });
   const first = values(element);
   const before = { typed: typedMembers(first), payload: first.payload };

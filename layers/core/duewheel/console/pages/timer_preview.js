@@ -1,11 +1,12 @@
 // What the schedule in the form has ahead, looked up while it is typed.
 
+import { changedMembers } from "../parts/changed_members.js";
 import { el, fill } from "../parts/elements.js";
 import { notedAt, values } from "../parts/form.js";
 import { call } from "../parts/service.js";
 import { problem } from "../parts/states.js";
 import { upcomingTable } from "../parts/upcoming.js";
-import { changedMembers, saidMembers, typedSchedule } from "./timer_fields.js";
+import { saidMembers, typedSchedule } from "./timer_fields.js";
 
 const AFTER_MS = 300; // of no typing
 const COUNT = 10;

@@ -1,24 +1,15 @@
 // What has become of the tasks that came up: over time, how late they were, and by business.
 
-import { axis, chart, legend, pointed } from "../parts/chart.js";
 import { el } from "../parts/elements.js";
-import { instant, span, written } from "../parts/instants.js";
+import { span } from "../parts/instants.js";
 import { link } from "../parts/router.js";
 import { empty, loading, problem } from "../parts/states.js";
-import { facts, pager, table } from "../parts/table.js";
+import { facts, pager } from "../parts/table.js";
+import { tasksOverTime } from "./tasks_over_time.js";
 import { businessesTable } from "./wheel_businesses.js";
-import { tasksHref } from "./wheel_forecast.js";
-import { BUSINESSES_SHOWN, bins, latenessUpTo, minutesWithin, summed } from "./wheel_statistics.js";
+import { BUSINESSES_SHOWN, latenessUpTo, minutesWithin, summed } from "./wheel_statistics.js";
 
-const LAYERS = [
-  layer("delivered"), layer("pending", "pending: parked, or to be tried again"), layer("cancelled"), layer("expired"), layer("dead"),
-  { name: "failed_attempts", said: "failed attempts (below the line)", of: (bin) => bin.failed_attempts, below: true },
-];
 const SHARES = [["p50", 0.5], ["p90", 0.9], ["p99", 0.99]];
-
-function layer(name, said = name) {
-  return { name, said, of: (bin) => bin[name] };
-}
 
 export function past(state, asked) {
   return el(
@@ -38,7 +29,7 @@ function known(state, asked) {
   const minutes = minutesWithin(counted, asked.hours, to);
   return [
     el("p", { class: "quiet" }, whose(counted, rows, next, asked)),
-    counted.length === 0 ? null : minutes.length === 0 ? empty("No task came up.") : [drawn(state, asked, minutes, to), lateness(minutes)],
+    counted.length === 0 ? null : minutes.length === 0 ? empty("No task came up.") : [tasksOverTime(minutes, to, asked, state), lateness(minutes)],
     businessesTable(state.answer, asked),
     (asked.cursor || next) && wayOn(asked, next),
   ];
@@ -60,44 +51,6 @@ function whose(counted, rows, next, { biz_type: name, cursor }) {
 function wayOn(asked, next) {
   const hours = asked.hours === 1 ? null : asked.hours;
   return pager(asked.cursor, next, (cursor) => link(["wheel"], { hours, cursor }));
-}
-
-function drawn(state, asked, minutes, to) {
-  const points = bins(minutes, asked.hours, to);
-  const [from, end] = [points[0].at, points.at(-1).until];
-  const told = pointed(state, points, points.findLastIndex(hasSome));
-  const text = saidOf(points[told]);
-  return [
-    legend(LAYERS),
-    chart({ label: "What became of the tasks, over time", from, to: end, points, layers: LAYERS, told, text, state }),
-    axis(from, end),
-    el("p", { class: "readout" }, text, asked.biz_type && [" · ", el("a", { href: tasksHref(asked.biz_type, points[told].at, points[told].until) }, "tasks due then")]),
-    el("details", {}, el("summary", {}, "As a table"), asTable(points, asked)),
-  ];
-}
-
-function hasSome({ created, failed_attempts: failed }) {
-  return created + failed > 0;
-}
-
-function saidOf(bin) {
-  const [from, until] = [bin.at, bin.until].map((at) => written(new Date(at).toISOString()).slice(0, 16));
-  const some = LAYERS.filter(({ of }) => of(bin) > 0).map(({ name, of }) => `${of(bin).toLocaleString("en")} ${nameFor(name, of(bin))}`);
-  return `${from} to ${until.slice(11)}: ${some.join(", ") || "nothing"}`;
-}
-
-function nameFor(name, count) {
-  if (name !== "failed_attempts") return name;
-  return count === 1 ? "failed attempt" : "failed attempts";
-}
-
-function asTable(points, { biz_type: name }) {
-  const from = ({ at, until }) => {
-    const said = instant(new Date(at).toISOString());
-    return name ? el("a", { href: tasksHref(name, at, until) }, said) : said;
-  };
-  const columns = [["From", from], ...LAYERS.map(({ name: column, of }) => [nameFor(column), (bin) => of(bin).toLocaleString("en")])];
-  return table("What became of the tasks", columns, points.filter(hasSome).reverse(), { key: ({ at }) => at });
 }
 
 function lateness(minutes) {

@@ -1,5 +1,5 @@
 // What has become of tasks: businesses within reach, each with its statistics of the last day, and
-// what these come to over hours and in bins of minutes.
+// what these come to.
 
 import { fewAtOnce } from "../parts/few.js";
 import { nowMs } from "../parts/clock.js";
@@ -9,7 +9,6 @@ export const BUSINESSES_SHOWN = 10; // each costs the service two requests at ev
 const AT_ONCE = 3;
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-const BIN_MINUTES = { 1: 1, 6: 5, 24: 15 }; // by the hours that are looked at
 const COUNTS = ["created", "pending", "delivered", "dead", "expired", "cancelled", "failed_attempts"];
 
 // → {to, rows: [{name, settings, minutes, problem}], next}: one business by its name, or a page of all,
@@ -54,16 +53,6 @@ async function answered(row, work) {
 export function minutesWithin(rows, hours, to) {
   const from = to - hours * HOUR_MS;
   return rows.flatMap(({ minutes }) => minutes ?? []).filter(({ at }) => Date.parse(at) >= from);
-}
-
-// Bins that begin at round minutes; the first and the last may reach beyond the hours.
-export function bins(minutes, hours, to) {
-  const size = BIN_MINUTES[hours] * MINUTE_MS;
-  const first = Math.floor((to - hours * HOUR_MS) / size);
-  const count = Math.ceil(to / size) - first;
-  const within = Array.from({ length: count }, () => []);
-  for (const minute of minutes) within[Math.floor(Date.parse(minute.at) / size) - first].push(minute);
-  return within.map((some, index) => ({ at: (first + index) * size, until: (first + index + 1) * size, ...summed(some) }));
 }
 
 export function summed(minutes) {

@@ -1,7 +1,7 @@
 // When something is due: so long from now, or at an instant of the viewer's zone.
 
 import { el } from "./elements.js";
-import { choice, field } from "./form.js";
+import { choice, field, instantField } from "./form.js";
 import { viewersZone } from "./instants.js";
 import { instantOf } from "./local_time.js";
 
@@ -10,11 +10,12 @@ const UNITS = [["1", "seconds"], ["60", "minutes"], ["3600", "hours"], ["86400",
 // {element, members}: what is shown, and what it says as members of a request.
 export function dueFields() {
   const amount = el("input", { type: "number", min: "0", step: "any", value: "5", required: true });
-  const at = el("input", { type: "datetime-local", step: "1", required: true });
   const fields = {
     in: [field({ name: "delay_seconds", label: "In", control: amount }), choice("unit", "Unit", UNITS, "60")],
-    at: [field({ name: "due_at", label: "At", control: at, hint: `Time of ${viewersZone()}` })],
+    at: [instantField("due_at", "At", "", { hint: `Time of ${viewersZone()}` })],
   };
+  const at = fields.at[0].querySelector("input");
+  at.required = true;
   const how = choice("due", "Due", [["in", "after a delay"], ["at", "at an instant"]]);
   const chosen = how.querySelector("select");
   const unit = fields.in[1].querySelector("select");

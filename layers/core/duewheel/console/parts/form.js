@@ -1,6 +1,7 @@
 // Forms: labelled fields, and the service's refusal shown at the field that it names.
 
 import { el, fill } from "./elements.js";
+import { instantOf, putInstant } from "./local_time.js";
 import { refusalText } from "./outcomes.js";
 import { Problem } from "./service.js";
 
@@ -21,6 +22,13 @@ export function area(name, label, value = "", { hint, ...more } = {}) {
   return field({ name, label, hint, control: el("textarea", { spellcheck: "false", value, ...more }) });
 }
 
+// `value` is an instant of the service; it is shown and typed in the viewer's zone.
+export function instantField(name, label, value, { hint } = {}) {
+  const control = el("input", { type: "datetime-local", step: 1 });
+  putInstant(control, value);
+  return field({ name, label, hint, control });
+}
+
 // options: ["pending", …] or [["", "any"], …]
 export function choice(name, label, options, value = "", { hint, ...more } = {}) {
   const pairs = options.map((option) => (Array.isArray(option) ? option : [option, option]));
@@ -33,7 +41,7 @@ export function box(name, label, checked = false) {
   return el("div", { class: "field", "data-field": name }, el("label", { class: "box" }, control, " ", label));
 }
 
-// `submit` gets the values by name (texts; a box is true or false). What it throws is shown.
+// `submit` gets the values by name. What it throws is shown.
 export function form(fields, verb, submit, { also = [], ...attributes } = {}) {
   const general = el("div", { role: "alert" });
   const button = el("button", { class: "primary" }, verb);
@@ -53,9 +61,15 @@ export function form(fields, verb, submit, { also = [], ...attributes } = {}) {
   return element;
 }
 
+// Texts; of a box true or false, of an instant the instant in UTC. What is disabled is not of the form.
 export function values(form) {
-  const named = [...form.elements].filter((control) => control.name);
-  return Object.fromEntries(named.map((control) => [control.name, control.type === "checkbox" ? control.checked : control.value.trim()]));
+  const named = [...form.elements].filter((control) => control.name && !control.disabled);
+  return Object.fromEntries(named.map((control) => [control.name, valueOf(control)]));
+}
+
+function valueOf(control) {
+  if (control.type === "checkbox") return control.checked;
+  return control.type === "datetime-local" ? instantOf(control) : control.value.trim();
 }
 
 function refused(form, general, error) {
@@ -72,6 +86,7 @@ export function notedAt(form, error) {
   const control = place.querySelector("input, select, textarea");
   const note = el("p", { class: "field-problem", role: "alert" }, error.message);
   control.setAttribute("aria-invalid", "true");
+  place.querySelector(".field-problem")?.remove(); // said of what stood there before
   place.append(note);
   return { control, note };
 }

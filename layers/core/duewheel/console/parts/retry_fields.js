@@ -1,57 +1,57 @@
-// How failed calls are tried again: as the business says, by a backoff, or by delays one after the other.
+// A retry policy as fields: growing delays, or the delays themselves. It is replaced as a whole.
 
-import { choiceOfFields } from "./choice_of_fields.js";
+import { el } from "./elements.js";
 import { choice, text } from "./form.js";
 import { typedNumber } from "./numbers.js";
+import { words } from "./words.js";
 
-const NUMBER = { inputmode: "decimal" };
+const IN_BOTH = ["attempts", "max_age_seconds"];
+const MEMBERS = {
+  backoff: ["first_delay_seconds", "factor", "max_delay_seconds", "jitter", ...IN_BOTH],
+  delays: ["delays_seconds", ...IN_BOTH],
+};
+const JITTER = [["", "a random part of the delay is waited"], ["false", "the whole delay is waited"]];
+const FIELDS = {
+  first_delay_seconds: number("First delay (seconds)", "Default: 3."),
+  factor: number("Factor", "Default: 2."),
+  max_delay_seconds: number("Longest delay (seconds)", "Default: 21600."),
+  jitter: (name, value) => choice(name, "Jitter", JITTER, value === false ? "false" : ""),
+  delays_seconds: number("Delays (seconds)", "One after the other, with commas between them; the last one repeats."),
+  attempts: number("Attempts in all", "Default: 16, or one more than there are delays."),
+  max_age_seconds: number("Given up so long after the due instant (seconds)", "Blank: never for its age."),
+};
 
-export function retryFields(retry) {
-  const given = (name) => (retry?.[name] === undefined ? "" : `${retry[name]}`);
-  const shared = [
-    text("retry.attempts", "Attempts in all", given("attempts"), NUMBER),
-    text("retry.max_age_seconds", "At most so old (seconds)", given("max_age_seconds"), NUMBER),
-  ];
-  const groups = {
-    business: { said: "as the business says", fields: [] },
-    backoff: {
-      said: "backoff",
-      fields: [
-        ...shared,
-        text("retry.first_delay_seconds", "First delay (seconds)", given("first_delay_seconds"), { ...NUMBER, placeholder: "3" }),
-        text("retry.factor", "Factor", given("factor"), { ...NUMBER, placeholder: "2" }),
-        text("retry.max_delay_seconds", "Longest delay (seconds)", given("max_delay_seconds"), { ...NUMBER, placeholder: "21600" }),
-        choice("retry.jitter", "Jitter", [["true", "a random part of each delay"], ["false", "the whole delay"]], retry?.jitter === false ? "false" : "true"),
-      ],
-    },
-    delays: {
-      said: "delays",
-      fields: [...shared, text("retry.delays_seconds", "Delays (seconds)", (retry?.delays_seconds ?? []).join(", "), { hint: "with commas; the last one repeats" })],
-    },
+function number(label, hint) {
+  return (name, value) => text(name, label, [value ?? ""].flat().join(", "), { hint, inputmode: "decimal" });
+}
+
+// `none` is said of no policy of one's own.
+export function retryFields(retry, none) {
+  const kinds = [["", none], ["backoff", "growing delays"], ["delays", "these delays"]];
+  const kind = choice("retry", "How a failed call is tried again", kinds, kindOf(retry));
+  const members = Object.entries(FIELDS).map(([member, made]) => [member, made(`retry.${member}`, retry?.[member])]);
+  const control = kind.querySelector("select");
+  const match = () => {
+    for (const [member, field] of members) field.hidden = !MEMBERS[control.value]?.includes(member);
   };
-  const kind = retry ? (retry.delays_seconds ? "delays" : "backoff") : "business";
-  return choiceOfFields("retry_by", "Retry", groups, kind);
+  control.addEventListener("change", match);
+  match();
+  return el("div", { class: "members" }, kind, members.map(([, field]) => field));
 }
 
-// The member `retry` of a request; null: the business's.
-export function typedRetry(values) {
-  if (values.retry_by === "business") return null;
-  const names = ["attempts", "max_age_seconds"];
-  const own = values.retry_by === "delays" ? delays(values) : backoff(values);
-  return { ...numbers(values, names), ...own };
+function kindOf(retry) {
+  if (retry === null) return "";
+  return retry.delays_seconds ? "delays" : "backoff";
 }
 
-function delays(values) {
-  const texts = values["retry.delays_seconds"].split(/[\s,]+/).filter(Boolean);
-  return { delays_seconds: texts.map(typedNumber) };
+// The member `retry` of a request; null where it is left to others.
+export function retryOf(values) {
+  if (values.retry === "") return null;
+  const said = MEMBERS[values.retry].map((member) => [member, typed(member, values[`retry.${member}`])]);
+  return Object.fromEntries(said.filter(([, value]) => value !== null));
 }
 
-function backoff(values) {
-  const names = ["first_delay_seconds", "factor", "max_delay_seconds"];
-  return { ...numbers(values, names), ...(values["retry.jitter"] === "false" && { jitter: false }) };
-}
-
-function numbers(values, names) {
-  const typed = names.map((name) => [name, typedNumber(values[`retry.${name}`])]);
-  return Object.fromEntries(typed.filter(([, number]) => number !== null));
+function typed(member, text) {
+  if (member === "jitter") return text === "false" ? false : null;
+  return member === "delays_seconds" ? words(text).map(typedNumber) : typedNumber(text);
 }

@@ -5,7 +5,7 @@ import { inTurn, repeatedly, show } from "./refresh.js";
 import { loading, problem } from "./states.js";
 
 // `load` answers what to show; that stays while a later load fails, below what went wrong. `now`
-// loads before its time has come.
+// loads before its time has come; `draw` shows what is known already in another way.
 export function section(title, everyMs, signal, load) {
   const trouble = el("div");
   const content = el("div", {}, loading());
@@ -24,5 +24,5 @@ export function section(title, everyMs, signal, load) {
     }
   });
   const whole = el("section", {}, title && el("h2", {}, title), trouble, content);
-  return { whole, now, run: () => repeatedly(everyMs, signal, now) };
+  return { whole, now, run: () => repeatedly(everyMs, signal, now), draw: (shown) => show(content, shown) };
 }

@@ -28,8 +28,9 @@ export class Problem extends Error {
     this.more = more;
   }
 
+  // API Gateway does not know the caller. `duewheel console` says in a problem of its own what to do then.
   get isAboutAccess() {
-    return this.status === 401 || (this.status === 403 && this.type === "");
+    return this.type === "" && (this.status === 401 || this.status === 403);
   }
 }
 

@@ -3,6 +3,8 @@
 import { el } from "./elements.js";
 import { Problem } from "./service.js";
 
+const NO_TYPE = "about:blank"; // RFC 9457: the status says it all
+
 export function loading() {
   return el("p", { class: "quiet", "aria-busy": "true" }, "Loading …");
 }
@@ -18,6 +20,6 @@ export function problem(error) {
     { class: "problem", role: "alert" },
     el("h2", {}, known ? error.title : "The console failed"),
     el("p", {}, error.message),
-    known && error.type !== "" && el("p", { class: "quiet" }, error.type, error.field && ` · ${error.field}`),
+    known && !["", NO_TYPE].includes(error.type) && el("p", { class: "quiet" }, error.type, error.field && ` · ${error.field}`),
   );
 }
