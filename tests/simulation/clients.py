@@ -52,15 +52,13 @@ class Clients:
 
     def _any_story(self) -> Story:
         stories = (self._batch, self._batch, self._left_alone, self._steered, self._watched)
-        stories += (self._repeated, self._revived, self._crowded)
-        return self._chance.choice((*stories, self.senders.send_any, self.senders.send_any))
+        stories += (self._repeated, self._revived, self._crowded, self.senders.send_some)
+        return self._chance.choice(stories)
 
     # Stories
 
     async def _batch(self) -> None:
-        count = min(
-            self._chance.randint(2, BATCH_MAX), max(2, self._tasks - self._created())
-        )
+        count = min(self._chance.randint(2, BATCH_MAX), max(2, self._tasks - self._created()))
         in_seconds = self._in_seconds()
         spread = self._chance.choice((0.0, 0.5, 20.0))
         tasks = [

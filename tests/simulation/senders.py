@@ -20,7 +20,8 @@ ELSEWHERE = "elsewhere"
 RATIONED = "rationed"  # by a limit, which lets a batch in by and by
 RATION = 10  # creates a second
 TRIES_MAX = 6
-TASKS_MAX = 30
+TASKS_MAX = 15
+TOGETHER_MAX = 8
 
 NewTask = Callable[[], dict[str, Any]]
 
@@ -34,7 +35,12 @@ class Senders:
         self._keys = 0
         self._sqs = boto3.client("sqs")
 
-    async def send_any(self) -> None:
+    async def send_some(self) -> None:
+        for _ in range(self._chance.randint(1, TOGETHER_MAX)):
+            await self._send_any()
+            await asyncio.sleep(self._chance.choice((0.0, 0.0, 3.0)))
+
+    async def _send_any(self) -> None:
         kinds = (self._single, self._batch, self._batch, self._named, self._rationed)
         flawed = (self._flawed_batch, self._refused, self._rubbish, self._of_a_callback)
         kind = self._chance.choice((*kinds, *flawed, self._rivals))
