@@ -40,7 +40,7 @@ def tasks_of(messages: Sequence[Message], tasks: Sequence[Task]) -> dict[int, li
     numbers = {wanted.number for message in messages for wanted in message.wanted}
     made: dict[int, list[Task]] = defaultdict(list)
     for task in tasks:
-        number = json.loads(task.payload)["n"]
+        number = json.loads(task.payload or "{}").get("n")
         if number in numbers:
             made[number].append(task)
     return made

@@ -117,7 +117,7 @@ def test_a_dead_letter_that_does_not_say_why_or_of_what_is_misjudged() -> None:
     for wrong in (
         letter(message, {1: "invalid-field"}, detail=None),
         letter(message, {1: "invalid-field"}, sent_at=rfc3339(NOON_MS + 1)),
-        letter(message, {1: "invalid-field"}) | {"body": '{"tasks": []}'},
+        {**letter(message, {1: "invalid-field"}), "body": '{"tasks": []}'},
     ):
         assert len(verdict(message, [task(1)], wrong).misjudged) == 1
     nobodys = letter(message, {1: "invalid-field"}, message_id=None, problem=None)
