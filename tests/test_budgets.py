@@ -4,12 +4,17 @@ Per task from created to settled, items up to 1 KB, no key and no retry. What an
 second costs is counted apart.
 """
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 
 import pytest
 
+from duewheel.rules.access import Access, Grant, Permit, Right
+from duewheel.rules.ingest_message import IngestMessage
 from duewheel.rules.task import HttpCallback, Status, Task
+from duewheel.stores.ingest_queue import IngestQueue
+from duewheel.workflows.ingest import Ingest, Ingested
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.timers import fates, made, occurrences
@@ -338,3 +343,83 @@ def test_an_occurrence_costs_its_put_its_index_entry_and_a_share_of_its_page(wor
     assert [fates(world, timer) for timer in timers] == [{"delivered": 1}] * number
     assert (meter.write_units - before) / number <= 1.2
     assert counted == ["counters"] * number
+
+
+def ingested(world: World, tasks: int, message_id: str = "m-1") -> tuple[Ingested, Budget]:
+    """What the ingest function makes of one message, and what it asks for meanwhile."""
+    one = {
+        "biz_type": "orders",
+        "delay_seconds": 60,
+        "payload": json.loads(NEARLY_A_KILOBYTE),
+        "callback": {"url": "https://receiver.example/"},
+    }
+    body = json.dumps(one if tasks == 1 else {"tasks": [one] * tasks})
+    now_ms = world.clock.now_ms()
+    ingest = Ingest(
+        world.clock,
+        world.create_once,
+        IngestQueue(world.sqs, world.settings.slice_queue_url, world.settings.slice_queue_url),
+        Permit(Access("ingest", (Grant(Right.WRITE, "*"),)), Right.WRITE),
+        world.settings.allowed_targets,
+        lambda: 0.5,
+    )
+    meters = [Meter(world.settings.wheel_table), Meter(world.settings.registry_table)]
+
+    def bill(call: Call) -> None:
+        for meter in meters:
+            meter(call)
+
+    world.recorder.after = bill
+    came = ingest(IngestMessage(message_id, "handle", body, "me", now_ms, now_ms, 1, {}), "run")
+    world.recorder.after = None
+    return came, Budget(
+        sum(meter.write_units for meter in meters),
+        sum(meter.read_units for meter in meters),
+        sum(meter.dynamodb_requests for meter in meters),
+        meters[0].sqs_requests,
+    )
+
+
+@pytest.mark.parametrize(("tasks", "requests"), [(1, 1), (100, 4)])
+def test_a_message_costs_two_writes_besides_its_tasks_and_no_request_of_sqs(
+    world: World, tasks: int, requests: int
+) -> None:
+    """What receives and deletes it is Lambda's poller."""
+    world.wire(list_index=False)
+    ingested(world, 1, "m-0")  # what is known of the business and of the wheel is read by then
+    came, cost = ingested(world, tasks)
+    assert len(came.task_ids) == tasks
+    noted_ahead = 1 if tasks > 1 else 0  # of a batch always, of a single task by chance
+    assert cost.write_units == tasks + 2 + noted_ahead
+    assert cost.dynamodb_requests == requests + 2 + noted_ahead
+    assert cost.sqs_requests == 0
+
+
+WRITES = {"PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems", "DeleteItem"}
+
+
+@pytest.mark.parametrize(("tasks", "noted_ahead"), [(1, 0), (100, 1)])
+def test_a_message_that_comes_again_costs_one_write(
+    world: World, tasks: int, noted_ahead: int
+) -> None:
+    """Refused, since its record stands, which tells what it made. A batch is noted once more."""
+    first, _ = ingested(world, tasks)
+    world.recorder.clear()
+    again, _ = ingested(world, tasks)
+    assert again.task_ids == first.task_ids
+    assert world.recorder.operations() == ["UpdateItem"] * noted_ahead + ["PutItem"]
+
+
+def test_a_message_that_a_limit_holds_up_costs_three_writes_and_then_four_a_try(
+    world: World,
+) -> None:
+    """Its record before and after, what the limit has left, and of a repeat the refused claim."""
+    world.configured("orders", creates_per_second=1, creates_burst=1)
+    ingested(world, 1, "m-0")
+    writes = []
+    for _ in range(3):
+        world.recorder.clear()
+        came, _ = ingested(world, 1)
+        assert came.is_left
+        writes.append(sum(name in WRITES for name in world.recorder.operations()))
+    assert writes == [3, 4, 4]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
+from bench.cost import asking
 from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load, price
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
 from bench.cost.rivals import rivals
@@ -77,6 +78,38 @@ def beside_others(model: CostModel) -> Iterable[str]:
             rival.included,
             rival.limits,
         )
+
+
+def asked(model: CostModel) -> Iterable[str]:
+    yield "\nWhat it costs to ask for tasks, their own creation left out:\n"
+    yield from _head(
+        "",
+        "write units",
+        "DynamoDB requests",
+        "SQS requests",
+        "runs",
+        "ms",
+        "US dollars per million of them",
+        "per million tasks",
+    )
+    for way in (way for tasks in asking.SIZES for way in asking.ways(model, tasks)):
+        dollars = asking.per_million(model, way)
+        yield _row(
+            f"{way.name}, {'one task' if way.tasks == 1 else f'{way.tasks} tasks'}",
+            f"{way.more.write:g}",
+            f"{way.more.dynamodb_requests:g}",
+            f"{way.sqs_requests:g}",
+            f"{way.runs:g}",
+            f"{way.busy_ms:g}",
+            f"{dollars:.2f}",
+            f"{dollars / way.tasks:.3f}",
+        )
+    idle = asking.idle_queue(model)
+    yield (
+        f"\nWith `IngestQueue=on` an idle month costs {idle.dollars:.2f} dollars more: "
+        f"{idle.polls:,.0f} polls, and {idle.alarms} alarm. "
+        "The line of who did what, which either leaves in a log, is left out."
+    )
 
 
 def bills(model: CostModel) -> Iterable[str]:

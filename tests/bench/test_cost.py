@@ -2,11 +2,15 @@
 
 import pytest
 
+from bench.cost import asking
 from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load, price
-from bench.cost.counted import Units
+from bench.cost.counted import TASKS_PER_BATCH, TEMPLATE, Units
 from bench.cost.rivals import rivals
 from duewheel.rules.load import SAMPLED_ONE_IN
 from duewheel.rules.profile import ECONOMY, PRECISE, Profile
+from local.template import load_template
+
+INGEST_PAGE = TEMPLATE.parent / "docs" / "ingest.md"
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +57,36 @@ def test_metrics_cost_what_is_stated(model: CostModel) -> None:
 def test_observability_costs_what_is_stated(model: CostModel) -> None:
     """docs/operations.md and the template say so."""
     assert model.observability == pytest.approx(4.70)
+
+
+def test_a_message_costs_what_its_page_says(model: CostModel) -> None:
+    alone = {way.name: way for way in asking.ways(model, 1)}
+    assert {way.more.write for way in alone.values()} == {0, 2}
+    page = INGEST_PAGE.read_text()
+    for way in alone.values():
+        assert f"${asking.per_million(model, way):.2f}" in page, way.name
+    batch = {way.name: way for way in asking.ways(model, TASKS_PER_BATCH)}
+    by_batch = batch[f"a message, {asking.MESSAGES_OF_A_RUN} a run"]
+    assert f"${asking.per_million(model, by_batch) / TASKS_PER_BATCH:.2f}" in page
+    idle = asking.idle_queue(model)
+    assert f"{idle.polls:,.0f}" in page
+    assert f"${idle.dollars:.2f}" in page
+
+
+def test_the_ingest_function_has_the_memory_that_its_bill_counts(model: CostModel) -> None:
+    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    (function,) = [
+        resource
+        for resource in template.of_type("AWS::Lambda::Function")
+        if template.code_folders[resource.logical_id].name == "ingest"
+    ]
+    assert function.properties["MemorySize"] == model.memory_gb["api"] * 1024
+
+
+def test_sqs_bills_a_message_by_the_64_kb_begun() -> None:
+    assert asking.sqs_requests(500, together=1) == 3
+    assert asking.sqs_requests(500, together=10) == pytest.approx(1.2)
+    assert asking.sqs_requests(65_537, together=1) == 2 + 2 + 1
 
 
 def test_units_add_up_and_scale() -> None:

@@ -50,14 +50,29 @@ def main() -> None:
 def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
     pace = f"{soak.tasks_per_second:g} a second"
     print(f"{soak.tasks} tasks, seed {soak.seed}, {pace}, {soak.profile}")
-    print(f"  created {report.created}, as clients know; in the wheel at the end: ", end="")
+    messages = report.messages
+    print(
+        f"  created {report.created}, as clients know, {messages.tasks} of these by messages; ",
+        end="",
+    )
+    print("in the wheel at the end: ", end="")
     print(", ".join(f"{n} {status}" for status, n in sorted(report.by_status.items())))
+    letters = ", ".join(f"{n} {problem}" for problem, n in messages.letters.most_common())
+    print(
+        f"  messages {messages.copies}, of these {messages.done} done; dead letters: {letters}; ",
+        end="",
+    )
+    print(f"{messages.letters_again} of these for a second time")
     print(f"  calls {report.calls}, of these repeats after a delivery {report.repeated}")
     print(f"  largest lateness {report.largest_lateness_ms / 1000:.1f} s")
     print(f"  lost {len(report.lost)}, early {len(report.early)}, ", end="")
     print(f"called after a cancel {len(report.called_after_cancel)}, ", end="")
     print(f"repeated for no reason {len(report.unexplained)}, ", end="")
     print(f"untrue {len(report.untrue)}, in no honest state {len(report.dishonest)}")
+    print(
+        f"  of messages: lost {len(messages.lost)}, made twice {len(messages.made_twice)}, ", end=""
+    )
+    print(f"misjudged {len(messages.misjudged)}")
     print("  faults: " + ", ".join(f"{n} {name}" for name, n in faults.injected.most_common()))
     print(f"  {seconds:.0f} s of virtual time")
     for each in report.broken:

@@ -7,6 +7,7 @@ from typing import Any
 
 from duewheel.rules.instants import ms_from_rfc3339
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
+from tests.simulation.senders import Senders
 from tests.simulation.service import Service
 from tests.support.clock import NOON_MS
 
@@ -31,14 +32,18 @@ class Clients:
         self._seconds = seconds
         self._numbers = 0
         self._named: dict[str, set[str]] = {}  # by path: tasks that the key has named
+        self.senders = Senders(service, self._chance, lambda: self._new(self._in_seconds()))
 
     async def live(self) -> None:
         """Until so many tasks are created, at a pace that spreads them over so many seconds."""
         stories: list[asyncio.Task[None]] = []
-        while len(self.ledger.tasks) < self._tasks:
+        while self._created() < self._tasks:
             await asyncio.sleep(self._chance.expovariate(self._pace(stories)))
             stories.append(self._service.spawn(self._any_story()()))
         await asyncio.gather(*stories)
+
+    def _created(self) -> int:
+        return len(self.ledger.tasks) + self.senders.messages.certain
 
     def _pace(self, stories: list[Any]) -> float:
         """Stories a second, so that the tasks are begun in time."""
@@ -47,14 +52,13 @@ class Clients:
 
     def _any_story(self) -> Story:
         stories = (self._batch, self._batch, self._left_alone, self._steered, self._watched)
-        return self._chance.choice((*stories, self._repeated, self._revived, self._crowded))
+        stories += (self._repeated, self._revived, self._crowded, self.senders.send_some)
+        return self._chance.choice(stories)
 
     # Stories
 
     async def _batch(self) -> None:
-        count = min(
-            self._chance.randint(2, BATCH_MAX), max(2, self._tasks - len(self.ledger.tasks))
-        )
+        count = min(self._chance.randint(2, BATCH_MAX), max(2, self._tasks - self._created()))
         in_seconds = self._in_seconds()
         spread = self._chance.choice((0.0, 0.5, 20.0))
         tasks = [

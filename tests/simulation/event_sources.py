@@ -13,21 +13,24 @@ import boto3
 from duewheel.rules.messages import texts_of_event
 from local.invocations import RETRY_AFTER_MS
 from local.invocations import Invocation as AsyncInvocation
+from local.queue_poller import record_of
 from tests.simulation.invocation import DUPLICATE, Ended
 from tests.simulation.service import Service
 
 NOTIFIERS_AT_ONCE = 40
 SLOW_NOTIFIERS_AT_ONCE = 40
+INGESTING_AT_ONCE = 20
 LOOK_EVERY_SECONDS = 0.1
 
 
 @dataclass
 class Mapping:
-    """Between one queue and the notifier."""
+    """Between one queue and its function."""
 
+    function: str
     queue_url: str
     batch_size: int
-    notifiers_max: int
+    runs_max: int
     busy: int = 0
 
 
@@ -42,10 +45,14 @@ class EventSources:
         self._service = service
         self._faults = service.faults
         self._chance = service.chance
-        self._mappings = (
-            Mapping(service.settings.slice_queue_url, 2, notifiers),
-            Mapping(service.settings.slow_queue_url, 1, slow_notifiers),
-        )
+        settings = service.settings
+        self._mappings = [
+            Mapping("notifier", settings.slice_queue_url, 2, notifiers),
+            Mapping("notifier", settings.slow_queue_url, 1, slow_notifiers),
+        ]
+        if settings.ingest_queue_url:
+            ingest = Mapping("ingest", settings.ingest_queue_url, 10, INGESTING_AT_ONCE)
+            self._mappings.append(ingest)
         self._sqs = boto3.client("sqs")
 
     def begin(self) -> None:
@@ -66,17 +73,17 @@ class EventSources:
             wait = minute_over - self._service.seconds() + self._chance.uniform(0, 50)
             await asyncio.sleep(wait)
 
-    # The pollers between queues and notifier
+    # The pollers between queues and functions
 
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
-            if not self._faults.is_down("notifier", self._service.seconds()):
-                for mapping in self._mappings:
+            for mapping in self._mappings:
+                if not self._faults.is_down(mapping.function, self._service.seconds()):
                     self._look(mapping)
 
     def _look(self, mapping: Mapping) -> None:
-        while mapping.busy < mapping.notifiers_max and self._has_message(mapping):
+        while mapping.busy < mapping.runs_max and self._has_message(mapping):
             messages = self._receive(mapping)
             if not messages:
                 break
@@ -92,7 +99,11 @@ class EventSources:
 
     def _receive(self, mapping: Mapping) -> list[dict[str, Any]]:
         answer = self._sqs.receive_message(
-            QueueUrl=mapping.queue_url, MaxNumberOfMessages=mapping.batch_size, WaitTimeSeconds=0
+            QueueUrl=mapping.queue_url,
+            MaxNumberOfMessages=mapping.batch_size,
+            WaitTimeSeconds=0,
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
         )
         messages = list(answer.get("Messages", []))
         self._chance.shuffle(messages)
@@ -104,15 +115,8 @@ class EventSources:
         try:
             if self._faults.strikes("delayed", self._faults.rates.delay):
                 await asyncio.sleep(self._chance.uniform(0, 40))
-            records = [
-                {
-                    "messageId": m["MessageId"],
-                    "receiptHandle": m["ReceiptHandle"],
-                    "body": m["Body"],
-                }
-                for m in messages
-            ]
-            work = self._service.invoke("notifier", {"Records": records})
+            records = [record_of(message, "arn") for message in messages]
+            work = self._service.invoke(mapping.function, {"Records": records})
             ended = await self._service.spawn(work)
             if is_copy or self._service.wire.has_sent_twice(m["Body"] for m in messages):
                 ended.invocation.troubles.append(DUPLICATE)

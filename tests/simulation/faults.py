@@ -52,7 +52,7 @@ def outages_of(seed: int, seconds: float) -> tuple[Outage, ...]:
     chance = Random(seed)
     longest = min(OUTAGE_SECONDS_MAX, seconds / 5)
     outages = []
-    for what in ("dynamodb", "sqs", "notifier", "scheduler", "sweeper", "receiver"):
+    for what in ("dynamodb", "sqs", "notifier", "scheduler", "sweeper", "receiver", "ingest"):
         begins = chance.uniform(0, seconds)
         outages.append(Outage(what, begins, begins + chance.uniform(longest / 10, longest)))
     return tuple(outages)

@@ -22,6 +22,7 @@ from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import scheduler as scheduler_wiring
 from duewheel.wiring import sweeper as sweeper_wiring
 from duewheel.wiring import wheel as wheel_wiring
+from duewheel.workflows import limit_creates
 from tests.simulation.receiver import Receiver
 from tests.simulation.virtual_time import Turns
 
@@ -50,6 +51,7 @@ def _replacements(
     for module in _POOLED:
         yield module, "ThreadPoolExecutor", OneByOne
     yield wheel_wiring, "KeyStore", _key_store
+    yield limit_creates, "Lock", lambda: _Lock(sleep)
 
 
 class OneByOne:
@@ -68,6 +70,23 @@ class OneByOne:
         except Exception as error:  # noqa: BLE001 - as a pool hands it on
             future.set_exception(error)
         return future
+
+
+class _Lock:
+    """For what is held during AWS calls: whoever waits for it gives its turn away. In AWS no two
+    runs of a function share one, since each has a process of its own."""
+
+    def __init__(self, sleep: Sleep) -> None:
+        self._sleep = sleep
+        self._is_held = False
+
+    def __enter__(self) -> None:
+        while self._is_held:
+            self._sleep(0.001)
+        self._is_held = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_held = False
 
 
 class _Sleeper:

@@ -20,6 +20,7 @@ from duewheel.log import logger
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
 from functions.api import app as api
+from functions.ingest import app as ingest
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
@@ -41,6 +42,7 @@ from tests.support.clock import NOON_MS
 
 HANDLERS = {
     "api": api.handler,
+    "ingest": ingest.handler,
     "notifier": notifier.handler,
     "scheduler": scheduler.handler,
     "sweeper": sweeper.handler,
@@ -112,13 +114,14 @@ class Service:
                 self._template, boto3.client("dynamodb"), boto3.client("sqs")
             )
             asks_nobody = {"AUTH_MODE": "off", "METRICS": "off"}
-            stack.enter_context(
-                patch.dict("os.environ", resources.environment("api") | asks_nobody)
-            )
+            self._roles = roles_of(resources)
+            variables = resources.environment("api")
+            if "ingest" in self._roles:  # which has what the others have, and some of its own
+                variables |= resources.environment("ingest")
+            stack.enter_context(patch.dict("os.environ", variables | asks_nobody))
             stack.enter_context(replaced(self.turns, self.sleep, self.chance, self.receiver))
             stack.enter_context(answered_by(self.wire.answer))
             self._timeouts = _timeouts_of(resources)
-            self._roles = roles_of(resources)
             hold_functions_to_their_roles()
             asking.set(None)  # outside of invocations somebody looks on
             process.start_anew(self)

@@ -4,10 +4,12 @@ import asyncio
 import gc
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import boto3
 from msgspec.structs import replace
 
 from duewheel.rules import crowding
@@ -16,13 +18,17 @@ from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.profile import PRECISE
-from duewheel.stores import pointers
+from duewheel.stores import pointers, task_items
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
+from local.ingest_messages import IngestMessages
 from local.template import Template, load_template
 from tests.simulation.clients import BUSINESSES, IN_SLOW_LANE, Clients
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
+from tests.simulation.ledger import DueAsked
+from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
+from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
 from tests.simulation.verdict import Report, judged
 from tests.support.clock import NOON_MS
@@ -54,19 +60,26 @@ class Soak:
         return outages_of(self.seed, self.seconds) if self.rates != CALM else ()
 
 
-def soaked(soak: Soak, template: Template | None = None) -> tuple[Report, Faults, float]:
+@cache
+def _template(profile: str) -> Template:
+    ingest = {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR}
+    return load_template(TEMPLATE, {"Profile": profile, **ingest})
+
+
+def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
-    template = template or load_template(TEMPLATE, {"Profile": soak.profile})
-    service = Service(template, faults, seed=soak.seed + 1)
+    service = Service(_template(soak.profile), faults, seed=soak.seed + 1)
     crowds = patch.object(crowding, "SLICE_ENTRIES", SLICE_ENTRIES)
     with crowds, service.running():
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
         service.run(_lived(service, clients, soak))
         items = _items(service)
+        messages = _messages_judged(service, clients, items)
         report = judged(clients.ledger, service.receiver.calls, items)
+        report.messages = messages
         report.dishonest = dishonest(service, items)
-        for biz_type in BUSINESSES:
+        for biz_type in (*BUSINESSES, RATIONED):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         return report, faults, service.seconds()
 
@@ -92,11 +105,13 @@ async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
 
 
 async def _configure(service: Service) -> None:
-    """Both lanes have their share of it."""
+    """Both lanes have their share of it, and messages that a limit holds up."""
     faults, service.faults.rates = service.faults.rates, CALM
-    answer = await service.request("PUT", f"/v1/businesses/{IN_SLOW_LANE}", {"lane": "slow"})
-    assert answer is not None
-    assert answer[0] == 201, answer
+    limit = {"creates_per_second": RATION, "creates_burst": RATION}
+    for biz_type, settings in ((IN_SLOW_LANE, {"lane": "slow"}), (RATIONED, limit)):
+        answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
+        assert answer is not None
+        assert answer[0] == 201, answer
     service.faults.rates = faults
 
 
@@ -108,8 +123,22 @@ async def _leave_the_past_alone() -> None:
         await asyncio.sleep(60)
 
 
+def _messages_judged(
+    service: Service, clients: Clients, items: list[dict[str, Any]]
+) -> MessageReport:
+    """What was made of them is noted in the ledger: it is to be called like all else."""
+    sent = clients.senders.messages.sent
+    made = tasks_of(sent, [task_items.task_from(item) for item in items if "status" in item])
+    for task in (task for tasks in made.values() for task in tasks):
+        clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_ms))
+    urls = service.settings.ingest_queue_url, service.settings.ingest_dead_letter_queue_url
+    return judged_messages(sent, made, IngestMessages(boto3.client("sqs"), *urls).dead_letters())
+
+
 def _is_settled(service: Service) -> bool:
     """Everything has ended, and the sweep has passed all of it."""
+    if service.emulator.messages_visible_at_ms(service.settings.ingest_queue_url):
+        return False
     items = _items(service, ("place", "status", "home"))
     if any(item.get("status", {}).get("S") == "pending" or "home" in item for item in items):
         return False

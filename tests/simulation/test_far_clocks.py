@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from duewheel.rules.profile import PROFILES
-from tests.conftest import the_template
 from tests.simulation.faults import CALM
 from tests.simulation.soak import Soak, soaked
 
@@ -19,8 +18,10 @@ def test_no_task_is_lost_while_clocks_are_off_by_minutes(profile: str) -> None:
         rates=replace(CALM, skew_ms=150_000),
         tasks_per_second=2,
         turns_before_seconds=400,
+        profile=profile,
     )
-    report, _, _ = soaked(soak, the_template(profile))
+    report, _, _ = soaked(soak)
     assert report.created >= soak.tasks
     assert report.lost == []
+    assert report.messages.lost == []
     assert report.dishonest == []

@@ -11,26 +11,43 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules import settlement
+from duewheel.rules.idempotency import Asked
 from duewheel.rules.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.task import Task
+from duewheel.stores.ingest_queue import IngestQueue
+from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
-from tests.conftest import the_template
-from tests.simulation.faults import CALM
+from functions.ingest import app as ingest
+from tests.simulation.faults import CALM, Rates
 from tests.simulation.service import Service
 from tests.simulation.soak import TEMPLATE, Soak, soaked
 from tests.simulation.verdict import Report
 
+WITH_MESSAGES = 1  # a seed by which they come early
+PROFILE_OF_ALL = os.environ.get("PROFILE") or PRECISE.name
+
+
+def small(tasks: int, seed: int, rates: Rates = CALM, settling_seconds_max: int = 7_200) -> Soak:
+    return Soak(
+        tasks,
+        seed,
+        rates,
+        tasks_per_second=4,
+        settling_seconds_max=settling_seconds_max,
+        profile=PROFILE_OF_ALL,
+    )
+
 
 def report_of(soak: Soak) -> Report:
-    report, _, _ = soaked(soak, the_template())
+    report, _, _ = soaked(soak)
     return report
 
 
 @pytest.mark.parametrize(("seed", "profile"), [(11, PRECISE), (12, ECONOMY)])
 def test_no_promise_is_broken_whatever_goes_wrong(seed: int, profile: Profile) -> None:
     soak = Soak(tasks=60, seed=seed, tasks_per_second=4, profile=profile.name)
-    report, faults, _ = soaked(soak, the_template(profile.name))
+    report, faults, _ = soaked(soak)
     replay = f"make soak TASKS=60 SEED={seed} PER_SECOND=4 PROFILE={profile.name}"
     assert report.broken == [], f"replay: {replay}"
     assert report.created >= 30
@@ -38,12 +55,11 @@ def test_no_promise_is_broken_whatever_goes_wrong(seed: int, profile: Profile) -
 
 
 def test_where_nothing_goes_wrong_nothing_is_repeated_and_a_run_can_be_repeated() -> None:
-    first, second = (
-        soaked(Soak(tasks=30, seed=5, rates=CALM, tasks_per_second=4), the_template())
-        for _ in range(2)
-    )
+    first, second = (soaked(small(tasks=30, seed=WITH_MESSAGES)) for _ in range(2))
     assert first[0].broken == []
-    assert first[0].repeated == 0
+    assert (first[0].repeated, first[0].messages.letters_again) == (0, 0)
+    assert first[0].messages.done
+    assert first[0].messages.letters
     assert (first[0], first[2]) == (second[0], second[2])
 
 
@@ -61,7 +77,8 @@ def test_the_command_shares_the_tasks_between_worlds_and_says_what_came_of_each(
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "4 tasks, seed 21, 1 a second, precise" in ended.stdout
     assert "4 tasks, seed 22, 1 a second, precise" in ended.stdout
-    assert ended.stdout.count("lost 0, early 0") == 2
+    assert ended.stdout.count("  lost 0, early 0") == 2
+    assert ended.stdout.count("  of messages: lost 0, made twice 0, misjudged 0") == 2
 
 
 # What a soak must notice: each defect is planted, and has to be named.
@@ -69,9 +86,7 @@ def test_the_command_shares_the_tasks_between_worlds_and_says_what_came_of_each(
 
 def test_a_task_whose_entry_is_never_put_is_found_lost() -> None:
     with patch.object(Reenter, "put", lambda self, home, instant_ms: self.address(instant_ms)):
-        report = report_of(
-            Soak(tasks=30, seed=3, rates=CALM, tasks_per_second=4, settling_seconds_max=60)
-        )
+        report = report_of(small(tasks=30, seed=3, settling_seconds_max=60))
     assert report.lost
 
 
@@ -80,7 +95,7 @@ def test_a_call_before_its_instant_is_found_early() -> None:
         pass
 
     with patch.object(Service, "sleep_until_ms", at_once):
-        assert report_of(Soak(tasks=30, seed=3, rates=CALM, tasks_per_second=4)).early
+        assert report_of(small(tasks=30, seed=3)).early
 
 
 def test_a_repeat_without_a_reason_is_found() -> None:
@@ -94,7 +109,7 @@ def test_a_repeat_without_a_reason_is_found() -> None:
         return put_delivered(self, remembered) if remembered else []
 
     with patch.object(TaskStore, "put_delivered", later):
-        report = report_of(Soak(tasks=30, seed=3, rates=CALM, tasks_per_second=4))
+        report = report_of(small(tasks=30, seed=3))
     assert report.unexplained
 
 
@@ -107,6 +122,33 @@ def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None
         return task if task.key else replace(task, expires_at=None)
 
     with patch.object(settlement, "delivered", for_ever):
-        report = report_of(Soak(tasks=10, seed=3, rates=CALM, tasks_per_second=4))
+        report = report_of(small(tasks=10, seed=3))
     assert report.dishonest
     assert all(each.startswith("in no honest state: never-expires") for each in report.broken)
+
+
+def test_a_message_that_is_answered_for_before_its_tasks_are_made_is_found_lost() -> None:
+    with patch.object(ingest, "_is_done", return_value=True):
+        report = report_of(small(tasks=15, seed=WITH_MESSAGES, settling_seconds_max=60))
+    assert report.messages.lost
+
+
+def test_a_message_that_is_buried_without_its_dead_letter_is_found_lost() -> None:
+    with patch.object(IngestQueue, "give_up"):
+        report = report_of(small(tasks=15, seed=WITH_MESSAGES, settling_seconds_max=60))
+    assert report.messages.lost
+
+
+def test_a_message_that_is_forgotten_when_it_comes_again_is_found_made_twice() -> None:
+    soak = small(15, WITH_MESSAGES, Rates(duplicate=1.0), settling_seconds_max=60)
+    with (
+        patch.object(RequestRecords, "claim", return_value=None),
+        patch.object(RequestRecords, "replace", return_value=True),
+    ):
+        assert report_of(soak).messages.made_twice
+
+
+def test_a_delay_that_counts_from_when_its_message_is_worked_off_is_found() -> None:
+    soak = small(15, WITH_MESSAGES, Rates(delay=1.0), settling_seconds_max=60)
+    with patch.object(Asked, "read_ms", lambda self, now_ms: now_ms):
+        assert report_of(soak).messages.misjudged

@@ -8,6 +8,7 @@ from duewheel.rules.task import Status
 from duewheel.stores import task_items
 from tests.simulation.invocation import DUPLICATE
 from tests.simulation.ledger import Known, Ledger
+from tests.simulation.message_verdict import MessageReport
 from tests.simulation.receiver import Call
 
 
@@ -18,6 +19,7 @@ class Report:
     calls: int = 0
     repeated: int = 0
     largest_lateness_ms: int = 0
+    messages: MessageReport = field(default_factory=MessageReport)
     # Each of these is a broken promise:
     lost: list[str] = field(default_factory=list)
     early: list[str] = field(default_factory=list)
@@ -35,6 +37,7 @@ class Report:
             *(f"repeated for no reason: {each}" for each in self.unexplained),
             *(f"recorded untruly: {each}" for each in self.untrue),
             *(f"in no honest state: {each}" for each in self.dishonest),
+            *self.messages.broken,
         ]
 
 

@@ -12,7 +12,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
 from tests.simulation.virtual_time import Turns
 
-_AND_YET_DONE = (Fault.FAILED_AFTER, Fault.LOST_AFTER)  # which the SDK then does once more
+AND_YET_DONE = (Fault.FAILED_AFTER, Fault.LOST_AFTER)  # which the SDK then does once more
 
 
 class Wire:
@@ -59,7 +59,7 @@ class Wire:
         if fault is None:
             return handle(request)
         run.troubles.append(fault.value)
-        if fault in _AND_YET_DONE:
+        if fault in AND_YET_DONE:
             self._sent_twice.update(_messages_of(service, request))
         return do(fault, request, handle, self._chance)
 

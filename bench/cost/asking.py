@@ -1,0 +1,160 @@
+"""What it costs to ask for tasks, beyond the tasks themselves: by a call of the HTTP API, or by a
+message of the ingest queue.
+
+Units are counted on moto, as a request of so many tasks less the same tasks created without one.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.cost.bill import MONTH_SECONDS, CostModel, price
+from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, TEMPLATE, Ledger, Units, new_world
+from duewheel.rules.access import Access, Grant, Permit, Right
+from duewheel.rules.idempotency import asked_once
+from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
+from duewheel.rules.task_request import batch_request, single_request
+from duewheel.stores.ingest_queue import IngestQueue
+from duewheel.workflows.ingest import Ingest
+from local.template import load_template
+from tests.support.world import World
+
+MESSAGES_OF_A_RUN = 10  # as many as wait, up to these
+SQS_REQUEST_BYTES = 65_536
+SIZES = (1, TASKS_PER_BATCH)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One request. `runs` of its function, each message of which takes so long."""
+
+    name: str
+    tasks: int
+    more: Units
+    runs: float
+    busy_ms: float
+    sqs_requests: float = 0
+    http_requests: float = 0
+    log_bytes: float = 0
+
+
+@dataclass(frozen=True)
+class IdleQueue:
+    """What a month with the queue costs more, without a message."""
+
+    polls: float
+    alarms: int
+
+    @property
+    def dollars(self) -> float:
+        return self.polls / 1e6 * price("sqs_requests_million") + self.alarms * price("alarm_month")
+
+
+def ways(model: CostModel, tasks: int) -> list[Way]:
+    assumed = model.assumed
+    busy_ms = assumed.api_ms + (tasks > 1) * tasks * assumed.api_ms_per_batched_task
+    of_a_call = {"http_requests": 1, "log_bytes": assumed.access_log_bytes}
+    by_message = counted(_by_message, tasks)
+    return [
+        Way("a call", tasks, Units(), 1, busy_ms, **of_a_call),
+        Way(
+            "a call with `Idempotency-Key`", tasks, counted(_by_key, tasks), 1, busy_ms, **of_a_call
+        ),
+        *(
+            Way(
+                f"a message, {together} a run",
+                tasks,
+                by_message,
+                1 / together,
+                busy_ms,
+                sqs_requests=sqs_requests(len(body_of(tasks)), together),
+            )
+            for together in (MESSAGES_OF_A_RUN, 1)
+        ),
+    ]
+
+
+def per_million(model: CostModel, way: Way) -> float:
+    """US dollars per million requests, without what the tasks cost however they come."""
+    memory_gb = model.memory_gb["api"]  # the ingest function has as much
+    return (
+        way.more.write * price("dynamodb_write_units_million")
+        + way.more.read * price("dynamodb_read_units_million")
+        + way.sqs_requests * price("sqs_requests_million")
+        + way.http_requests * price("http_api_requests_million")
+        + way.runs * price("lambda_requests_million")
+        + way.busy_ms / 1_000 * memory_gb * price("lambda_arm_gb_seconds_million")
+        + way.log_bytes / 1_000 * price("logs_gb")
+    )
+
+
+def sqs_requests(message_bytes: int, together: int) -> float:
+    """Of one message: sent singly, received and deleted together, billed by the 64 KB begun."""
+    sent = math.ceil(message_bytes / SQS_REQUEST_BYTES)
+    received = math.ceil(together * message_bytes / SQS_REQUEST_BYTES) / together
+    return sent + received + 1 / together
+
+
+def idle_queue(model: CostModel) -> IdleQueue:
+    alarms = load_template(TEMPLATE, {"IngestQueue": "on"}).of_type("AWS::CloudWatch::Alarm")
+    polls = model.assumed.pollers / model.assumed.poll_seconds * MONTH_SECONDS
+    return IdleQueue(polls, len(alarms) - model.alarms)
+
+
+def counted(ask: Callable[[World, str, int], None], tasks: int) -> Units:
+    """Beyond what the same tasks take that are created without it."""
+    body = body_of(tasks)
+    return _units(ask, body, tasks).plus(_units(_without, body, tasks), -1)
+
+
+def body_of(tasks: int) -> str:
+    one = {
+        "biz_type": "orders",
+        "delay_seconds": 60,
+        "payload": json.loads(PAYLOAD),
+        "callback": {"url": "https://receiver.example/"},
+    }
+    return json.dumps(one if tasks == 1 else {"tasks": [one] * tasks})
+
+
+def _units(ask: Callable[[World, str, int], None], body: str, tasks: int) -> Units:
+    with new_world() as (world, _):
+        world.known_businesses.many(["orders"])  # read every few seconds, however many ask
+        ledger = Ledger(world)
+        with ledger.open():
+            ask(world, body, tasks)
+        return ledger.both
+
+
+def _without(world: World, body: str, tasks: int) -> None:
+    now_ms = world.clock.now_ms()
+    world.create_batch(
+        [single_request(body, now_ms)] if tasks == 1 else batch_request(body, now_ms)
+    )
+
+
+def _by_key(world: World, body: str, tasks: int) -> None:
+    asked = asked_once("me", "order-17", "/v1/tasks", body, is_single=tasks == 1)
+    world.create_once(
+        asked,
+        lambda ms: [single_request(body, ms)] if tasks == 1 else batch_request(body, ms),
+    )
+
+
+def _by_message(world: World, body: str, tasks: int) -> None:
+    now_ms = world.clock.now_ms()
+    attributes = {KEY_ATTRIBUTE: "order-17"}
+    message = IngestMessage("id", "handle", body, "sender", now_ms, now_ms, 1, attributes)
+    permit = Permit(Access("ingest", (Grant(Right.WRITE, "*"),)), Right.WRITE)
+    ingest = Ingest(
+        world.clock,
+        world.create_once,
+        IngestQueue(world.sqs, "nowhere", "nowhere"),  # it asks neither where nothing is refused
+        permit,
+        world.settings.allowed_targets,
+        lambda: 0.0,
+    )
+    ingested = ingest(message, "run")
+    if ingested.is_left or ingested.problem or len(ingested.task_ids) != tasks:
+        raise AssertionError(f"the message came to {ingested}")
