@@ -5,7 +5,8 @@ import json
 import boto3
 import pytest
 
-from duewheel.rules.ingest_verdict import RECEIVES_MAX
+from duewheel.rules.ingest_verdict import RECEIVES_MAX, DeadLetter
+from duewheel.stores.ingest_queue import IngestQueue
 from duewheel.wiring import process
 from infra import dead_letters
 from tests.functions.conftest import call
@@ -84,6 +85,75 @@ def test_what_was_left_of_a_batch_is_a_request_of_its_own(wired: ManualClock) ->
     assert redriven() == 1
     assert poll() == 0
     assert (len(tasks_stored()), letters()) == (3, [])
+
+
+def allow(wired: ManualClock, monkeypatch: pytest.MonkeyPatch, businesses: str) -> None:
+    monkeypatch.setenv("INGEST_BUSINESSES", businesses)
+    process.start_anew(wired)
+
+
+def test_what_is_in_a_letter_is_not_made_by_a_repeat_of_its_message_as_well(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is allowed by then. The repeat may be the sender's, or SQS's own."""
+    allow(wired, monkeypatch, "orders")
+    body = {"tasks": [TASK, {**TASK, "biz_type": "shop"}, {**TASK, "retry": 1}]}
+    send(body, idempotency_key="b-1")
+    assert poll() == 0
+    allow(wired, monkeypatch, "*")
+    send(body, idempotency_key="b-1")
+    assert poll() == 0
+    assert len(tasks_stored()) == 1
+    assert redriven() == 2, "a letter each time, which are one request"
+    assert poll() == 0
+    assert len(tasks_stored()) == 2
+    left = [(json.loads(rest), told["problem"]) for rest, told in letters()]
+    assert left == [({"tasks": [body["tasks"][2]]}, "invalid-field")] * 2
+
+
+def test_what_a_limit_refused_to_the_end_is_made_by_the_redrive_alone(wired: ManualClock) -> None:
+    limits = {"creates_per_second": 1, "creates_burst": 1}
+    assert call("PUT", "/v1/businesses/orders", limits)[0] == 201
+    body = {"tasks": [TASK, TASK]}
+    send(body, idempotency_key="b-1")
+    (record,) = handed_out()
+    record["attributes"]["ApproximateReceiveCount"] = str(RECEIVES_MAX)
+    assert run([record]) == set()
+    wired.advance_ms(60_000)
+    assert run([record]) == set(), "handed out once more"
+    assert len(tasks_stored()) == 1
+    wired.advance_ms(60_000)
+    assert redriven() == 2
+    boto3.client("sqs").delete_message(
+        QueueUrl=process.settings().ingest_queue_url, ReceiptHandle=record["receiptHandle"]
+    )
+    assert poll() == 0
+    assert (len(tasks_stored()), letters()) == (2, [])
+
+
+def test_what_is_left_of_a_batch_is_made_once_however_often_its_letter_was_written(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQS took the first, and its reply was lost."""
+    no_callback = {name: value for name, value in TASK.items() if name != "callback"}
+    send({"tasks": [TASK, no_callback]})
+    give_up = IngestQueue.give_up
+
+    def lose_the_reply(queue: IngestQueue, letter: DeadLetter) -> None:
+        give_up(queue, letter)
+        raise ConnectionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(IngestQueue, "give_up", lose_the_reply)
+        assert poll() == 1
+    wired.advance_ms(91_000)
+    assert poll() == 0
+    assert waiting(process.settings().ingest_dead_letter_queue_url) == 2
+    assert call("PUT", "/v1/businesses/orders", {"callback": TASK["callback"]})[0] == 201
+    wired.advance_ms(10_000)
+    assert redriven() == 2
+    assert poll() == 0
+    assert (len(tasks_stored()), letters()) == (2, [])
 
 
 def test_a_batch_to_a_target_that_is_enabled_by_then_is_created(

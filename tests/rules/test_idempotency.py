@@ -19,6 +19,8 @@ from duewheel.rules.idempotency import (
     check_repeat,
     claimed,
     ended,
+    is_key,
+    key_of_rest,
     taken_over,
 )
 from duewheel.rules.placing import Placing
@@ -27,6 +29,8 @@ from duewheel.rules.refusals import (
     IdempotencyKeyReused,
     InvalidField,
     KeyTaken,
+    Refusal,
+    TooManyCreates,
     Unavailable,
 )
 from duewheel.rules.task import HttpCallback, Made, NewTask, Task
@@ -133,6 +137,38 @@ def test_what_was_found_or_refused_is_recorded_and_the_rest_is_left_to_a_repeat(
     assert left.result(2, request[2]) is TAKEN
     assert list(left.unsettled(request)) == [0, 3]
     check_repeat(ASKED, left, NOW_MS)
+
+
+def test_what_is_given_up_of_a_request_no_repeat_creates() -> None:
+    """Whatever it was refused for, and however long the reason is."""
+    record, request = running(4)
+    results = {
+        0: Made(record.latest.task(0, request[0])),
+        1: TooManyCreates(5_000),
+        2: InvalidField("callback: " + "x" * 500, "callback"),
+        3: TAKEN,
+    }
+    done = ended(ASKED, record, results, is_rest_given_up=True)
+    assert (done.state, list(done.unsettled(request))) == (State.DONE, [0])
+    told = [done.result(index, request[index]) for index in (1, 2, 3)]
+    assert told[2] is TAKEN
+    limit, callback, _ = told
+    assert isinstance(limit, Refusal)
+    assert isinstance(callback, Refusal)
+    assert (limit.type, limit.detail) == ("too-many-creates", results[1].detail)  # type: ignore[union-attr]
+    assert (callback.type, callback.field, len(callback.detail)) == (
+        "invalid-field",
+        "callback",
+        300,
+    )
+    assert not isinstance(limit, TooManyCreates), "nothing is waited for"
+
+
+def test_the_key_of_a_rest_is_a_key_that_tells_its_request_and_its_body() -> None:
+    keys = {key_of_rest("k", "{}"), key_of_rest("l", "{}"), key_of_rest("k", "{ }")}
+    assert len(keys) == 3
+    assert all(map(is_key, keys))
+    assert key_of_rest("k", "{}") in keys
 
 
 def test_a_single_create_is_forgotten_when_its_key_was_taken() -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from duewheel.rules import ingest_verdict
 from duewheel.rules.access import ANYTHING
 from duewheel.rules.allowed_targets import HTTP_ALONE
-from duewheel.rules.idempotency import LEASE_MS, REMEMBERED_SECONDS, Asked
+from duewheel.rules.idempotency import LEASE_MS, REMEMBERED_SECONDS, Asked, is_key
 from duewheel.rules.ingest_message import IngestMessage, asked_of, message_of, wanted
 from duewheel.rules.ingest_verdict import (
     LAST_TRY_AFTER_MS,
@@ -34,6 +34,7 @@ from duewheel.rules.refusals import (
     TooManyCreates,
     TooManyWrites,
     Unavailable,
+    UnknownTask,
     UnreadableItem,
 )
 from duewheel.rules.source_text import Source
@@ -163,6 +164,28 @@ def test_what_was_made_is_done() -> None:
         assert (verdict.wait_seconds, verdict.letter) == (None, None)
 
 
+def test_what_its_key_found_and_what_has_been_deleted_since_is_done() -> None:
+    gone = UnknownTask("deleted since", "key")
+    verdict = judged(MESSAGE, None, [gone], 0.5, is_last=False)
+    assert (verdict.wait_seconds, verdict.letter) == (None, None)
+
+
+def test_what_is_left_of_a_batch_has_a_key_that_follows_from_message_and_rest() -> None:
+    def key(number: int, results: list[Made | Refusal], **message: Any) -> str:
+        sources = [Source(str(index)) for index in range(len(results))]
+        letter = judged(
+            replace(MESSAGE, receives=number, **message), sources, results, 0.5, is_last=True
+        ).letter
+        assert letter is not None
+        assert is_key(letter.attributes["idempotency-key"])
+        return letter.attributes["idempotency-key"]
+
+    refused, made = FOR_GOOD[0], Made(TASK)
+    assert key(1, [refused, made, made]) == key(7, [PASSING[0], made, made])
+    assert key(1, [refused, made, made]) != key(1, [made, refused, made])
+    assert key(1, [refused, made, made]) != key(1, [refused, made, made], message_id="m-2")
+
+
 RESULTS = st.lists(
     st.one_of(st.just(Made(TASK)), st.sampled_from(PASSING), st.sampled_from(FOR_GOOD)),
     min_size=1,
@@ -189,7 +212,7 @@ def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
         assert [reason["index"] for reason in listed] == refused
         is_whole = len(refused) == len(results)
         assert (verdict.letter.body == body) == is_whole
-        assert ("idempotency-key" in verdict.letter.attributes) == is_whole
+        assert (verdict.letter.attributes["idempotency-key"] == message.key) == is_whole
 
 
 @given(

@@ -24,6 +24,7 @@ from duewheel.rules.refusals import (
     InvalidField,
     KeyTaken,
     Refusal,
+    recalled,
 )
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.task_fields import invalid
@@ -39,8 +40,10 @@ LEASE_MS = 45_000
 _VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
 
 # What has become of one task of a request: created under the claim of this number, found live
-# under its own key at this home, or refused since that key names another.
-Outcome = int | Address | KeyTaken
+# under its own key at this home, or refused: since that key names another, or given up.
+Outcome = int | Address | Refusal
+
+_GIVEN_UP_CHARACTERS_MAX = 300  # of a detail: 500 of them fit into an item
 
 
 class Asked(Struct, frozen=True):
@@ -93,7 +96,7 @@ class RequestRecord(Struct, frozen=True):
     def latest(self) -> Claim:
         return self.claims[-1]
 
-    def result(self, index: int, new: NewTask) -> Made | KeyTaken | Address:
+    def result(self, index: int, new: NewTask) -> Made | Refusal | Address:
         """What the task came to; the home of one that was live already, and is to be read."""
         match self.outcomes.get(index, self.latest.number):
             case int(number):
@@ -121,6 +124,12 @@ def asked_once(
     if not is_key(key):
         raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
     return Asked(_hash(caller, key), _hash(path, body), is_single, sent_ms)
+
+
+def key_of_rest(key: str, body: str) -> str:
+    """Under which what was given up of a request is another one: the same however often it is
+    written down."""
+    return f"rest-of-{_hash(key, body)}"
 
 
 def claimed(asked: Asked, claim: Claim) -> RequestRecord:
@@ -162,16 +171,24 @@ def taken_over(record: RequestRecord, found: Iterable[int], claim: Claim) -> Req
 
 
 def ended(
-    asked: Asked, record: RequestRecord, results: Mapping[int, Made | Refusal]
+    asked: Asked,
+    record: RequestRecord,
+    results: Mapping[int, Made | Refusal],
+    *,
+    is_rest_given_up: bool = False,
 ) -> RequestRecord:
     """Done, or left for a repeat when something was refused that another try may bring about:
-    also what the settings of a business refuse, since they may have changed by then."""
+    also what the settings of a business refuse, since they may have changed by then. What is
+    given up no repeat creates: whoever asked makes another request of it."""
     outcomes = dict(record.outcomes)
     state = State.DONE
     for index, result in results.items():
         match result:
             case KeyTaken():
                 outcomes[index] = result
+            case Refusal() if is_rest_given_up:
+                detail = result.detail[:_GIVEN_UP_CHARACTERS_MAX]
+                outcomes[index] = recalled(result.type, detail, result.field)
             case Refusal():
                 state = State.RUNNING
             case Made(is_new=False):

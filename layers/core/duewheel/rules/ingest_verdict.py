@@ -6,12 +6,12 @@ been forgotten. So however often it is handed out, it makes its tasks once.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from duewheel.rules.callback_headers import ATTEMPT
-from duewheel.rules.idempotency import REMEMBERED_SECONDS, is_key
+from duewheel.rules.idempotency import REMEMBERED_SECONDS, is_key, key_of_rest
 from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.message_text import NOT_IN_A_MESSAGE
@@ -20,6 +20,7 @@ from duewheel.rules.refusals import (
     Refusal,
     TooManyCreates,
     Unavailable,
+    UnknownTask,
     UnreadableItem,
 )
 from duewheel.rules.source_text import Source
@@ -96,12 +97,11 @@ def judged(
 ) -> Verdict:
     """What was made stays made, and only what was refused becomes a dead letter. Without the
     sources of a batch there is one result, of the message as a whole."""
-    refusals = {index: r for index, r in enumerate(results) if isinstance(r, Refusal)}
+    refusals = _refusals(results)
     if not refusals:
         return Verdict()
-    passing = [refusal for refusal in refusals.values() if isinstance(refusal, _PASSING)]
-    if passing and not is_last:
-        return Verdict(_wait_seconds(passing, message.receives, random_unit))
+    if not gives_up(list(refusals.values()), is_last=is_last):
+        return Verdict(_wait_seconds(refusals.values(), message.receives, random_unit))
     reasons = {index: _reason(refusal) for index, refusal in refusals.items()}
     first, *_ = reasons.values()
     if sources is None:
@@ -110,16 +110,31 @@ def judged(
     if len(refusals) == len(results):
         return Verdict(letter=whole_letter(message, first, listed))
     rest = ",".join(sources[index].text for index in refusals)
-    attributes = {**_attributes(message, first), **listed}
-    return Verdict(letter=DeadLetter(f'{{"{BATCH_MEMBER}":[{rest}]}}', attributes))
+    body = f'{{"{BATCH_MEMBER}":[{rest}]}}'
+    key = {KEY_ATTRIBUTE: key_of_rest(message.key, body)}
+    return Verdict(letter=DeadLetter(body, {**_attributes(message, first), **key, **listed}))
+
+
+def _refusals(results: Sequence[Made | Refusal]) -> dict[int, Refusal]:
+    """Unknown is what its key found at the first try, and what has been deleted since: it was
+    there."""
+    return {
+        index: result
+        for index, result in enumerate(results)
+        if isinstance(result, Refusal) and not isinstance(result, UnknownTask)
+    }
+
+
+def gives_up(refusals: Sequence[Refusal], *, is_last: bool) -> bool:
+    """Nothing is waited for any more."""
+    return is_last or not any(isinstance(refusal, _PASSING) for refusal in refusals)
 
 
 def whole_letter(
     message: IngestMessage, reason: Reason, more: Mapping[str, str] | None = None
 ) -> DeadLetter:
-    """With the key that it came under: sent once more, it is the same request. What is left of a
-    batch is another one, and has none; nor is there one that no request can have. What
-    shows a callback stays: sent once more, it is one."""
+    """With the key that it came under, unless no request can have it: sent once more, it is the
+    same request. What shows a callback stays: sent once more, it is one."""
     kept = {KEY_ATTRIBUTE: message.key} if is_key(message.key) else {}
     if ATTEMPT in message.attributes:
         kept[ATTEMPT] = _cut(message.attributes[ATTEMPT], _VALUE_CHARACTERS_MAX)
@@ -145,9 +160,9 @@ def _listed(reasons: Mapping[int, Reason]) -> str:
     return f"[{','.join(told)}]"
 
 
-def _wait_seconds(passing: Sequence[Refusal], receives: int, random_unit: float) -> int:
+def _wait_seconds(refusals: Iterable[Refusal], receives: int, random_unit: float) -> int:
     """Longer each time, and spread: what waits for a limit would otherwise come back together."""
-    least = max(_retry_after_seconds(refusal) for refusal in passing)
+    least = max(_retry_after_seconds(refusal) for refusal in refusals)
     ceiling = min(WAIT_SECONDS_MAX, least << min(receives, 10))
     return min(WAIT_SECONDS_MAX, max(least, math.ceil(ceiling * random_unit)))
 
