@@ -27,8 +27,9 @@ from duewheel.rules.source_text import Source
 from duewheel.rules.task import Made
 from duewheel.rules.task_request import BATCH_MEMBER
 
-# The queue's maxReceiveCount: more than the waits of LAST_TRY_AFTER_MS come to, by far.
-RECEIVES_MAX = 250
+# The queue's maxReceiveCount, the most that SQS takes. What Lambda grants no run for is received as
+# well: at one receive each 90 s LAST_TRY_AFTER_MS comes first.
+RECEIVES_MAX = 1_000
 WAIT_SECONDS_MAX = 900
 # Since it was first received. In between, a try that fails is the last one and says why.
 LAST_TRY_AFTER_MS = 20 * 3_600_000
