@@ -173,10 +173,10 @@ def test_a_batch_to_a_target_that_is_enabled_by_then_is_created(
     assert (len(tasks_stored()), letters()) == (2, [])
 
 
-def test_a_message_that_was_given_up_in_doubt_makes_nothing_a_second_time(
+def test_a_letter_whose_message_may_have_made_its_task_makes_it_once_for_as_long_as_it_is_kept(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its task was created, and nobody heard of it."""
+    """It was created, and nobody heard of it."""
 
     def fail(*_: object) -> None:
         raise RuntimeError
@@ -191,8 +191,9 @@ def test_a_message_that_was_given_up_in_doubt_makes_nothing_a_second_time(
     boto3.client("sqs").delete_message(
         QueueUrl=process.settings().ingest_queue_url, ReceiptHandle=record["receiptHandle"]
     )
-    wired.advance_ms(60_000)
+    wired.advance_ms(13 * 86_400_000)
     assert redriven() == 1
+    wired.advance_ms(2 * 86_400_000)
     assert poll() == 0
     assert (waiting(), len(tasks_stored()), letters()) == (0, 1, [])
 

@@ -13,14 +13,12 @@ from msgspec.structs import replace
 from duewheel.rules import ingest_verdict
 from duewheel.rules.access import ANYTHING
 from duewheel.rules.allowed_targets import HTTP_ALONE
-from duewheel.rules.idempotency import LEASE_MS, REMEMBERED_SECONDS, Asked, is_key
+from duewheel.rules.idempotency import Asked, is_key
 from duewheel.rules.ingest_message import IngestMessage, asked_of, message_of, wanted
 from duewheel.rules.ingest_verdict import (
     LAST_TRY_AFTER_MS,
-    NO_TRY_AFTER_MS,
     RECEIVES_MAX,
     WAIT_SECONDS_MAX,
-    is_in_doubt,
     is_last_try,
     judged,
 )
@@ -124,18 +122,11 @@ def test_a_body_with_tasks_is_a_batch_and_any_other_a_single_task() -> None:
     assert (first, type(second)) == (made, InvalidField)
 
 
-def test_what_is_remembered_outlives_every_try_by_more_than_a_lease() -> None:
-    assert NO_TRY_AFTER_MS + LEASE_MS < REMEMBERED_SECONDS * 1000
-    assert LAST_TRY_AFTER_MS + WAIT_SECONDS_MAX * 1000 < NO_TRY_AFTER_MS, "one falls in between"
-
-
 def test_the_last_try_is_told_by_how_often_and_for_how_long() -> None:
     assert not is_last_try(replace(MESSAGE, receives=RECEIVES_MAX - 1), NOW_MS)
     assert is_last_try(replace(MESSAGE, receives=RECEIVES_MAX), NOW_MS)
     assert not is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS - 1)
     assert is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS)
-    assert not is_in_doubt(MESSAGE, NOW_MS + NO_TRY_AFTER_MS - 1)
-    assert is_in_doubt(MESSAGE, NOW_MS + NO_TRY_AFTER_MS)
 
 
 @pytest.mark.parametrize("refusal", PASSING, ids=lambda refusal: refusal.type)
@@ -241,7 +232,7 @@ def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refus
             now_ms += wait * 1000
             message = replace(message, receives=message.receives + 1)
         assert message.receives < RECEIVES_MAX
-        assert LAST_TRY_AFTER_MS <= now_ms - NOW_MS < NO_TRY_AFTER_MS
+        assert LAST_TRY_AFTER_MS <= now_ms - NOW_MS <= LAST_TRY_AFTER_MS + WAIT_SECONDS_MAX * 1000
 
 
 @given(detail=st.text(max_size=2_000), field=st.text(max_size=2_000), key=st.text(max_size=500))

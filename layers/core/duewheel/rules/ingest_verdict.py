@@ -1,7 +1,7 @@
 """What becomes of a message that asked for tasks: done, left for another try, or a dead letter.
 
-Invariant: a message is tried again only while what was remembered of its first try cannot have
-been forgotten. So however often it is handed out, it makes its tasks once.
+Invariant: what is left for another try, or is in a letter, comes under the key of the request that
+has made the rest of it, or was given up by that one. So nothing is made twice.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from duewheel.rules.callback_headers import ATTEMPT
-from duewheel.rules.idempotency import REMEMBERED_SECONDS, is_key, key_of_rest
+from duewheel.rules.idempotency import is_key, key_of_rest
 from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.message_text import NOT_IN_A_MESSAGE
@@ -31,9 +31,7 @@ from duewheel.rules.task_request import BATCH_MEMBER
 # well: at one receive each 90 s LAST_TRY_AFTER_MS comes first.
 RECEIVES_MAX = 1_000
 WAIT_SECONDS_MAX = 900
-# Since it was first received. In between, a try that fails is the last one and says why.
-LAST_TRY_AFTER_MS = 20 * 3_600_000
-NO_TRY_AFTER_MS = REMEMBERED_SECONDS * 1000 - 3_600_000
+LAST_TRY_AFTER_MS = 20 * 3_600_000  # since it was first received
 
 REASONS_CHARACTERS_MAX = 30_000  # what a message may have, less what one that is taken may
 _DETAIL_CHARACTERS_MAX = 500
@@ -67,20 +65,10 @@ class Verdict(Struct, frozen=True):
     letter: DeadLetter | None = None
 
 
-IN_DOUBT = Reason(
-    "in-doubt",
-    "The message was first received so long ago that what it may have made is forgotten.",
-)
-
-
 def failed(request_id: str) -> Reason:
     """Says where to look, and nothing of what went wrong."""
     detail = f"The ingest function's log says more under request id {request_id}."
     return Reason("internal", detail)
-
-
-def is_in_doubt(message: IngestMessage, now_ms: int) -> bool:
-    return now_ms - message.first_received_ms >= NO_TRY_AFTER_MS
 
 
 def is_last_try(message: IngestMessage, now_ms: int) -> bool:

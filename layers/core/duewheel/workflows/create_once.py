@@ -69,11 +69,11 @@ class CreateOnce(Struct, frozen=True):
         requested = parse(stands.asked_ms)
         if stands.state is State.DONE:
             return self._answers(stands, requested, {})
-        mine = self._take_over(stands, requested, self.reenter.placing_of)
+        mine = self._take_over(asked, stands, requested, self.reenter.placing_of)
         return self._carry_out(asked, mine, requested, gives_up)
 
     def _take_over(
-        self, stands: RequestRecord, requested: Requested, place: Place
+        self, asked: Asked, stands: RequestRecord, requested: Requested, place: Place
     ) -> RequestRecord:
         """Look first, then claim: should this invocation die as well, what it has found is
         recorded, and the next one has to look at no other claim's places than its own."""
@@ -81,7 +81,8 @@ class CreateOnce(Struct, frozen=True):
         states, _ = self.tasks.home_states(task.home for task in sought.values())
         found = [index for index, task in sought.items() if task.home in states]
         placing = place([task.due_ms for task in sought.values() if task.home not in states])
-        mine = idempotency.taken_over(stands, found, self._claim(stands.latest.number + 1, placing))
+        claim = self._claim(stands.latest.number + 1, placing)
+        mine = idempotency.taken_over(asked, stands, found, claim)
         self._replace(stands, mine)
         return mine
 
@@ -108,7 +109,7 @@ class CreateOnce(Struct, frozen=True):
         ended = idempotency.ended(asked, mine, told, is_rest_given_up=is_rest_given_up)
         self._replace(mine, ended)
         if is_claimed_anew:
-            again = self._take_over(ended, requested, self.reenter.crowded)
+            again = self._take_over(asked, ended, requested, self.reenter.crowded)
             return self._carry_out(asked, again, requested, gives_up, is_last=True)
         return self._answers(mine, requested, results)
 

@@ -45,10 +45,7 @@ class Ingest(Struct, frozen=True):
     random_unit: Callable[[], float]
 
     def __call__(self, message: IngestMessage, request_id: str) -> Ingested:
-        now_ms = self.clock.now_ms()
-        if ingest_verdict.is_in_doubt(message, now_ms):
-            return self._given_up(message, ingest_verdict.IN_DOUBT)
-        is_last = ingest_verdict.is_last_try(message, now_ms)
+        is_last = ingest_verdict.is_last_try(message, self.clock.now_ms())
         try:
             sources, results = self._created(message, is_last=is_last)
         except Refusal as refusal:  # of the message as a whole
