@@ -1,6 +1,7 @@
 """Dead letters of the ingest queue: listed with their reasons, and given back without a repeat."""
 
 import json
+from typing import Any
 
 import boto3
 import pytest
@@ -13,6 +14,7 @@ from tests.functions.conftest import call
 from tests.functions.ingest_poller import TASK, handed_out, poll, run, send, tasks_stored, waiting
 from tests.functions.ingest_poller import dead_letters as letters
 from tests.support.clock import ManualClock
+from tests.support.recorder import Call, Recorder
 
 
 def redriven() -> int:
@@ -46,6 +48,43 @@ def test_what_can_be_created_by_then_is_and_the_rest_is_a_dead_letter_again(
     assert len(tasks_stored()) == 1
     ((letter, told),) = letters()
     assert (letter, told["problem"]) == ("{rubbish", "malformed-body")
+
+
+def test_a_redrive_that_takes_hours_moves_each_letter_once(wired: ManualClock) -> None:
+    config = process.settings()
+    sqs, recorder = boto3.client("sqs"), Recorder()
+    for number in range(45):
+        sqs.send_message(QueueUrl=config.ingest_dead_letter_queue_url, MessageBody=str(number))
+
+    def pass_time(made: Call) -> None:
+        if made.operation == "ReceiveMessage":
+            wired.advance_ms(600_000)
+
+    recorder.attach(sqs)
+    recorder.after = pass_time
+    urls = (config.ingest_dead_letter_queue_url, config.ingest_queue_url)
+    assert dead_letters.redriven_to_ingest(sqs, *urls) == 45
+    assert (waiting(urls[0]), waiting(urls[1])) == (0, 45)
+
+
+def test_what_is_refused_again_while_others_are_moved_is_not_moved_twice(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ingest function is at work meanwhile, and its letters come into the queue."""
+    for number in range(25):
+        send(f"{{rubbish {number}")
+    while waiting():
+        assert poll() == 0
+    received = dead_letters._received
+
+    def as_polled(*arguments: Any) -> Any:
+        while waiting():
+            assert poll() == 0
+        return received(*arguments)
+
+    monkeypatch.setattr(dead_letters, "_received", as_polled)
+    assert redriven() == 25
+    assert len({body for body, _ in letters()}) == 25
 
 
 @pytest.mark.parametrize("attempts", [1, 2])

@@ -33,6 +33,7 @@ RECEIVES_MAX = 1_000
 WAIT_SECONDS_MAX = 900
 LAST_TRY_AFTER_MS = 20 * 3_600_000  # since it was first received
 
+CAME_AS = "message-id"  # of a dead letter: the id of the message that came
 REASONS_CHARACTERS_MAX = 30_000  # what a message may have, less what one that is taken may
 _DETAIL_CHARACTERS_MAX = 500
 _VALUE_CHARACTERS_MAX = 256
@@ -131,7 +132,7 @@ def whole_letter(
 
 
 def _attributes(message: IngestMessage, reason: Reason) -> dict[str, str]:
-    told = {"message-id": message.message_id, "sent-at": rfc3339(message.sent_ms)}
+    told = {CAME_AS: message.message_id, "sent-at": rfc3339(message.sent_ms)}
     return {**reason.members(), **told}
 
 
