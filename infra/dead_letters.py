@@ -34,9 +34,8 @@ from duewheel.rules.messages import (
 
 BATCH = 10
 HIDDEN_SECONDS = 900  # what stays, so that it is not met again and again; then it is shown again
-LOOKS_MAX = (
-    3  # that find nothing new, before nothing is taken to be left: SQS asks some servers only
-)
+# That find nothing new, before nothing is taken to be left: SQS asks some servers only.
+LOOKS_MAX = 3
 LISTED_MAX = 10_000
 
 
