@@ -2,18 +2,18 @@
 of the notifiers goes into the queues of the two lanes, which its messages tell by themselves, that
 of the ingest queue into the ingest queue.
 
-Messages are moved one by one, sent before they are deleted. SQS has a task of its own for this
-(StartMessageMoveTask), but that takes garbage along, which would come back after ten more tries,
-and is not to be had on one machine. A move that dies in between leaves a message in both
-queues, which does no harm: a page has a lease, and the sweep has seen to its tasks already; what
-asks for tasks is told by its key.
+Messages are moved one by one, as they are received, and sent before they are deleted. SQS has a
+task of its own for this (StartMessageMoveTask), but that takes garbage along, which would come back
+after ten more tries, and is not to be had on one machine. A move that dies in between leaves a
+message in both queues, which does no harm: a page has a lease, and the sweep has seen to its tasks
+already; what asks for tasks is told by its key.
 """
 
 import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
@@ -21,6 +21,7 @@ import boto3
 from duewheel.clock import Clock, SystemClock
 from duewheel.rules.callback_headers import ATTEMPT
 from duewheel.rules.ingest_message import KEY_ATTRIBUTE
+from duewheel.rules.ingest_verdict import CAME_AS
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import (
@@ -32,46 +33,53 @@ from duewheel.rules.messages import (
 )
 
 BATCH = 10
-HIDDEN_SECONDS = 60  # while they are looked at, and again visible afterwards
-LOOKS_MAX = 3  # that find nothing, before the queue is taken for empty: SQS asks some servers only
+HIDDEN_SECONDS = 900  # what stays, so that it is not met again and again; then it is shown again
+# That find nothing new, before nothing is taken to be left: SQS asks some servers only.
+LOOKS_MAX = 3
+LISTED_MAX = 10_000
 
 
 def listed(sqs: Any, dead_url: str, clock: Clock) -> list[str]:
-    """A line for each message; all of them are in the queue afterwards."""
-    messages = list(_all(sqs, dead_url))
-    for message in messages:
-        sqs.change_message_visibility(
-            QueueUrl=dead_url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
-        )
-    return [_line(message, clock.now_ms()) for message in messages]
+    """A line for each of the first LISTED_MAX; all messages are in the queue afterwards."""
+    lines: dict[str, str] = {}
+
+    def tell(message: dict[str, Any]) -> bool:
+        lines[message["MessageId"]] = _line(message, clock.now_ms())
+        return False
+
+    _walk(sqs, dead_url, tell, is_over=lambda: len(lines) >= LISTED_MAX)
+    return list(lines.values())
 
 
 def redriven(sqs: Any, dead_url: str, urls: Mapping[Lane, str]) -> tuple[Counter[Lane], int]:
     """How many were moved, and how many are no messages of this service and were left."""
     moved: Counter[Lane] = Counter()
-    left = 0
-    for message in _all(sqs, dead_url):
+
+    def move(message: dict[str, Any]) -> bool:
         try:
             lane = decode(message["Body"]).lane
         except MalformedMessage:
-            left += 1
-            continue
+            return False
         sqs.send_message(QueueUrl=urls[lane], MessageBody=message["Body"])
-        sqs.delete_message(QueueUrl=dead_url, ReceiptHandle=message["ReceiptHandle"])
         moved[lane] += 1
-    return moved, left
+        return True
+
+    return moved, _walk(sqs, dead_url, move)
 
 
 def redriven_to_ingest(sqs: Any, dead_url: str, ingest_url: str) -> int:
     """How many were moved. Each keeps the key that it came under, so that what it has made already
     is not made again, and what shows that it is a callback, which is refused again; it loses the
-    reason. Looked at before any is moved: what is refused once more is a new dead letter."""
-    messages = list(_all(sqs, dead_url))
-    for message in messages:
+    reason. What is refused once more is a new dead letter, and is not moved a second time."""
+    sent: set[str] = set()
+
+    def move(message: dict[str, Any]) -> bool:
         given = message.get("MessageAttributes", {})
+        if given.get(CAME_AS, {}).get("StringValue") in sent:
+            return False
         key = given.get(KEY_ATTRIBUTE, {}).get("StringValue", message["MessageId"])
         attempt = {ATTEMPT: given[ATTEMPT]} if ATTEMPT in given else {}
-        sqs.send_message(
+        answer = sqs.send_message(
             QueueUrl=ingest_url,
             MessageBody=message["Body"],
             MessageAttributes={
@@ -79,25 +87,59 @@ def redriven_to_ingest(sqs: Any, dead_url: str, ingest_url: str) -> int:
                 **attempt,
             },
         )
-        sqs.delete_message(QueueUrl=dead_url, ReceiptHandle=message["ReceiptHandle"])
-    return len(messages)
+        sent.add(answer["MessageId"])
+        return True
+
+    _walk(sqs, dead_url, move)
+    return len(sent)
 
 
-def _all(sqs: Any, url: str) -> Iterator[dict[str, Any]]:
-    seen: set[str] = set()
-    empty = 0
-    while empty < LOOKS_MAX:
-        answer = sqs.receive_message(
+def _walk(
+    sqs: Any,
+    url: str,
+    is_moved: Callable[[dict[str, Any]], bool],
+    is_over: Callable[[], bool] = lambda: False,
+) -> int:
+    """Hand over each message, delete what was moved, and in the end show again what was not; how
+    many those are."""
+    left: dict[str, str] = {}
+    in_vain = 0
+    try:
+        while in_vain < LOOKS_MAX and not is_over():
+            received = {m["MessageId"]: m for m in _received(sqs, url)}
+            in_vain = in_vain + 1 if received.keys() <= left.keys() else 0
+            left.update({name: m["ReceiptHandle"] for name, m in received.items()})
+            for name, message in received.items():
+                if is_moved(message):
+                    sqs.delete_message(QueueUrl=url, ReceiptHandle=left[name])
+                    del left[name]
+    finally:
+        _show(sqs, url, list(left.values()))
+    return len(left)
+
+
+def _received(sqs: Any, url: str) -> list[dict[str, Any]]:
+    answer = sqs.receive_message(
+        QueueUrl=url,
+        MaxNumberOfMessages=BATCH,
+        VisibilityTimeout=HIDDEN_SECONDS,
+        MessageSystemAttributeNames=["All"],
+        MessageAttributeNames=["All"],
+    )
+    messages: list[dict[str, Any]] = answer.get("Messages", [])
+    return messages
+
+
+def _show(sqs: Any, url: str, receipt_handles: list[str]) -> None:
+    """What SQS does not show now it shows when its time is over."""
+    for start in range(0, len(receipt_handles), BATCH):
+        sqs.change_message_visibility_batch(
             QueueUrl=url,
-            MaxNumberOfMessages=BATCH,
-            VisibilityTimeout=HIDDEN_SECONDS,
-            MessageSystemAttributeNames=["All"],
-            MessageAttributeNames=["All"],
+            Entries=[
+                {"Id": str(n), "ReceiptHandle": handle, "VisibilityTimeout": 0}
+                for n, handle in enumerate(receipt_handles[start : start + BATCH])
+            ],
         )
-        messages = [m for m in answer.get("Messages", []) if m["MessageId"] not in seen]
-        seen.update(message["MessageId"] for message in messages)
-        empty = 0 if messages else empty + 1
-        yield from messages
 
 
 def _line(message: dict[str, Any], now_ms: int) -> str:
@@ -113,7 +155,7 @@ def _reason(attributes: Mapping[str, Any]) -> str:
     """Of a message that asked for tasks; what it says itself is its sender's, and is not shown."""
     if "problem" not in attributes:
         return ""
-    names = ("message-id", "problem", "detail")
+    names = (CAME_AS, "problem", "detail")
     told = [attributes[name]["StringValue"] for name in names if name in attributes]
     return "  ".join(text.encode("ascii", "backslashreplace").decode() for text in told)
 
@@ -167,7 +209,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 0
     lines = listed(sqs, asked.queue_url, SystemClock())
-    print("\n".join([*lines, f"{len(lines)} messages"]))
+    more = ", and there are more" if len(lines) >= LISTED_MAX else ""
+    print("\n".join([*lines, f"{len(lines)} messages{more}"]))
     return 0
 
 

@@ -1,6 +1,8 @@
 """What was given up by the notifier can be read without losing it, and given back."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -92,6 +94,52 @@ def test_a_redrive_moves_what_can_be_carried_out_and_leaves_garbage(
     assert world.receiver.received == []
 
 
+@contextmanager
+def looks_take(world: World, seconds: int) -> Iterator[None]:
+    """As of many messages, or of large ones."""
+
+    def pass_time(call: Any) -> None:
+        if call.operation == "ReceiveMessage":
+            world.clock.advance_ms(seconds * 1000)
+
+    world.recorder.after = pass_time
+    yield
+    world.recorder.after = None
+
+
+def test_a_redrive_that_takes_hours_moves_each_message_once(world: World, dead_url: str) -> None:
+    pages = [GOOD.replace('"3"', f'"{page}"') for page in range(60)]
+    for body in (*pages, GARBAGE):
+        world.sqs.send_message(QueueUrl=dead_url, MessageBody=body)
+    with looks_take(world, 600):
+        moved, left = dead_letters.redriven(world.sqs, dead_url, urls(world))
+    assert (moved, left) == ({Lane.MAIN: 60}, 1)
+    assert sorted(m["Body"] for _ in range(9) for m in world.receive()) == sorted(pages)
+    assert waiting(world, dead_url) == 1
+
+
+def test_a_list_that_takes_long_names_each_message_once_and_ends(
+    world: World, dead_url: str
+) -> None:
+    for _ in range(60):
+        world.sqs.send_message(QueueUrl=dead_url, MessageBody=GARBAGE)
+    with looks_take(world, 100):
+        assert len(dead_letters.listed(world.sqs, dead_url, world.clock)) == 60
+    with looks_take(world, 600):
+        assert len(dead_letters.listed(world.sqs, dead_url, world.clock)) <= 60
+    assert waiting(world, dead_url) == 60
+
+
+def test_a_list_ends_where_nobody_reads_on(
+    world: World, dead_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "LISTED_MAX", 20)
+    for _ in range(31):
+        world.sqs.send_message(QueueUrl=dead_url, MessageBody=GARBAGE)
+    assert len(dead_letters.listed(world.sqs, dead_url, world.clock)) == 20
+    assert waiting(world, dead_url) == 31
+
+
 def test_a_message_sent_and_not_deleted_is_in_both_queues(world: World, dead_url: str) -> None:
     """Never in neither: a move that dies in between loses nothing."""
     world.sqs.send_message(QueueUrl=dead_url, MessageBody=GOOD)
@@ -105,8 +153,7 @@ def test_a_message_sent_and_not_deleted_is_in_both_queues(world: World, dead_url
         dead_letters.redriven(world.sqs, dead_url, urls(world))
     world.recorder.before = None
     assert len(world.receive()) == 1
-    world.clock.advance_ms(61_000)
-    assert waiting(world, dead_url) == 1
+    assert waiting(world, dead_url) == 1, "and can be seen at once"
 
 
 def test_the_command_walks_a_stack_and_fails_only_if_something_is_wrong(

@@ -33,6 +33,7 @@ NAMED_ANEW = {"notification-endpoint": "endpoint"}
 OF_ALL_COMMANDS = {"query", "output"}
 # What begins blocks that are no commands.
 DATA = (r"\bdw_", "close_order.apply_async")
+PARAMETERS = '"'
 # Of Logs Insights; what they look for is held against the log by tests of their pages.
 QUERIES = ("filter ", "fields ", "| ")
 
@@ -44,11 +45,10 @@ def assert_make(words: list[str], page: str) -> None:
         assert f"$({name})" in MAKEFILES or (verb == "local" and f'"{name}"' in LOCAL), name
 
 
-def assert_sam(words: list[str], page: str) -> None:
-    assert words[0] == "deploy"
-    given = options(words[1:])
-    assert set(given) == {"parameter-overrides"}
-    values = dict(pair.split("=", 1) for pair in given["parameter-overrides"])
+def assert_parameters(lines: str) -> None:
+    """Of the list in samconfig.toml."""
+    given = tomllib.loads(f"parameter_overrides = [\n{lines}\n]")["parameter_overrides"]
+    values = dict(pair.split("=", 1) for pair in given)
     for name, value in values.items():
         assert takes(TEMPLATE["Parameters"][name], value), f"{name}={value}"
     assert bool(values.get("SubnetIds")) == bool(values.get("SecurityGroupIds"))
@@ -158,7 +158,6 @@ def assert_alone(words: list[str], page: str) -> None:
 
 CHECKS: dict[str, Callable[[list[str], str], None]] = {
     "make": assert_make,
-    ".venv-sam/bin/sam": assert_sam,
     "aws": assert_aws,
     "duewheel": assert_duewheel,
     "curl": assert_curl,
@@ -172,7 +171,9 @@ CHECKS: dict[str, Callable[[list[str], str], None]] = {
 @pytest.mark.parametrize("page", [page for page in PAGES if indented(text_of(page))])
 def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
     for block in indented(text_of(page)):
-        if not block.startswith(DATA):
+        if block.startswith(PARAMETERS):
+            assert_parameters(block)
+        elif not block.startswith(DATA):
             lines = [line for line in block.splitlines() if not line.startswith(QUERIES)]
             for program, *words in commands("\n".join(lines)):
                 CHECKS[program](words, page)
@@ -183,10 +184,6 @@ def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
     [
         "make nothing",
         "make audit APIURL=x",
-        ".venv-sam/bin/sam deploy --parameter-overrides Profil=economy",
-        ".venv-sam/bin/sam deploy --parameter-overrides Profile=cheap",
-        ".venv-sam/bin/sam deploy --parameter-overrides RetentionDays=0",
-        ".venv-sam/bin/sam deploy --parameter-overrides SubnetIds=subnet-0a SecurityGroupIds=",
         "aws ec2 create-vpc-endpoints --vpc-id vpc-1",
         "aws ec2 create-vpc-endpoint --vpc vpc-1",
         "aws ec2 create-vpc-endpoint --service-name x",
@@ -203,3 +200,18 @@ def test_a_command_that_is_wrong_is_found_out(wrong: str) -> None:
     ((program, *words),) = commands(wrong)
     with pytest.raises((AssertionError, KeyError, ValueError, subprocess.CalledProcessError)):
         CHECKS[program](words, "README.md")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '"Profil=economy",',
+        '"Profile=cheap",',
+        '"RetentionDays=0",',
+        '"SubnetIds=subnet-0a",\n"SecurityGroupIds=",',
+        '"Profile=economy"\n"RetentionDays=1",',
+    ],
+)
+def test_a_parameter_that_is_wrong_is_found_out(wrong: str) -> None:
+    with pytest.raises((AssertionError, KeyError, ValueError)):
+        assert_parameters(wrong)

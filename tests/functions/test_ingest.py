@@ -9,8 +9,8 @@ import boto3
 import pytest
 
 from duewheel.log import logger
-from duewheel.rules.idempotency import LEASE_MS, REMEMBERED_SECONDS
-from duewheel.rules.ingest_verdict import LAST_TRY_AFTER_MS, NO_TRY_AFTER_MS, RECEIVES_MAX
+from duewheel.rules.idempotency import LEASE_MS
+from duewheel.rules.ingest_verdict import LAST_TRY_AFTER_MS, RECEIVES_MAX
 from duewheel.rules.instants import rfc3339
 from duewheel.wiring import process
 from functions.ingest import app as ingest
@@ -31,6 +31,7 @@ from tests.support.units import Meter
 
 VISIBILITY_MS = 90_000
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 
 
 def dues() -> list[int]:
@@ -237,7 +238,7 @@ def test_of_a_batch_the_good_are_created_and_the_others_are_one_dead_letter(
     assert json.loads(letter) == {"tasks": [bad, worse]}
     assert json.dumps(bad["payload"], indent=1).strip("{}\n ") in letter, "as it was written"
     assert told["message-id"] == message_id
-    assert "idempotency-key" not in told, "what is left of it is another request"
+    assert told["idempotency-key"] != "b-1", "what is left of it is another request"
     problems = json.loads(told["problems"])
     assert [(p["index"], p["problem"], p["field"]) for p in problems] == [
         (0, "invalid-field", "tasks[0].retry"),
@@ -351,22 +352,51 @@ def test_a_failure_nobody_expected_leaves_the_message_until_its_last_try(
     assert "secret" not in str(told)
 
 
-def test_a_message_is_not_tried_when_its_first_try_may_be_forgotten(wired: ManualClock) -> None:
+def test_what_is_handed_out_again_after_days_finds_what_its_first_try_made(
+    wired: ManualClock,
+) -> None:
     send(TASK)
-    (record,) = handed_out()
-    assert run([record]) == set(), "and the reply is lost, and nobody polls for a day"
-    wired.advance_ms(NO_TRY_AFTER_MS)
+    assert run(handed_out()) == set(), "and the reply is lost, and nobody polls"
+    wired.advance_ms(13 * DAY_MS)
     assert poll() == 0
-    ((_, told),) = dead_letters()
-    assert told["problem"] == "in-doubt"
-    assert len(tasks_stored()) == 1
+    assert (waiting(), len(tasks_stored()), dead_letters()) == (0, 1, [])
+
+
+def test_what_was_sent_again_within_a_day_is_the_same_request_whenever_it_is_worked_off(
+    wired: ManualClock,
+) -> None:
+    """Behind a backlog, or while polling is switched off."""
+    send(TASK, idempotency_key="order-17")
+    assert poll() == 0
+    wired.advance_ms(22 * HOUR_MS)
+    send(TASK, idempotency_key="order-17")
+    wired.advance_ms(13 * DAY_MS)
+    assert poll() == 0
+    assert (waiting(), len(tasks_stored()), dead_letters()) == (0, 1, [])
+
+
+def test_what_a_try_made_of_a_batch_is_not_made_again_once_it_has_been_deleted(
+    wired: ManualClock,
+) -> None:
+    """The rest waits for a limit, nobody polls for days, and tasks are kept for one."""
+    limit(1)
+    send(batch(1, 2))
+    assert poll() == 1
+    (made,) = tasks_stored()
+    boto3.client("dynamodb").delete_item(
+        TableName=process.settings().wheel_table,
+        Key={name: made[name] for name in ("slot", "place")},
+    )
+    wired.advance_ms(3 * DAY_MS)
+    assert poll() == 0
+    assert payloads() == [2]
 
 
 def test_a_message_that_has_waited_for_days_is_taken_when_it_first_comes_up(
     wired: ManualClock,
 ) -> None:
     send(TASK)
-    wired.advance_ms(3 * REMEMBERED_SECONDS * 1000)
+    wired.advance_ms(3 * DAY_MS)
     (record,) = handed_out()
     assert run([record]) == set()
     wired.advance_ms(LAST_TRY_AFTER_MS)

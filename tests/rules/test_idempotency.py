@@ -19,6 +19,8 @@ from duewheel.rules.idempotency import (
     check_repeat,
     claimed,
     ended,
+    is_key,
+    key_of_rest,
     taken_over,
 )
 from duewheel.rules.placing import Placing
@@ -27,6 +29,8 @@ from duewheel.rules.refusals import (
     IdempotencyKeyReused,
     InvalidField,
     KeyTaken,
+    Refusal,
+    TooManyCreates,
     Unavailable,
 )
 from duewheel.rules.task import HttpCallback, Made, NewTask, Task
@@ -128,11 +132,43 @@ def test_what_was_found_or_refused_is_recorded_and_the_rest_is_left_to_a_repeat(
     }
     left = ended(ASKED, record, results)
     assert left.state is State.RUNNING
-    assert left.outcomes == {1: live.home, 2: TAKEN}
+    assert left.outcomes == {0: 0, 1: live.home, 2: TAKEN}
     assert left.result(1, request[1]) == live.home
     assert left.result(2, request[2]) is TAKEN
-    assert list(left.unsettled(request)) == [0, 3]
+    assert list(left.unsettled(request)) == [3], "nobody has to find again what was created"
     check_repeat(ASKED, left, NOW_MS)
+
+
+def test_what_is_given_up_of_a_request_no_repeat_creates() -> None:
+    """Whatever it was refused for, and however long the reason is."""
+    record, request = running(4)
+    results = {
+        0: Made(record.latest.task(0, request[0])),
+        1: TooManyCreates(5_000),
+        2: InvalidField("callback: " + "x" * 500, "callback"),
+        3: TAKEN,
+    }
+    done = ended(ASKED, record, results, is_rest_given_up=True)
+    assert (done.state, list(done.unsettled(request))) == (State.DONE, [0])
+    told = [done.result(index, request[index]) for index in (1, 2, 3)]
+    assert told[2] is TAKEN
+    limit, callback, _ = told
+    assert isinstance(limit, Refusal)
+    assert isinstance(callback, Refusal)
+    assert (limit.type, limit.detail) == ("too-many-creates", results[1].detail)  # type: ignore[union-attr]
+    assert (callback.type, callback.field, len(callback.detail)) == (
+        "invalid-field",
+        "callback",
+        300,
+    )
+    assert not isinstance(limit, TooManyCreates), "nothing is waited for"
+
+
+def test_the_key_of_a_rest_is_a_key_that_tells_its_request_and_its_body() -> None:
+    keys = {key_of_rest("k", "{}"), key_of_rest("l", "{}"), key_of_rest("k", "{ }")}
+    assert len(keys) == 3
+    assert all(map(is_key, keys))
+    assert key_of_rest("k", "{}") in keys
 
 
 def test_a_single_create_is_forgotten_when_its_key_was_taken() -> None:
@@ -147,7 +183,7 @@ def test_a_single_create_is_forgotten_when_its_key_was_taken() -> None:
 def test_who_takes_over_keeps_what_stands_and_places_the_rest_anew() -> None:
     record, request = running()
     first = made_by(record, 1, request)
-    over = taken_over(record, [1], claim(1, in_ms=60_000))
+    over = taken_over(ASKED, record, [1], claim(1, in_ms=60_000))
     assert made_by(over, 1, request) == first
     assert list(over.unsettled(request)) == [0, 2]
     assert over.unsettled(request)[0] == claim(1, in_ms=60_000).task(0, request[0])
@@ -159,7 +195,7 @@ def test_only_claims_that_created_something_are_kept_beside_the_latest() -> None
     record, request = running(10)
     for number in range(1, 50):
         found = [number // 10] if number % 10 == 5 else []
-        record = taken_over(record, found, claim(number))
+        record = taken_over(ASKED, record, found, claim(number))
     assert [one.number for one in record.claims] == [4, 14, 24, 34, 44, 49]
     assert made_by(record, 2, request).home == claim(24).task(2, request[2]).home
     assert list(record.unsettled(request)) == [5, 6, 7, 8, 9]
@@ -180,8 +216,15 @@ def test_a_record_lives_for_a_whole_day_from_when_it_was_last_taken_over() -> No
     """What was created at hour 23 is not made once more at hour 25."""
     record, _ = running()
     hours = 23 * 3_600_000
-    over = taken_over(record, [], claim(1, in_ms=hours))
+    over = taken_over(ASKED, record, [], claim(1, in_ms=hours))
     assert over.expires_at == record.expires_at + hours // 1000
+
+
+def test_a_record_lives_for_as_long_as_whoever_asks_may_ask_again() -> None:
+    asked = replace(ASKED, remembered_seconds=REMEMBERED_SECONDS + 7)
+    record, _ = running()
+    assert claimed(asked, claim()).expires_at == record.expires_at + 7
+    assert taken_over(asked, record, [], claim(1)).expires_at == record.expires_at + 7
 
 
 # Repeats

@@ -13,14 +13,12 @@ from msgspec.structs import replace
 from duewheel.rules import ingest_verdict
 from duewheel.rules.access import ANYTHING
 from duewheel.rules.allowed_targets import HTTP_ALONE
-from duewheel.rules.idempotency import LEASE_MS, REMEMBERED_SECONDS, Asked
+from duewheel.rules.idempotency import Asked, is_key
 from duewheel.rules.ingest_message import IngestMessage, asked_of, message_of, wanted
 from duewheel.rules.ingest_verdict import (
     LAST_TRY_AFTER_MS,
-    NO_TRY_AFTER_MS,
     RECEIVES_MAX,
     WAIT_SECONDS_MAX,
-    is_in_doubt,
     is_last_try,
     judged,
 )
@@ -34,6 +32,7 @@ from duewheel.rules.refusals import (
     TooManyCreates,
     TooManyWrites,
     Unavailable,
+    UnknownTask,
     UnreadableItem,
 )
 from duewheel.rules.source_text import Source
@@ -123,18 +122,11 @@ def test_a_body_with_tasks_is_a_batch_and_any_other_a_single_task() -> None:
     assert (first, type(second)) == (made, InvalidField)
 
 
-def test_what_is_remembered_outlives_every_try_by_more_than_a_lease() -> None:
-    assert NO_TRY_AFTER_MS + LEASE_MS < REMEMBERED_SECONDS * 1000
-    assert LAST_TRY_AFTER_MS + WAIT_SECONDS_MAX * 1000 < NO_TRY_AFTER_MS, "one falls in between"
-
-
 def test_the_last_try_is_told_by_how_often_and_for_how_long() -> None:
     assert not is_last_try(replace(MESSAGE, receives=RECEIVES_MAX - 1), NOW_MS)
     assert is_last_try(replace(MESSAGE, receives=RECEIVES_MAX), NOW_MS)
     assert not is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS - 1)
     assert is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS)
-    assert not is_in_doubt(MESSAGE, NOW_MS + NO_TRY_AFTER_MS - 1)
-    assert is_in_doubt(MESSAGE, NOW_MS + NO_TRY_AFTER_MS)
 
 
 @pytest.mark.parametrize("refusal", PASSING, ids=lambda refusal: refusal.type)
@@ -163,6 +155,28 @@ def test_what_was_made_is_done() -> None:
         assert (verdict.wait_seconds, verdict.letter) == (None, None)
 
 
+def test_what_its_key_found_and_what_has_been_deleted_since_is_done() -> None:
+    gone = UnknownTask("deleted since", "key")
+    verdict = judged(MESSAGE, None, [gone], 0.5, is_last=False)
+    assert (verdict.wait_seconds, verdict.letter) == (None, None)
+
+
+def test_what_is_left_of_a_batch_has_a_key_that_follows_from_message_and_rest() -> None:
+    def key(number: int, results: list[Made | Refusal], **message: Any) -> str:
+        sources = [Source(str(index)) for index in range(len(results))]
+        letter = judged(
+            replace(MESSAGE, receives=number, **message), sources, results, 0.5, is_last=True
+        ).letter
+        assert letter is not None
+        assert is_key(letter.attributes["idempotency-key"])
+        return letter.attributes["idempotency-key"]
+
+    refused, made = FOR_GOOD[0], Made(TASK)
+    assert key(1, [refused, made, made]) == key(7, [PASSING[0], made, made])
+    assert key(1, [refused, made, made]) != key(1, [made, refused, made])
+    assert key(1, [refused, made, made]) != key(1, [refused, made, made], message_id="m-2")
+
+
 RESULTS = st.lists(
     st.one_of(st.just(Made(TASK)), st.sampled_from(PASSING), st.sampled_from(FOR_GOOD)),
     min_size=1,
@@ -189,7 +203,7 @@ def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
         assert [reason["index"] for reason in listed] == refused
         is_whole = len(refused) == len(results)
         assert (verdict.letter.body == body) == is_whole
-        assert ("idempotency-key" in verdict.letter.attributes) == is_whole
+        assert (verdict.letter.attributes["idempotency-key"] == message.key) == is_whole
 
 
 @given(
@@ -218,7 +232,7 @@ def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refus
             now_ms += wait * 1000
             message = replace(message, receives=message.receives + 1)
         assert message.receives < RECEIVES_MAX
-        assert LAST_TRY_AFTER_MS <= now_ms - NOW_MS < NO_TRY_AFTER_MS
+        assert LAST_TRY_AFTER_MS <= now_ms - NOW_MS <= LAST_TRY_AFTER_MS + WAIT_SECONDS_MAX * 1000
 
 
 @given(detail=st.text(max_size=2_000), field=st.text(max_size=2_000), key=st.text(max_size=500))

@@ -9,7 +9,13 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.idempotency import LEASE_MS
-from duewheel.rules.ingest_verdict import REASONS_CHARACTERS_MAX, RECEIVES_MAX
+from duewheel.rules.ingest_message import REMEMBERED_SECONDS
+from duewheel.rules.ingest_verdict import (
+    LAST_TRY_AFTER_MS,
+    REASONS_CHARACTERS_MAX,
+    RECEIVES_MAX,
+    WAIT_SECONDS_MAX,
+)
 from duewheel.rules.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel import SKEW_MS
 from duewheel.settings import Settings, settings_from
@@ -143,7 +149,23 @@ def test_a_message_comes_back_when_nobody_can_be_at_work_on_it_and_as_often_as_t
         "deadLetterTargetArn": {"Fn::GetAtt": ["IngestDeadLetterQueue", "Arn"]},
         "maxReceiveCount": RECEIVES_MAX,
     }
+    assert RECEIVES_MAX <= 1_000, "SQS takes no more"
     assert queue["MaximumMessageSize"] + REASONS_CHARACTERS_MAX + 10_000 < 1_048_576
+
+
+def test_a_message_is_remembered_for_longer_than_its_queues_keep_it() -> None:
+    """By a day in which its sender may send it again, and by another."""
+    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    for name in ("IngestMessageQueue", "IngestDeadLetterQueue"):
+        kept_seconds = properties_of(template, name)["MessageRetentionPeriod"]
+        assert kept_seconds + 2 * 86_400 <= REMEMBERED_SECONDS
+
+
+def test_a_message_that_no_run_was_to_be_had_for_is_given_up_by_its_age_with_a_reason() -> None:
+    """While Lambda refuses runs SQS counts all the same what it hands out."""
+    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    visibility_ms = properties_of(template, "IngestMessageQueue")["VisibilityTimeout"] * 1000
+    assert RECEIVES_MAX * visibility_ms > LAST_TRY_AFTER_MS + WAIT_SECONDS_MAX * 1000
 
 
 def test_ingest_gets_ten_messages_at_once_and_answers_for_each(emulator: Any) -> None:

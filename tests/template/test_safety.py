@@ -161,7 +161,7 @@ def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:
         statement["Resource"]["Fn::GetAtt"][0]
         for policy in template.of_type("AWS::SQS::QueuePolicy")
         for statement in policy.properties["PolicyDocument"]["Statement"]
-        if statement["Effect"] == "Deny"
+        if statement.get("Effect") == "Deny"
         and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     ]
 
@@ -170,6 +170,50 @@ def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:
         properties = resolved(template, queue)
         assert properties["SqsManagedSseEnabled"]
         assert "KmsMasterKeyId" not in properties
+
+
+RULE = "arn:aws:events:us-east-1:123456789012:rule/orders/closed"
+OTHER = "arn:aws:events:us-east-1:123456789012:rule/nightly"
+
+
+def statements_of_ingest(**parameters: str) -> list[dict[str, Any]]:
+    template = load_template(TEMPLATE, {"IngestQueue": "on", **parameters})
+    policy = template.resources["IngestMessageQueuePolicy"]
+    return resolved(template, policy)["PolicyDocument"]["Statement"]
+
+
+def test_the_ingest_queue_lets_nobody_in_but_the_rules_that_the_operator_names() -> None:
+    (refused,) = statements_of_ingest()
+    assert refused["Effect"] == "Deny"
+    assert statements_of_ingest(IngestRules=f"{RULE},{OTHER}") == [
+        refused,
+        {
+            "Sid": "LetRulesSend",
+            "Effect": "Allow",
+            "Principal": {"Service": "events.amazonaws.com"},
+            "Action": "sqs:SendMessage",
+            "Resource": refused["Resource"],
+            "Condition": {"ArnEquals": {"aws:SourceArn": [RULE, OTHER]}},
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_taken"),
+    [
+        ("", True),
+        (RULE, True),
+        (f"{RULE},{OTHER}", True),
+        (f"{RULE}, {OTHER}", False),
+        ("arn:aws:events:us-east-1:123456789012:rule/*", False),
+        ("arn:aws:events:us-east-1:*:rule/nightly", False),
+        ("arn:aws:sqs:us-east-1:123456789012:rule/nightly", False),
+        ("*", False),
+    ],
+)
+def test_rules_are_named_one_by_one(text: str, is_taken: bool) -> None:
+    pattern = yaml_parse(TEMPLATE.read_text())["Parameters"]["IngestRules"]["AllowedPattern"]
+    assert (re.fullmatch(pattern, text) is not None) == is_taken
 
 
 def test_a_key_of_ones_own_seals_every_table_and_queue() -> None:

@@ -24,6 +24,7 @@ from duewheel.rules.refusals import (
     InvalidField,
     KeyTaken,
     Refusal,
+    recalled,
 )
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.task_fields import invalid
@@ -39,8 +40,10 @@ LEASE_MS = 45_000
 _VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
 
 # What has become of one task of a request: created under the claim of this number, found live
-# under its own key at this home, or refused since that key names another.
-Outcome = int | Address | KeyTaken
+# under its own key at this home, or refused: since that key names another, or given up.
+Outcome = int | Address | Refusal
+
+_GIVEN_UP_CHARACTERS_MAX = 300  # of a detail: 500 of them fit into an item
 
 
 class Asked(Struct, frozen=True):
@@ -51,6 +54,7 @@ class Asked(Struct, frozen=True):
     is_single: bool
     # When it was sent, where that is not when it came in: what its body is read with.
     sent_ms: int | None = None
+    remembered_seconds: int = REMEMBERED_SECONDS
 
     def read_ms(self, now_ms: int) -> int:
         return now_ms if self.sent_ms is None else self.sent_ms
@@ -82,8 +86,7 @@ class RequestRecord(Struct, frozen=True):
     asked_ms: int  # the time that the body is read with; what `delay_seconds` counts from
     claims: tuple[Claim, ...]  # under which tasks were created, and at the end the latest
     lease_until_ms: int
-    # A day from the latest claim, under which tasks may have been created a moment ago. They are
-    # kept longer: at least a day from when they are settled.
+    # Counted from the latest claim, under which tasks may have been created a moment ago.
     expires_at: int
     state: State = State.RUNNING
     # By the task's index. What is left out of a finished record was created by the latest claim.
@@ -93,7 +96,7 @@ class RequestRecord(Struct, frozen=True):
     def latest(self) -> Claim:
         return self.claims[-1]
 
-    def result(self, index: int, new: NewTask) -> Made | KeyTaken | Address:
+    def result(self, index: int, new: NewTask) -> Made | Refusal | Address:
         """What the task came to; the home of one that was live already, and is to be read."""
         match self.outcomes.get(index, self.latest.number):
             case int(number):
@@ -116,11 +119,24 @@ def is_key(text: str) -> bool:
 
 
 def asked_once(
-    caller: str, key: str, path: str, body: str, *, is_single: bool, sent_ms: int | None = None
+    caller: str,
+    key: str,
+    path: str,
+    body: str,
+    *,
+    is_single: bool,
+    sent_ms: int | None = None,
+    remembered_seconds: int = REMEMBERED_SECONDS,
 ) -> Asked:
     if not is_key(key):
         raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
-    return Asked(_hash(caller, key), _hash(path, body), is_single, sent_ms)
+    return Asked(_hash(caller, key), _hash(path, body), is_single, sent_ms, remembered_seconds)
+
+
+def key_of_rest(key: str, body: str) -> str:
+    """Under which what was given up of a request is another one: the same however often it is
+    written down."""
+    return f"rest-of-{_hash(key, body)}"
 
 
 def claimed(asked: Asked, claim: Claim) -> RequestRecord:
@@ -131,12 +147,12 @@ def claimed(asked: Asked, claim: Claim) -> RequestRecord:
         asked.read_ms(now_ms),
         (claim,),
         lease_until_ms=now_ms + LEASE_MS,
-        expires_at=_expires_at(now_ms),
+        expires_at=_expires_at(asked, now_ms),
     )
 
 
-def _expires_at(now_ms: int) -> int:
-    return -(-now_ms // 1000) + REMEMBERED_SECONDS
+def _expires_at(asked: Asked, now_ms: int) -> int:
+    return -(-now_ms // 1000) + asked.remembered_seconds
 
 
 def check_repeat(asked: Asked, record: RequestRecord, now_ms: int) -> None:
@@ -147,7 +163,9 @@ def check_repeat(asked: Asked, record: RequestRecord, now_ms: int) -> None:
         raise IdempotencyKeyInUse("The first request with this key is still at work.", HEADER)
 
 
-def taken_over(record: RequestRecord, found: Iterable[int], claim: Claim) -> RequestRecord:
+def taken_over(
+    asked: Asked, record: RequestRecord, found: Iterable[int], claim: Claim
+) -> RequestRecord:
     """`found` are the tasks that the latest claim did create. What stands nowhere is created
     anew: where it was to stand may lie in the past, where nobody looks again."""
     created = dict.fromkeys(found, record.latest.number)
@@ -156,28 +174,40 @@ def taken_over(record: RequestRecord, found: Iterable[int], claim: Claim) -> Req
         record,
         claims=(*(old for old in record.claims if old.number in outcomes.values()), claim),
         lease_until_ms=claim.placing.now_ms + LEASE_MS,
-        expires_at=_expires_at(claim.placing.now_ms),
+        expires_at=_expires_at(asked, claim.placing.now_ms),
         outcomes=outcomes,
     )
 
 
 def ended(
-    asked: Asked, record: RequestRecord, results: Mapping[int, Made | Refusal]
+    asked: Asked,
+    record: RequestRecord,
+    results: Mapping[int, Made | Refusal],
+    *,
+    is_rest_given_up: bool = False,
 ) -> RequestRecord:
     """Done, or left for a repeat when something was refused that another try may bring about:
-    also what the settings of a business refuse, since they may have changed by then."""
+    also what the settings of a business refuse, since they may have changed by then. A repeat may
+    come when what was created has been deleted again: so it is recorded, and not looked for. What
+    is given up no repeat creates: whoever asked makes another request of it."""
     outcomes = dict(record.outcomes)
     state = State.DONE
     for index, result in results.items():
         match result:
             case KeyTaken():
                 outcomes[index] = result
+            case Refusal() if is_rest_given_up:
+                detail = result.detail[:_GIVEN_UP_CHARACTERS_MAX]
+                outcomes[index] = recalled(result.type, detail, result.field)
             case Refusal():
                 state = State.RUNNING
             case Made(is_new=False):
                 outcomes[index] = result.task.home
             case _:
                 pass
+    if state is State.RUNNING:
+        created = (n for n, r in results.items() if isinstance(r, Made) and r.is_new)
+        outcomes.update(dict.fromkeys(created, record.latest.number))
     if asked.is_single and any(isinstance(r, KeyTaken | InvalidField) for r in results.values()):
         state = State.RELEASED
     return replace(record, outcomes=outcomes, state=state, lease_until_ms=0)

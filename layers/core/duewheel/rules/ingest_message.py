@@ -27,6 +27,9 @@ from duewheel.rules.task_request import (
 )
 
 KEY_ATTRIBUTE = HEADER  # a message's attribute is named as the header of a request is
+# Two days longer than a message or a dead letter is kept: for whoever sends one again, and for what
+# is redriven at the last moment and has to wait.
+REMEMBERED_SECONDS = 16 * 86_400
 # The queue's own, for all who may send to it; what came from it is told from what HTTP asked for.
 _CALLER = _PATH = "ingest"
 
@@ -100,5 +103,11 @@ def wanted(message: IngestMessage) -> Wanted:
 
 def asked_of(message: IngestMessage, *, is_single: bool) -> Asked:
     return asked_once(
-        _CALLER, message.key, _PATH, message.body, is_single=is_single, sent_ms=message.sent_ms
+        _CALLER,
+        message.key,
+        _PATH,
+        message.body,
+        is_single=is_single,
+        sent_ms=message.sent_ms,
+        remembered_seconds=REMEMBERED_SECONDS,
     )

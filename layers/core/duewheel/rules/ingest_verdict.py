@@ -1,17 +1,17 @@
 """What becomes of a message that asked for tasks: done, left for another try, or a dead letter.
 
-Invariant: a message is tried again only while what was remembered of its first try cannot have
-been forgotten. So however often it is handed out, it makes its tasks once.
+Invariant: what is left for another try, or is in a letter, comes under the key of the request that
+has made the rest of it, or was given up by that one. So nothing is made twice.
 """
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from duewheel.rules.callback_headers import ATTEMPT
-from duewheel.rules.idempotency import REMEMBERED_SECONDS, is_key
+from duewheel.rules.idempotency import is_key, key_of_rest
 from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.message_text import NOT_IN_A_MESSAGE
@@ -20,19 +20,20 @@ from duewheel.rules.refusals import (
     Refusal,
     TooManyCreates,
     Unavailable,
+    UnknownTask,
     UnreadableItem,
 )
 from duewheel.rules.source_text import Source
 from duewheel.rules.task import Made
 from duewheel.rules.task_request import BATCH_MEMBER
 
-# The queue's maxReceiveCount: more than the waits of LAST_TRY_AFTER_MS come to, by far.
-RECEIVES_MAX = 250
+# The queue's maxReceiveCount, the most that SQS takes. What Lambda grants no run for is received as
+# well: at one receive each 90 s LAST_TRY_AFTER_MS comes first.
+RECEIVES_MAX = 1_000
 WAIT_SECONDS_MAX = 900
-# Since it was first received. In between, a try that fails is the last one and says why.
-LAST_TRY_AFTER_MS = 20 * 3_600_000
-NO_TRY_AFTER_MS = REMEMBERED_SECONDS * 1000 - 3_600_000
+LAST_TRY_AFTER_MS = 20 * 3_600_000  # since it was first received
 
+CAME_AS = "message-id"  # of a dead letter: the id of the message that came
 REASONS_CHARACTERS_MAX = 30_000  # what a message may have, less what one that is taken may
 _DETAIL_CHARACTERS_MAX = 500
 _VALUE_CHARACTERS_MAX = 256
@@ -65,20 +66,10 @@ class Verdict(Struct, frozen=True):
     letter: DeadLetter | None = None
 
 
-IN_DOUBT = Reason(
-    "in-doubt",
-    "The message was first received so long ago that what it may have made is forgotten.",
-)
-
-
 def failed(request_id: str) -> Reason:
     """Says where to look, and nothing of what went wrong."""
     detail = f"The ingest function's log says more under request id {request_id}."
     return Reason("internal", detail)
-
-
-def is_in_doubt(message: IngestMessage, now_ms: int) -> bool:
-    return now_ms - message.first_received_ms >= NO_TRY_AFTER_MS
 
 
 def is_last_try(message: IngestMessage, now_ms: int) -> bool:
@@ -96,12 +87,11 @@ def judged(
 ) -> Verdict:
     """What was made stays made, and only what was refused becomes a dead letter. Without the
     sources of a batch there is one result, of the message as a whole."""
-    refusals = {index: r for index, r in enumerate(results) if isinstance(r, Refusal)}
+    refusals = _refusals(results)
     if not refusals:
         return Verdict()
-    passing = [refusal for refusal in refusals.values() if isinstance(refusal, _PASSING)]
-    if passing and not is_last:
-        return Verdict(_wait_seconds(passing, message.receives, random_unit))
+    if not gives_up(list(refusals.values()), is_last=is_last):
+        return Verdict(_wait_seconds(refusals.values(), message.receives, random_unit))
     reasons = {index: _reason(refusal) for index, refusal in refusals.items()}
     first, *_ = reasons.values()
     if sources is None:
@@ -110,16 +100,31 @@ def judged(
     if len(refusals) == len(results):
         return Verdict(letter=whole_letter(message, first, listed))
     rest = ",".join(sources[index].text for index in refusals)
-    attributes = {**_attributes(message, first), **listed}
-    return Verdict(letter=DeadLetter(f'{{"{BATCH_MEMBER}":[{rest}]}}', attributes))
+    body = f'{{"{BATCH_MEMBER}":[{rest}]}}'
+    key = {KEY_ATTRIBUTE: key_of_rest(message.key, body)}
+    return Verdict(letter=DeadLetter(body, {**_attributes(message, first), **key, **listed}))
+
+
+def _refusals(results: Sequence[Made | Refusal]) -> dict[int, Refusal]:
+    """Unknown is what its key found at the first try, and what has been deleted since: it was
+    there."""
+    return {
+        index: result
+        for index, result in enumerate(results)
+        if isinstance(result, Refusal) and not isinstance(result, UnknownTask)
+    }
+
+
+def gives_up(refusals: Sequence[Refusal], *, is_last: bool) -> bool:
+    """Nothing is waited for any more."""
+    return is_last or not any(isinstance(refusal, _PASSING) for refusal in refusals)
 
 
 def whole_letter(
     message: IngestMessage, reason: Reason, more: Mapping[str, str] | None = None
 ) -> DeadLetter:
-    """With the key that it came under: sent once more, it is the same request. What is left of a
-    batch is another one, and has none; nor is there one that no request can have. What
-    shows a callback stays: sent once more, it is one."""
+    """With the key that it came under, unless no request can have it: sent once more, it is the
+    same request. What shows a callback stays: sent once more, it is one."""
     kept = {KEY_ATTRIBUTE: message.key} if is_key(message.key) else {}
     if ATTEMPT in message.attributes:
         kept[ATTEMPT] = _cut(message.attributes[ATTEMPT], _VALUE_CHARACTERS_MAX)
@@ -127,7 +132,7 @@ def whole_letter(
 
 
 def _attributes(message: IngestMessage, reason: Reason) -> dict[str, str]:
-    told = {"message-id": message.message_id, "sent-at": rfc3339(message.sent_ms)}
+    told = {CAME_AS: message.message_id, "sent-at": rfc3339(message.sent_ms)}
     return {**reason.members(), **told}
 
 
@@ -145,9 +150,9 @@ def _listed(reasons: Mapping[int, Reason]) -> str:
     return f"[{','.join(told)}]"
 
 
-def _wait_seconds(passing: Sequence[Refusal], receives: int, random_unit: float) -> int:
+def _wait_seconds(refusals: Iterable[Refusal], receives: int, random_unit: float) -> int:
     """Longer each time, and spread: what waits for a limit would otherwise come back together."""
-    least = max(_retry_after_seconds(refusal) for refusal in passing)
+    least = max(_retry_after_seconds(refusal) for refusal in refusals)
     ceiling = min(WAIT_SECONDS_MAX, least << min(receives, 10))
     return min(WAIT_SECONDS_MAX, max(least, math.ceil(ceiling * random_unit)))
 

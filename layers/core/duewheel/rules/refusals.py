@@ -17,6 +17,13 @@ class Refusal(Exception):
         self.field = field
 
 
+def recalled(problem: str, detail: str, field: str | None) -> Refusal:
+    """As it was told once, and stands: of no kind that anything is tried or waited for again."""
+    refusal = Refusal(detail, field)
+    refusal.type = problem
+    return refusal
+
+
 class MalformedBody(Refusal):
     type = "malformed-body"
     title = "The body is not the JSON that this call takes"

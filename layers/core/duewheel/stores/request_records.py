@@ -11,7 +11,7 @@ from msgspec import Struct
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.idempotency import Claim, Outcome, RequestRecord, State
 from duewheel.rules.placing import Placing
-from duewheel.rules.refusals import KeyTaken
+from duewheel.rules.refusals import KeyTaken, Refusal, recalled
 from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Written, write_if
 
@@ -118,6 +118,8 @@ def _outcome_row(outcome: Outcome) -> Any:
             return outcome.name
         case KeyTaken():
             return [outcome.detail, outcome.field]
+        case Refusal():
+            return [outcome.type, outcome.detail, outcome.field]
 
 
 def _outcome(row: Any) -> Outcome:
@@ -126,8 +128,10 @@ def _outcome(row: Any) -> Outcome:
             return row
         case str():
             return address_named(row)
+        case [detail, named]:
+            return KeyTaken(detail, named)
         case _:
-            return KeyTaken(*row)
+            return recalled(*row)
 
 
 def _compact(value: Any) -> str:

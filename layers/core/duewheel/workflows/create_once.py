@@ -31,6 +31,12 @@ from duewheel.workflows.reenter import Reenter
 Requested = Sequence[NewTask | Refusal]
 Parse = Callable[[int], Requested]  # reads the body, with the time that it is given
 Place = Callable[[Iterable[int]], Placing]  # where tasks that are due at these instants stand
+# Of all that was refused of a request: whether nobody is to repeat it for the sake of that.
+GivesUp = Callable[[Sequence[Refusal]], bool]
+
+
+def _never(_: Sequence[Refusal]) -> bool:
+    return False
 
 
 class CreateOnce(Struct, frozen=True):
@@ -40,14 +46,16 @@ class CreateOnce(Struct, frozen=True):
     reenter: Reenter
     random_text: Callable[[], str]
 
-    def __call__(self, asked: Asked, parse: Parse) -> list[Made | Refusal]:
+    def __call__(
+        self, asked: Asked, parse: Parse, gives_up: GivesUp = _never
+    ) -> list[Made | Refusal]:
         """Answers per task, in order."""
         try:
-            return self._results(asked, parse)
+            return self._results(asked, parse, gives_up)
         except Throttled as throttled:
             raise Unavailable("Too many requests at once. Repeat this one.") from throttled
 
-    def _results(self, asked: Asked, parse: Parse) -> list[Made | Refusal]:
+    def _results(self, asked: Asked, parse: Parse, gives_up: GivesUp) -> list[Made | Refusal]:
         placing = self.reenter.placing()
         now_ms = placing.now_ms
         read_ms = asked.read_ms(now_ms)
@@ -56,16 +64,16 @@ class CreateOnce(Struct, frozen=True):
         mine = idempotency.claimed(asked, self._claim(0, self.reenter.sized(placing, dues_ms)))
         stands = self.records.claim(mine)
         if stands is None:
-            return self._carry_out(asked, mine, requested)
+            return self._carry_out(asked, mine, requested, gives_up)
         idempotency.check_repeat(asked, stands, now_ms)
         requested = parse(stands.asked_ms)
         if stands.state is State.DONE:
             return self._answers(stands, requested, {})
-        mine = self._take_over(stands, requested, self.reenter.placing_of)
-        return self._carry_out(asked, mine, requested)
+        mine = self._take_over(asked, stands, requested, self.reenter.placing_of)
+        return self._carry_out(asked, mine, requested, gives_up)
 
     def _take_over(
-        self, stands: RequestRecord, requested: Requested, place: Place
+        self, asked: Asked, stands: RequestRecord, requested: Requested, place: Place
     ) -> RequestRecord:
         """Look first, then claim: should this invocation die as well, what it has found is
         recorded, and the next one has to look at no other claim's places than its own."""
@@ -73,12 +81,19 @@ class CreateOnce(Struct, frozen=True):
         states, _ = self.tasks.home_states(task.home for task in sought.values())
         found = [index for index, task in sought.items() if task.home in states]
         placing = place([task.due_ms for task in sought.values() if task.home not in states])
-        mine = idempotency.taken_over(stands, found, self._claim(stands.latest.number + 1, placing))
+        claim = self._claim(stands.latest.number + 1, placing)
+        mine = idempotency.taken_over(asked, stands, found, claim)
         self._replace(stands, mine)
         return mine
 
     def _carry_out(
-        self, asked: Asked, mine: RequestRecord, requested: Requested, *, is_last: bool = False
+        self,
+        asked: Asked,
+        mine: RequestRecord,
+        requested: Requested,
+        gives_up: GivesUp,
+        *,
+        is_last: bool = False,
     ) -> list[Made | Refusal]:
         """What DynamoDB does not take under this claim is claimed anew, once."""
         missing = mine.unsettled(requested)
@@ -86,11 +101,16 @@ class CreateOnce(Struct, frozen=True):
         # the request waits until it has run out.
         created = self.create_batch.store(list(missing.values()))
         results = dict(zip(missing, created, strict=True))
-        ended = idempotency.ended(asked, mine, {**_not_allowed(requested), **results})
+        is_claimed_anew = not is_last and any(isinstance(r, TooManyWrites) for r in created)
+        is_rest_given_up = not is_claimed_anew and _is_rest_given_up(
+            {**dict(enumerate(requested)), **mine.outcomes, **results}, gives_up
+        )
+        told = {**_not_allowed(requested), **results}
+        ended = idempotency.ended(asked, mine, told, is_rest_given_up=is_rest_given_up)
         self._replace(mine, ended)
-        if not is_last and any(isinstance(result, TooManyWrites) for result in created):
-            again = self._take_over(ended, requested, self.reenter.crowded)
-            return self._carry_out(asked, again, requested, is_last=True)
+        if is_claimed_anew:
+            again = self._take_over(asked, ended, requested, self.reenter.crowded)
+            return self._carry_out(asked, again, requested, gives_up, is_last=True)
         return self._answers(mine, requested, results)
 
     def _answers(
@@ -118,6 +138,12 @@ class CreateOnce(Struct, frozen=True):
 
     def _claim(self, number: int, placing: Placing) -> Claim:
         return Claim(number, self.random_text(), placing)
+
+
+def _is_rest_given_up(known: Mapping[int, object], gives_up: GivesUp) -> bool:
+    """Where all was refused, there is no rest: the whole may be asked for again as it is."""
+    refused = [result for result in known.values() if isinstance(result, Refusal)]
+    return len(refused) < len(known) and gives_up(refused)
 
 
 def _not_allowed(requested: Requested) -> dict[int, Refusal]:

@@ -2,7 +2,8 @@
 
 First the tasks, then the dead letter of what was refused for good, and only then is the message
 done with. Whoever dies in between leaves a message that comes back: its tasks are found, and its
-letter is written once more.
+letter is written once more. What is in a letter of its own was given up in the record of the
+request before: so nothing is created under the one and under the other.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,12 +45,9 @@ class Ingest(Struct, frozen=True):
     random_unit: Callable[[], float]
 
     def __call__(self, message: IngestMessage, request_id: str) -> Ingested:
-        now_ms = self.clock.now_ms()
-        if ingest_verdict.is_in_doubt(message, now_ms):
-            return self._given_up(message, ingest_verdict.IN_DOUBT)
-        is_last = ingest_verdict.is_last_try(message, now_ms)
+        is_last = ingest_verdict.is_last_try(message, self.clock.now_ms())
         try:
-            sources, results = self._created(message)
+            sources, results = self._created(message, is_last=is_last)
         except Refusal as refusal:  # of the message as a whole
             sources, results = None, [refusal]
         except Exception:
@@ -66,15 +64,18 @@ class Ingest(Struct, frozen=True):
         return _ingested(results, verdict, is_single=sources is None)
 
     def _created(
-        self, message: IngestMessage
+        self, message: IngestMessage, *, is_last: bool
     ) -> tuple[Sequence[Source] | None, list[Made | Refusal]]:
         asks = wanted(message)
 
         def parse(read_ms: int) -> list[NewTask | Refusal]:
             return asks.tasks(read_ms, self.allowed, self.permit)
 
+        def gives_up(refusals: Sequence[Refusal]) -> bool:
+            return ingest_verdict.gives_up(refusals, is_last=is_last)
+
         asked = asked_of(message, is_single=asks.is_single)
-        return asks.sources, self.create_once(asked, parse)
+        return asks.sources, self.create_once(asked, parse, gives_up)
 
     def _given_up(self, message: IngestMessage, reason: Reason) -> Ingested:
         self.queue.give_up(ingest_verdict.whole_letter(message, reason))
