@@ -26,6 +26,7 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 from moto import mock_aws
+from moto.core import models as moto_core
 from moto.core import responses
 from moto.core.model_instances import reset_model_data
 from moto.core.models import botocore_stubber
@@ -81,6 +82,8 @@ class Emulator:
     def start(self) -> None:
         with ExitStack() as started:
             started.enter_context(patch.dict(os.environ, {"AWS_DEFAULT_REGION": REGION}))
+            # The SDK alone asks here: moto need not answer the `requests` library as well.
+            started.enter_context(patch.object(moto_core, "RESPONSES_METHODS", []))
             for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
                 os.environ.pop(name, None)  # restored by the line above
             started.enter_context(mock_aws())
