@@ -39,6 +39,7 @@ from moto.sqs import models as sqs_models
 from moto.sqs.models import SQSBackend, sqs_backends
 
 from local.attribute_values import values_of_one_type
+from local.condition_expressions import conditions_read_once
 from local.invocations import ACCEPTED, Answer, Invocation, invocation_of
 from local.long_queues import queues_counted_when_asked
 from local.partition_query import query_within_its_partition
@@ -102,6 +103,7 @@ class Emulator:
                 query_within_its_partition,
                 projections_of_whole_attributes,
                 update_expressions_read_once,
+                conditions_read_once,
                 transactions_within_their_items,
                 values_of_one_type,
                 queues_counted_when_asked,
