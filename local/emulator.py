@@ -35,6 +35,7 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.events import models as events_models
 from moto.events.utils import EventTemplateParser
+from moto.kms import models as kms_models
 from moto.sqs import models as sqs_models
 from moto.sqs.models import SQSBackend, sqs_backends
 
@@ -51,6 +52,7 @@ from local.touched_items import transactions_within_their_items
 from local.update_expressions import update_expressions_read_once
 
 FORGET_EVERY_CALLS = 1_000
+_any_private_key: Callable[[str], Any] = vars(kms_models)["generate_private_key"]
 
 
 class HasNow(Protocol):
@@ -97,6 +99,7 @@ class Emulator:
                 (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
                 (responses, "method_names_from_class", cache(method_names_from_class)),
                 (EventTemplateParser, "parse", staticmethod(_event_as_it_is)),
+                (kms_models, "generate_private_key", _private_key),
             ):
                 started.enter_context(patch.object(target, name, replacement))
             for less_work in (
@@ -189,6 +192,11 @@ class Emulator:
         queue: Any = sqs_backends[ACCOUNT_ID][REGION].get_queue(queue_name)
         ends_ms = message.sent_timestamp + queue.message_retention_period * 1000
         return bool(ends_ms > self._clock.now_ms())
+
+
+def _private_key(key_spec: str) -> Any:
+    """moto makes an RSA key, which takes a while, for keys that seal by a secret of their own."""
+    return None if key_spec == "SYMMETRIC_DEFAULT" else _any_private_key(key_spec)
 
 
 def _event_as_it_is(
