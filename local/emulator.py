@@ -26,6 +26,7 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 from moto import mock_aws
+from moto.core import models as moto_core
 from moto.core import responses
 from moto.core.model_instances import reset_model_data
 from moto.core.models import botocore_stubber
@@ -34,10 +35,12 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.events import models as events_models
 from moto.events.utils import EventTemplateParser
+from moto.kms import models as kms_models
 from moto.sqs import models as sqs_models
 from moto.sqs.models import SQSBackend, sqs_backends
 
 from local.attribute_values import values_of_one_type
+from local.condition_expressions import conditions_read_once
 from local.invocations import ACCEPTED, Answer, Invocation, invocation_of
 from local.long_queues import queues_counted_when_asked
 from local.partition_query import query_within_its_partition
@@ -49,6 +52,7 @@ from local.touched_items import transactions_within_their_items
 from local.update_expressions import update_expressions_read_once
 
 FORGET_EVERY_CALLS = 1_000
+_any_private_key: Callable[[str], Any] = vars(kms_models)["generate_private_key"]
 
 
 class HasNow(Protocol):
@@ -81,6 +85,8 @@ class Emulator:
     def start(self) -> None:
         with ExitStack() as started:
             started.enter_context(patch.dict(os.environ, {"AWS_DEFAULT_REGION": REGION}))
+            # The SDK alone asks here: moto need not answer the `requests` library as well.
+            started.enter_context(patch.object(moto_core, "RESPONSES_METHODS", []))
             for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
                 os.environ.pop(name, None)  # restored by the line above
             started.enter_context(mock_aws())
@@ -93,12 +99,14 @@ class Emulator:
                 (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
                 (responses, "method_names_from_class", cache(method_names_from_class)),
                 (EventTemplateParser, "parse", staticmethod(_event_as_it_is)),
+                (kms_models, "generate_private_key", _private_key),
             ):
                 started.enter_context(patch.object(target, name, replacement))
             for less_work in (
                 query_within_its_partition,
                 projections_of_whole_attributes,
                 update_expressions_read_once,
+                conditions_read_once,
                 transactions_within_their_items,
                 values_of_one_type,
                 queues_counted_when_asked,
@@ -184,6 +192,11 @@ class Emulator:
         queue: Any = sqs_backends[ACCOUNT_ID][REGION].get_queue(queue_name)
         ends_ms = message.sent_timestamp + queue.message_retention_period * 1000
         return bool(ends_ms > self._clock.now_ms())
+
+
+def _private_key(key_spec: str) -> Any:
+    """moto makes an RSA key, which takes a while, for keys that seal by a secret of their own."""
+    return None if key_spec == "SYMMETRIC_DEFAULT" else _any_private_key(key_spec)
 
 
 def _event_as_it_is(

@@ -43,11 +43,15 @@ class Intrinsics:
         self._parameters = parameters
         self._conditions = conditions
         self._mappings = mappings
+        self._held: dict[str, bool] = {}  # parameters stay as they are, and so do conditions
 
     def holds(self, condition: str) -> bool:
         if condition not in self._conditions:
             raise TemplateError(f"condition {condition} is not declared")
-        return bool(_Resolution(self, NoReferences()).of(self._conditions[condition]))
+        if condition not in self._held:
+            declared = self._conditions[condition]
+            self._held[condition] = bool(_Resolution(self, NoReferences()).of(declared))
+        return self._held[condition]
 
     def resolve(self, value: Any, references: References) -> Any:
         resolved = _Resolution(self, references).of(value)

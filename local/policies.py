@@ -123,13 +123,21 @@ _OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
 def roles_of(resources: Resources) -> dict[str, Role]:
     """By the folder that holds the function's code."""
     template = resources.template
+    sealed_by, partition_keys = _sealed_by(resources), _partition_keys(resources)
     return {
-        template.code_folders[function.logical_id].name: _role(resources, function.logical_id)
+        template.code_folders[function.logical_id].name: _role(
+            resources, function.logical_id, sealed_by, partition_keys
+        )
         for function in template.of_type("AWS::Lambda::Function")
     }
 
 
-def _role(resources: Resources, function: str) -> Role:
+def _role(
+    resources: Resources,
+    function: str,
+    sealed_by: Mapping[str, str],
+    partition_keys: Mapping[str, str],
+) -> Role:
     properties = resources.template.resources[function].properties
     role = resources.with_arn(resources.resolve(properties["Role"]))
     own = resources.resolve(role.properties)
@@ -144,8 +152,8 @@ def _role(resources: Resources, function: str) -> Role:
         role.logical_id,
         resources.attribute(function, "Arn"),
         tuple(_statement(s) for p in policies for s in p["PolicyDocument"]["Statement"]),
-        _sealed_by(resources),
-        _partition_keys(resources),
+        sealed_by,
+        partition_keys,
     )
 
 
@@ -167,12 +175,12 @@ def _sealed_by(resources: Resources) -> dict[str, str]:
     """The customer's key that a table or queue names, if it names one."""
     sealed = {}
     for resource in resources.template.resources.values():
-        properties = resources.resolve(resource.properties)
         match resource.type:
             case "AWS::DynamoDB::Table":
-                key = properties.get("SSESpecification", {}).get("KMSMasterKeyId")
+                encrypted = resources.resolve(resource.properties.get("SSESpecification", {}))
+                key = encrypted and encrypted.get("KMSMasterKeyId")
             case "AWS::SQS::Queue":
-                key = properties.get("KmsMasterKeyId")
+                key = resources.resolve(resource.properties.get("KmsMasterKeyId"))
             case _:
                 continue
         if key is not None:

@@ -138,7 +138,7 @@ def test_what_was_never_given_is_no_cursor_and_nothing_is_begun_with_it(
 ) -> None:
     made("PUT", "/v1/businesses/orders", {})
     made("POST", "/v1/tasks", {**TASK, "key": "a1"})
-    attack("GET", "/v1/audit")  # the secret of cursors is there from the first one on
+    attack("GET", "/v1/businesses")  # the secret of cursors is there from the first list on
     before = standing()
     asked = (method, path, None, f"{query}&cursor={cursor}")
     assert problem(*asked) == (422, "invalid-field")
