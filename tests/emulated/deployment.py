@@ -18,7 +18,7 @@ from local.template import REGION
 from tests.emulated.emulator import Emulator
 
 ROOT = Path(__file__).parents[2]
-DEPLOY_SECONDS_MAX = 300
+DEPLOY_SECONDS_MAX = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from botocore.credentials import Credentials
 
 from local.template import ACCOUNT_ID, REGION
 
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 120
 # ministack takes this pair as the root's.
 _ROOT = Credentials("owner-of-the-account", "testing")
 

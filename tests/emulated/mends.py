@@ -10,7 +10,7 @@ from typing import Any
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
 
-POLLER_SECONDS_MAX = 30
+POLLER_SECONDS_MAX = 60
 _POLLER_ERROR = "ESM SQS poller error: '>=' not supported between instances of 'int' and 'str'"
 
 

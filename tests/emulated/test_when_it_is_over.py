@@ -17,6 +17,8 @@ GAPS = {
     "tables can be recovered to a point in time",
     "tables are encrypted",
     "the notifier may go on calling itself",
+    "the notifier runs in the subnets",
+    "pollers are provisioned",
     "the console's routes are throttled",
     "access is logged",
 }
