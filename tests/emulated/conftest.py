@@ -5,11 +5,13 @@ import sys
 from collections.abc import Iterator, Mapping
 
 import pytest
+from botocore.credentials import Credentials
 
 from tests.emulated.account import Account, everything_on
 from tests.emulated.deployment import ROOT, Deployment, deploy, deploy_again
 from tests.emulated.emulator import Emulator
 from tests.emulated.mends import mend_pollers, mend_rights
+from tests.emulated.observed import caller
 from tests.package.receiver import Receiver
 from tests.support.by_verb import given, said
 from tests.support.by_verb import pytest_terminal_summary as pytest_terminal_summary
@@ -53,6 +55,18 @@ def plain(whole: Deployment) -> Deployment:
     said.append(f"CloudFormation made {stack.name} of the same: {len(stack.resources)} resources")
     mend_pollers(stack)
     return stack
+
+
+@pytest.fixture(params=["whole", "plain"])
+def stack(request: pytest.FixtureRequest) -> Deployment:
+    """Either."""
+    found: Deployment = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def operator(plain: Deployment) -> Credentials:
+    return caller(plain, "operator")
 
 
 @pytest.fixture(scope="session")

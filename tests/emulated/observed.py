@@ -7,6 +7,7 @@ from typing import Any
 
 from botocore.credentials import Credentials
 
+from local.template import ACCOUNT_ID, REGION
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
 
@@ -52,6 +53,12 @@ def user(emulator: Emulator, name: str, action: str = "", resource: str = "") ->
         iam.put_user_policy(UserName=name, PolicyName="may", PolicyDocument=policy)
     key = iam.create_access_key(UserName=name)["AccessKey"]
     return Credentials(key["AccessKeyId"], key["SecretAccessKey"])
+
+
+def caller(stack: Deployment, name: str) -> Credentials:
+    """A user whom IAM lets call the stack's interface."""
+    resource = f"arn:aws:execute-api:{REGION}:{ACCOUNT_ID}:{stack.id('HttpApi')}/*"
+    return user(stack.emulator, name, "execute-api:Invoke", resource)
 
 
 def logged(stack: Deployment, group: str) -> list[dict[str, Any]]:

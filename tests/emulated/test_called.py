@@ -1,31 +1,18 @@
-"""The URLs that the stacks print are called, tasks come up, and callbacks are made."""
+"""The URLs that the stacks print are called, and near tasks come up."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from hmac import digest
 
-import pytest
 from botocore.credentials import Credentials
 
-from local.template import ACCOUNT_ID, REGION
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
-from tests.emulated.observed import FAR_SECONDS, delivered, task, until, user
+from tests.emulated.observed import caller, delivered, task, until, user
 from tests.package.receiver import Receiver
 
 SECRET = b64encode(bytes(range(32))).decode()
-
-
-def caller(stack: Deployment, name: str) -> Credentials:
-    """A user whom IAM lets call the stack's interface."""
-    resource = f"arn:aws:execute-api:{REGION}:{ACCOUNT_ID}:{stack.id('HttpApi')}/*"
-    return user(stack.emulator, name, "execute-api:Invoke", resource)
-
-
-@pytest.fixture(scope="module")
-def operator(plain: Deployment) -> Credentials:
-    return caller(plain, "operator")
 
 
 def test_the_url_that_is_printed_answers_who_signs(
@@ -74,20 +61,6 @@ def test_a_task_is_delivered_signed_with_the_secret_of_its_business(
     delivered(plain, made["task_id"], signed_by=operator)
 
 
-def test_the_schedule_starts_the_scheduler_which_hands_over_a_task_that_is_not_near(
-    plain: Deployment, operator: Credentials, receiver: Receiver
-) -> None:
-    """Nobody else starts it."""
-    asked = task({"url": receiver.url}, FAR_SECONDS, "far")
-    status, made = plain.call("POST", "/v1/tasks", asked, signed_by=operator)
-    assert status == 201, made
-
-    until(lambda: receiver.bodies != [], "the callback")
-
-    assert receiver.bodies == ['"far"']
-    delivered(plain, made["task_id"], signed_by=operator)
-
-
 def test_the_first_api_key_opens_a_stack_that_asks_for_keys(
     whole: Deployment, key: Mapping[str, str], receiver: Receiver
 ) -> None:
@@ -110,18 +83,3 @@ def test_the_console_is_open_or_closed_as_its_route_says(
     for status, page in (plain.call("GET", "/console"), whole.call("GET", "/console", headers=key)):
         assert status == 200
         assert "<title>Duewheel</title>" in page
-
-
-@pytest.mark.parametrize("name", ["plain", "whole"])
-def test_the_schedule_starts_the_sweeper(name: str, request: pytest.FixtureRequest) -> None:
-    stack: Deployment = request.getfixturevalue(name)
-    logs = stack.emulator.client("logs")
-    group = stack.id("SweeperLogs")
-
-    until(
-        lambda: any(
-            event["message"].startswith("END ")
-            for event in logs.filter_log_events(logGroupName=group)["events"]
-        ),
-        "a run of the sweeper",
-    )

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 
-import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel import __version__
@@ -22,18 +21,10 @@ def played(stack: Deployment) -> Template:
     return load_template(TEMPLATE, stack.parameters)
 
 
-@pytest.fixture(params=["whole", "plain"])
-def stack(request: pytest.FixtureRequest) -> Deployment:
-    found: Deployment = request.getfixturevalue(request.param)
-    return found
-
-
 def test_each_condition_is_seen_from_both_sides(whole: Deployment, plain: Deployment) -> None:
     """A parameter that is added takes its place in `everything_on`."""
-    alike = {
-        name for name in DECLARED["Conditions"]
-        if played(whole).intrinsics.holds(name) == played(plain).intrinsics.holds(name)
-    }  # fmt: skip
+    one, other = played(whole).intrinsics, played(plain).intrinsics
+    alike = {name for name in DECLARED["Conditions"] if one.holds(name) == other.holds(name)}
     assert alike == IN_BOTH
 
 
@@ -57,9 +48,10 @@ def test_the_stack_within_is_made_whole_or_not_at_all(whole: Deployment, plain: 
 
 
 def test_each_output_is_printed_whose_condition_holds(stack: Deployment) -> None:
+    conditions = played(stack).intrinsics
     declared = {
         name for name, body in DECLARED["Outputs"].items()
-        if "Condition" not in body or played(stack).intrinsics.holds(body["Condition"])
+        if "Condition" not in body or conditions.holds(body["Condition"])
     }  # fmt: skip
 
     assert stack.outputs.keys() == declared

@@ -1,7 +1,5 @@
 """What is left to say when all has run. Named to come last: it deletes the stacks."""
 
-import pytest
-
 from duewheel import __version__
 from tests.emulated.account import NAME
 from tests.emulated.deployment import Deployment
@@ -31,11 +29,7 @@ def test_no_function_was_refused_or_warned(whole: Deployment) -> None:
     assert warnings(whole) == []
 
 
-@pytest.mark.parametrize("name", ["whole", "plain"])
-def test_logs_hold_metrics_of_the_stack_and_its_version(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    stack: Deployment = request.getfixturevalue(name)
+def test_logs_hold_metrics_of_the_stack_and_its_version(stack: Deployment) -> None:
     lines = [
         line
         for log in logs_of_functions(stack).values()
