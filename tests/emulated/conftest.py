@@ -1,59 +1,87 @@
 """The emulator with two stacks on it (`make deploy-emulated`); what was seen is printed."""
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 
 import pytest
+from botocore.credentials import Credentials
 
-from tests.emulated.deployment import Deployment, deploy, deploy_again, mend_rights
+from tests.emulated.account import Account, everything_on
+from tests.emulated.deployment import ROOT, Deployment, deploy, deploy_again
 from tests.emulated.emulator import Emulator
+from tests.emulated.mends import mend_pollers, mend_rights
+from tests.emulated.observed import caller
 from tests.package.receiver import Receiver
+from tests.support.by_verb import given, said
+from tests.support.by_verb import pytest_terminal_summary as pytest_terminal_summary
 
-said: list[str] = []  # printed at the end
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    for line in said:
-        terminalreporter.write_line(line)
-
-
-def _given(variable: str) -> Path:
-    if variable not in os.environ:
-        pytest.skip(f"{variable} is not set: these tests are run by `make deploy-emulated`")
-    return Path(os.environ[variable])
+VERB = "deploy-emulated"
 
 
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    emulator = Emulator(_given("EMULATOR_PYTHON").absolute(), tmp_path_factory.mktemp("emulator"))
+    python = given("EMULATOR_PYTHON", VERB).absolute()
+    emulator = Emulator(python, tmp_path_factory.mktemp("emulator"))
     yield emulator
     emulator.stop()
 
 
 @pytest.fixture(scope="session")
-def stacks(emulator: Emulator) -> dict[str, Deployment]:
-    """By AuthMode, in one account."""
-    sam, package = _given("SAM"), _given("PACKAGE").resolve()
-    first = deploy(emulator, sam, package, "duewheel-iam", "iam")
-    second = deploy_again(first, "duewheel-keys", "keys")
-    said.append(f"sam deploy made {first.name}, {len(first.resources)} resources")
-    said.append(f"CloudFormation made {second.name} of the same, {len(second.resources)} resources")
-    mend_rights(first)
+def account(emulator: Emulator) -> Account:
+    return Account(emulator)
+
+
+@pytest.fixture(scope="session")
+def whole(emulator: Emulator, account: Account) -> Deployment:
+    """All that the template can make."""
+    sam, package = given("SAM", VERB), given("PACKAGE", VERB).resolve()
+    stack = deploy(emulator, sam, package, "duewheel-whole", everything_on(account))
+    said.append(
+        f"sam deploy made {stack.name} with everything on: {len(stack.resources)} resources"
+    )
+    mend_pollers(stack)
+    mend_rights(stack)
+    said.append("  mended: CloudFormation made no alarms of metric math")
     said.append("  mended: MaximumConcurrency of the pollers was a text, and is a number now")
-    said.append(f"  mended in {first.name}: SendMessage was not taken for SendMessageBatch")
-    return {"iam": first, "keys": second}
+    said.append(f"  mended in {stack.name}: SendMessage was not taken for SendMessageBatch")
+    return stack
 
 
-@pytest.fixture
-def signed(stacks: dict[str, Deployment]) -> Deployment:
-    return stacks["iam"]
+@pytest.fixture(scope="session")
+def plain(whole: Deployment) -> Deployment:
+    """What it makes by default, in the same account."""
+    stack = deploy_again(whole, "duewheel-plain", {"AllowedPrivateCidrs": "127.0.0.0/8"})
+    said.append(f"CloudFormation made {stack.name} of the same: {len(stack.resources)} resources")
+    mend_pollers(stack)
+    return stack
 
 
-@pytest.fixture
-def keyed(stacks: dict[str, Deployment]) -> Deployment:
-    return stacks["keys"]
+@pytest.fixture(params=["whole", "plain"])
+def stack(request: pytest.FixtureRequest) -> Deployment:
+    """Either."""
+    found: Deployment = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def operator(plain: Deployment) -> Credentials:
+    return caller(plain, "operator")
+
+
+@pytest.fixture(scope="session")
+def key(whole: Deployment) -> Mapping[str, str]:
+    """The header of the first API key, by `make admin-key`."""
+    made = subprocess.run(
+        [sys.executable, "-m", "infra.admin_key", whole.name],
+        cwd=ROOT,
+        env={**whole.emulator.environment(), "PYTHONPATH": "layers/core:."},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    return {"authorization": f"Bearer {made.stdout.strip()}"}
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import ssl
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPSConnection
@@ -15,26 +14,35 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from local.template import ACCOUNT_ID, REGION
+from local.template import REGION
 from tests.emulated.emulator import Emulator
 
 ROOT = Path(__file__).parents[2]
-ALLOWED = "127.0.0.0/8"  # where the receiver listens
-DEPLOY_SECONDS_MAX = 300
-POLLER_SECONDS_MAX = 30
-_POLLER_ERROR = "ESM SQS poller error: '>=' not supported between instances of 'int' and 'str'"
+DEPLOY_SECONDS_MAX = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    id: str  # its physical one
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
     emulator: Emulator
     name: str
+    parameters: Mapping[str, str]  # the defaults as well
     outputs: Mapping[str, str]
-    resources: Mapping[str, str]  # logical to physical id
+    resources: Mapping[str, Resource]  # by their logical ids
+    nested: Mapping[str, Resource]  # those of the stack within it
 
-    @property
-    def api_id(self) -> str:
-        return self.resources["HttpApi"]
+    def id(self, logical_id: str) -> str:
+        return self.resources[logical_id].id
+
+    def of_type(self, type_name: str) -> dict[str, str]:
+        """Logical to physical ids, of both."""
+        both = {**self.resources, **self.nested}
+        return {name: one.id for name, one in both.items() if one.type == type_name}
 
     def call(
         self, method: str, path: str, body: Any = None, signed_by: Credentials | None = None,
@@ -63,7 +71,9 @@ class Deployment:
         return reply.status, json.loads(text) if is_json else text
 
 
-def deploy(emulator: Emulator, sam: Path, package: Path, name: str, auth_mode: str) -> Deployment:
+def deploy(
+    emulator: Emulator, sam: Path, package: Path, name: str, parameters: Mapping[str, str]
+) -> Deployment:
     """As `make deploy` does, with samconfig.toml, but for the questions."""
     done = subprocess.run(
         [
@@ -73,7 +83,7 @@ def deploy(emulator: Emulator, sam: Path, package: Path, name: str, auth_mode: s
             "--stack-name", name,
             "--no-confirm-changeset",
             "--no-progressbar",
-            "--parameter-overrides", f"AuthMode={auth_mode}", f"AllowedPrivateCidrs={ALLOWED}",
+            "--parameter-overrides", *(f"{key}={value}" for key, value in parameters.items()),
         ],
         env=emulator.environment(),
         stdout=subprocess.PIPE,
@@ -86,15 +96,12 @@ def deploy(emulator: Emulator, sam: Path, package: Path, name: str, auth_mode: s
     return _deployment(emulator, name)
 
 
-def deploy_again(first: Deployment, name: str, auth_mode: str) -> Deployment:
+def deploy_again(first: Deployment, name: str, parameters: Mapping[str, str]) -> Deployment:
     """Another stack of the same package, from the template with the places of the code."""
     cloudformation = first.emulator.client("cloudformation")
-    template = cloudformation.get_template(StackName=first.name, TemplateStage="Original")
-    body = template["TemplateBody"]
-    parameters = {"AuthMode": auth_mode, "AllowedPrivateCidrs": ALLOWED}
     cloudformation.create_stack(
         StackName=name,
-        TemplateBody=body if isinstance(body, str) else json.dumps(body),
+        TemplateURL=_uploaded_template(first),
         Parameters=[
             {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
         ],
@@ -105,65 +112,33 @@ def deploy_again(first: Deployment, name: str, auth_mode: str) -> Deployment:
     return _deployment(first.emulator, name)
 
 
+def _uploaded_template(stack: Deployment) -> str:
+    """It is too long to be sent along."""
+    cloudformation, s3 = map(stack.emulator.client, ("cloudformation", "s3"))
+    template = cloudformation.get_template(StackName=stack.name, TemplateStage="Original")
+    s3.create_bucket(Bucket=stack.name)
+    s3.put_object(Bucket=stack.name, Key="template", Body=template["TemplateBody"])
+    return f"{stack.emulator.endpoint}/{stack.name}/template"
+
+
 def _deployment(emulator: Emulator, name: str) -> Deployment:
     cloudformation = emulator.client("cloudformation")
     [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
-    held = cloudformation.describe_stack_resources(StackName=name)["StackResources"]
-    deployment = Deployment(
+    resources = _resources(cloudformation, name)
+    within = resources.get("ObservabilityStack")
+    return Deployment(
         emulator,
         name,
+        {one["ParameterKey"]: one["ParameterValue"] for one in stack["Parameters"]},
         {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]},
-        {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in held},
+        resources,
+        _resources(cloudformation, within.id) if within else {},
     )
-    _mend_pollers(deployment)
-    return deployment
 
 
-def _mend_pollers(deployment: Deployment) -> None:
-    """MaximumConcurrency: a parameter, which ministack keeps as a text that no poller can compare.
-
-    AWS makes it the number that it is declared as. Fails once ministack does, too.
-    """
-    _await_poller_error(deployment.emulator)
-    functions = deployment.emulator.client("lambda")
-    for name in ("NotifierFunctionSlices", "NotifierFunctionSlowPages"):
-        uuid = deployment.resources[name]
-        declared = functions.get_event_source_mapping(UUID=uuid)["ScalingConfig"]
-        functions.update_event_source_mapping(UUID=uuid, ScalingConfig=declared)
-
-
-def mend_rights(deployment: Deployment) -> None:
-    """Who may SendMessage may SendMessageBatch: in AWS, which has no right of that name."""
-    iam = deployment.emulator.client("iam")
-    for name, role in deployment.resources.items():
-        if not name.endswith("Role"):
-            continue
-        document = iam.get_role_policy(RoleName=role, PolicyName="least")["PolicyDocument"]
-        batches = [
-            {**statement, "Action": "sqs:SendMessageBatch"}
-            for statement in document["Statement"]
-            if "sqs:SendMessage" in statement["Action"]
-        ]
-        if batches:
-            added = json.dumps({**document, "Statement": batches})
-            iam.put_role_policy(RoleName=role, PolicyName="batches", PolicyDocument=added)
-
-
-def _await_poller_error(emulator: Emulator) -> None:
-    deadline = time.monotonic() + POLLER_SECONDS_MAX
-    while _POLLER_ERROR not in emulator.printed():
-        assert time.monotonic() < deadline, "the pollers need no mending: leave it out"
-        time.sleep(0.2)
-
-
-def user(emulator: Emulator, name: str, may_call: Deployment | None = None) -> Credentials:
-    """A user with an access key, whom IAM lets call the stack's interface, or nothing."""
-    iam = emulator.client("iam")
-    iam.create_user(UserName=name)
-    if may_call:
-        resource = f"arn:aws:execute-api:{REGION}:{ACCOUNT_ID}:{may_call.api_id}/*"
-        allowed = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": resource}
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
-        iam.put_user_policy(UserName=name, PolicyName="calls", PolicyDocument=policy)
-    key = iam.create_access_key(UserName=name)["AccessKey"]
-    return Credentials(key["AccessKeyId"], key["SecretAccessKey"])
+def _resources(cloudformation: Any, stack: str) -> dict[str, Resource]:
+    held = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
+    return {
+        one["LogicalResourceId"]: Resource(one["PhysicalResourceId"], one["ResourceType"])
+        for one in held
+    }

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.credentials import Credentials
 
 from local.template import ACCOUNT_ID, REGION
 
-START_SECONDS_MAX = 60
-_OWNER, _SECRET = "owner-of-the-account", "testing"  # ministack takes this pair as the root's
+START_SECONDS_MAX = 120
+# ministack takes this pair as the root's.
+_ROOT = Credentials("owner-of-the-account", "testing")
 
 
 class Emulator:
@@ -29,10 +31,11 @@ class Emulator:
         self.port = _free_port()
         self.endpoint = f"https://127.0.0.1:{self.port}"
         self.certificate = folder / "ministack-tls" / "server.crt"
+        self._clients: dict[str, Any] = {}
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [python, "-m", "ministack"],
+                [python, Path(__file__).with_name("metric_math.py")],
                 env={
                     "PATH": os.environ["PATH"],
                     "TMPDIR": str(folder),
@@ -42,8 +45,8 @@ class Emulator:
                     "AUTH": "true",
                     "MINISTACK_ACCOUNT_ID": ACCOUNT_ID,
                     "MINISTACK_REGION": REGION,
-                    "AWS_ACCESS_KEY_ID": _OWNER,
-                    "AWS_SECRET_ACCESS_KEY": _SECRET,
+                    "AWS_ACCESS_KEY_ID": _ROOT.access_key,
+                    "AWS_SECRET_ACCESS_KEY": _ROOT.secret_key,
                     "IOT_MTLS_ENABLED": "0",  # it would listen on a port of everybody's
                 },
                 stdin=subprocess.DEVNULL,
@@ -65,7 +68,13 @@ class Emulator:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def client(self, service: str) -> Any:
-        session = boto3.Session(_OWNER, _SECRET, region_name=REGION)
+        """The same each time: one takes a second to make on a busy machine."""
+        if service not in self._clients:
+            self._clients[service] = self.client_of(_ROOT, service)
+        return self._clients[service]
+
+    def client_of(self, caller: Credentials, service: str) -> Any:
+        session = boto3.Session(caller.access_key, caller.secret_key, region_name=REGION)
         return session.client(service, endpoint_url=self.endpoint, verify=str(self.certificate))
 
     def environment(self) -> Mapping[str, str]:
@@ -74,8 +83,8 @@ class Emulator:
         return kept | {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_CA_BUNDLE": str(self.certificate),
-            "AWS_ACCESS_KEY_ID": _OWNER,
-            "AWS_SECRET_ACCESS_KEY": _SECRET,
+            "AWS_ACCESS_KEY_ID": _ROOT.access_key,
+            "AWS_SECRET_ACCESS_KEY": _ROOT.secret_key,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,

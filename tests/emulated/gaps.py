@@ -1,6 +1,7 @@
 """What the template declares and the emulator's stack may not have: looked at, one by one."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.emulated.deployment import Deployment
@@ -8,15 +9,15 @@ from tests.emulated.deployment import Deployment
 CONSOLE_BURST = 20
 
 
-def seen_as_declared(stack: Deployment) -> dict[str, bool]:
-    """Each declaration, with whether the stack has it, or does as it says."""
-    return {name: sees(stack) for name, sees in _LOOKS.items()}
+def seen_as_declared(stacks: Iterable[Deployment]) -> dict[str, bool]:
+    """Each declaration, with whether all of them have it, or do as it says."""
+    return {name: all(sees(stack) for stack in stacks) for name, sees in _LOOKS.items()}
 
 
 def _of_both_tables(sees: Callable[[Any, str], bool]) -> Callable[[Deployment], bool]:
     return lambda stack: all(
-        sees(stack.emulator.client("dynamodb"), stack.resources[table])
-        for table in ("Wheel", "Registry")
+        sees(stack.emulator.client("dynamodb"), table)
+        for table in stack.of_type("AWS::DynamoDB::Table").values()
     )
 
 
@@ -31,36 +32,48 @@ def _recovers(dynamodb: Any, table: str) -> bool:
     return bool(recovery["PointInTimeRecoveryStatus"] == "ENABLED")
 
 
-def _is_sealed(dynamodb: Any, table: str) -> bool:
-    said = dynamodb.describe_table(TableName=table)["Table"].get("SSEDescription", {})
-    return bool(said.get("Status") == "ENABLED")
+def _tables_are_sealed(stack: Deployment) -> bool:
+    dynamodb = stack.emulator.client("dynamodb")
+    said = [
+        dynamodb.describe_table(TableName=table)["Table"].get("SSEDescription", {})
+        for table in stack.of_type("AWS::DynamoDB::Table").values()
+    ]
+    own_key = stack.parameters["KmsKeyArn"]
+    return all(
+        one.get("Status") == "ENABLED" and one.get("KMSMasterKeyArn", "") == own_key for one in said
+    )
 
 
-def _queue_attributes(stack: Deployment, queue: str) -> dict[str, str]:
+def _queues(stack: Deployment) -> list[dict[str, str]]:
+    """The attributes of each."""
     sqs = stack.emulator.client("sqs")
-    found: dict[str, str] = sqs.get_queue_attributes(
-        QueueUrl=stack.resources[queue], AttributeNames=["All"]
-    )["Attributes"]
-    return found
+    return [
+        sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        for url in stack.of_type("AWS::SQS::Queue").values()
+    ]
 
 
 def _queues_are_sealed(stack: Deployment) -> bool:
-    queues = ("SliceQueue", "SlowQueue", "DeadLetterQueue")
-    sealed = [_queue_attributes(stack, queue).get("SqsManagedSseEnabled") for queue in queues]
-    return sealed == ["true"] * 3
+    own_key = stack.parameters["KmsKeyArn"]
+    if own_key:
+        return all(queue.get("KmsMasterKeyId") == own_key for queue in _queues(stack))
+    return all(queue.get("SqsManagedSseEnabled") == "true" for queue in _queues(stack))
 
 
 def _queues_give_up(stack: Deployment) -> bool:
-    name = stack.resources["DeadLetterQueue"].rsplit("/", 1)[-1]
-    policies = [
-        _queue_attributes(stack, queue).get("RedrivePolicy", "")
-        for queue in ("SliceQueue", "SlowQueue")
-    ]
-    return all(name in policy and "10" in policy for policy in policies)
+    """Each but the dead-letter queues, into one of these."""
+    queues = _queues(stack)
+    given_up = {
+        queue["QueueArn"]: json.loads(queue["RedrivePolicy"])["deadLetterTargetArn"]
+        for queue in queues
+        if "RedrivePolicy" in queue
+    }
+    ends = {queue["QueueArn"] for queue in queues} - given_up.keys()
+    return set(given_up.values()) == ends and all("DeadLetter" in end for end in ends)
 
 
 def _key_rotates(stack: Deployment) -> bool:
-    key = stack.resources["SigningKey"]
+    key = stack.id("SigningKey")
     status = stack.emulator.client("kms").get_key_rotation_status(KeyId=key)
     return bool(status["KeyRotationEnabled"])
 
@@ -68,9 +81,7 @@ def _key_rotates(stack: Deployment) -> bool:
 def _runs_are_not_repeated(stack: Deployment) -> bool:
     functions = stack.emulator.client("lambda")
     configured = [
-        functions.get_function_event_invoke_config(
-            FunctionName=stack.resources[name], Qualifier="$LATEST"
-        )
+        functions.get_function_event_invoke_config(FunctionName=stack.id(name), Qualifier="$LATEST")
         for name in ("SchedulerFunction", "SweeperFunction")
     ]
     return all(
@@ -81,48 +92,74 @@ def _runs_are_not_repeated(stack: Deployment) -> bool:
 
 def _notifier_may_recur(stack: Deployment) -> bool:
     functions = stack.emulator.client("lambda")
-    name = stack.resources["NotifierFunction"]
+    name = stack.id("NotifierFunction")
     said = functions.get_function_recursion_config(FunctionName=name)
     return bool(said["RecursiveLoop"] == "Allow")
 
 
 def _logs_are_bounded(stack: Deployment) -> bool:
-    names = {found for name, found in stack.resources.items() if name.endswith("Logs")}
+    names = set(stack.of_type("AWS::Logs::LogGroup").values())
     groups = stack.emulator.client("logs").describe_log_groups()["logGroups"]
     kept = [group.get("retentionInDays") for group in groups if group["logGroupName"] in names]
-    return kept == [30] * len(names)
+    return kept == [int(stack.parameters["LogRetentionDays"])] * len(names)
 
 
 def _filters_count(stack: Deployment) -> bool:
+    declared = set(stack.of_type("AWS::Logs::MetricFilter").values())
     found = stack.emulator.client("logs").describe_metric_filters()["metricFilters"]
-    of_stack = [
-        one for one in found
+    counting = {
+        one["filterName"] for one in found
         if one["metricTransformations"][0]["metricNamespace"] == f"Duewheel/{stack.name}"
-    ]  # fmt: skip
-    declared = ("RescuedFilter", "DamagedInSweep", "DamagedInDelivery", "DamagedInApi")
-    return {one["filterName"] for one in of_stack} == {stack.resources[name] for name in declared}
+    }  # fmt: skip
+    return counting == declared
 
 
-def _alarms_watch(stack: Deployment) -> bool:
-    declared = {found for name, found in stack.resources.items() if name.endswith("Alarm")}
-    found = stack.emulator.client("cloudwatch").describe_alarms(AlarmNames=sorted(declared))
-    return {alarm["AlarmName"] for alarm in found["MetricAlarms"]} == declared
+def _functions(stack: Deployment) -> list[dict[str, Any]]:
+    functions = stack.emulator.client("lambda")
+    return [
+        functions.get_function_configuration(FunctionName=name)
+        for name in stack.of_type("AWS::Lambda::Function").values()
+    ]
+
+
+def _functions_are_traced(stack: Deployment) -> bool:
+    mode = "Active" if stack.parameters["Tracing"] == "on" else "PassThrough"
+    return all(function["TracingConfig"]["Mode"] == mode for function in _functions(stack))
+
+
+def _notifier_is_in_the_network(stack: Deployment) -> bool:
+    subnets = {
+        function["FunctionName"]: function.get("VpcConfig", {}).get("SubnetIds", [])
+        for function in _functions(stack)
+    }
+    there = subnets.pop(stack.id("NotifierFunction"))
+    return ",".join(there) == stack.parameters["SubnetIds"] and not any(subnets.values())
+
+
+def _pollers_are_provisioned(stack: Deployment) -> bool:
+    mapping = stack.emulator.client("lambda").get_event_source_mapping(
+        UUID=stack.id("NotifierFunctionSlices")
+    )
+    pollers = mapping.get("ProvisionedPollerConfig", {}).get("MinimumPollers", 0)
+    return bool(pollers == int(stack.parameters["ProvisionedPollers"]))
 
 
 def _console_is_throttled(stack: Deployment) -> bool:
+    if stack.parameters["ConsoleAccess"] == "closed":
+        return True  # its limits are the other stack's to show
     statuses = {stack.call("GET", "/console")[0] for _ in range(2 * CONSOLE_BURST)}
     return 429 in statuses
 
 
 def _access_is_logged(stack: Deployment) -> bool:
-    group = stack.resources["AccessLogs"]
+    group = stack.id("AccessLogs")
     return bool(stack.emulator.client("logs").filter_log_events(logGroupName=group)["events"])
 
 
 _LOOKS: dict[str, Callable[[Deployment], bool]] = {
     "items expire by TTL": _of_both_tables(_expires),
     "tables can be recovered to a point in time": _of_both_tables(_recovers),
-    "tables are encrypted": _of_both_tables(_is_sealed),
+    "tables are encrypted": _tables_are_sealed,
     "queues are encrypted": _queues_are_sealed,
     "queues give up into the dead-letter queue": _queues_give_up,
     "the signing key rotates": _key_rotates,
@@ -130,7 +167,9 @@ _LOOKS: dict[str, Callable[[Deployment], bool]] = {
     "the notifier may go on calling itself": _notifier_may_recur,
     "logs are kept for a bounded time": _logs_are_bounded,
     "metric filters count": _filters_count,
-    "alarms watch": _alarms_watch,
+    "runs are traced": _functions_are_traced,
+    "the notifier runs in the subnets": _notifier_is_in_the_network,
+    "pollers are provisioned": _pollers_are_provisioned,
     "the console's routes are throttled": _console_is_throttled,
     "access is logged": _access_is_logged,
 }

@@ -1,9 +1,8 @@
 """Builds, moto's server and booted functions for the package tests (`make package-test`)."""
 
-import os
 import platform
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import boto3
@@ -16,24 +15,15 @@ from tests.package.built_package import BuiltPackage
 from tests.package.event_source import EventSource
 from tests.package.lambda_environment import LambdaEnvironment, Platform, find_platform
 from tests.package.receiver import Receiver
+from tests.support.by_verb import given, said
+from tests.support.by_verb import pytest_terminal_summary as pytest_terminal_summary
 
 ARCHITECTURES = ("arm64", "x86_64")
 OWN_ARCHITECTURE = {"x86_64": "x86_64", "aarch64": "arm64"}.get(platform.machine(), "")
 SCHEDULER_RUNS_SECONDS = 20  # it stops ten seconds before its end
 
 Boot = Callable[[str], LambdaEnvironment]
-said: list[str] = []  # printed at the end
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    for line in said:
-        terminalreporter.write_line(line)
-
-
-def _given(variable: str) -> Path:
-    if variable not in os.environ:
-        pytest.skip(f"{variable} is not set: these tests are run by `make package-test`")
-    return Path(os.environ[variable])
+_given = partial(given, verb="package-test")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,130 @@
+"""What is in the account beside the stacks: a team's own key, network and targets of tasks.
+
+All are named `target`. Topic, bus and queue end in one queue, whose messages are read here.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+from local.template import ACCOUNT_ID, REGION
+from tests.emulated.emulator import Emulator
+
+NAME = "target"
+_FUNCTION = "def handler(event, context):\n    return {'got': event['payload']}\n"
+_ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/{NAME}"
+
+
+class Account:
+    def __init__(self, emulator: Emulator) -> None:
+        self._emulator = emulator
+        self.key_arn: str = emulator.client("kms").create_key()["KeyMetadata"]["Arn"]
+        self.subnet, self.security_group = self._network()
+        self.queue_arn = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{NAME}"
+        self._queue_url = self._queue()
+        self.topic_arn: str = emulator.client("sns").create_topic(Name=NAME)["TopicArn"]
+        self.hear(self.topic_arn)
+        self.event_bus_arn = self._event_bus()
+        self.function_arn = self._function()
+
+    def hear(self, topic_arn: str) -> None:
+        """What the topic tells comes into the queue as it is."""
+        self._emulator.client("sns").subscribe(
+            TopicArn=topic_arn,
+            Protocol="sqs",
+            Endpoint=self.queue_arn,
+            Attributes={"RawMessageDelivery": "true"},
+        )
+
+    def messages(self) -> list[str]:
+        """What came since the last time."""
+        sqs = self._emulator.client("sqs")
+        found = sqs.receive_message(QueueUrl=self._queue_url, MaxNumberOfMessages=10)
+        bodies = []
+        for message in found.get("Messages", []):
+            sqs.delete_message(QueueUrl=self._queue_url, ReceiptHandle=message["ReceiptHandle"])
+            bodies.append(message["Body"])
+        return bodies
+
+    def _network(self) -> tuple[str, str]:
+        ec2 = self._emulator.client("ec2")
+        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+        group = ec2.create_security_group(GroupName=NAME, Description=NAME, VpcId=vpc)["GroupId"]
+        return subnet, group
+
+    def _queue(self) -> str:
+        allowed = {
+            "Effect": "Allow",
+            "Principal": {"Service": ["sns.amazonaws.com", "events.amazonaws.com"]},
+            "Action": "sqs:SendMessage",
+            "Resource": self.queue_arn,
+        }
+        made = self._emulator.client("sqs").create_queue(
+            QueueName=NAME, Attributes={"Policy": _policy(allowed)}
+        )
+        url: str = made["QueueUrl"]
+        return url
+
+    def _event_bus(self) -> str:
+        events = self._emulator.client("events")
+        arn: str = events.create_event_bus(Name=NAME)["EventBusArn"]
+        pattern = json.dumps({"source": [NAME]})
+        events.put_rule(Name=NAME, EventBusName=NAME, EventPattern=pattern)
+        events.put_targets(
+            Rule=NAME, EventBusName=NAME, Targets=[{"Id": NAME, "Arn": self.queue_arn}]
+        )
+        return arn
+
+    def _function(self) -> str:
+        assumed = {
+            "Effect": "Allow",
+            "Principal": {"Service": "lambda.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+        }
+        self._emulator.client("iam").create_role(
+            RoleName=NAME, AssumeRolePolicyDocument=_policy(assumed)
+        )
+        code = io.BytesIO()
+        with zipfile.ZipFile(code, "w") as archive:
+            archive.writestr("app.py", _FUNCTION)
+        made = self._emulator.client("lambda").create_function(
+            FunctionName=NAME,
+            Runtime="python3.13",
+            Handler="app.handler",
+            Role=_ROLE,
+            Code={"ZipFile": code.getvalue()},
+        )
+        arn: str = made["FunctionArn"]
+        return arn
+
+
+def _policy(statement: Mapping[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def everything_on(account: Account) -> dict[str, str]:
+    """Parameters by which each condition of the template is the other way than by default."""
+    return {
+        "AllowedPrivateCidrs": "127.0.0.0/8",
+        "ListIndex": "off",
+        "SubnetIds": account.subnet,
+        "SecurityGroupIds": account.security_group,
+        "TargetFunctionArns": account.function_arn,
+        "TargetQueueArns": account.queue_arn,
+        "TargetTopicArns": account.topic_arn,
+        "TargetEventBusArns": account.event_bus_arn,
+        "AuthMode": "keys",
+        "ConsoleAccess": "closed",
+        "IngestQueue": "on",
+        "IngestBusinesses": "orders",
+        "ProvisionedPollers": "2",
+        "TasksPerDayAlarm": "1000000",
+        "KmsKeyArn": account.key_arn,
+        "Metrics": "on",
+        "Observability": "on",
+        "AlarmEmail": "operators@example.com",
+        "Tracing": "on",
+    }

@@ -1,0 +1,54 @@
+"""What the emulator makes wrong of a stack and would not let it run; docs/decisions/0050 has it.
+
+Invariant: each mend fails, or a test of what happens without it does, once it is not needed.
+"""
+
+import json
+import time
+from typing import Any
+
+from tests.emulated.deployment import Deployment
+from tests.emulated.emulator import Emulator
+
+POLLER_SECONDS_MAX = 60
+_POLLER_ERROR = "ESM SQS poller error: '>=' not supported between instances of 'int' and 'str'"
+
+
+def mend_pollers(deployment: Deployment) -> None:
+    """MaximumConcurrency: a parameter, which ministack keeps as a text that no poller can compare.
+
+    AWS makes it the number that it is declared as.
+    """
+    _await_poller_error(deployment.emulator)
+    functions = deployment.emulator.client("lambda")
+    for uuid in deployment.of_type("AWS::Lambda::EventSourceMapping").values():
+        declared = functions.get_event_source_mapping(UUID=uuid).get("ScalingConfig")
+        if declared:
+            functions.update_event_source_mapping(UUID=uuid, ScalingConfig=declared)
+
+
+def _await_poller_error(emulator: Emulator) -> None:
+    deadline = time.monotonic() + POLLER_SECONDS_MAX
+    while _POLLER_ERROR not in emulator.printed():
+        assert time.monotonic() < deadline, "the pollers need no mending: leave it out"
+        time.sleep(0.2)
+
+
+def mend_rights(deployment: Deployment) -> None:
+    """Who may SendMessage may SendMessageBatch: in AWS, which has no right of that name."""
+    iam = deployment.emulator.client("iam")
+    for role in deployment.of_type("AWS::IAM::Role").values():
+        document = iam.get_role_policy(RoleName=role, PolicyName="least")["PolicyDocument"]
+        batches = [
+            {**statement, "Action": "sqs:SendMessageBatch"}
+            for statement in document["Statement"]
+            if _allows(statement, "sqs:SendMessage")
+        ]
+        if batches:
+            added = json.dumps({**document, "Statement": batches})
+            iam.put_role_policy(RoleName=role, PolicyName="batches", PolicyDocument=added)
+
+
+def _allows(statement: dict[str, Any], action: str) -> bool:
+    actions = statement["Action"]
+    return action in ([actions] if isinstance(actions, str) else actions)

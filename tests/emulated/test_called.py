@@ -1,0 +1,85 @@
+"""The URLs that the stacks print are called, and near tasks come up."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from hmac import digest
+
+from botocore.credentials import Credentials
+
+from tests.emulated.deployment import Deployment
+from tests.emulated.emulator import Emulator
+from tests.emulated.observed import caller, delivered, task, until, user
+from tests.package.receiver import Receiver
+
+SECRET = b64encode(bytes(range(32))).decode()
+
+
+def test_the_url_that_is_printed_answers_who_signs(
+    plain: Deployment, operator: Credentials
+) -> None:
+    status, health = plain.call("GET", "/v1/health", signed_by=operator)
+
+    assert (status, health["status"]) == (200, "ok")
+
+
+def test_who_does_not_sign_or_may_not_call_gets_a_403(
+    plain: Deployment, emulator: Emulator
+) -> None:
+    stranger = user(emulator, "stranger")
+
+    assert plain.call("GET", "/v1/health")[0] == 403
+    assert plain.call("GET", "/v1/health", signed_by=stranger)[0] == 403
+
+
+def test_a_users_name_bounds_what_it_may_do(plain: Deployment, receiver: Receiver) -> None:
+    reader = caller(plain, "duewheel-read-orders")
+
+    asked = task({"url": receiver.url}, 1, None)
+    status, problem = plain.call("POST", "/v1/tasks", asked, signed_by=reader)
+
+    assert (status, problem["type"]) == (403, "urn:duewheel:problem:not-permitted")
+    assert plain.call("GET", "/v1/tasks?biz_type=orders", signed_by=reader)[1]["tasks"] == []
+
+
+def test_a_task_is_delivered_signed_with_the_secret_of_its_business(
+    plain: Deployment, operator: Credentials, receiver: Receiver
+) -> None:
+    settings = {"signing_secrets": [f"whsec_{SECRET}"]}
+    assert plain.call("PUT", "/v1/businesses/orders", settings, operator)[0] in (200, 201)
+    asked = task({"url": receiver.url}, 1, {"near": 1})
+    status, made = plain.call("POST", "/v1/tasks", asked, operator)
+    assert status == 201, made
+
+    until(lambda: receiver.bodies != [], "the callback")
+
+    assert receiver.bodies == ['{"near": 1}']
+    [headers] = receiver.headers
+    text = f"{made['task_id']}.{headers['webhook-timestamp']}.{receiver.bodies[0]}"
+    expected = b64encode(digest(b64decode(SECRET), text.encode(), sha256)).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    delivered(plain, made["task_id"], signed_by=operator)
+
+
+def test_the_first_api_key_opens_a_stack_that_asks_for_keys(
+    whole: Deployment, key: Mapping[str, str], receiver: Receiver
+) -> None:
+    assert whole.call("GET", "/v1/health")[0] == 401
+    forged = {"authorization": key["authorization"][:-1] + "!"}
+    assert whole.call("GET", "/v1/health", headers=forged)[0] == 403
+    assert whole.call("GET", "/v1/health", headers=key)[0] == 200
+    asked = task({"url": receiver.url}, 1, "keyed")
+    status, made = whole.call("POST", "/v1/tasks", asked, headers=key)
+    assert status == 201, made
+    until(lambda: receiver.bodies != [], "the callback")
+    assert receiver.bodies == ['"keyed"']
+    delivered(whole, made["task_id"], headers=key)
+
+
+def test_the_console_is_open_or_closed_as_its_route_says(
+    plain: Deployment, whole: Deployment, key: Mapping[str, str]
+) -> None:
+    assert whole.call("GET", "/console")[0] == 401
+    for status, page in (plain.call("GET", "/console"), whole.call("GET", "/console", headers=key)):
+        assert status == 200
+        assert "<title>Duewheel</title>" in page

@@ -1,0 +1,73 @@
+"""Messages to the queue that the stack prints become tasks, or dead letters."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local.template import ACCOUNT_ID, REGION
+from tests.emulated.deployment import Deployment
+from tests.emulated.emulator import Emulator
+from tests.emulated.observed import FAR_SECONDS, delivered, task, until, user
+from tests.package.receiver import Receiver
+
+
+@pytest.fixture(scope="module")
+def sender(whole: Deployment) -> Any:
+    """A client of SQS of a user whom IAM lets send to this queue."""
+    name = whole.outputs["IngestQueueUrl"].rsplit("/", 1)[-1]
+    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{name}"
+    credentials = user(whole.emulator, "sender", "sqs:SendMessage", arn)
+    return whole.emulator.client_of(credentials, "sqs")
+
+
+def test_a_message_of_who_may_send_becomes_a_task_that_is_delivered(
+    whole: Deployment, sender: Any, key: Mapping[str, str], receiver: Receiver
+) -> None:
+    """By the queue, the ingest function, the scheduler, the slice queue and the notifier."""
+    asked = task({"url": receiver.url}, FAR_SECONDS, "by message")
+    sender.send_message(QueueUrl=whole.outputs["IngestQueueUrl"], MessageBody=json.dumps(asked))
+
+    until(lambda: receiver.bodies != [], "the callback")
+
+    assert receiver.bodies == ['"by message"']
+    delivered(whole, receiver.headers[0]["webhook-id"], headers=key)
+
+
+def test_who_may_not_send_is_refused(whole: Deployment, emulator: Emulator) -> None:
+    passer_by = emulator.client_of(user(emulator, "passer-by"), "sqs")
+
+    with pytest.raises(ClientError, match="AccessDenied"):
+        passer_by.send_message(QueueUrl=whole.outputs["IngestQueueUrl"], MessageBody="{}")
+
+
+def test_a_message_that_asks_for_nothing_is_a_dead_letter_with_the_reason(
+    whole: Deployment, sender: Any, emulator: Emulator
+) -> None:
+    queue = whole.outputs["IngestQueueUrl"]
+    wrong = json.dumps(task({"url": "https://example.com/"}, -1, None))
+    strange = json.dumps(task({"url": "https://example.com/"}, 1, None) | {"biz_type": "shop"})
+    for body in (wrong, strange):
+        sender.send_message(QueueUrl=queue, MessageBody=body)
+
+    letters: dict[str, str] = {}
+
+    def are_there() -> bool:
+        letters.update(dead_letters(emulator, whole.outputs["IngestDeadLetterQueueUrl"]))
+        return len(letters) == 2
+
+    until(are_there, "the dead letters")
+    assert letters == {wrong: "invalid-field", strange: "not-permitted"}
+
+
+def dead_letters(emulator: Emulator, url: str) -> dict[str, str]:
+    """Bodies and their problems."""
+    found = emulator.client("sqs").receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+    )
+    return {
+        letter["Body"]: letter["MessageAttributes"]["problem"]["StringValue"]
+        for letter in found.get("Messages", [])
+    }

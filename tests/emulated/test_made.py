@@ -1,0 +1,75 @@
+"""CloudFormation makes of the template what the tests and the local stack make of it."""
+
+import re
+from collections.abc import Mapping
+
+from samtranslator.yaml_helper import yaml_parse
+
+from duewheel import __version__
+from local.template import Template, load_template
+from tests.emulated.deployment import ROOT, Deployment
+
+TEMPLATE = ROOT / "template.yaml"
+DECLARED = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
+NESTED = yaml_parse((ROOT / "infra" / "observability.yaml").read_text(encoding="utf-8"))
+# Observability needs it, and without either it is on by default.
+IN_BOTH = {"HasMetrics"}
+
+
+def played(stack: Deployment) -> Template:
+    """By the rules of our own."""
+    return load_template(TEMPLATE, stack.parameters)
+
+
+def test_each_condition_is_seen_from_both_sides(whole: Deployment, plain: Deployment) -> None:
+    """A parameter that is added takes its place in `everything_on`."""
+    one, other = played(whole).intrinsics, played(plain).intrinsics
+    alike = {name for name in DECLARED["Conditions"] if one.holds(name) == other.holds(name)}
+    assert alike == IN_BOTH
+
+
+def test_each_resource_is_there_whose_condition_holds(stack: Deployment) -> None:
+    declared = {name: one.type for name, one in played(stack).resources.items()}
+    made = {name: one.type for name, one in stack.resources.items()}
+
+    assert without_hashes(made) == without_hashes(declared)
+
+
+def without_hashes(resources: Mapping[str, str]) -> dict[str, str]:
+    """The transform names a layer by the place of its content, which is not the same."""
+    return {re.sub(r"(Layer)[0-9a-f]{10}$", r"\1", name): kind for name, kind in resources.items()}
+
+
+def test_the_stack_within_is_made_whole_or_not_at_all(whole: Deployment, plain: Deployment) -> None:
+    assert {name: one.type for name, one in whole.nested.items()} == {
+        name: body["Type"] for name, body in NESTED["Resources"].items()
+    }
+    assert plain.nested == {}
+
+
+def test_each_output_is_printed_whose_condition_holds(stack: Deployment) -> None:
+    conditions = played(stack).intrinsics
+    declared = {
+        name for name, body in DECLARED["Outputs"].items()
+        if "Condition" not in body or conditions.holds(body["Condition"])
+    }  # fmt: skip
+
+    assert stack.outputs.keys() == declared
+    assert all(stack.outputs.values())
+
+
+def test_outputs_say_what_was_made(whole: Deployment) -> None:
+    names = {
+        "WheelTable": "Wheel",
+        "RegistryTable": "Registry",
+        "SliceQueueUrl": "SliceQueue",
+        "SlowQueueUrl": "SlowQueue",
+        "DeadLetterQueueUrl": "DeadLetterQueue",
+        "IngestQueueUrl": "IngestMessageQueue",
+        "IngestDeadLetterQueueUrl": "IngestDeadLetterQueue",
+    }
+    assert {name: whole.outputs[name] for name in names} == {
+        name: whole.id(logical_id) for name, logical_id in names.items()
+    }
+    assert whole.outputs["Version"] == __version__
+    assert whole.outputs["AlarmTopic"] == whole.nested["AlarmTopic"].id

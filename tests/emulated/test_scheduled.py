@@ -1,0 +1,34 @@
+"""Rules start the functions that nobody calls; the first time a minute after they are made."""
+
+from botocore.credentials import Credentials
+
+from tests.emulated.deployment import Deployment
+from tests.emulated.observed import FAR_SECONDS, delivered, task, until
+from tests.package.receiver import Receiver
+
+
+def test_the_schedule_starts_the_scheduler_which_hands_over_a_task_that_is_not_near(
+    plain: Deployment, operator: Credentials, receiver: Receiver
+) -> None:
+    """Nobody else starts it."""
+    asked = task({"url": receiver.url}, FAR_SECONDS, "far")
+    status, made = plain.call("POST", "/v1/tasks", asked, signed_by=operator)
+    assert status == 201, made
+
+    until(lambda: receiver.bodies != [], "the callback")
+
+    assert receiver.bodies == ['"far"']
+    delivered(plain, made["task_id"], signed_by=operator)
+
+
+def test_the_schedule_starts_the_sweeper(stack: Deployment) -> None:
+    logs = stack.emulator.client("logs")
+    group = stack.id("SweeperLogs")
+
+    until(
+        lambda: any(
+            event["message"].startswith("END ")
+            for event in logs.filter_log_events(logGroupName=group)["events"]
+        ),
+        "a run of the sweeper",
+    )
