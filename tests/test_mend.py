@@ -12,6 +12,7 @@ from duewheel.rules.task import Made, Status, Task
 from duewheel.stores import keys, parked_items
 from infra.mending import MENDED
 from infra.reconciling import DELIVER, EXPIRE, NotReconciled
+from tests.support.between_requests import Looks
 from tests.support.damage import delete, edit, entry_key, key_of
 from tests.support.each_damage import (
     DAMAGE,
@@ -23,9 +24,10 @@ from tests.support.each_damage import (
     retried,
     words,
 )
+from tests.support.minutes import minutes_pass
 from tests.support.receiver import GONE, OK
 from tests.support.recorder import Call
-from tests.support.restores import mended, minutes_pass, reconcile, restored
+from tests.support.restores import mended, reconcile, restored
 from tests.support.world import World
 
 MENDABLE = {
@@ -255,18 +257,7 @@ def test_on_a_healthy_wheel_and_after_itself_it_finds_nothing(world: World) -> N
 
 def test_nothing_is_mended_between_any_two_requests_of_a_healthy_life(world: World) -> None:
     """So nothing needs to be paused for it."""
-    looks = 0
-
-    def look(call: Call) -> None:
-        nonlocal looks
-        if call.operation in ("Query", "GetItem", "BatchGetItem", "ReceiveMessage"):
-            return
-        hook, world.recorder.after = world.recorder.after, None
-        assert mended(world) == [], call.operation
-        world.recorder.after = hook
-        looks += 1
-
-    world.recorder.after = look
+    looks = Looks(world, mended)
     task = parked(world)
     world.configured("orders", paused=None)
     world.receiver.answer = lambda received: GONE
@@ -276,7 +267,7 @@ def test_nothing_is_mended_between_any_two_requests_of_a_healthy_life(world: Wor
     world.receiver.answer = lambda received: OK
     world.drain()
     assert world.read(task).status is Status.DELIVERED
-    assert looks > 30
+    assert looks.number > 30
 
 
 WRITES = ("UpdateItem", "TransactWriteItems")

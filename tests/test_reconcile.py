@@ -17,12 +17,12 @@ from infra.reconciling import DELIVER, EXPIRE, NotReconciled
 from tests.support import timers
 from tests.support.damage import delete, edit, key_of
 from tests.support.each_damage import audited
+from tests.support.minutes import minutes_pass
 from tests.support.receiver import BUSY, GONE, OK
 from tests.support.restores import (
     RESTORED,
     items_of,
     lose_all_homes,
-    minutes_pass,
     reconcile,
     reconciling,
     restored,

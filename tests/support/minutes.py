@@ -89,3 +89,12 @@ class Minutes:
                 self._now.sent += len(texts_of_event(json.loads(call.request["Payload"])) or [])
             case "UpdateItem" if "#tries = " in call.request["UpdateExpression"]:
                 self._now.begun += 1
+
+
+def minutes_pass(world: World, minutes: int) -> None:
+    """With all of it in order."""
+    for _ in range(minutes):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        world.drain()
+        world.sweep_once()
+        world.drain()

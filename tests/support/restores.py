@@ -65,11 +65,3 @@ def mended(world: World, overdue: str | None = None, **said: Any) -> list[str]:
 def lose_all_homes(world: World) -> None:
     for item in world.items():
         delete(world, item)
-
-
-def minutes_pass(world: World, minutes: int) -> None:
-    for _ in range(minutes):
-        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
-        world.drain()
-        world.sweep_once()
-        world.drain()

@@ -15,6 +15,7 @@ from functions.notifier import app as notifier
 from tests.functions.conftest import Context, wired  # noqa: F401
 from tests.support.clock import ManualClock
 from tests.support.damage import edit, entry_key, key_of
+from tests.support.minutes import minutes_pass
 from tests.support.receiver import BUSY, OK
 from tests.support.world import World
 
@@ -24,14 +25,6 @@ NEWER: dict[str, Any] = {"N": str(attributes.ITEM_VERSION + 1)}
 def the_newer_release_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that knows the items of the next version, and has changed nothing else."""
     monkeypatch.setattr(attributes, "ITEM_VERSION", attributes.ITEM_VERSION + 1)
-
-
-def minutes_pass(world: World, minutes: int) -> None:
-    for _ in range(minutes):
-        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
-        world.drain()
-        world.sweep_once()
-        world.drain()
 
 
 def is_swept(world: World, task: Task) -> bool:

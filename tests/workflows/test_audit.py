@@ -7,6 +7,7 @@ from duewheel.rules.audit import Wrong
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.task import Status
 from duewheel.workflows import audit as workflow
+from tests.support.between_requests import Looks
 from tests.support.damage import delete, edit, key_of
 from tests.support.each_damage import (
     DAMAGE,
@@ -65,18 +66,7 @@ def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_honest(wo
 
 def test_nothing_is_found_between_any_two_requests_of_a_healthy_life(world: World) -> None:
     """Retries, a death and its redrive, a change, a cancel and the sweep, looked at each time."""
-    looks = 0
-
-    def look(call: Call) -> None:
-        nonlocal looks
-        if call.operation in ("Query", "GetItem", "BatchGetItem", "ReceiveMessage"):
-            return
-        hook, world.recorder.after = world.recorder.after, None
-        assert audited(world) == [], call.operation
-        world.recorder.after = hook
-        looks += 1
-
-    world.recorder.after = look
+    looks = Looks(world, audited)
     task = world.created_by_key(world.new(20_000, retry=LADDER, key="order-17")).task
     answers = iter([BUSY, GONE])
     world.receiver.answer = lambda received: next(answers, replace(BUSY, verdict=GONE.verdict))
@@ -92,23 +82,12 @@ def test_nothing_is_found_between_any_two_requests_of_a_healthy_life(world: Worl
     other = world.created(in_ms=60_000)
     world.cancel(other.task_id)
     world.sweep_past(other.home.second)
-    assert looks > 30
+    assert looks.number > 30
 
 
 def test_nothing_is_found_between_any_two_requests_of_a_pause(world: World) -> None:
     task = world.created_by_key(world.new(20_000, retry=LADDER, key="order-17")).task
-    looks = 0
-
-    def look(call: Call) -> None:
-        nonlocal looks
-        if call.operation in ("Query", "GetItem", "BatchGetItem", "ReceiveMessage"):
-            return
-        hook, world.recorder.after = world.recorder.after, None
-        assert audited(world) == [], call.operation
-        world.recorder.after = hook
-        looks += 1
-
-    world.recorder.after = look
+    looks = Looks(world, audited)
     world.configured("orders", paused=True)
     world.dispatch_until(task.home.second)
     world.drain()
@@ -118,7 +97,7 @@ def test_nothing_is_found_between_any_two_requests_of_a_pause(world: World) -> N
     world.drain()
     assert not world.read(task).parked
     world.recorder.after = None
-    assert looks > 10
+    assert looks.number > 10
 
 
 def test_a_task_that_changes_while_it_is_looked_at_is_looked_at_anew(world: World) -> None:

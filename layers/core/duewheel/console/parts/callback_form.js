@@ -1,6 +1,6 @@
 // A callback as fields: its type, and the members that a callback of this type has.
 
-import { el } from "./elements.js";
+import { choiceOfFields } from "./choice_of_fields.js";
 import { area, choice, text } from "./form.js";
 import { Problem } from "./service.js";
 
@@ -33,13 +33,7 @@ const FIELDS = {
 export function callbackFields(name, label, callback, none) {
   const kind = choice(name, label, [["", none], ...Object.keys(MEMBERS)], callback?.type ?? "");
   const members = Object.entries(FIELDS).map(([member, made]) => [member, made(`${name}.${member}`, callback?.[member])]);
-  const control = kind.querySelector("select");
-  const match = () => {
-    for (const [member, field] of members) field.hidden = !MEMBERS[control.value]?.includes(member);
-  };
-  control.addEventListener("change", match);
-  match();
-  return el("div", { class: "members" }, kind, members.map(([, field]) => field));
+  return choiceOfFields(kind, members, MEMBERS);
 }
 
 // The callback that the fields of a form say; `null` for none.

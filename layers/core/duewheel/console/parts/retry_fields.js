@@ -1,6 +1,6 @@
 // A retry policy as fields: growing delays, or the delays themselves. It is replaced as a whole.
 
-import { el } from "./elements.js";
+import { choiceOfFields } from "./choice_of_fields.js";
 import { choice, text } from "./form.js";
 import { typedNumber } from "./numbers.js";
 import { words } from "./words.js";
@@ -30,13 +30,7 @@ export function retryFields(retry, none) {
   const kinds = [["", none], ["backoff", "growing delays"], ["delays", "these delays"]];
   const kind = choice("retry", "How a failed call is tried again", kinds, kindOf(retry));
   const members = Object.entries(FIELDS).map(([member, made]) => [member, made(`retry.${member}`, retry?.[member])]);
-  const control = kind.querySelector("select");
-  const match = () => {
-    for (const [member, field] of members) field.hidden = !MEMBERS[control.value]?.includes(member);
-  };
-  control.addEventListener("change", match);
-  match();
-  return el("div", { class: "members" }, kind, members.map(([, field]) => field));
+  return choiceOfFields(kind, members, MEMBERS);
 }
 
 function kindOf(retry) {
