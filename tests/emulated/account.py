@@ -1,6 +1,6 @@
 """What is in the account beside the stacks: a team's own key, network and targets of tasks.
 
-All are named `target`. Topic, bus and queue end in one queue, whose messages are read here.
+Most are named `target`. Topic, bus and queue end in one queue, whose messages are read here.
 """
 
 import io
@@ -13,6 +13,7 @@ from local.template import ACCOUNT_ID, REGION
 from tests.emulated.emulator import Emulator
 
 NAME = "target"
+ASKING = "asking"
 _FUNCTION = "def handler(event, context):\n    return {'got': event['payload']}\n"
 _ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/{NAME}"
 
@@ -28,6 +29,7 @@ class Account:
         self.hear(self.topic_arn)
         self.event_bus_arn = self._event_bus()
         self.function_arn = self._function()
+        self.asking_rule_arn = self._asking_rule()
 
     def hear(self, topic_arn: str) -> None:
         """What the topic tells comes into the queue as it is."""
@@ -78,6 +80,21 @@ class Account:
         )
         return arn
 
+    def _asking_rule(self) -> str:
+        """Of the default bus; whither it sends is said once the stack is there."""
+        pattern = json.dumps({"source": [ASKING]})
+        made = self._emulator.client("events").put_rule(Name=ASKING, EventPattern=pattern)
+        arn: str = made["RuleArn"]
+        return arn
+
+    def ask_by_event(self, queue_arn: str, body: Mapping[str, Any]) -> None:
+        """The rule sends the detail of the event, which is to be a task's."""
+        events = self._emulator.client("events")
+        target = {"Id": ASKING, "Arn": queue_arn, "InputPath": "$.detail"}
+        events.put_targets(Rule=ASKING, Targets=[target])
+        entry = {"Source": ASKING, "DetailType": ASKING, "Detail": json.dumps(body)}
+        assert events.put_events(Entries=[entry])["FailedEntryCount"] == 0
+
     def _function(self) -> str:
         assumed = {
             "Effect": "Allow",
@@ -120,6 +137,7 @@ def everything_on(account: Account) -> dict[str, str]:
         "ConsoleAccess": "closed",
         "IngestQueue": "on",
         "IngestBusinesses": "orders",
+        "IngestRules": account.asking_rule_arn,
         "ProvisionedPollers": "2",
         "TasksPerDayAlarm": "1000000",
         "KmsKeyArn": account.key_arn,

@@ -8,6 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.template import ACCOUNT_ID, REGION
+from tests.emulated.account import Account
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
 from tests.emulated.observed import FAR_SECONDS, delivered, task, until, user
@@ -34,6 +35,19 @@ def test_a_message_of_who_may_send_becomes_a_task_that_is_delivered(
 
     assert receiver.bodies == ['"by message"']
     delivered(whole, receiver.headers[0]["webhook-id"], headers=key)
+
+
+def test_an_event_of_a_rule_that_is_named_becomes_a_task(
+    whole: Deployment, account: Account, receiver: Receiver
+) -> None:
+    name = whole.outputs["IngestQueueUrl"].rsplit("/", 1)[-1]
+    account.ask_by_event(
+        f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{name}", task({"url": receiver.url}, 1, "by event")
+    )
+
+    until(lambda: receiver.bodies != [], "the callback")
+
+    assert receiver.bodies == ['"by event"']
 
 
 def test_who_may_not_send_is_refused(whole: Deployment, emulator: Emulator) -> None:
