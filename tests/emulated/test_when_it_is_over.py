@@ -1,7 +1,7 @@
 """What is left to say when all has run. Named to come last: it deletes the stacks."""
 
 from duewheel import __version__
-from tests.emulated.account import NAME
+from tests.emulated.account import ASKING, NAME
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
 from tests.emulated.gaps import seen_as_declared
@@ -99,4 +99,4 @@ def what_is_left(emulator: Emulator) -> list[str]:
         *(one["DashboardName"] for one in cloudwatch.list_dashboards()["DashboardEntries"]),
         *(one["ApiId"] for one in emulator.client("apigatewayv2").get_apis()["Items"]),
     ]
-    return [name for name in left if name.rsplit("/")[-1].rsplit(":")[-1] != NAME]
+    return [name for name in left if name.rsplit("/")[-1].rsplit(":")[-1] not in (ASKING, NAME)]
