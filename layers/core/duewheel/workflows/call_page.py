@@ -281,12 +281,8 @@ class CallPage(Struct, frozen=True):
                 for secret in business.own.signing_secrets or ()
             )
         except KeyUnavailable as error:
-            logger.error(
-                "secrets not opened",
-                action="not-opened",
-                biz_type=business.biz_type,
-                error=str(error),
-            )
+            about = {"biz_type": business.biz_type, "error": str(error)}
+            logger.error("secrets not opened", action="not-opened", **about)
             return None
 
 
