@@ -248,9 +248,8 @@ class CallPage(Struct, frozen=True):
 
     async def _is_confirmed(self, task: Task, instant_ms: int, run: "_Run") -> bool:
         """Whether it is to be called still."""
-        if task.occurrence is None or run.page.is_fresh(task, instant_ms):
-            return True
-        return await self.check.again(task, instant_ms, run.page, run.business)
+        is_known = task.occurrence is None or run.page.is_fresh(task, instant_ms)
+        return is_known or await self.check.again(task, instant_ms, run.page, run.business)
 
     async def _outcome(
         self,
@@ -281,8 +280,9 @@ class CallPage(Struct, frozen=True):
                 for secret in business.own.signing_secrets or ()
             )
         except KeyUnavailable as error:
-            about = {"biz_type": business.biz_type, "error": str(error)}
-            logger.error("secrets not opened", action="not-opened", **about)
+            logger.error(
+                "not opened", action="not-opened", biz_type=business.biz_type, error=str(error)
+            )
             return None
 
 
