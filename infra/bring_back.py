@@ -13,7 +13,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Task
 from duewheel.stores import registry_keys, task_items
 from duewheel.stores.change_records import ChangeRecords
-from duewheel.stores.conditions import write_if
+from duewheel.stores.conditions import Item, Written, as_read, write_if
 from duewheel.stores.headers import HeaderStore
 from duewheel.stores.keys import KeyStore
 from infra.reconciling import WRITERS, NotReconciled, Reconciling, line_of
@@ -27,6 +27,13 @@ from infra.restored import (
 )
 
 BROUGHT_BACK = (Fate.GONE, Fate.EDITED)
+KEY_TAKEN, CHANGED = "its key names another live task", "changed meanwhile: run it again"
+
+
+class _Lost(Struct, frozen=True):
+    task: Task  # as it was
+    fate: Fate
+    own: Item | None  # what stands there now
 
 
 class BringBack(Struct, frozen=True):
@@ -84,7 +91,7 @@ class BringBack(Struct, frozen=True):
         )
         return answer.get("Item")
 
-    def _lost(self, items: Sequence[Any]) -> list[tuple[Task, Fate]]:
+    def _lost(self, items: Sequence[Any]) -> list[_Lost]:
         restored = [task for task in map(self._readable, items) if task is not None]
         own = {
             task_items.address_of(item): item
@@ -93,7 +100,9 @@ class BringBack(Struct, frozen=True):
         now_ms = self.run.clock.now_ms()
         fates = [(task, fate_of_task(task, own.get(task.home), now_ms)) for task in restored]
         self.run.count(*(fate.value for _, fate in fates))
-        return [(task, fate) for task, fate in fates if fate in BROUGHT_BACK]
+        return [
+            _Lost(task, fate, own.get(task.home)) for task, fate in fates if fate in BROUGHT_BACK
+        ]
 
     def _readable(self, item: Any) -> Task | None:
         """None for what is no task: all else follows from the tasks."""
@@ -108,18 +117,19 @@ class BringBack(Struct, frozen=True):
             raise NotReconciled("The restored wheel was laid out with another number of BUCKETS.")
         return task
 
-    def _bring_back(self, dispatched_second: int, lost: tuple[Task, Fate]) -> str:
-        task, fate = lost
+    def _bring_back(self, dispatched_second: int, lost: _Lost) -> str:
+        task = lost.task
         if is_overdue(task, dispatched_second):
             task = self.run.coming_up_again(task)
-        if self.run.writes and not self._written(task, fate):
-            self.run.count("left, since their keys name other live tasks")
-            return line_of(task, "left: its key names another live task")
-        return line_of(task, fate.value)
+        left = self._left(task, lost) if self.run.writes else None
+        if left is not None:
+            self.run.count(f"left: {left}")
+            return line_of(task, f"left: {left}")
+        return line_of(task, lost.fate.value)
 
-    def _written(self, task: Task, fate: Fate) -> bool:
-        """Entry and header before the home that needs them; nothing at all where the key names
-        another live task."""
+    def _left(self, task: Task, lost: _Lost) -> str | None:
+        """Why it was not written. Entry and header come before the home that needs them, and
+        nothing at all where the key names another live task."""
         tasks, keys = self.run.tasks, KeyStore(self.run.tasks)
         is_by_key = task.key is not None and task.is_live
         try:
@@ -127,19 +137,29 @@ class BringBack(Struct, frozen=True):
         except UnreadableItem:
             is_by_key, named = False, None  # it is mended once its task is there
         if named is not None and named != task.home and self.run.is_live(named):
-            return False
+            return KEY_TAKEN
         headers = HeaderStore(tasks.client, self.run.clock, tasks.table, tasks.buckets)
         for address in {task.home, task.entry} if task.is_live else ():
             if address.shard:
                 headers.raise_to(address.second, address.shard + 1)
         if task.is_live and not task.names_its_home:
             tasks.put_entry(task.entry, task.home)
-        if fate is Fate.EDITED:
-            tasks.delete_entries([task.home])
+        if lost.fate is Fate.EDITED and not self._is_deleted(task, lost):
+            return CHANGED
         if is_by_key and named != task.home:
-            return keys.create(task, named)
+            return None if keys.create(task, named) else KEY_TAKEN
         tasks.create(task)
-        return True
+        return None
+
+    def _is_deleted(self, task: Task, lost: _Lost) -> bool:
+        """As it was read: whoever has changed it meanwhile has the last word."""
+        tasks = self.run.tasks
+        delete = partial(
+            tasks.client.delete_item,
+            TableName=tasks.table,
+            Key=task_items.key(task.home, tasks.buckets),
+        )
+        return isinstance(write_if(delete, **as_read(lost.own)), Written)
 
 
 def _is_main(named: tuple[str, str], item: Any) -> bool:

@@ -12,7 +12,7 @@ from duewheel.rules.task import Made, RetryPolicy, Status, Task
 from duewheel.stores import keys, pointers, registry_keys
 from duewheel.stores.conditions import write_if
 from infra import reconcile as command
-from infra.bring_back import BringBack
+from infra.bring_back import KEY_TAKEN, BringBack
 from infra.reconciling import DELIVER, EXPIRE, NotReconciled
 from tests.support import timers
 from tests.support.damage import delete, edit, key_of
@@ -245,7 +245,7 @@ def test_a_key_that_names_another_live_task_by_now_stays_with_it(world: World) -
     delete(world, keys.key_of(task))
     other = world.created_by_key(world.new(7_200_000, key="order-17")).task
     made = reconcile(world)
-    assert made.found["left, since their keys name other live tasks"] == 1
+    assert made.found[f"left: {KEY_TAKEN}"] == 1
     assert world.keys.home("orders", "order-17") == other.home
     assert world.tasks.get(task.home) is None
     assert audited(world) == []
@@ -259,7 +259,7 @@ def test_what_was_edited_stays_where_its_key_names_another_live_task(world: Worl
     world.created_by_key(world.new(7_200_000, key="order-17"))
     before = world.items()
     made = reconcile(world)
-    assert made.found["left, since their keys name other live tasks"] == 1
+    assert made.found[f"left: {KEY_TAKEN}"] == 1
     assert world.items() == before
 
 

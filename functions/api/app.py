@@ -68,10 +68,12 @@ def _answer(request: Request, meant: Meant) -> Answer:
         return problems.refused(refusal)
     except SettingsError as error:
         return _misconfigured(error)
-    except Exception as error:  # noqa: BLE001 - answered as a 503, or logged and as a 500
-        if is_for_load(error):
-            return problems.refused(Unavailable("Too many requests at once. Try it again."))
+    except Exception as error:  # noqa: BLE001 - logged, and answered as a 503 or a 500
         call = f"{request.method} {request.path}"
+        # 503 promises that nothing was written, which is known of a call that only reads.
+        if request.method == "GET" and is_for_load(error):
+            logger.warning("refused for load", action="refused-for-load", call=call)
+            return problems.refused(Unavailable("Too many requests at once. Try it again."))
         logger.exception("call failed", action="call-failed", call=call)
         return problems.internal(request.request_id)
 

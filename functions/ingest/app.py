@@ -10,6 +10,7 @@ from duewheel.log import logger, logs_failure
 from duewheel.metrics import counts
 from duewheel.rules.ingest_message import IngestMessage, message_of
 from duewheel.rules.metric_lines import FAILED_MESSAGES
+from duewheel.stores.conditions import is_for_load
 from duewheel.wiring import ingest as wiring
 from duewheel.wiring.metrics import tells_metrics
 from duewheel.workflows.ingest import Ingest, Ingested
@@ -33,8 +34,9 @@ def _is_done(ingest: Ingest, record: dict[str, Any], context: Any) -> bool:
     message = message_of(record)
     try:
         ingested = ingest(message, context.aws_request_id)
-    except Exception:  # noqa: BLE001 - logged with its traceback, and the message comes back
-        counts.add(FAILED_MESSAGES)
+    except Exception as error:  # noqa: BLE001 - logged with its traceback; the message comes back
+        if not is_for_load(error):  # that is told by itself
+            counts.add(FAILED_MESSAGES)
         logger.exception(
             "message not ingested", action="message-failed", message_id=message.message_id
         )

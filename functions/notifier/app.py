@@ -20,6 +20,7 @@ from duewheel.rules.messages import (
 )
 from duewheel.rules.metric_lines import FAILED_MESSAGES
 from duewheel.rules.page_lease import Finished, Held
+from duewheel.stores.conditions import is_for_load
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
 from duewheel.wiring.metrics import tells_metrics
@@ -82,7 +83,8 @@ def _deliver_all(named_texts: Iterable[tuple[str, str]], context: Any) -> list[R
 
 def _is_left(name: str, text: str, result: Result) -> bool:
     if isinstance(result, BaseException):
-        counts.add(FAILED_MESSAGES)
+        if not (isinstance(result, Exception) and is_for_load(result)):  # that is told by itself
+            counts.add(FAILED_MESSAGES)
         logger.error(
             "message not delivered",
             action="message-failed",

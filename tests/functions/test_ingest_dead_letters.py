@@ -1,14 +1,18 @@
 """Dead letters of the ingest queue: listed with their reasons, and given back without a repeat."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import boto3
 import pytest
 
 from duewheel.rules.ingest_verdict import RECEIVES_MAX, DeadLetter
+from duewheel.rules.refusals import TooManyWrites
+from duewheel.rules.task import Task
 from duewheel.stores.ingest_queue import IngestQueue
 from duewheel.wiring import process
+from duewheel.workflows.create_batch import CreateBatch
 from infra import dead_letters
 from tests.functions.conftest import call
 from tests.functions.ingest_poller import TASK, handed_out, poll, run, send, tasks_stored, waiting
@@ -167,6 +171,51 @@ def test_what_a_limit_refused_to_the_end_is_made_by_the_redrive_alone(wired: Man
         QueueUrl=process.settings().ingest_queue_url, ReceiptHandle=record["receiptHandle"]
     )
     assert poll() == 0
+    assert (len(tasks_stored()), letters()) == (2, [])
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_what_was_created_is_in_no_letter_though_it_is_not_allowed_any_more(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch, is_repeated: bool
+) -> None:
+    """Its letter would make it again as soon as it is."""
+    limits = {"creates_per_second": 1, "creates_burst": 1}
+    assert call("PUT", "/v1/businesses/limited", limits)[0] == 201
+    limited = {**TASK, "biz_type": "limited"}
+    body = {"tasks": [TASK, limited, limited]}
+    send(body, idempotency_key="b-1")
+    (record,) = handed_out()
+    assert run([record]) == {record["messageId"]}
+    assert len(tasks_stored()) == 2
+    allow(wired, monkeypatch, "limited")
+    wired.advance_ms(60_000)
+    assert run([record]) == set()
+    if is_repeated:
+        assert run([record]) == set(), "handed out once more"
+    allow(wired, monkeypatch, "*")
+    assert (len(tasks_stored()), letters()) == (3, [])
+
+
+def test_what_was_written_though_it_was_refused_for_load_is_in_no_letter(
+    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier one of the SDK's tries was carried out, and its reply lost."""
+    send({"tasks": [TASK, TASK]}, idempotency_key="b-1")
+    (record,) = handed_out()
+    record["attributes"]["ApproximateReceiveCount"] = str(RECEIVES_MAX)
+    store = CreateBatch.store
+    tries = []
+
+    def store_at_last_and_lose_a_reply(batch: CreateBatch, tasks: Sequence[Task]) -> list[Any]:
+        tries.append(tasks)
+        if len(tries) == 1:
+            return [TooManyWrites() for _ in tasks]
+        return [*store(batch, tasks)[:-1], TooManyWrites()]
+
+    with monkeypatch.context() as busy:
+        busy.setattr(CreateBatch, "store", store_at_last_and_lose_a_reply)
+        assert run([record]) == set()
+    assert len(tries) == 2
     assert (len(tasks_stored()), letters()) == (2, [])
 
 

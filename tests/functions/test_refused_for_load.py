@@ -5,10 +5,20 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from duewheel.stores.conditions import Throttled
+from duewheel.stores.keys import KeyStore
 from duewheel.wiring import process
 from local.aws_faults import Fault, Handle, Reply, answered_by, do
 from tests.support.clock import ManualClock
-from tests.support.two_businesses import MINE, OPERATOR, REQUESTS, all_that_is_stored, asked, owned
+from tests.support.two_businesses import (
+    HOOK,
+    MINE,
+    OPERATOR,
+    REQUESTS,
+    all_that_is_stored,
+    asked,
+    owned,
+)
 
 ASK_NOBODY = {
     ("POST", "/v1/timers/upcoming"),
@@ -21,7 +31,7 @@ def refuse(request: Any, handle: Handle) -> Reply | None:
     return do(Fault.THROTTLED, request, handle, Random(1))
 
 
-def test_a_call_that_meets_a_table_that_refuses_is_to_be_repeated_and_changes_nothing(
+def test_a_call_that_meets_tables_that_refuse_changes_nothing_and_one_that_reads_is_to_be_repeated(
     wired: ManualClock,
 ) -> None:
     of = owned(wired, MINE)
@@ -33,5 +43,25 @@ def test_a_call_that_meets_a_table_that_refuses_is_to_be_repeated_and_changes_no
         with answered_by(refuse), patch("botocore.endpoint.time", SimpleNamespace(sleep=int)):
             codes[name] = asked(OPERATOR, name[0], target, body).code
     assert {name for name, code in codes.items() if code == 200} == ASK_NOBODY
-    assert {code for name, code in codes.items() if name not in ASK_NOBODY} == {503}, codes
+    reads = {name for name in codes if name[0] == "GET"} - ASK_NOBODY
+    assert {codes[name] for name in reads} == {503}, codes
+    assert set(codes.values()) <= {200, 500, 503}
     assert all_that_is_stored() == before
+
+
+def test_a_batch_that_was_carried_out_in_part_is_not_said_to_have_written_nothing(
+    wired: ManualClock,
+) -> None:
+    """Whoever is told so repeats it, and has no key that makes this harmless."""
+    of = owned(wired, MINE)
+    plain = {"biz_type": of.biz_type, "delay_seconds": 60, "callback": HOOK}
+    with patch.object(KeyStore, "home", side_effect=Throttled("refused")):
+        answer = asked(
+            OPERATOR, "POST", "/v1/tasks/batch", {"tasks": [plain, plain, {**plain, "key": "17"}]}
+        )
+    assert answer.status == 200
+    *made, refused = answer.body["results"]
+    assert refused["status"] == 503
+    for result in made:
+        path = f"/v1/tasks/{result['task']['task_id']}"
+        assert asked(OPERATOR, "GET", path).status == 200

@@ -43,7 +43,7 @@ _VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
 # under its own key at this home, or refused: since that key names another, or given up.
 Outcome = int | Address | Refusal
 
-_GIVEN_UP_CHARACTERS_MAX = 300  # of a detail: 500 of them fit into an item
+_GIVEN_UP_CHARACTERS_MAX = 300  # of a detail, and of a field: 500 of both fit into an item
 
 
 class Asked(Struct, frozen=True):
@@ -197,8 +197,7 @@ def ended(
             case KeyTaken():
                 outcomes[index] = result
             case Refusal() if is_rest_given_up:
-                detail = result.detail[:_GIVEN_UP_CHARACTERS_MAX]
-                outcomes[index] = recalled(result.type, detail, result.field)
+                outcomes[index] = _given_up(result)
             case Refusal():
                 state = State.RUNNING
             case Made(is_new=False):
@@ -211,6 +210,14 @@ def ended(
     if asked.is_single and any(isinstance(r, KeyTaken | InvalidField) for r in results.values()):
         state = State.RELEASED
     return replace(record, outcomes=outcomes, state=state, lease_until_ms=0)
+
+
+def _given_up(refusal: Refusal) -> Refusal:
+    def short(text: str) -> str:
+        return text[:_GIVEN_UP_CHARACTERS_MAX].encode("ascii", "replace").decode()
+
+    field = None if refusal.field is None else short(refusal.field)
+    return recalled(refusal.type, short(refusal.detail), field)
 
 
 def _hash(*texts: str) -> str:

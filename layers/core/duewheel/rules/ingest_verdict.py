@@ -16,6 +16,7 @@ from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.message_text import NOT_IN_A_MESSAGE
 from duewheel.rules.refusals import (
+    CreatedBefore,
     IdempotencyKeyInUse,
     Refusal,
     TooManyCreates,
@@ -87,7 +88,7 @@ def judged(
 ) -> Verdict:
     """What was made stays made, and only what was refused becomes a dead letter. Without the
     sources of a batch there is one result, of the message as a whole."""
-    refusals = _refusals(results)
+    refusals = refused(results)
     if not refusals:
         return Verdict()
     if not gives_up(list(refusals.values()), is_last=is_last):
@@ -105,13 +106,13 @@ def judged(
     return Verdict(letter=DeadLetter(body, {**_attributes(message, first), **key, **listed}))
 
 
-def _refusals(results: Sequence[Made | Refusal]) -> dict[int, Refusal]:
-    """Unknown is what its key found at the first try, and what has been deleted since: it was
-    there."""
+def refused(results: Sequence[Made | Refusal]) -> dict[int, Refusal]:
+    """What was there is none of them: unknown is what its key found at the first try, and what
+    has been deleted since."""
     return {
         index: result
         for index, result in enumerate(results)
-        if isinstance(result, Refusal) and not isinstance(result, UnknownTask)
+        if isinstance(result, Refusal) and not isinstance(result, UnknownTask | CreatedBefore)
     }
 
 

@@ -72,6 +72,13 @@ class NotPermitted(Refusal):
     status = 403
 
 
+class CreatedBefore(NotPermitted):
+    """The task is there: it was created by an earlier try, when it was allowed."""
+
+    def __init__(self) -> None:
+        super().__init__("The task was created before; what it asks for is not allowed any more.")
+
+
 class UnknownTask(Refusal):
     type = "unknown-task"
     title = "There is no such task"

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from msgspec import Struct
 
-from duewheel.rules.refusals import Refusal, TooManyWrites
+from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
 from duewheel.rules.task import Made, NewTask, Task
-from duewheel.stores.conditions import Throttled
+from duewheel.stores.conditions import Throttled, is_for_load
 from duewheel.workflows.create import CreateTasks
 from duewheel.workflows.keyed import KeyedTasks
 
@@ -42,8 +42,14 @@ class CreateBatch(Struct, frozen=True):
             if placed[number].home in there:
                 results[number] = Made(placed[number])
         left = [number for number in refused if placed[number].home not in there]
-        again = self.create_tasks.all_placed([news[number] for number in left], anew=True)
-        for number, result in zip(left, self.store(again), strict=True):
+        try:
+            again = self.create_tasks.all_placed([news[number] for number in left], anew=True)
+            stored = self.store(again)
+        except Exception as error:  # the others are there, so not the whole is refused
+            if isinstance(error, Unavailable) or is_for_load(error):
+                return results
+            raise
+        for number, result in zip(left, stored, strict=True):
             results[number] = result
         return results
 
@@ -69,6 +75,10 @@ class CreateBatch(Struct, frozen=True):
             self.create_tasks.one(task)
         except Refusal as refusal:
             return refusal
+        except Exception as error:  # of one task, while others of the request may be there
+            if is_for_load(error):
+                return TooManyWrites()
+            raise
         return Made(task)
 
 

@@ -13,6 +13,7 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.idempotency import Asked, Claim, RequestRecord, State
 from duewheel.rules.placing import Placing
 from duewheel.rules.refusals import (
+    CreatedBefore,
     IdempotencyKeyInUse,
     NotPermitted,
     Refusal,
@@ -21,7 +22,7 @@ from duewheel.rules.refusals import (
     Unavailable,
     UnknownTask,
 )
-from duewheel.rules.task import Made, NewTask
+from duewheel.rules.task import Made, NewTask, Task
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.tasks import TaskStore
@@ -31,6 +32,7 @@ from duewheel.workflows.reenter import Reenter
 Requested = Sequence[NewTask | Refusal]
 Parse = Callable[[int], Requested]  # reads the body, with the time that it is given
 Place = Callable[[Iterable[int]], Placing]  # where tasks that are due at these instants stand
+_BY_SETTINGS = (NotPermitted, TargetNotEnabled)  # which may be others when a request is repeated
 # Of all that was refused of a request: whether nobody is to repeat it for the sake of that.
 GivesUp = Callable[[Sequence[Refusal]], bool]
 
@@ -102,10 +104,12 @@ class CreateOnce(Struct, frozen=True):
         created = self.create_batch.store(list(missing.values()))
         results = dict(zip(missing, created, strict=True))
         is_claimed_anew = not is_last and any(isinstance(r, TooManyWrites) for r in created)
+        if not is_claimed_anew:
+            results |= self._there_all_the_same(missing, results)
         is_rest_given_up = not is_claimed_anew and _is_rest_given_up(
             {**dict(enumerate(requested)), **mine.outcomes, **results}, gives_up
         )
-        told = {**_not_allowed(requested), **results}
+        told = {**_not_allowed(requested, mine), **results}
         ended = idempotency.ended(asked, mine, told, is_rest_given_up=is_rest_given_up)
         self._replace(mine, ended)
         if is_claimed_anew:
@@ -113,12 +117,22 @@ class CreateOnce(Struct, frozen=True):
             return self._carry_out(asked, again, requested, gives_up, is_last=True)
         return self._answers(mine, requested, results)
 
+    def _there_all_the_same(
+        self, missing: Mapping[int, Task], results: Mapping[int, Made | Refusal]
+    ) -> dict[int, Made]:
+        """What was refused for load may have been written by an earlier one of the SDK's tries."""
+        refused = [index for index, r in results.items() if isinstance(r, TooManyWrites)]
+        there, _ = self.tasks.home_states(missing[index].home for index in refused)
+        return {index: Made(missing[index]) for index in refused if missing[index].home in there}
+
     def _answers(
         self, record: RequestRecord, requested: Requested, results: Mapping[int, Made | Refusal]
     ) -> list[Made | Refusal]:
         """`results` are those of this very invocation; the others are told by the record."""
         answers: list[Made | Refusal | Address] = [
-            new if isinstance(new, Refusal) else results.get(index) or record.result(index, new)
+            _refused(index, new, record)
+            if isinstance(new, Refusal)
+            else results.get(index) or record.result(index, new)
             for index, new in enumerate(requested)
         ]
         live = self.tasks.get_many(answer for answer in answers if isinstance(answer, Address))
@@ -146,10 +160,25 @@ def _is_rest_given_up(known: Mapping[int, object], gives_up: GivesUp) -> bool:
     return len(refused) < len(known) and gives_up(refused)
 
 
-def _not_allowed(requested: Requested) -> dict[int, Refusal]:
-    """They may be by the time the request is repeated, and then they are to be created."""
+def _not_allowed(requested: Requested, record: RequestRecord) -> dict[int, Refusal]:
+    """They may be by the time the request is repeated, and then they are to be created. What was
+    created while it was allowed stays so."""
     return {
         index: new
         for index, new in enumerate(requested)
-        if isinstance(new, NotPermitted | TargetNotEnabled)
+        if isinstance(new, _BY_SETTINGS) and index not in record.outcomes
     }
+
+
+def _refused(index: int, refusal: Refusal, record: RequestRecord) -> Refusal:
+    """As it is now, unless the record knows better: of a finished one everything was created that
+    settings allowed then."""
+    if not isinstance(refusal, _BY_SETTINGS):
+        return refusal
+    match record.outcomes.get(index):
+        case None:
+            return CreatedBefore() if record.state is State.DONE else refusal
+        case Refusal() as told:
+            return told
+        case _:
+            return CreatedBefore()

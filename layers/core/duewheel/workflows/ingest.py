@@ -89,11 +89,11 @@ class Ingest(Struct, frozen=True):
 
 
 def _ingested(results: Sequence[Made | Refusal], verdict: Verdict, *, is_single: bool) -> Ingested:
-    refusals = [result for result in results if isinstance(result, Refusal)]
+    refusals = list(ingest_verdict.refused(results).values())
     made = [result for result in results if isinstance(result, Made)]
     status = 200
     if is_single:
-        status = refusals[0].status if refusals else 201 if made[0].is_new else 200
+        status = refusals[0].status if refusals else 201 if made and made[0].is_new else 200
     return Ingested(
         status,
         [result.task.task_id for result in made],
