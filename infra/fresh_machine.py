@@ -29,7 +29,11 @@ ROOT = Path(__file__).resolve().parents[1]
 README_URL = "http://127.0.0.1:8080"
 # And python3, which is the one that runs this.
 PROGRAMS = ["make", "git", "sh", "bash", "curl"]
-COREUTILS = ["cat", "cut", "env", "head", "ls", "mkdir", "mv", "rm", "sleep", "touch", "uname"]
+# What any Unix has, as far as recipes, tests and the pages that they follow use it.
+OF_UNIX = [
+    *("cat", "cp", "cut", "env", "grep", "head", "ls", "mkdir", "mv", "rm", "sed", "sleep"),
+    *("touch", "true", "uname"),
+]
 HANDED_ON = re.compile(r"PIP_.*|.*_CA_BUNDLE|SSL_CERT_.*|(https?|no|all)_proxy", re.IGNORECASE)
 READ_ONLY = Path(__file__).with_name("read-only-but")
 UP_WITHIN_SECONDS = 1200  # most of it is pip's
@@ -51,7 +55,7 @@ def environment(folder: Path) -> dict[str, str]:
     home, programs = folder / "home", folder / "bin"
     for made in (home, programs, folder / "tmp"):
         made.mkdir()
-    for name in (*PROGRAMS, *COREUTILS):
+    for name in (*PROGRAMS, *OF_UNIX):
         found = shutil.which(name)
         if found is None:
             raise Failed(f"this machine has no {name}")

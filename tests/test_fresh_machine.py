@@ -37,7 +37,7 @@ def test_it_hands_on_the_ways_to_servers_and_nothing_else(
     assert Path(given["HOME"]).parent == Path(given["TMPDIR"]).parent == tmp_path
     assert not list(Path(given["HOME"]).iterdir())
     found = {path.name for path in Path(given["PATH"]).iterdir()}
-    assert found == {"python3", *fresh_machine.PROGRAMS, *fresh_machine.COREUTILS}
+    assert found == {"python3", *fresh_machine.PROGRAMS, *fresh_machine.OF_UNIX}
     asked = [f"{given['PATH']}/python3", "-c", "import sys; print(*sys.version_info[:2])"]
     said = subprocess.run(asked, env=given, check=True, capture_output=True, text=True).stdout
     assert said.split() == [str(part) for part in sys.version_info[:2]]
