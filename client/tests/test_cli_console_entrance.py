@@ -191,7 +191,10 @@ def test_calls_of_its_own_pages_are_passed_on(
 )
 def test_another_user_gets_nothing_even_with_the_cookie(service: Upstream, proxy: Proxy) -> None:
     head = f"GET /v1/wheel HTTP/1.1\r\nHost: {proxy.host}\r\nCookie: {proxy.cookie}\r\n"
-    os.seteuid(NOBODY)
+    try:
+        os.seteuid(NOBODY)
+    except OSError:
+        pytest.skip("root of a namespace that has no other user")
     try:
         theirs = socket.socket()
     finally:
