@@ -8,6 +8,8 @@ from enum import Enum
 
 from msgspec import Struct
 
+from duewheel.rules.open_places import OpenPlace
+
 LEASE_MS = 8_000
 HEIR_GRACE_MS = 2_000  # how long a free lease is left to its heir
 POINTER_WRITE_EVERY_MS = 5_000  # what the seconds between share; less than the lease
@@ -16,7 +18,8 @@ WATCH_SECONDS_AT_HANDOVER = 0.25
 
 
 class Pointer(Struct, frozen=True):
-    """A pointer as stored. `position` is the last second that is finished."""
+    """A pointer as stored. `position` is the last second that is finished, but for what the
+    sweep pointer notes as open."""
 
     name: str
     position: int
@@ -26,6 +29,7 @@ class Pointer(Struct, frozen=True):
     heir: str | None = None
     newcomer: str | None = None
     notes: tuple[tuple[int, int], ...] = ()  # sweep pointer: (time pointer, seen at ms)
+    open_places: tuple[OpenPlace, ...] = ()  # sweep pointer, oldest second first
 
 
 class Step(Enum):

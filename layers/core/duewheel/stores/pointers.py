@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.leadership import LEASE_MS, Pointer, Step, heir_after_claim
+from duewheel.rules.open_places import OpenPlace, Why
 from duewheel.settings import SettingsError
 from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Refused, Written, write_if
@@ -94,6 +95,7 @@ class PointerStore(Struct, frozen=True):
         position: int,
         now_ms: int,
         notes: tuple[tuple[int, int], ...] | None = None,
+        open_places: tuple[OpenPlace, ...] | None = None,
     ) -> Pointer | None:
         """Move the pointer forward and renew the lease, on condition that epoch and position
         are still as we left them; None when deposed. Brings who has registered meanwhile."""
@@ -102,12 +104,25 @@ class PointerStore(Struct, frozen=True):
             position=position,
             lease_until_ms=now_ms + LEASE_MS,
             notes=mine.notes if notes is None else notes,
+            open_places=mine.open_places if open_places is None else open_places,
         )
         return self._move(mine, moved)
 
-    def release(self, mine: Pointer, position: int, now_ms: int) -> bool:
+    def release(
+        self,
+        mine: Pointer,
+        position: int,
+        now_ms: int,
+        open_places: tuple[OpenPlace, ...] | None = None,
+    ) -> bool:
         """Step down: the lease is free from now on, for the heir first."""
-        freed = replace(mine, position=position, owner=None, lease_until_ms=now_ms)
+        freed = replace(
+            mine,
+            position=position,
+            owner=None,
+            lease_until_ms=now_ms,
+            open_places=mine.open_places if open_places is None else open_places,
+        )
         return self._move(mine, freed) is not None
 
     def skip_to(self, name: str, origin: int, position: int) -> None:
@@ -145,11 +160,10 @@ class PointerStore(Struct, frozen=True):
         if keep_waiting:
             attributes.pop("heir", None)
             attributes.pop("newcomer", None)
-        cleared = [
-            name
-            for name in ("owner", *(() if keep_waiting else ("heir", "newcomer")))
-            if name not in attributes
-        ]
+        clearable = ["owner", *(() if keep_waiting else ("heir", "newcomer"))]
+        if pointer.name == SWEEP:
+            clearable.append("open_places")
+        cleared = [name for name in clearable if name not in attributes]
         update = "SET " + ", ".join(f"#{name} = :new_{name}" for name in attributes)
         if cleared:
             update += " REMOVE " + ", ".join(f"#{name}" for name in cleared)
@@ -170,6 +184,7 @@ class PointerStore(Struct, frozen=True):
                     "heir",
                     "newcomer",
                     "notes",
+                    "open_places",
                 )
                 if f"#{name}" in text
             },
@@ -205,7 +220,23 @@ def _attributes(pointer: Pointer) -> dict[str, Any]:
             attributes[name] = {"S": text}
     if pointer.notes:
         attributes["notes"] = {"S": json.dumps(pointer.notes)}
+    if pointer.open_places:
+        attributes["open_places"] = {"S": _open_places_text(pointer.open_places)}
     return attributes
+
+
+def _open_places_text(places: tuple[OpenPlace, ...]) -> str:
+    """Short, for the pointer is written every few seconds: a row for each place."""
+    rows = [[p.second, p.shard, p.page, p.since_ms, p.why.value] for p in places]
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def open_places_from(item: Item) -> tuple[OpenPlace, ...]:
+    rows = json.loads(item["open_places"]["S"]) if "open_places" in item else []
+    return tuple(
+        OpenPlace(second=second, shard=shard, page=page, since_ms=since_ms, why=Why(why))
+        for second, shard, page, since_ms, why in rows
+    )
 
 
 def _pointer_from(item: Item) -> Pointer:
@@ -222,4 +253,5 @@ def _pointer_from(item: Item) -> Pointer:
         heir=text("heir"),
         newcomer=text("newcomer"),
         notes=tuple((seen, at) for seen, at in notes),
+        open_places=open_places_from(item),
     )
