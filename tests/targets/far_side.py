@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.clock import SystemClock
+from duewheel.clock import Clock, SystemClock
 from duewheel.rules.outcome import Outcome
 from duewheel.rules.task import HttpCallback
 from duewheel.targets.http import HttpTarget
@@ -103,10 +103,12 @@ async def far_side(
 
 @asynccontextmanager
 async def target(
-    allowed: tuple[str, ...] = LOOPBACK, calls_in_flight_max: int = 8
+    allowed: tuple[str, ...] = LOOPBACK,
+    calls_in_flight_max: int = 8,
+    clock: Clock | None = None,
 ) -> AsyncIterator[HttpTarget]:
     http = HttpTarget(
-        clock=SystemClock(),
+        clock=clock or SystemClock(),
         allowed_private_cidrs=allowed,
         calls_in_flight_max=calls_in_flight_max,
     )

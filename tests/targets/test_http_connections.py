@@ -9,6 +9,7 @@ from duewheel.clock import SystemClock
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.targets import kept_connections
 from duewheel.targets.http import HttpTarget
+from tests.support.clock import ManualClock
 from tests.targets.far_side import (
     LOOPBACK,
     OK,
@@ -91,6 +92,23 @@ async def test_idle_connections_are_dropped(monkeypatch: pytest.MonkeyPatch) -> 
     async with far_side() as side, target() as http:
         await asyncio.gather(*(post(http, side.url()) for _ in range(3)))
         await until(lambda: side.open_connections == 0)
+
+
+@in_loop
+async def test_a_connection_that_aged_while_the_loops_own_clock_stood_still_is_not_used_again() -> (
+    None
+):
+    """As in a process that Lambda has frozen and thawed: only the time of day went on."""
+    clock = ManualClock()
+    async with far_side() as side, target(clock=clock) as http:
+        await post(http, side.url())
+        clock.advance_ms(round(kept_connections.IDLE_SECONDS * 1000))
+        await post(http, side.url())
+        assert side.connections == 1
+
+        clock.advance_ms(round(kept_connections.IDLE_SECONDS * 1000) + 1)
+        await post(http, side.url())
+    assert side.connections == 2
 
 
 @in_loop

@@ -46,7 +46,7 @@ class HttpTarget:
         self._clock = clock
         self._resolver = Resolver(allowed_networks(allowed_private_cidrs))
         self._places = asyncio.Semaphore(calls_in_flight_max)
-        self._kept = KeptConnections(calls_in_flight_max)
+        self._kept = KeptConnections(calls_in_flight_max, clock)
 
     async def call(
         self,

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
+from duewheel.clock import Clock
 from duewheel.targets.http_connection import HttpConnection
 
 IDLE_SECONDS = 4.0
@@ -20,11 +21,13 @@ Origin = tuple[str, str, int]  # scheme, host, port
 class _Kept(Struct, frozen=True):
     origin: Origin
     connection: HttpConnection
-    idle_since: float
+    idle_since: float  # by the event loop
+    idle_since_ms: int
 
 
 class KeptConnections:
-    def __init__(self, count_max: int) -> None:
+    def __init__(self, count_max: int, clock: Clock) -> None:
+        self._clock = clock
         self._count_max = count_max
         self._kept: list[_Kept] = []  # in the order in which they became idle
         self._timer: asyncio.TimerHandle | None = None
@@ -32,9 +35,10 @@ class KeptConnections:
     def take(self, origin: Origin, addresses: Collection[str]) -> HttpConnection | None:
         """The one used last, if it is still open and leads to one of `addresses`."""
         oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
+        oldest_ms = self._clock.now_ms() - IDLE_SECONDS * 1000
         for position in range(len(self._kept) - 1, -1, -1):
             kept = self._kept[position]
-            if kept.idle_since < oldest:
+            if kept.idle_since < oldest or kept.idle_since_ms < oldest_ms:
                 break
             if kept.origin != origin or kept.connection.address not in addresses:
                 continue
@@ -48,7 +52,7 @@ class KeptConnections:
         if len(self._kept) >= self._count_max:
             self._kept.pop(0).connection.abort()
         loop = asyncio.get_running_loop()
-        self._kept.append(_Kept(origin, connection, loop.time()))
+        self._kept.append(_Kept(origin, connection, loop.time(), self._clock.now_ms()))
         if self._timer is None:
             self._timer = loop.call_later(IDLE_SECONDS, self._drop_idle)
 
