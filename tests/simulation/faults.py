@@ -18,6 +18,8 @@ class Rates:
     network: float = 0.0  # a callback hangs, is dropped, or its reply is lost
     missed_schedule: float = 0.0
     skew_ms: int = 0  # what a function's clock may be off by, either way
+    freeze: float = 0.0  # an environment is not handed out again at once, but up to minutes later
+    retired: float = 0.0  # an environment is not handed out again at all
     latency_ms: float = 0.0  # of an AWS call, at most; none: nobody comes in between
 
 
@@ -30,6 +32,8 @@ ROUGH = Rates(
     network=0.05,
     missed_schedule=0.1,
     skew_ms=950,
+    freeze=0.3,
+    retired=0.1,
     latency_ms=80.0,
 )
 

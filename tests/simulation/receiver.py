@@ -77,6 +77,7 @@ class Receiver:
         self.calls.append(call)
         takes = _seconds_taken(callback.url) + self._faults.latency_seconds() * 5
         await asyncio.sleep(timeout if trouble == "hangs" else takes)
+        await by.environment.thawed()
         by.must_live(asyncio.get_running_loop().time())
         return heard
 

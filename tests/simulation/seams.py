@@ -4,31 +4,31 @@ Invariant: while it does, what happens, and in which order, follows from the see
 """
 
 import asyncio
+import concurrent.futures
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from random import Random
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 import botocore.endpoint
 
 from duewheel.stores.keys import KeyStore
-from duewheel.stores.tasks import TaskStore
-from duewheel.wiring import api as api_wiring
-from duewheel.wiring import creating as creating_wiring
 from duewheel.wiring import notifier as notifier_wiring
-from duewheel.wiring import scheduler as scheduler_wiring
-from duewheel.wiring import sweeper as sweeper_wiring
 from duewheel.wiring import wheel as wheel_wiring
 from duewheel.workflows import limit_creates
+from tests.simulation.invocation import at_work
 from tests.simulation.receiver import Receiver
+from tests.simulation.turn_pool import TurnPool, awaited
 from tests.simulation.virtual_time import Turns
 
 Sleep = Callable[[float], None]
-
-_POOLED = (api_wiring, creating_wiring, notifier_wiring, scheduler_wiring, sweeper_wiring)
+KEY_READERS = 8
 
 
 @contextmanager
@@ -42,34 +42,37 @@ def replaced(turns: Turns, sleep: Sleep, chance: Random, receiver: Receiver) -> 
 def _replacements(
     turns: Turns, sleep: Sleep, chance: Random, receiver: Receiver
 ) -> Iterator[tuple[Any, str, Any]]:
-    yield asyncio, "to_thread", turns.run
+    yield asyncio, "to_thread", partial(_in_thread, turns)
     yield botocore.endpoint, "time", _Sleeper(sleep)
     yield notifier_wiring, "HttpTarget", receiver.target
     yield notifier_wiring.Notifier, "run", lambda _, work: turns.wait_for(work)
     yield notifier_wiring.random, "random", chance.random
     yield wheel_wiring.secrets, "token_bytes", chance.randbytes
-    for module in _POOLED:
-        yield module, "ThreadPoolExecutor", OneByOne
-    yield wheel_wiring, "KeyStore", _key_store
+    pool = partial(TurnPool, turns)
+    for module in _of_the_core():
+        if vars(module).get("ThreadPoolExecutor") is ThreadPoolExecutor:
+            yield module, "ThreadPoolExecutor", pool
+        if vars(module).get("wait") is concurrent.futures.wait:
+            yield module, "wait", awaited
+    yield wheel_wiring, "KeyStore", lambda tasks: KeyStore(tasks, pool(KEY_READERS))
     yield limit_creates, "Lock", lambda: _Lock(sleep)
 
 
-class OneByOne:
-    """A pool without threads: the order of things must not depend on them."""
+def _of_the_core() -> list[ModuleType]:
+    """What calls go through; the targets are stood in for as a whole."""
+    return [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith("duewheel.") and not name.startswith("duewheel.targets")
+    ]
 
-    def __init__(self, *_: object) -> None:
-        pass
 
-    def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        return map(function, *arguments)
+async def _in_thread(turns: Turns, function: Callable[..., Any], /, *arguments: Any) -> Any:
+    def work() -> Any:
+        with at_work():
+            return function(*arguments)
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*arguments))
-        except Exception as error:  # noqa: BLE001 - as a pool hands it on
-            future.set_exception(error)
-        return future
+    return await turns.run(work)
 
 
 class _Lock:
@@ -97,7 +100,3 @@ class _Sleeper:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
-
-
-def _key_store(tasks: TaskStore) -> KeyStore:
-    return KeyStore(tasks, OneByOne())  # type: ignore[arg-type]

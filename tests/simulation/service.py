@@ -32,6 +32,7 @@ from local.permissions import hold_functions_to_their_roles, taken_refusals
 from local.policies import Role, roles_of
 from local.resources import Resources, create_resources
 from local.template import Template
+from tests.simulation.environments import Environments
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Ended, Invocation, current
 from tests.simulation.receiver import Receiver
@@ -76,6 +77,7 @@ class Service:
         self._timeouts: dict[str, int] = {}
         self._roles: dict[str, Role] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.environments = Environments(faults, self.seconds)
 
     # The clock
 
@@ -88,16 +90,18 @@ class Service:
         return NOON_MS + int(self.loop.time() * 1000 + 1e-6) + off_ms
 
     def sleep(self, seconds: float) -> None:
-        self.turns.sleep(seconds)
-        self._must_live()
+        self.turns.wait_for(self._slept(seconds))
 
     async def sleep_until_ms(self, instant_ms: int) -> None:
         while (missing_ms := instant_ms - self.now_ms()) > 0:
             await asyncio.sleep(missing_ms / 1000)
-        self._must_live()
+        await self._slept(0)
 
-    def _must_live(self) -> None:
+    async def _slept(self, seconds: float) -> None:
+        if seconds > 0:
+            await asyncio.sleep(seconds)
         if (running := current.get()) is not None:
+            await running.environment.thawed()
             running.must_live(self.seconds())
 
     # Up and down
@@ -131,9 +135,10 @@ class Service:
             assert taken_refusals() == []
 
     def _end(self) -> None:
-        for task in self._tasks:
+        tasks = [*self._tasks, *self.turns.tasks]
+        for task in tasks:
             task.cancel()
-        self.loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self.turns.end()
         self.loop.close()
 
@@ -149,13 +154,13 @@ class Service:
     # Invocations
 
     async def invoke(self, function: str, event: Any, request_id: str | None = None) -> Ended:
-        timeout = self._timeouts[function]
-        run = Invocation(
-            function, next(self._numbers), self.seconds() + timeout, self.faults.skew_ms()
-        )
+        """In an environment that ran before, if there is one, or in a new one. With the answer it
+        is frozen, whatever its threads are at."""
+        environment = self.environments.taken(function, self.seconds() + self._timeouts[function])
+        run = Invocation(function, next(self._numbers), environment, self.faults.skew_ms())
 
         def remaining_ms() -> int:
-            return max(0, round((run.deadline_seconds - self.seconds()) * 1000))
+            return max(0, round((environment.deadline_seconds - self.seconds()) * 1000))
 
         context = Context(
             function, 512, "arn", remaining_ms, aws_request_id=request_id or f"run-{run.number}"
@@ -164,17 +169,21 @@ class Service:
         asking.set(self._roles[function])
         try:
             answer = await self.turns.run(self._in_environment, function, event, context)
+            return Ended(run, answer)
         except (Exception, Died) as error:  # noqa: BLE001 - what became of it is the answer
             return Ended(run, error=error)
-        return Ended(run, answer)
+        finally:
+            run.is_dead = environment.is_dead
+            self.environments.left(environment, run)
 
     def _in_environment(self, function: str, event: Any, context: Context) -> Any:
+        run = current.get()
+        assert run is not None
+        notifier_wiring._threads.notifier = run.environment.notifier
         try:
             return HANDLERS[function](event, context)
         finally:
-            run = current.get()
-            if run is not None and run.is_dead and function == "notifier":
-                notifier_wiring._threads.notifier = None  # its environment went with it
+            run.environment.notifier = notifier_wiring._threads.notifier
 
     async def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any] | None:
         """What a client gets: status and body, or nothing when the answer was lost."""

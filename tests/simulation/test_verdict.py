@@ -6,7 +6,7 @@ from duewheel.rules.addresses import address_at
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import HttpCallback, Status, Task
 from duewheel.stores.task_items import task_item
-from tests.simulation.invocation import DUPLICATE, Invocation
+from tests.simulation.invocation import DUPLICATE, Environment, Invocation
 from tests.simulation.ledger import Asked, DueAsked, Ledger
 from tests.simulation.receiver import Call
 from tests.simulation.verdict import Report, judged
@@ -26,7 +26,7 @@ def item(status: Status = Status.DELIVERED) -> dict[str, Any]:
 
 
 def call(at: float, heard: Outcome = OK, *troubles: str) -> Call:
-    by = Invocation("notifier", 1, 1_000.0, 0, troubles=list(troubles))
+    by = Invocation("notifier", 1, Environment("notifier"), 0, troubles=list(troubles))
     return Call(ID, "orders", 1, "", at, NOON_MS + round(at * 1000), by, heard)
 
 

@@ -50,9 +50,12 @@ class Turns:
 
     def __init__(self) -> None:
         self._idle: list[_Worker] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.tasks: set[asyncio.Task[Any]] = set()  # of what was spawned
 
     async def run(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """For coroutines: what `asyncio.to_thread` does, with turns."""
+        self._loop = asyncio.get_running_loop()
         worker = self._idle.pop() if self._idle else _Worker()
         context = copy_context()
         worker.begin(lambda: context.run(function, *arguments, **named))
@@ -65,6 +68,18 @@ class Turns:
                 worker.resume(await wanted)
             except BaseException as error:  # noqa: BLE001 - raised again in the worker
                 worker.resume_with(error)
+
+    def spawn(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """For blocking code: let something run in a thread of its own, at once with it."""
+        # From a worker's turn: the loop stands still meanwhile, so this is safe.
+        assert self._loop is not None
+        task = self._loop.create_task(self.run(function, *arguments))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def is_given(self) -> bool:
+        """Whether it is blocking code that asks, which has a turn that it may give away."""
+        return isinstance(current_thread(), _Worker)
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """For blocking code: let a coroutine run on the loop and wait for it."""

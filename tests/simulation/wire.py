@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
+from botocore.exceptions import ConnectionClosedError
+
 from duewheel.rules.messages import texts_of_event
 from local.aws_faults import Fault, Handle, Reply, do, operation_of
 from tests.simulation.faults import Faults
@@ -32,7 +34,7 @@ class Wire:
         run = current.get()
         if run is None:
             return handle(request)  # the poller's, or one that looks on
-        run.must_live(self._seconds())
+        self._await_turn(run)
         is_slow_there = self._chance.random() < 0.5  # or on the way back
         if is_slow_there:
             self._pass_latency(run)
@@ -41,14 +43,24 @@ class Wire:
         reply = self._faulty(run, request, handle)
         if self._faults.strikes("death after", self._faults.rates.death):
             run.die("died")
-        if not is_slow_there:
-            self._pass_latency(run)
+        if not is_slow_there and self._pass_latency(run) and self._chance.random() < 0.5:
+            # The other side has hung up meanwhile; the SDK sends it once more.
+            raise ConnectionClosedError(endpoint_url=request.url)
         return reply
 
-    def _pass_latency(self, run: Invocation) -> None:
+    def _pass_latency(self, run: Invocation) -> bool:
+        """Whether it was frozen on the way."""
         if latency_seconds := self._faults.latency_seconds():
             self._turns.sleep(latency_seconds)
-            run.must_live(self._seconds())
+        return self._await_turn(run)
+
+    def _await_turn(self, run: Invocation) -> bool:
+        """What is frozen goes on when it is thawed; whether it was."""
+        was_frozen = run.environment.is_frozen
+        if was_frozen:
+            self._turns.wait_for(run.environment.thawed())
+        run.must_live(self._seconds())
+        return was_frozen
 
     def _faulty(self, run: Invocation, request: Any, handle: Handle) -> Reply | None:
         service = re.sub(r".*?(sqs|lambda|dynamodb).*", r"\1", request.url)

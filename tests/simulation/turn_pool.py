@@ -1,0 +1,107 @@
+"""A thread pool on virtual time: its pieces of work have turns of their own, so that they are under
+way at once and meet each other at AWS calls.
+
+Invariant: the order of what they do follows from virtual time and the seed alone. Each execution
+environment has a pool of its own, though one process plays all of them.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ALL_COMPLETED, Executor, Future
+from typing import Any
+
+from tests.simulation.invocation import at_work, current
+from tests.simulation.virtual_time import Turns
+
+
+class TurnPool(Executor):
+    def __init__(self, turns: Turns, workers: int, *_: object) -> None:
+        self._turns = turns
+        self._workers = workers
+        self._busy: Counter[object] = Counter()  # by environment
+        self._waiting: dict[object, deque[Callable[[], Any]]] = {}
+
+    def submit(
+        self, function: Callable[..., Any], /, *arguments: Any, **named: Any
+    ) -> "Future[Any]":
+        future = _Piece(self._turns)
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(function(*arguments, **named))
+            except BaseException as error:  # noqa: BLE001 - as a pool hands it on
+                future.set_exception(error)
+
+        run = current.get()
+        if run is None or not self._turns.is_given():
+            work()  # for somebody who looks on: nothing passes meanwhile
+        else:
+            self._begin(run.environment, work)
+        return future
+
+    def _begin(self, environment: object, work: Callable[[], Any]) -> None:
+        if self._busy[environment] >= self._workers:
+            self._waiting.setdefault(environment, deque()).append(work)
+            return
+        self._busy[environment] += 1
+        self._turns.spawn(self._carry_out, environment, work)
+
+    def _carry_out(self, environment: object, work: Callable[[], Any]) -> None:
+        """As a thread of a pool does: one piece after the other, while there are any."""
+        waiting = self._waiting.setdefault(environment, deque())
+        try:
+            with at_work():
+                work()
+                while waiting:
+                    waiting.popleft()()
+        finally:
+            self._busy[environment] -= 1
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        pass
+
+
+class _Piece(Future[Any]):
+    """Whoever waits for its result gives the turn away meanwhile."""
+
+    def __init__(self, turns: Turns) -> None:
+        super().__init__()
+        self._turns = turns
+
+    def result(self, timeout: float | None = None) -> Any:
+        self.await_end()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self.await_end()
+        return super().exception(timeout)
+
+    def await_end(self) -> None:
+        if not self.done():
+            self._turns.wait_for(self._ended())
+
+    async def _ended(self) -> None:
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+
+        def end(_: object) -> None:
+            # From a worker's turn: the loop stands still meanwhile, so this is safe.
+            loop.call_soon(lambda: ended.done() or ended.set_result(None))
+
+        self.add_done_callback(end)
+        await ended
+
+
+def awaited(
+    pieces: Iterable[Any], timeout: float | None = None, return_when: str = ALL_COMPLETED
+) -> tuple[set[Any], set[Any]]:
+    """Stands where `concurrent.futures.wait` stands."""
+    assert timeout is None
+    assert return_when == ALL_COMPLETED
+    pieces = set(pieces)
+    for piece in pieces:
+        piece.await_end()
+    return pieces, set()
