@@ -330,3 +330,17 @@ def test_near_keyed_tasks_are_announced(world: World) -> None:
     task = make(world, in_ms=0)
     world.drain()
     assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_beat_that_finds_its_entry_in_the_past_names_a_new_one(world: World) -> None:
+    """Its message was lost: a beat before each rescue would otherwise get ahead of all of them."""
+    task = make(world)
+    world.keyed.upsert(new(world, in_ms=600_000))
+    assert world.read(task).entry == task.entry, "pushed out, and nothing else is written"
+    world.clock.set_ms((task.entry.second + 4) * 1000)
+    beaten = world.keyed.upsert(new(world, in_ms=600_000)).task
+
+    assert beaten.entry.second == beaten.next_ms // 1000
+    assert world.read(task).entry == beaten.entry
+    again = world.keyed.upsert(new(world, in_ms=660_000)).task
+    assert again.entry == beaten.entry, "one write again"

@@ -3,6 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from duewheel.rules import wheel
 from duewheel.rules.message_text import unsuitable
 from duewheel.rules.task import Callback, Task
 from duewheel.rules.task_fields import invalid
@@ -18,7 +19,7 @@ class Change(Struct, frozen=True):
 
 
 def changed(task: Task, change: Change, now_ms: int) -> Task:
-    """The task as it will be; its named entry is another matter (`needs_earlier_entry`)."""
+    """The task as it will be; its named entry is another matter (`needs_new_entry`)."""
     due_ms = task.due_ms if change.due_ms is None else change.due_ms
     callback = change.callback or task.callback
     payload = change.payload if change.sets_payload else task.payload
@@ -41,7 +42,9 @@ def brought_forward(task: Task, now_ms: int) -> Task:
     return replace(task, next_ms=now_ms, updated_ms=now_ms, version=task.version + 1)
 
 
-def needs_earlier_entry(task: Task) -> bool:
+def needs_new_entry(task: Task, now_ms: int) -> bool:
     """An entry that comes up too early is placed anew by the notifier, and costs nothing
-    until then; one that would come up too late must be replaced before it is named."""
-    return task.next_ms // 1000 < task.entry.second
+    until then; one that would come up too late must be replaced before it is named. So must one
+    whose second is past: its message was lost, and each change would get ahead of its rescue."""
+    is_past = (task.entry.second + 1) * 1000 + wheel.SKEW_MS <= now_ms
+    return is_past or task.next_ms // 1000 < task.entry.second

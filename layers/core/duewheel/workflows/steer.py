@@ -13,7 +13,7 @@ from duewheel.clock import Clock
 from duewheel.rules import settlement, wheel
 from duewheel.rules.access import ANYTHING, Permit
 from duewheel.rules.addresses import Address
-from duewheel.rules.change import needs_earlier_entry
+from duewheel.rules.change import needs_new_entry
 from duewheel.rules.refusals import AlreadySettled, TooLate, no_such_task
 from duewheel.rules.task import Task
 from duewheel.stores.keys import KeyStore
@@ -61,7 +61,7 @@ class Steer(Struct, frozen=True):
                 "The cut-off has passed: the call may be under way.", cut_off_ms=cut_off_ms
             )
         altered = alter(task, now_ms)
-        if altered.is_live and needs_earlier_entry(altered):
+        if altered.is_live and needs_new_entry(altered, now_ms):
             altered = replace(altered, entry=self.reenter.put(task.home, altered.next_ms))
         if not self.tasks.change(task, altered):
             return None
