@@ -106,6 +106,39 @@ def test_the_clock_is_read_in_one_place() -> None:
     assert offenders(clock_reads, DEPLOYED) != [], "the check sees what it looks for"
 
 
+# Work that is begun beside the caller: only where it is awaited, however the caller ends
+
+BEGINNING = {"map", "submit", "to_thread", "run_in_executor", "gather", "create_task"}
+BEGINNING |= {"ensure_future", "Thread", "TaskGroup", "call_soon", "call_later"}
+
+
+def begun_beside(module: ast.Module) -> Iterator[ast.AST]:
+    """`pool.map(...)`, `asyncio.gather(...)`, `Thread(...)`; a `map(...)` alone begins nothing."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name)) if name in BEGINNING:
+                yield node
+            case ast.Call(func=ast.Name(id=name)) if name in BEGINNING - {"map"}:
+                yield node
+
+
+def test_no_write_is_begun_that_is_not_awaited() -> None:
+    """Targets make callbacks and look hosts up, and write nothing."""
+    fan_out = (CORE / "fan_out.py", CORE / "workflows" / "carry_through.py")
+    writers = [path for path in DEPLOYED if path not in fan_out]
+    assert offenders(begun_beside, writers, but=CORE / "targets") == []
+    for path in fan_out:
+        assert offenders(begun_beside, [path]) != [], "the check sees what it looks for"
+
+
+@pytest.mark.parametrize(
+    "line", ["self.writers.map(f, x)", "asyncio.to_thread(f)", "Thread(target=f).start()"]
+)
+def test_the_check_sees_work_that_is_begun_beside_its_caller(line: str) -> None:
+    assert list(begun_beside(ast.parse(line)))
+    assert not list(begun_beside(ast.parse("list(map(f, x))")))
+
+
 # Keys are built and parsed in one module
 
 KEYS = {"slot", "place", "task_id"}

@@ -23,13 +23,14 @@ PACKAGES = {
 
 TO_RUN = {"duewheel.rules", "duewheel.stores", "duewheel.wiring", "duewheel.workflows"}
 TO_RUN |= {"duewheel.clock", "duewheel.log", "duewheel.metrics", "duewheel.settings"}
+ON_THREADS = TO_RUN | {"duewheel.fan_out"}
 ROOMS = {
-    "api": TO_RUN | {"duewheel.api", "duewheel.interface"},
-    "scheduler": TO_RUN,
-    "notifier": TO_RUN | {"duewheel.targets"},
-    "sweeper": TO_RUN,
+    "api": ON_THREADS | {"duewheel.api", "duewheel.interface"},
+    "scheduler": ON_THREADS,
+    "notifier": ON_THREADS | {"duewheel.targets"},
+    "sweeper": ON_THREADS,
     "authorizer": TO_RUN,
-    "ingest": TO_RUN,
+    "ingest": ON_THREADS,
 }
 
 TO_READ_SCHEDULES = {"duewheel.rules.cron", "duewheel.rules.schedule"}

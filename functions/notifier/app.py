@@ -4,7 +4,6 @@ From the queue, by reporting them; past the queue, where nobody hears a report, 
 so that Lambda invokes the function again with the same event and the same request id.
 """
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +23,7 @@ from duewheel.stores.conditions import is_for_load
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
 from duewheel.wiring.metrics import tells_metrics
+from duewheel.workflows.carry_through import outcomes_of
 
 Result = Held | Finished | BaseException
 
@@ -74,10 +74,8 @@ def _deliver_all(named_texts: Iterable[tuple[str, str]], context: Any) -> list[R
     async def deliver(text: str) -> Held | Finished:
         return await notifier.deliver(decode(text), owners[text], deadline_ms)
 
-    async def deliver_all() -> list[Result]:
-        return await asyncio.gather(*map(deliver, owners), return_exceptions=True)
-
-    results = dict(zip(owners, notifier.run(deliver_all()), strict=True))
+    ended = notifier.run(outcomes_of(map(deliver, owners)))
+    results: dict[str, Result] = dict(zip(owners, ended, strict=True))
     return [results[text] for text in texts]
 
 

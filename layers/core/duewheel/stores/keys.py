@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from duewheel.fan_out import fan_out
 from duewheel.log import report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address, address_named
@@ -103,7 +104,7 @@ class KeyStore(Struct, frozen=True):
         def read(slot: str) -> list[tuple[str, Address | None]]:
             return self._slot_page(slot, prefix, after, at_once)
 
-        slots = list(self.readers.map(read, addresses.key_slots(biz_type)))
+        slots = fan_out(self.readers, read, addresses.key_slots(biz_type))
         ends = [keys[-1][0] for keys in slots if len(keys) == at_once]
         known = [named for named in merge(*slots) if not ends or named[0] <= min(ends)]
         return known[:limit], bool(ends) or len(known) > limit

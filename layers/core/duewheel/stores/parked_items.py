@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from duewheel.fan_out import fan_out
 from duewheel.rules.addresses import (
     PARKED_SLOTS,
     Address,
@@ -55,7 +56,7 @@ class ParkedStore(Struct, frozen=True):
         def read(slot: str) -> list[Item]:
             return self._slot_page(slot, after, at_once)
 
-        slots = list(self.readers.map(read, parked_slots(biz_type)))
+        slots = fan_out(self.readers, read, parked_slots(biz_type))
         ends = [_place(items[-1]) for items in slots if len(items) == at_once]
         known = [
             item for item in merge(*slots, key=_place) if not ends or _place(item) <= min(ends)

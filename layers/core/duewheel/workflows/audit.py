@@ -12,6 +12,7 @@ from functools import partial
 from msgspec import Struct, field
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.rules import audit
 from duewheel.rules.addresses import Address
 from duewheel.rules.audit import AuditedTask, Finding, Pointers, Wrong
@@ -80,12 +81,12 @@ class Audit(Struct, frozen=True):
         sweep = self.pointers.read(stored.SWEEP, self.origin).position
         return Pointers(sweep, self.pointers.read(stored.TIME, self.origin).position)
 
-    def _pages(self, position: Position, last_second: int) -> Iterable[AuditPage]:
+    def _pages(self, position: Position, last_second: int) -> list[AuditPage]:
         ahead = [position]
         if position.after is None and not position.shard:
             seconds = range(position.second + 1, min(position.second + READERS, last_second + 1))
             ahead += map(Position, seconds)
-        return self.readers.map(partial(self.store.page, items_max=ITEMS_AT_ONCE), ahead)
+        return fan_out(self.readers, partial(self.store.page, items_max=ITEMS_AT_ONCE), ahead)
 
     def _judged(self, page: AuditPage, pointers: Pointers) -> list[Finding]:
         tasks = {one.task.home: one for one in page.tasks}

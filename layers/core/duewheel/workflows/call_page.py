@@ -24,7 +24,7 @@ from duewheel.rules.task import Callback, HttpCallback, Plan, Promise, Status, T
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from duewheel.targets.by_type import Targets
-from duewheel.workflows.carry_through import all_of
+from duewheel.workflows.carry_through import all_of, in_thread
 from duewheel.workflows.check_occurrences import Checked, CheckOccurrences, Firing
 from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.limit_calls import LimitCalls
@@ -67,11 +67,18 @@ class CallPage(Struct, frozen=True):
     ) -> Left:
         """`called`: by home, what another has called. Returns what could not be done in time."""
         settler = self.settle.begin(deadline_ms, called)
-        settling = asyncio.create_task(settler.run())
+        calls = self._make_calls(owed, deadline_ms, settler)
+        uncalled, _ = await all_of([settler.until_end_of(calls), settler.run()])
+        return Left(uncalled or [], settler.unsettled)
+
+    async def _make_calls(
+        self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int, settler: Settler
+    ) -> list[Task]:
+        """Returns those left uncalled."""
         live = [(entry, task) for entry, task in owed if task is not None]
         live.sort(key=lambda pair: pair[1].next_ms)
         # Before anything is due: between its instant and a call there is no request.
-        businesses = await asyncio.to_thread(self.known.many, {task.biz_type for _, task in live})
+        businesses = await in_thread(self.known.many, {task.biz_type for _, task in live})
         due: dict[str, list[Task]] = {}
         chains: list[tuple[Task, Plan]] = []
         work: list[Coroutine[None, None, object]] = []
@@ -81,24 +88,18 @@ class CallPage(Struct, frozen=True):
                 continue
             match decide(entry, task, now_ms):
                 case Decision.PLACE_LATER:
-                    work.append(asyncio.to_thread(self.retry_or_end.place_later, task))
+                    work.append(in_thread(self.retry_or_end.place_later, task))
                 case Decision.EXPIRE:
                     own = businesses[task.biz_type]
-                    work.append(asyncio.to_thread(self.retry_or_end.expire, task, own))
+                    work.append(in_thread(self.retry_or_end.expire, task, own))
                 case Decision.DELIVER if task.plan is not None:
                     chains.append((task, task.plan))
                 case Decision.DELIVER:
                     due.setdefault(task.biz_type, []).append(task)
         work += self._by_business(due, businesses, deadline_ms, settler)
         if chains:
-            work.append(asyncio.to_thread(self.plan_timers, chains, deadline_ms))
-        try:
-            results = await all_of(work)
-        finally:
-            settler.close()
-            await settling
-        uncalled = [task for some in results if isinstance(some, list) for task in some]
-        return Left(uncalled, settler.unsettled)
+            work.append(in_thread(self.plan_timers, chains, deadline_ms))
+        return [task for some in await all_of(work) if isinstance(some, list) for task in some]
 
     def _by_business(
         self,
@@ -110,7 +111,7 @@ class CallPage(Struct, frozen=True):
         timed: dict[str, list[Task]] = {}
         for biz_type, tasks in due.items():
             if businesses[biz_type].paused:
-                yield asyncio.to_thread(self.park, tasks)
+                yield in_thread(self.park, tasks)
             elif any(task.occurrence is not None for task in tasks):
                 timed[biz_type] = tasks
             else:
@@ -146,7 +147,7 @@ class CallPage(Struct, frozen=True):
         try:
             left = await all_of(work)
         finally:
-            await asyncio.to_thread(self.check.write_counts, page)
+            await in_thread(self.check.write_counts, page)
         if failure is not None:
             raise failure
         return [task for some in left if some for task in some]
@@ -163,7 +164,7 @@ class CallPage(Struct, frozen=True):
         uncalled."""
         secrets: Secrets | None = ()
         if business.own.signing_secrets:
-            secrets = await asyncio.to_thread(self._secrets_of, business)
+            secrets = await in_thread(self._secrets_of, business)
         own_lines = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
         run = _Run(business, secrets, own_lines, deadline_ms, settler, page or Firing(), [])
         # Before the limit: who waits takes no turn.
@@ -176,19 +177,19 @@ class CallPage(Struct, frozen=True):
 
     async def _hold(self, tasks: list[Task], run: "_Run") -> list[Task]:
         if tasks:
-            await asyncio.to_thread(self.spare_hosts.hold, tasks, run.business)
+            await in_thread(self.spare_hosts.hold, tasks, run.business)
         return []
 
     async def _call_by_turns(self, tasks: list[Task], run: "_Run") -> list[Task]:
         soon = [(task, task.next_ms) for task in tasks]
         later: list[tuple[Task, Promise]] = []
         if tasks and run.business.call_rate is not None:
-            soon, later = await asyncio.to_thread(self.limit_calls, tasks, run.business)
+            soon, later = await in_thread(self.limit_calls, tasks, run.business)
         work: list[Coroutine[None, None, Task | None]] = [
             self._call_in_time(task, from_ms, run) for task, from_ms in soon
         ]
         if later:
-            work.append(asyncio.to_thread(self.put_off, later))
+            work.append(in_thread(self.put_off, later))
         return [task for task in await all_of(work) if task is not None]
 
     async def _probe(self, probe: Probe, run: "_Run") -> list[Task]:
@@ -227,7 +228,7 @@ class CallPage(Struct, frozen=True):
             else:
                 outcome = await self._outcome(task, callback, run, started_ms, probe)
         if outcome is None:
-            status = await asyncio.to_thread(self.retry_or_end.expire, task, business)
+            status = await in_thread(self.retry_or_end.expire, task, business)
             run.page.count(task, status, was_called=False)
             return None
         ended_ms = self.clock.now_ms()
@@ -242,7 +243,7 @@ class CallPage(Struct, frozen=True):
         run.page.count(task, status)
         timer = run.page.timer_of(task)
         if timer is not None and status is Status.DEAD and is_to_stop(timer, outcome):
-            await asyncio.to_thread(self.stop_timer, timer)
+            await in_thread(self.stop_timer, timer)
         await self.watch_pace(business, attempt, run.deadline_ms)
         return None
 

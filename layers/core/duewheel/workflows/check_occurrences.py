@@ -5,7 +5,6 @@ is due. A call that begins later than that by more than a moment reads its timer
 So a change that was answered is obeyed by every call that begins FRESH_MS after the answer.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct, field
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.rules import firing, settlement
 from duewheel.rules.addresses import Address
@@ -26,6 +26,7 @@ from duewheel.stores.running_occurrences import Running, RunningStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.timer_counters import COUNTED_AS, Counted, CounterStore
 from duewheel.stores.timers import TimerStore
+from duewheel.workflows.carry_through import in_thread
 from duewheel.workflows.put_off import PutOff
 
 AHEAD_MS = 150  # long enough for the requests of a check
@@ -96,12 +97,12 @@ class CheckOccurrences(Struct, frozen=True):
         """In the order of their instants; as late as is safe for a page whose first call, of an
         occurrence or not, is due at `earliest_ms`."""
         await self.clock.sleep_until_ms(earliest_ms - AHEAD_MS)
-        return await asyncio.to_thread(self._checked, tasks, page)
+        return await in_thread(self._checked, tasks, page)
 
     async def again(self, task: Task, instant_ms: int, page: Firing, business: Business) -> bool:
         """Right before it is to be called at this instant: whether it still is."""
         await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
-        checked = await asyncio.to_thread(self._checked, [task], page)
+        checked = await in_thread(self._checked, [task], page)
         if not checked.fire:
             await self.set_aside(checked, {business.biz_type: business}, page)
         return bool(checked.fire)
@@ -111,7 +112,7 @@ class CheckOccurrences(Struct, frozen=True):
     ) -> None:
         """End those that are not to be called, and let those come up again of which nobody can
         say."""
-        for task, reason in await asyncio.to_thread(self._ended, checked, businesses):
+        for task, reason in await in_thread(self._ended, checked, businesses):
             if reason in COUNTED_AS:
                 page.note(_of(task), COUNTED_AS[reason])
 
@@ -129,7 +130,7 @@ class CheckOccurrences(Struct, frozen=True):
             after = settlement.cancelled(task, reason, now_ms, kept[task.biz_type])
             return self.tasks.change(task, after)
 
-        done = list(self.writers.map(end, checked.ended))
+        done = fan_out(self.writers, end, checked.ended)
         reasons = Counter(reason.value for _, reason in checked.ended)
         logger.info(
             "occurrences not called",
@@ -140,7 +141,7 @@ class CheckOccurrences(Struct, frozen=True):
         return [ended for ended, is_done in zip(checked.ended, done, strict=True) if is_done]
 
     def write_counts(self, page: Firing) -> None:
-        list(self.writers.map(self.counters.add, page.counts, page.counts.values()))
+        fan_out(self.writers, self.counters.add, page.counts, page.counts.values())
 
     def _checked(self, tasks: Sequence[Task], page: Firing) -> Checked:
         read_ms = self.clock.now_ms()

@@ -5,10 +5,11 @@ take where it was placed is placed anew, once.
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
 
+from duewheel.fan_out import fan_out
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.stores.conditions import Throttled, is_for_load
@@ -54,19 +55,15 @@ class CreateBatch(Struct, frozen=True):
         return results
 
     def store(self, tasks: Sequence[Task]) -> list[Made | Refusal]:
-        """Answers per task, in order. Once it returns or raises, no write is under way: Lambda
-        stops a process after its answer and may let it go on much later."""
+        """Answers per task, in order."""
         if not tasks:
             return []
         if len(tasks) == 1:
             return [self._one(tasks[0])]
         plain = iter(self.create_tasks.many([task for task in tasks if task.key is None]))
-        keyed = [
-            self.transactions.submit(self._one, task) for task in tasks if task.key is not None
-        ]
-        wait(keyed)
-        ended = iter(keyed)
-        return [_made(next(plain)) if task.key is None else next(ended).result() for task in tasks]
+        keyed = [task for task in tasks if task.key is not None]
+        made = iter(fan_out(self.transactions, self._one, keyed))
+        return [_made(next(plain)) if task.key is None else next(made) for task in tasks]
 
     def _one(self, task: Task) -> Made | Refusal:
         try:

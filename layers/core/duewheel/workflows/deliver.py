@@ -5,7 +5,6 @@ because its home does not name it, was placed later, or was passed on, to the sl
 another notifier, in a message of its own. Anything else raises, and the message comes back.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import accumulate
@@ -33,6 +32,7 @@ from duewheel.stores.pages import PageStore
 from duewheel.stores.slices import SliceStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.call_page import CallPage
+from duewheel.workflows.carry_through import in_thread
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.release import Release
@@ -60,7 +60,7 @@ class Deliver(Struct, frozen=True):
 
     async def __call__(self, message: Message, owner: str, deadline_ms: int) -> Held | Finished:
         if isinstance(message, ReleaseMessage):
-            await asyncio.to_thread(self.release, message, owner, deadline_ms)
+            await in_thread(self.release, message, owner, deadline_ms)
             return Finished()
         opens_ms = wheel.opens_ms(message.second, self.lead_ms)
         if opens_ms - self.clock.now_ms() > wheel.WAIT_SECONDS_MAX * 1000:
@@ -85,13 +85,13 @@ class Deliver(Struct, frozen=True):
         await self.clock.sleep_until_ms(opens_ms)
         if is_passed_on(message.page):
             addresses = [address_from(message.shard, place) for place in message.places]
-            entries = await asyncio.to_thread(self.tasks.find, addresses)
+            entries = await in_thread(self.tasks.find, addresses)
         else:
             entries, lease = await self._read_page(lease, deadline_ms)
         owed = await self._owed(entry for entry in entries if entry.address.place not in lease.rest)
         called = self._called(message)
         uncalled = _but(called, owed)
-        lease = await asyncio.to_thread(self.slow_lane.of_page, lease, uncalled)
+        lease = await in_thread(self.slow_lane.of_page, lease, uncalled)
         own = [pair for pair in owed if pair[0].place not in lease.slow]
         left = await self.call_page(own, deadline_ms, called)
         lease = await self._pass_on(lease, left, deadline_ms)
@@ -103,7 +103,7 @@ class Deliver(Struct, frozen=True):
         self, lease: PageLease, deadline_ms: int
     ) -> tuple[list[FoundEntry], PageLease]:
         """Read the page, and send the next one on its way before delivering this one."""
-        entries, end = await asyncio.to_thread(
+        entries, end = await in_thread(
             self.slices.read_page,
             lease.second,
             lease.shard,
@@ -117,7 +117,7 @@ class Deliver(Struct, frozen=True):
             record_end = partial(self.pages.record_end, lease, end)
             lease = still_ours(await self.keep_trying(record_end, deadline_ms - BEGIN_RESERVE_MS))
         following = PageMessage(lease.second, lease.shard, next_page(lease.page), after=end)
-        await asyncio.to_thread(self.hand_over.send_surely, following)
+        await in_thread(self.hand_over.send_surely, following)
         return entries, lease
 
     async def _pass_on(self, lease: PageLease, left: Left, deadline_ms: int) -> PageLease:
@@ -144,7 +144,7 @@ class Deliver(Struct, frozen=True):
                 places=lease.rest,
                 called=self._texts(left.unsettled),
             )
-            await asyncio.to_thread(self.hand_over.send_surely, rest)
+            await in_thread(self.hand_over.send_surely, rest)
         return lease
 
     async def _direct(
@@ -160,17 +160,17 @@ class Deliver(Struct, frozen=True):
             )
             return Finished()
         await self.clock.sleep_until_ms(opens_ms)
-        entries = await asyncio.to_thread(self.tasks.find, map(address_named, message.entries))
+        entries = await in_thread(self.tasks.find, map(address_named, message.entries))
         owed = await self._owed(entries)
         if is_late:  # but nobody else knows what was called
             owed = [(entry, task) for entry, task in owed if task and task.home in called]
-        slow = await asyncio.to_thread(self.slow_lane.of_direct, message, _but(called, owed))
+        slow = await in_thread(self.slow_lane.of_direct, message, _but(called, owed))
         own = [pair for pair in owed if pair[0] not in slow]
         left = await self.call_page(own, deadline_ms, called)
         if left.entries:
             names = tuple(entry.name for entry in left.entries)
             rest = DirectMessage(message.second, names, self._texts(left.unsettled))
-            await asyncio.to_thread(self.hand_over.send_surely, rest)
+            await in_thread(self.hand_over.send_surely, rest)
         return Finished()
 
     def _called(self, message: PageMessage | DirectMessage) -> Called:
@@ -188,7 +188,7 @@ class Deliver(Struct, frozen=True):
         """The entries with their tasks, wherever those have their homes."""
         entries = list(found)
         elsewhere = [entry.home for entry in entries if entry.task is None]
-        homes = await asyncio.to_thread(self.tasks.get_many, elsewhere) if elsewhere else {}
+        homes = await in_thread(self.tasks.get_many, elsewhere) if elsewhere else {}
         return [(entry.address, entry.task or homes.get(entry.home)) for entry in entries]
 
 

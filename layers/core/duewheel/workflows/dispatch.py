@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.rules import wheel
 from duewheel.rules.messages import PageMessage
 from duewheel.stores.slices import SliceStore
@@ -50,8 +51,7 @@ class Dispatch(Struct, frozen=True):
 
     def _messages(self, seconds: range) -> Iterable[PageMessage]:
         # One second is the rule; threads are for catching up.
-        probe = self.slices.slices_to_dispatch
-        counts = map(probe, seconds) if len(seconds) < 2 else self.probers.map(probe, seconds)
+        counts = fan_out(self.probers, self.slices.slices_to_dispatch, seconds)
         for second, shards in zip(seconds, counts, strict=True):
             for shard in range(shards):
                 yield PageMessage(second, shard)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.rules.books import SheetName, booked, joined
 from duewheel.rules.tally import Tally
 from duewheel.stores.statistics import StatisticsStore
@@ -36,7 +37,12 @@ class KeepBooks(Struct, frozen=True):
         facts = joined(swept.met.facts for swept in passed)
         if facts:
             up_to = passed[-1].second
-            list(self.writers.map(lambda each: self._enter(each[0], each[1], up_to), facts.items()))
+            fan_out(
+                self.writers,
+                lambda name, by_second: self._enter(name, by_second, up_to),
+                facts,
+                facts.values(),
+            )
         self.tasks.delete_entries([entry for swept in passed for entry in swept.reentries])
 
     def _enter(self, name: SheetName, by_second: dict[int, Tally], up_to: int) -> None:

@@ -4,7 +4,6 @@ A notifier that may not write holds on to what it has, and takes no further page
 notifiers ask no more of a table than it gives, and nothing that was called has to be called again.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.stores.conditions import Throttled
+from duewheel.workflows.carry_through import in_thread
 
 FIRST_PAUSE_MS = 100
 PAUSE_MS_MAX = 2_000
@@ -30,7 +30,7 @@ class KeepTrying(Struct, frozen=True):
         tries = 0
         while True:
             try:
-                return await asyncio.to_thread(write)
+                return await in_thread(write)
             except Throttled:
                 until_ms = self.clock.now_ms() + pause_ms(tries, self.random_unit())
                 if until_ms > deadline_ms - TRY_MS_MAX:

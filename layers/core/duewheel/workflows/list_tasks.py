@@ -11,6 +11,7 @@ from functools import partial
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.rules import listing, settlement
 from duewheel.rules.addresses import Address
 from duewheel.rules.list_request import ListRequest
@@ -61,7 +62,8 @@ class ListTasks(Struct, frozen=True):
         if request.cursor is not None:
             after = listing.position_of(request.cursor, query, self.secret)
         read = partial(self.index.first_keys, count=query.keys_at_once(request.limit))
-        return listing.merged(self.readers.map(read, listing.stretches(query, after)), query.order)
+        found = fan_out(self.readers, read, listing.stretches(query, after))
+        return listing.merged(found, query.order)
 
     def _shown(self, request: ListRequest, keys: Found) -> tuple[list[Task], Listed | None]:
         """The tasks of a page, and the last key that was looked at for it."""

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.metrics import counts
 from duewheel.rules import settlement
@@ -29,7 +30,7 @@ class Park(Struct, frozen=True):
 
     def __call__(self, tasks: Sequence[Task]) -> None:
         self.parked.put(tasks)
-        list(self.writers.map(self._mark, tasks))
+        fan_out(self.writers, self._mark, tasks)
 
     def _mark(self, task: Task) -> None:
         if self.tasks.change(task, settlement.parked(task, self.clock.now_ms())):

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.rules import planning, settlement
 from duewheel.rules.business import RETENTION_SECONDS_MIN
@@ -131,7 +132,7 @@ class PlanTimers(Struct, frozen=True):
         written: list[Task] = []
         # Those that are due any moment are not to wait for the writing of those that are not.
         for some in (occurrences[:FIRST], occurrences[FIRST:]):
-            new = [task for task in self.writers.map(put, some) if task is not None]
+            new = [task for task in fan_out(self.writers, put, some) if task is not None]
             self.reenter.announce(task.entry for task in new if task.is_live)
             written += new
         ended = Counter(COUNTED_AS[Reason(task.reason)] for task in written if task.reason)

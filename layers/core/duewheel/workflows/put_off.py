@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.metrics import counts
 from duewheel.rules import settlement
@@ -40,7 +41,7 @@ class PutOff(Struct, frozen=True):
         entries = self.reenter.addresses([after.next_ms for _, after in changes])
         homes = [before.home for before, _ in changes]
         self.tasks.put_entries(list(zip(entries, homes, strict=True)))
-        named = list(self.writers.map(self._name, changes, entries))
+        named = fan_out(self.writers, self._name, changes, entries)
         self.reenter.announce([e for e, is_named in zip(entries, named, strict=True) if is_named])
         return named
 

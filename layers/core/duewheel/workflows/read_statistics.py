@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
 from duewheel.rules.books import Facts, Met, Sheet, Statistics, booked, joined
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.stores import pointers
@@ -58,7 +59,9 @@ class ReadStatistics(Struct, frozen=True):
         found: list[Facts] = []
         homes_read = 0
         for seconds in chunks(range(swept + 1, last + 1), READERS):
-            for second, read in zip(seconds, self.readers.map(self._read, seconds), strict=True):
+            for second, read in zip(
+                seconds, fan_out(self.readers, self._read, seconds), strict=True
+            ):
                 homes_read += read.size
                 if not read.is_whole or homes_read > HOMES_AHEAD_MAX:
                     return joined(found), second

@@ -5,9 +5,10 @@ invocation has to end, and what is left then is settled by another.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -25,6 +26,7 @@ from duewheel.workflows.keep_trying import KeepTrying
 # Long enough for the calls that return together to share a write, short beside any call.
 LINGER_SECONDS = 0.02
 
+T = TypeVar("T")
 Called = Mapping[Address, Task]  # by home: as they are settled, if they still stand as read
 
 
@@ -70,9 +72,12 @@ class Settler:
         self.add(record)
         return True
 
-    def close(self) -> None:
-        """No more will come; `run` returns when all is written."""
-        self._waiting.put_nowait(None)
+    async def until_end_of(self, calls: Coroutine[None, None, T]) -> T:
+        """When these have ended no more will come; `run` returns when all is written."""
+        try:
+            return await calls
+        finally:
+            self._waiting.put_nowait(None)
 
     async def run(self) -> None:
         """A write that fails does not keep the later ones from being tried; the first

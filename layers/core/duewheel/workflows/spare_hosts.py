@@ -5,7 +5,6 @@ business. A Registry that does not answer never stands in the way of a page: the
 moves or closes a little later, or not at all.
 """
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
@@ -25,6 +24,7 @@ from duewheel.rules.standing import Breaker, Standing
 from duewheel.rules.task import Callback, Task
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.standings import StandingStore, StandingUnknown
+from duewheel.workflows.carry_through import in_thread
 from duewheel.workflows.put_off import PutOff
 
 HOSTS_COUNTED_MAX = 500  # in a process: some megabytes at most
@@ -113,12 +113,12 @@ class SpareHosts:
         opens = sign is Sign.UNWELL and recent.is_clear_failure
         self._keep(key, Recent(from_ms=now_ms) if opens else recent)
         if opens:
-            await asyncio.to_thread(self._open, business.biz_type, host)
+            await in_thread(self._open, business.biz_type, host)
 
     async def ended(self, probe: Probe) -> bool:
         """Whether its host is called again."""
         if probe.sign is not None:
-            await asyncio.to_thread(self._conclude, probe)
+            await in_thread(self._conclude, probe)
         return self._breaker(probe.biz_type, probe.breaker.host) is None
 
     def hold(self, tasks: Sequence[Task], business: Business) -> None:
@@ -151,7 +151,7 @@ class SpareHosts:
         if breaker is not None and ready is not None:
             timeout_ms = round(business.timeout_seconds * 1000)
             mine = rules.claimed(breaker, ready, timeout_ms, now_ms, self._mark())
-            await asyncio.to_thread(self._move, business.biz_type, breaker, mine)
+            await in_thread(self._move, business.biz_type, breaker, mine)
             breaker = self._breaker(business.biz_type, host)
             if breaker == mine:
                 rest = [task for task in tasks if task is not ready]

@@ -4,8 +4,6 @@ What was told lapses by itself. The calls in the slow lane are watched as well: 
 they renew it. Nobody's page fails for want of telling.
 """
 
-import asyncio
-
 from msgspec import Struct, field
 
 from duewheel.clock import Clock
@@ -17,6 +15,7 @@ from duewheel.rules.pace import SLOW_FOR_MS, TOLD_EVERY_MS, Pace, is_to_be_told,
 from duewheel.rules.task import Attempt
 from duewheel.stores.known_businesses import KNOWN_MAX, KnownBusinesses
 from duewheel.stores.standings import StandingStore, StandingUnknown
+from duewheel.workflows.carry_through import in_thread
 
 TELL_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
 
@@ -41,7 +40,7 @@ class WatchPace(Struct, frozen=True):
         has_time = now_ms < deadline_ms - TELL_RESERVE_MS
         if has_time and not was_just_tried and is_to_be_told(slow_until_ms, now_ms):
             self._tried_ms[biz_type] = now_ms
-            await asyncio.to_thread(self._tell, biz_type, now_ms + SLOW_FOR_MS)
+            await in_thread(self._tell, biz_type, now_ms + SLOW_FOR_MS)
 
     def _noted(self, biz_type: str, duration_ms: int, now_ms: int) -> Pace:
         pace = with_call(self._paces.pop(biz_type, None), duration_ms, now_ms)
