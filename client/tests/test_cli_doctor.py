@@ -13,6 +13,8 @@ from tests.cli_support import called
 from tests.support import Script, gateway, problem
 
 NOW = datetime(2030, 1, 31, 8, 0, tzinfo=UTC)
+OLD = "2030-01-31T07:00:00.000Z"
+OPEN = {"at": OLD, "second": 1896073200, "shard": 0, "page": "0", "since": OLD, "why": "held"}
 POINTER = {"at": "2030-01-31T08:00:00.000Z", "second": 1896076800, "lag_seconds": 0}
 
 
@@ -33,6 +35,10 @@ def wheel(**members: Any) -> httpx.Response:
     return httpx.Response(200, json=found)
 
 
+def open_since(seconds: float) -> dict[str, Any]:
+    return {"count": 1, "oldest_age_seconds": seconds, "places": [OPEN]}
+
+
 @pytest.mark.parametrize(
     ("answers", "code", "said"),
     [
@@ -42,6 +48,9 @@ def wheel(**members: Any) -> httpx.Response:
         ([health(), problem("not-permitted", 403)], 0, "not to all businesses"),
         ([health(), problem("unavailable", 503)], 1, "unavailable"),
         ([health(), wheel(time_pointer={**POINTER, "lag_seconds": 60})], 1, "60 s behind"),
+        ([health(), wheel()], 0, "open places    ok      none"),
+        ([health(), wheel(open_places=open_since(60))], 0, "1, the oldest for 60 s"),
+        ([health(), wheel(open_places=open_since(3600))], 1, "1, the oldest for 3600 s"),
         ([health(date="Thu, 31 Jan 2019 08:00:00 GMT"), wheel()], 1, "this machine is"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from duewheel import Business, NewTask, Task
 from duewheel.errors import UnexpectedAnswer
-from duewheel.values import ApiKey, Statistics, Timer
+from duewheel.values import ApiKey, Statistics, Timer, Wheel
 from tests.support import TASK
 
 SECRET = "very-secret"
@@ -85,3 +85,22 @@ def test_a_range_is_read_under_names_that_python_has() -> None:
     statistics = Statistics.read(members)
     assert statistics.begin == statistics.end == statistics.minutes[0].at
     assert statistics.extra == {}
+
+
+def test_a_wheel_tells_the_places_that_the_sweep_left_open_and_an_older_service_none() -> None:
+    at = TASK["due_at"]
+    pointer = {"at": at, "second": 1, "lag_seconds": 0}
+    older = {
+        "now": at,
+        "profile": "precise",
+        "buckets": 1,
+        "origin": at,
+        "time_pointer": pointer,
+        "sweep_pointer": pointer,
+    }
+    place = {"at": at, "second": 1, "shard": 3, "page": None, "since": at, "why": "refused"}
+    found = {"count": 2, "oldest_age_seconds": 90, "places": [place]}
+    places = Wheel.read({**older, "open_places": found}).open_places
+    assert (places.count, places.oldest_age_seconds) == (2, 90)
+    assert [(each.shard, each.page, each.why) for each in places.places] == [(3, None, "refused")]
+    assert Wheel.read(older).open_places.count == 0

@@ -14,12 +14,37 @@ from docs.openapi.schemas import (
     ref,
     shown,
     some,
+    whole,
 )
+from duewheel.interface.wheel_view import OPEN_PLACES_SHOWN
 from duewheel.rules.audit import Wrong
+from duewheel.rules.open_places import OPEN_PLACES_MAX, Why
 from duewheel.rules.profile import PROFILES
 
 _SCHEMAS: dict[str, Schema] = {
     "Pointer": shown({"at": INSTANT, "second": COUNT, "lag_seconds": COUNT}),
+    "OpenPlace": shown(
+        {
+            "at": described(INSTANT, "The second."),
+            "second": COUNT,
+            "shard": COUNT,
+            "page": described(nullable(TEXT), "The first page that is not finished, if it is one."),
+            "since": described(INSTANT, "When the sweep left the place open."),
+            "why": described(one_of(Why), "docs/api.md says what each word means."),
+        }
+    ),
+    "OpenPlaces": described(
+        shown(
+            {
+                "count": whole(0, OPEN_PLACES_MAX),
+                "oldest_age_seconds": nullable(COUNT),
+                "places": described(
+                    some(ref("OpenPlace"), largest=OPEN_PLACES_SHOWN), "The oldest come first."
+                ),
+            }
+        ),
+        "What the sweep could not finish, and looks at again in each run.",
+    ),
     "Wheel": shown(
         {
             "now": INSTANT,
@@ -28,6 +53,7 @@ _SCHEMAS: dict[str, Schema] = {
             "origin": INSTANT,
             "time_pointer": ref("Pointer"),
             "sweep_pointer": ref("Pointer"),
+            "open_places": ref("OpenPlaces"),
             "leader": nullable(TEXT),
             "forecast": shown(
                 {

@@ -48,7 +48,7 @@ def test_metrics_cost_what_is_stated(model: CostModel) -> None:
     """docs/observability.md and the template say so."""
     told = model.told
     dollars = [n * price("metric_month") for n in (told.when_idle, told.when_busy, told.at_most)]
-    assert dollars == pytest.approx([1.20, 2.70, 6.00])
+    assert dollars == pytest.approx([1.20, 2.70, 6.60])
     assert model.bill(IDLE).metrics == dollars[0]
     assert model.bill(Load(1)).metrics == dollars[1]
     assert model.bill(Load(profile=ECONOMY)).metrics == 0, "its idle month has no room for them"

@@ -1,11 +1,11 @@
 """The page of the wheel: the pointers, the next hour, an audit of the last one."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.console.viewer import Viewer
 from tests.console.wheel_at_hand import (
@@ -28,6 +28,26 @@ MARKUP = "<img src=x onerror=alert(1)>"
 pytestmark = pytest.mark.usefixtures("crowded_at")  # every test begins where its story has led
 
 
+def open_places(page: Page) -> Locator:
+    return page.get_by_role("region", name="Open places").first
+
+
+def with_open_places(wheel: dict[str, Any]) -> None:
+    """Some of many: an old one, and young ones of a word that this console does not know."""
+    now = datetime.fromisoformat(wheel["now"])
+
+    def place(ago_seconds: int, page: str | None, why: str) -> dict[str, Any]:
+        since = now - timedelta(seconds=ago_seconds)
+        at = since - timedelta(seconds=120)
+        second = int(at.timestamp())
+        instants = {name: each.isoformat() for name, each in (("at", at), ("since", since))}
+        return {**instants, "second": second, "shard": 3, "page": page, "why": why}
+
+    young = [place(90, "2r", MARKUP) for _ in range(11)]
+    places = [place(3660, None, "failed"), *young]
+    wheel["open_places"] = {"count": 250, "oldest_age_seconds": 3660, "places": places}
+
+
 def test_the_pointers_move_on_with_the_service(viewer: Viewer, service: Service) -> None:
     viewer.page.clock.install()
     viewer.open()
@@ -46,6 +66,39 @@ def test_a_time_pointer_that_lags_is_said_to_be_behind(viewer: Viewer) -> None:
     changed(viewer.page, "**/v1/wheel", lambda wheel: wheel["time_pointer"].update(lag_seconds=75))
     viewer.open()
     expect(viewer.fact("Time pointer")).to_contain_text("lag 1 min 15 s behind")
+
+
+def test_without_open_places_the_page_says_what_that_means(viewer: Viewer) -> None:
+    viewer.open()
+    part = open_places(viewer.page)
+    expect(part).to_contain_text("None: the sweep has finished every second up to its pointer.")
+
+
+def test_open_places_are_listed_with_their_age_and_reason(viewer: Viewer) -> None:
+    changed(viewer.page, "**/v1/wheel", with_open_places)
+    viewer.open()
+    part = open_places(viewer.page)
+    expect(part).to_contain_text("250 places behind the sweep pointer")
+    expect(part).to_contain_text("The oldest 12 are shown.")
+    old, young, *_ = viewer.rows("Open places").all()
+    expect(old).to_contain_text("1 h 1 min old")
+    expect(old).to_contain_text("A request to a table or a queue failed.")
+    expect(young).to_contain_text("2r")
+    expect(young).to_contain_text(" · 1 min 30 s")
+    expect(young).not_to_contain_text("old")
+    expect(young).to_contain_text(MARKUP)
+    expect(part.locator("tbody tr:visible")).to_have_count(10)
+    part.get_by_text("2 more").click()
+    expect(part.locator("tbody tr:visible")).to_have_count(12)
+    expect(part.get_by_role("link")).to_have_attribute("href", "#/help?call=read_wheel")
+    assert viewer.page.locator("main img").count() == 0
+
+
+def test_a_service_that_does_not_list_open_places_is_shown_without_them(viewer: Viewer) -> None:
+    changed(viewer.page, "**/v1/wheel", lambda wheel: wheel.pop("open_places"))
+    viewer.open()
+    expect(viewer.fact("Sweep pointer")).to_be_visible()
+    expect(open_places(viewer.page)).to_have_count(0)
 
 
 def test_the_most_crowded_second_of_the_next_hour_is_told_at_first(
@@ -228,6 +281,7 @@ def test_markup_is_shown_and_not_run(viewer: Viewer) -> None:
 
 def test_the_page_fits_a_phone(viewer: Viewer) -> None:
     page = viewer.page
+    changed(page, "**/v1/wheel", with_open_places)
     page.set_viewport_size({"width": 360, "height": 740})
     viewer.open("wheel?biz_type=orders")
     expect(behind(page)).to_be_visible()

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from duewheel.interface.wheel_view import OPEN_PLACES_SHOWN
 from duewheel.rules.access import ANYTHING, Permit
 from duewheel.rules.addresses import address_at, address_of_task
 from duewheel.rules.allowed_targets import HTTP_ALONE
+from duewheel.rules.open_places import OpenPlace, Why
 from duewheel.rules.refusals import Refusal, TooLate, Unavailable, UnknownTask
 from duewheel.rules.task import Made, NewTask, Task
 from duewheel.rules.wheel_state import WheelState
@@ -44,6 +46,7 @@ class Workflows:
     tasks: dict[str, Task] = field(default_factory=dict)
     failure: Exception | None = None
     refused: set[int] = field(default_factory=set)
+    open_places: tuple[OpenPlace, ...] = ()
 
     def create(self, requested: Sequence[NewTask | Refusal]) -> list[Made | Refusal]:
         refused = Unavailable("Try it again.")
@@ -83,7 +86,15 @@ class Workflows:
         self._fail()
         second = NOW_MS // 1000
         return WheelState(
-            NOW_MS + 250, "economy", 1_000, second - 900, second + 1, second - 130, "leader-1", []
+            now_ms=NOW_MS + 250,
+            profile="economy",
+            buckets=1_000,
+            origin_second=second - 900,
+            time_pointer=second + 1,
+            sweep_pointer=second - 130,
+            open_places=self.open_places,
+            leader="leader-1",
+            forecast=[],
         )
 
     def _fail(self) -> None:
@@ -329,9 +340,35 @@ def test_the_wheel_shows_its_pointers_and_how_far_behind_they_are(workflows: Wor
             "second": NOW_MS // 1000 - 130,
             "lag_seconds": 130,
         },
+        "open_places": {"count": 0, "oldest_age_seconds": None, "places": []},
         "leader": "leader-1",
         "forecast": {"tasks": 0, "minutes": []},
     }
+
+
+def test_the_wheel_counts_its_open_places_and_lists_the_oldest(workflows: Workflows) -> None:
+    second = NOW_MS // 1000
+    page = OpenPlace(
+        second=second - 300, shard=3, page="2r", since_ms=NOW_MS - 170_000, why=Why.HELD
+    )
+    whole = [
+        OpenPlace(second=second - 200 + n, shard=0, since_ms=NOW_MS - n, why=Why.FAILED)
+        for n in range(OPEN_PLACES_SHOWN)
+    ]
+    workflows.open_places = (*whole, page)
+    wheel = call("GET", "/v1/wheel")[1]
+    shown = wheel["open_places"]
+    assert (shown["count"], shown["oldest_age_seconds"]) == (OPEN_PLACES_SHOWN + 1, 170)
+    assert len(shown["places"]) == OPEN_PLACES_SHOWN
+    assert shown["places"][0] == {
+        "at": "2030-03-17T17:41:40.000Z",
+        "second": second - 300,
+        "shard": 3,
+        "page": "2r",
+        "since": "2030-03-17T17:43:50.000Z",
+        "why": "held",
+    }
+    assert (shown["places"][1]["page"], shown["places"][1]["why"]) == (None, "failed")
 
 
 def test_health_answers_without_aws(workflows: Workflows) -> None:

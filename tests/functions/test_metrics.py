@@ -10,14 +10,16 @@ from unittest.mock import patch
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from duewheel import __version__
 from duewheel.log import logger
 from duewheel.metrics import counts
 from duewheel.rules.instants import ms_from_rfc3339
 from duewheel.rules.messages import PageMessage, encode
+from duewheel.rules.open_places import OpenPlace, Why
 from duewheel.stores.pages import PageStore
-from duewheel.stores.pointers import PointerStore
+from duewheel.stores.pointers import SWEEP, PointerStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.wiring import process
 from functions.authorizer import app as authorizer
@@ -113,6 +115,20 @@ def test_with_nothing_to_do_lags_and_ticks_are_told_all_the_same(lines: Lines) -
     scheduler_line, sweeper_line = map(set, lines.told)
     assert scheduler_line == {"LeaderChanges", "Ticks", "PointerLag"}
     assert sweeper_line == {"SweepLag", "PointerLag"}
+
+
+def test_open_places_are_told_by_their_number_and_the_age_of_the_oldest(
+    lines: Lines, wired: ManualClock
+) -> None:
+    now_ms, origin = wired.now_ms(), process.origin()
+    place = OpenPlace(second=origin, shard=0, since_ms=now_ms - 90_000, why=Why.FAILED)
+    younger = replace(place, shard=1, since_ms=now_ms - 30_000)
+    store = process.pointers()
+    mine = store.claim(store.read(SWEEP, origin), "me", now_ms)
+    assert mine is not None
+    assert store.release(mine, mine.position, now_ms, open_places=(younger, place))
+    sweeper.handler({}, Context())
+    assert lines.told[-1].items() >= {"OpenPlaces": [2], "OpenPlaceAge": [90]}.items()
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,28 @@ class Pointer(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OpenPlace(Value):
+    """A place behind the sweep pointer that the sweep has not finished. `page` is None where the
+    whole slice is open."""
+
+    at: datetime = field(metadata=INSTANT)
+    second: int
+    shard: int
+    page: str | None = None
+    since: datetime = field(metadata=INSTANT)
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPlaces(Value):
+    """How many there are, and the oldest of them first; `places` may list fewer than `count`."""
+
+    count: int = 0
+    oldest_age_seconds: float | None = None
+    places: tuple[OpenPlace, ...] = field(default=(), metadata=read_by(many(OpenPlace.read)))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wheel(Value):
     now: datetime = field(metadata=INSTANT)
     profile: str
@@ -241,6 +263,7 @@ class Wheel(Value):
     origin: datetime = field(metadata=INSTANT)
     time_pointer: Pointer = field(metadata=read_by(Pointer.read))
     sweep_pointer: Pointer = field(metadata=read_by(Pointer.read))
+    open_places: OpenPlaces = field(default=OpenPlaces(), metadata=read_by(OpenPlaces.read))
     leader: Any = None
     forecast: Mapping[str, Any] = field(default_factory=dict, repr=False)
 

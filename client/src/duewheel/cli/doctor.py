@@ -18,6 +18,7 @@ from duewheel.cli.checks import Check, attention, ok, refused, wrong
 from duewheel.cli.connection import Connection, as_whom
 from duewheel.cli.failures import NOT_PERMITTED, Failed, exit_code_of, told
 from duewheel.cli.framework import Command, connection, output
+from duewheel.cli.wheel import open_places_sentence
 from duewheel.errors import Problem
 from duewheel.retrying import Failure
 from duewheel.values import Health, Wheel
@@ -26,6 +27,7 @@ from duewheel.version import __version__
 SKEW_SECONDS_MAX = 5.0  # signatures bear minutes; whoever says "tomorrow 9:00" does not
 TIME_LAG_SECONDS_MAX = 30.0  # a leader's successor may take twenty
 SWEEP_LAG_SECONDS_MAX = 600.0
+OPEN_PLACE_SECONDS_MAX = 1800.0  # as the alarm has it
 CONCURRENCY_MIN = 1000  # new accounts have less
 TIMEOUT_SECONDS = 10.0
 NO_BODY_OF_ANY_CALL = b"?"
@@ -131,6 +133,10 @@ def pointer_checks(wheel: Wheel) -> Iterator[Check]:
     ):
         said = f"{pointer.lag_seconds:g} s behind"
         yield wrong(name, said) if pointer.lag_seconds > lag_max else ok(name, said)
+    oldest_seconds = wheel.open_places.oldest_age_seconds or 0
+    said = open_places_sentence(wheel.open_places)
+    is_old = oldest_seconds > OPEN_PLACE_SECONDS_MAX
+    yield wrong("open places", said) if is_old else ok("open places", said)
 
 
 def _concurrency(asked: Connection) -> Check:

@@ -7,18 +7,20 @@ import click
 from duewheel.cli import arguments
 from duewheel.cli.framework import Command, client, output
 from duewheel.cli.shown import here
-from duewheel.values import Wheel
+from duewheel.values import OpenPlaces, Wheel
 
 
 @click.command(cls=Command)
 def wheel() -> None:
-    """Show where the pointers stand, and what the next hour is expected to bring."""
+    """Show the pointers, the places the sweep has left open, and the next hour's forecast."""
     found = client().wheel()
     if output().is_json:
         output().value(found)
         return
     for sentence in wheel_sentences(found):
         output().done(found, sentence)
+    if places := found.open_places.places:
+        output().rows(places, ("at", "shard", "page", "since", "why"))
     if minutes := found.forecast.get("minutes"):
         output().rows(minutes, ("at", "tasks"))
 
@@ -29,8 +31,15 @@ def wheel_sentences(found: Wheel) -> list[str]:
         f"now            {here(found.now)}, profile {found.profile}",
         f"time pointer   {here(time.at)}, {time.lag_seconds:g} s behind",
         f"sweep pointer  {here(sweep.at)}, {sweep.lag_seconds:g} s behind",
+        f"open places    {open_places_sentence(found.open_places)}",
         f"next hour      {found.forecast.get('tasks', 0):,} calls",
     ]
+
+
+def open_places_sentence(found: OpenPlaces) -> str:
+    if not found.count:
+        return "none"
+    return f"{found.count:,}, the oldest for {found.oldest_age_seconds or 0:g} s"
 
 
 @click.command(cls=Command)

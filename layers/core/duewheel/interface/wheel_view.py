@@ -1,8 +1,14 @@
-"""The wheel in an answer: where the pointers stand, how far behind they are, what is to come."""
+"""The wheel in an answer: where the pointers stand, how far behind they are, what the sweep has
+left open, what is to come."""
+
+from collections.abc import Sequence
 
 from duewheel.rules import wheel
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.open_places import OpenPlace, age_seconds, oldest_first
 from duewheel.rules.wheel_state import WheelState
+
+OPEN_PLACES_SHOWN = 100
 
 
 def wheel_view(state: WheelState) -> dict[str, object]:
@@ -13,8 +19,30 @@ def wheel_view(state: WheelState) -> dict[str, object]:
         "origin": rfc3339(state.origin_second * 1000),
         "time_pointer": _pointer(state.time_pointer, state.now_ms),
         "sweep_pointer": _pointer(state.sweep_pointer, state.now_ms),
+        "open_places": _open_places(state.open_places, state.now_ms),
         "leader": state.leader,
         "forecast": _forecast(state),
+    }
+
+
+def _open_places(places: Sequence[OpenPlace], now_ms: int) -> dict[str, object]:
+    """Counts all, lists the oldest: a list has a bound, whatever the sweep has left open."""
+    listed = oldest_first(places)
+    return {
+        "count": len(listed),
+        "oldest_age_seconds": age_seconds(listed[0], now_ms) if listed else None,
+        "places": [_open_place(place) for place in listed[:OPEN_PLACES_SHOWN]],
+    }
+
+
+def _open_place(place: OpenPlace) -> dict[str, object]:
+    return {
+        "at": rfc3339(place.second * 1000),
+        "second": place.second,
+        "shard": place.shard,
+        "page": place.page or None,
+        "since": rfc3339(place.since_ms),
+        "why": place.why.value,
     }
 
 

@@ -40,6 +40,8 @@ LEADER_CHANGES = Metric("LeaderChanges")
 POINTER_LAG = Metric("PointerLag", "Seconds")  # of the sweeper as well
 # Of the sweeper
 SWEEP_LAG = Metric("SweepLag", "Seconds")
+OPEN_PLACES = Metric("OpenPlaces")
+OPEN_PLACE_AGE = Metric("OpenPlaceAge", "Seconds")  # of the oldest
 SWEPT = Metric("Swept")
 # Of notifier and ingest
 FAILED_MESSAGES = Metric("FailedMessages")
@@ -62,6 +64,8 @@ METRICS = (
     LEADER_CHANGES,
     POINTER_LAG,
     SWEEP_LAG,
+    OPEN_PLACES,
+    OPEN_PLACE_AGE,
     SWEPT,
     FAILED_MESSAGES,
     THROTTLES,

@@ -54,3 +54,12 @@ def is_in_open_place(entry: Address, places: Iterable[OpenPlace]) -> bool:
 def first_open_second(places: Iterable[OpenPlace], position: int) -> int:
     """Before this second the sweep has finished everything."""
     return min((place.second for place in places), default=position + 1)
+
+
+def age_seconds(place: OpenPlace, now_ms: int) -> int:
+    """0 for a place that a clock ahead of this one has noted."""
+    return max(0, now_ms - place.since_ms) // 1000
+
+
+def oldest_first(places: Iterable[OpenPlace]) -> list[OpenPlace]:
+    return sorted(places, key=lambda place: (place.since_ms, place.second, place.shard))

@@ -46,6 +46,7 @@ class LookUp(Struct, frozen=True):
             origin_second=self.origin,
             time_pointer=time_pointer.position,
             sweep_pointer=sweep_pointer.position,
+            open_places=sweep_pointer.open_places,
             leader=time_pointer.owner if is_led else None,
             forecast=self.loads.between(minute, minute + FORECAST_MINUTES),
         )

@@ -13,7 +13,14 @@ from duewheel.log import logger
 from duewheel.metrics import counts
 from duewheel.rules import leadership, sweep_bound, wheel
 from duewheel.rules.leadership import Pointer, Step
-from duewheel.rules.metric_lines import POINTER_LAG, SWEEP_LAG, SWEPT
+from duewheel.rules.metric_lines import (
+    OPEN_PLACE_AGE,
+    OPEN_PLACES,
+    POINTER_LAG,
+    SWEEP_LAG,
+    SWEPT,
+)
+from duewheel.rules.open_places import age_seconds, oldest_first
 from duewheel.stores import pointers
 from duewheel.stores.headers import HeaderStore
 from duewheel.stores.pointers import PointerStore
@@ -38,7 +45,7 @@ class Sweep(Struct, frozen=True):
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
         """Sweep as far as may be; a second that is not finished is left to the next run."""
         seen = self.pointers.read(pointers.SWEEP, self.origin)
-        counts.measured(SWEEP_LAG, wheel.lag_seconds(seen.position, self.clock.now_ms()))
+        _measure(seen, self.clock.now_ms())
         if leadership.next_step(seen, me, self.clock.now_ms()) is not Step.CLAIM:
             return
         mine = self.pointers.claim(seen, me, self.clock.now_ms())
@@ -90,6 +97,15 @@ class Sweep(Struct, frozen=True):
             if not may_go_on():
                 return
             self.sweep_second.put_off_slow_pages(second)
+
+
+def _measure(seen: Pointer, now_ms: int) -> None:
+    """Before each run, also one that another sweeper's lease ends at once."""
+    counts.measured(SWEEP_LAG, wheel.lag_seconds(seen.position, now_ms))
+    if seen.open_places:
+        oldest = oldest_first(seen.open_places)[0]
+        counts.measured(OPEN_PLACES, len(seen.open_places))
+        counts.measured(OPEN_PLACE_AGE, age_seconds(oldest, now_ms))
 
 
 class _Run:

@@ -10,6 +10,7 @@ import { loading, problem } from "../parts/states.js";
 import { badge, facts } from "../parts/table.js";
 import { auditPart } from "./wheel_audit.js";
 import { forecast } from "./wheel_forecast.js";
+import { openPlaces } from "./wheel_open_places.js";
 import { past } from "./wheel_past.js";
 import { lastDay } from "./wheel_statistics.js";
 
@@ -64,7 +65,7 @@ async function wheelNow(signal) {
 function wheelView(state, asked) {
   const { answer: wheel, problem: wrong } = state;
   if (wheel === null) return [wrong === null ? loading() : problem(wrong)];
-  return [wrong !== null && problem(wrong), pointersOf(wheel, wrong !== null), forecast(state, asked)];
+  return [wrong !== null && problem(wrong), pointersOf(wheel, wrong !== null), openPlaces(wheel), forecast(state, asked)];
 }
 
 function pointersOf(wheel, isOld) {
