@@ -43,6 +43,7 @@ from local.attribute_values import values_of_one_type
 from local.condition_expressions import conditions_read_once
 from local.invocations import ACCEPTED, Answer, Invocation, invocation_of
 from local.long_queues import queues_counted_when_asked
+from local.partial_reads import cut_where_large
 from local.partition_query import query_within_its_partition
 from local.projections import projections_of_whole_attributes
 from local.quick_sdk import sdk_without_idle_work
@@ -158,10 +159,12 @@ class Emulator:
             if self._calls % FORGET_EVERY_CALLS == 0:
                 reset_model_data()  # moto keeps every item it ever copied, for a dashboard
             reply = answer or answered_the_short_way(request) or self._handle(request)
-            if not _is_receive(request):
+            if _operation(request) != "ReceiveMessage":
                 self._last_call = time.monotonic()
             if reply is None:
                 return None
+            if _operation(request) == "BatchGetItem":
+                reply = cut_where_large(request.body, reply, _hash_key)
             status, headers, body = reply
             return status, dict(self._on_the_clock(headers)), body
 
@@ -208,7 +211,12 @@ def _event_as_it_is(
     return {name: value for name, value in event.items() if name != "ingestion-time"}
 
 
-def _is_receive(request: Any) -> bool:
+def _hash_key(table_name: str) -> str:
+    table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+    return str(table.hash_key_attr)
+
+
+def _operation(request: Any) -> str:
     target = request.headers.get("X-Amz-Target", b"")
     name = target.decode() if isinstance(target, bytes) else str(target)
-    return name == "AmazonSQS.ReceiveMessage"
+    return name.rpartition(".")[2]

@@ -15,10 +15,11 @@ from duewheel.rules.ingest_message import IngestMessage
 from duewheel.rules.task import HttpCallback, Status, Task
 from duewheel.stores.ingest_queue import IngestQueue
 from duewheel.workflows.ingest import Ingest, Ingested
+from local.item_sizes import size_of
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.timers import fates, made, occurrences
-from tests.support.units import Meter, size_of
+from tests.support.units import Meter
 from tests.support.world import World
 
 

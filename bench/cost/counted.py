@@ -18,12 +18,13 @@ from duewheel.rules import leadership
 from duewheel.rules.profile import PRECISE, Profile
 from duewheel.rules.task import Status, Task
 from local.emulator import Emulator
+from local.item_sizes import size_of
 from local.resources import Resources, create_resources
 from local.template import load_template
 from tests.support import timers
 from tests.support.clock import ManualClock
 from tests.support.recorder import Call
-from tests.support.units import Meter, size_of
+from tests.support.units import Meter
 from tests.support.world import World
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"

@@ -17,7 +17,7 @@ import boto3
 
 from bench.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, TABLE_READ_UNITS
 from local.aws_faults import Handle, Reply, error_reply, in_part, operation_of
-from tests.support.units import size_of
+from local.item_sizes import size_of
 
 Item = Mapping[str, Any]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 
+from local.item_sizes import size_of
 from tests.support.recorder import Call
 
 
@@ -120,23 +121,3 @@ def _tables(request: Mapping[str, Any]) -> set[str | None]:
     actions = request.get("TransactItems", ())
     in_actions = (what["TableName"] for action in actions for what in action.values())
     return {request.get("TableName"), *request.get("RequestItems", ()), *in_actions}
-
-
-def size_of(item: Mapping[str, Any]) -> int:
-    """Bytes as DynamoDB counts them: UTF-8 of names and texts, numbers by their digits."""
-    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
-
-
-def _value_size(value: Mapping[str, Any]) -> int:
-    ((kind, content),) = value.items()
-    match kind:
-        case "S":
-            return len(content.encode())
-        case "N":
-            return math.ceil(len(content.lstrip("-").replace(".", "")) / 2) + 1
-        case "BOOL":
-            return 1
-        case "L":
-            return 3 + sum(1 + _value_size(element) for element in content)
-        case _:
-            raise AssertionError(f"the meter does not know the size of a {kind}")

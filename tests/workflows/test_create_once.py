@@ -28,8 +28,9 @@ from duewheel.rules.refusals import (
 from duewheel.rules.task import Made, Status, Task
 from duewheel.rules.task_request import batch_request, single_request
 from duewheel.stores import task_items
+from local.item_sizes import size_of
 from tests.support.recorder import Call
-from tests.support.units import Meter, size_of
+from tests.support.units import Meter
 from tests.support.world import World
 
 PATH = "/v1/tasks/batch"

@@ -15,12 +15,12 @@ from duewheel.rules.outcome import Outcome
 from duewheel.rules.task import HttpCallback, RetryPolicy, Status, Task
 from duewheel.rules.timer import Misfire, Overlap, Timer
 from duewheel.workflows.check_occurrences import AHEAD_MS, FRESH_MS
+from local.item_sizes import size_of
 from tests.support.damage import edit, key_of
 from tests.support.receiver import BUSY, GONE, OK, Received
 from tests.support.recorder import Call
 from tests.support.stories import refused
 from tests.support.timers import damage, fates, made, now, occurrences, patched
-from tests.support.units import size_of
 from tests.support.world import CALLER, World
 
 QUICK = RetryPolicy(attempts_max=3, delays_seconds=(20.0, 20.0))

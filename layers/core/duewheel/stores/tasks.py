@@ -26,7 +26,7 @@ from duewheel.stores.unprocessed import (
     chunks,
     get_batch,
     write_batch,
-    write_once,
+    write_while_taken,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class TaskStore(Struct, frozen=True):
 
     def put_delivered(self, tasks: Sequence[Task]) -> list[Task]:
         """Up to 25 whole items, and no condition: once a call was answered, that is what must
-        stand. Asks once; returns those that DynamoDB did not take."""
+        stand. Returns those that DynamoDB did not take; asked again at once, it would take none."""
         requests = [{"PutRequest": {"Item": self.item(task)}} for task in tasks]
-        left = write_once(self.client, self.table, requests)
+        left = write_while_taken(self.client, self.table, requests)
         unwritten = {task_items.address_of(one["PutRequest"]["Item"]) for one in left}
         return [task for task in tasks if task.home in unwritten]
 

@@ -47,14 +47,18 @@ class HandOver(Struct):
 
     def _send(self, lane: Lane, refused: list[M], delay_seconds: Callable[[M], int]) -> list[M]:
         """SQS is asked first, every time, so that it has the messages again as soon as it takes
-        them. One refusal is tried again at once; SQS keeps refusing when that fails, too, and
-        from then on it is asked once, so that one that hangs costs each tick a second.
+        them, and again as long as it takes some. Where it takes none it is tried again at once; it
+        keeps refusing when that fails, too, and from then on it is asked once, so that one that
+        hangs costs each tick a second.
         """
-        for _ in range(1 if lane in self.refusing else 2):
+        tries = 1 if lane in self.refusing else 2
+        while tries:
+            before = len(refused)
             refused = self.queues[lane].send(refused, delay_seconds)
             if not refused:
                 self.refusing.discard(lane)
                 return refused
+            tries -= len(refused) == before
         self.refusing.add(lane)
         soon = [one for one in refused if delay_seconds(one) <= wheel.WAIT_SECONDS_MAX]
         later = [one for one in refused if delay_seconds(one) > wheel.WAIT_SECONDS_MAX]
