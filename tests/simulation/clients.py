@@ -6,15 +6,18 @@ from random import Random
 from typing import Any
 
 from duewheel.rules.instants import ms_from_rfc3339
+from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
+from tests.simulation.owners import LIMITED, NARROW, Owners
 from tests.simulation.senders import Senders
 from tests.simulation.service import Service
 from tests.support.clock import NOON_MS
 
-BUSINESSES = ("orders", "invoices", "parcels")
-SHARES = (6, 5, 1)  # of the tasks
+BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW)
+SHARES = (12, 10, 2, 2, 1)  # of the tasks
 IN_SLOW_LANE = "parcels"
 RECEIVERS = ("ok",) * 28 + ("busy/1", "busy/3", "gone", "never")
+HOSTS = ("receiver.example",) * 5 + (FLAKY_HOST,)
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
 CROWD_EVERY_SECONDS = 30
@@ -32,6 +35,7 @@ class Clients:
         self._seconds = seconds
         self._numbers = 0
         self._named: dict[str, set[str]] = {}  # by path: tasks that the key has named
+        self.owners = Owners(self._chance, self.ledger, self._ask, service.seconds)
         self.senders = Senders(service, self._chance, lambda: self._new(self._in_seconds()))
 
     async def live(self) -> None:
@@ -53,6 +57,7 @@ class Clients:
     def _any_story(self) -> Story:
         stories = (self._batch, self._batch, self._left_alone, self._steered, self._watched)
         stories += (self._repeated, self._revived, self._crowded, self.senders.send_some)
+        stories += (self.owners.pause_one, self.owners.run_a_timer)
         return self._chance.choice(stories)
 
     # Stories
@@ -185,7 +190,7 @@ class Clients:
             "biz_type": self._chance.choices(BUSINESSES, SHARES)[0],
             "delay_seconds": round(in_seconds, 3),
             "payload": {"n": self.begun},
-            "callback": {"url": f"https://receiver.example/{kind}"},
+            "callback": {"url": f"https://{self._chance.choice(HOSTS)}/{kind}"},
             "retry": RETRY,
         }
 

@@ -39,12 +39,13 @@ ROUGH = Rates(
 
 
 OUTAGE_SECONDS_MAX = 120
+FLAKY_HOST = "flaky.example"
 
 
 @dataclass(frozen=True)
 class Outage:
-    """From when until when something is down: `dynamodb`, `sqs`, a function's folder, or the
-    `receiver`."""
+    """From when until when something is down: `dynamodb`, `sqs`, a function's folder, the
+    `receiver`, or one of its hosts."""
 
     what: str
     begins_seconds: float
@@ -56,7 +57,16 @@ def outages_of(seed: int, seconds: float) -> tuple[Outage, ...]:
     chance = Random(seed)
     longest = min(OUTAGE_SECONDS_MAX, seconds / 5)
     outages = []
-    for what in ("dynamodb", "sqs", "notifier", "scheduler", "sweeper", "receiver", "ingest"):
+    for what in (
+        "dynamodb",
+        "sqs",
+        "notifier",
+        "scheduler",
+        "sweeper",
+        "receiver",
+        "ingest",
+        FLAKY_HOST,
+    ):
         begins = chance.uniform(0, seconds)
         outages.append(Outage(what, begins, begins + chance.uniform(longest / 10, longest)))
     return tuple(outages)

@@ -65,9 +65,44 @@ class Known:
         )
 
 
+@dataclass(frozen=True)
+class Pause:
+    """From the answer that said so until somebody asked for its end."""
+
+    biz_type: str
+    answered_seconds: float
+    resume_begun_seconds: float
+
+
+@dataclass
+class KnownTimer:
+    """`instants`: seconds that its schedule has. `changes`: what was asked for, and whether it is
+    enabled with that; its creation is the first."""
+
+    timer_id: str
+    instants: tuple[int, ...]
+    changes: list[tuple[Asked, bool]]
+
+    def is_surely(self, enabled: bool, begins: float, ends: float) -> bool:
+        """All through that time."""
+        before = [
+            number
+            for number, (asked, _) in enumerate(self.changes)
+            if asked.is_granted
+            and asked.answered_seconds is not None
+            and asked.answered_seconds <= begins
+        ]
+        if not before:
+            return False
+        since = [each for each in self.changes[before[-1] :] if each[0].begun_seconds <= ends]
+        return all(is_enabled is enabled for _, is_enabled in since)
+
+
 class Ledger:
     def __init__(self) -> None:
         self.tasks: dict[str, Known] = {}
+        self.pauses: list[Pause] = []
+        self.timers: list[KnownTimer] = []
         self.refused = 0  # creates that were answered 5xx, or not at all
 
     def created(self, task_id: str, due: DueAsked) -> Known:

@@ -35,6 +35,7 @@ class Call:
     notifier_ms: int  # when it was made, by the notifier's own clock
     by: Invocation
     heard: Outcome
+    ended_seconds: float = 0.0
 
     @property
     def is_heard_delivered(self) -> bool:
@@ -57,13 +58,17 @@ class Receiver:
         by = current.get()
         assert by is not None
         by.must_live(began)
-        is_down = self._faults.is_down("receiver", began)
+        is_down = any(
+            self._faults.is_down(what, began) for what in ("receiver", _host_of(callback.url))
+        )
         trouble = "dropped on the way" if is_down else self._trouble()
         if trouble == "dropped on the way":
             await asyncio.sleep(0.05)
             return _NOTHING_HEARD
         outcome = self._answer(callback.url, headers["webhook-id"])
         heard = outcome if trouble is None else _NOTHING_HEARD
+        takes = _seconds_taken(callback.url) + self._faults.latency_seconds() * 5
+        takes = timeout if trouble == "hangs" else takes
         call = Call(
             headers["webhook-id"],
             headers["duewheel-biz-type"],
@@ -73,10 +78,10 @@ class Receiver:
             notifier_ms,
             by,
             heard,
+            began + takes,
         )
         self.calls.append(call)
-        takes = _seconds_taken(callback.url) + self._faults.latency_seconds() * 5
-        await asyncio.sleep(timeout if trouble == "hangs" else takes)
+        await asyncio.sleep(takes)
         await by.environment.thawed()
         by.must_live(asyncio.get_running_loop().time())
         return heard
@@ -100,6 +105,10 @@ class Receiver:
                 return _NOT_FOUND
             case _:
                 raise AssertionError(f"{url} does not say how to answer")
+
+
+def _host_of(url: str) -> str:
+    return url.split("/")[2]
 
 
 def _seconds_taken(url: str) -> float:

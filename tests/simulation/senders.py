@@ -15,7 +15,7 @@ from tests.simulation.messages import Message, Messages, Wanted
 from tests.simulation.service import Service
 from tests.simulation.wire import AND_YET_DONE
 
-MAY_CREATE_FOR = "orders,invoices,par*,rationed"  # what IngestBusinesses says
+MAY_CREATE_FOR = "orders,invoices,par*,rationed,limited,narrow"  # what IngestBusinesses says
 ELSEWHERE = "elsewhere"
 RATIONED = "rationed"  # by a limit, which lets a batch in by and by
 RATION = 10  # creates a second

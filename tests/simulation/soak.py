@@ -18,6 +18,7 @@ from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.profile import PRECISE
+from duewheel.rules.task import Task
 from duewheel.stores import pointers, task_items
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
@@ -28,6 +29,8 @@ from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
 from tests.simulation.ledger import DueAsked
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
+from tests.simulation.owner_verdict import judged_owners
+from tests.simulation.owners import IN_FLIGHT, LIMITED, NARROW
 from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
 from tests.simulation.verdict import Report, judged
@@ -56,6 +59,11 @@ class Soak:
         return self.tasks / self.tasks_per_second
 
     @property
+    def calls_per_second(self) -> float:
+        """Of the business that has a limit: a little more than it needs."""
+        return max(1.0, self.tasks_per_second / 8)
+
+    @property
     def outages(self) -> tuple[Outage, ...]:
         return outages_of(self.seed, self.seconds) if self.rates != CALM else ()
 
@@ -76,8 +84,12 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         service.run(_lived(service, clients, soak))
         items = _items(service)
         messages = _messages_judged(service, clients, items)
+        _note_occurrences(clients, items)
         report = judged(clients.ledger, service.receiver.calls, items)
         report.messages = messages
+        report.disobeyed = judged_owners(
+            clients.ledger, service.receiver.calls, _tasks_of(items), soak.calls_per_second
+        )
         report.dishonest = dishonest(service, items)
         for biz_type in (*BUSINESSES, RATIONED):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
@@ -93,7 +105,7 @@ def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
 async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
     EventSources(service).begin()
     service.spawn(_leave_the_past_alone())
-    await _configure(service)
+    await _configure(service, soak.calls_per_second)
     await asyncio.sleep(soak.turns_before_seconds)
     await clients.live()
     if soak.rates != CALM:
@@ -104,11 +116,16 @@ async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
         await asyncio.sleep(60)
 
 
-async def _configure(service: Service) -> None:
-    """Both lanes have their share of it, and messages that a limit holds up."""
+async def _configure(service: Service, calls_per_second: float) -> None:
+    """Both lanes have their share of it, and messages and calls that a limit holds up."""
     faults, service.faults.rates = service.faults.rates, CALM
     limit = {"creates_per_second": RATION, "creates_burst": RATION}
-    for biz_type, settings in ((IN_SLOW_LANE, {"lane": "slow"}), (RATIONED, limit)):
+    for biz_type, settings in (
+        (IN_SLOW_LANE, {"lane": "slow"}),
+        (RATIONED, limit),
+        (LIMITED, {"calls_per_second": calls_per_second}),
+        (NARROW, {"calls_in_flight": IN_FLIGHT}),
+    ):
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None
         assert answer[0] == 201, answer
@@ -123,12 +140,23 @@ async def _leave_the_past_alone() -> None:
         await asyncio.sleep(60)
 
 
+def _tasks_of(items: list[dict[str, Any]]) -> list[Task]:
+    return [task_items.task_from(item) for item in items if "status" in item]
+
+
+def _note_occurrences(clients: Clients, items: list[dict[str, Any]]) -> None:
+    """What timers made is to be called like all else."""
+    for task in _tasks_of(items):
+        if task.occurrence is not None:
+            clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_ms))
+
+
 def _messages_judged(
     service: Service, clients: Clients, items: list[dict[str, Any]]
 ) -> MessageReport:
     """What was made of them is noted in the ledger: it is to be called like all else."""
     sent = clients.senders.messages.sent
-    made = tasks_of(sent, [task_items.task_from(item) for item in items if "status" in item])
+    made = tasks_of(sent, _tasks_of(items))
     for task in (task for tasks in made.values() for task in tasks):
         clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_ms))
     urls = service.settings.ingest_queue_url, service.settings.ingest_dead_letter_queue_url
@@ -172,7 +200,11 @@ async def _wrong_statistics(
     service: Service, biz_type: str, items: list[dict[str, Any]]
 ) -> list[str]:
     """The statistics against what the wheel holds."""
-    held = [item for item in items if item.get("biz_type", {}).get("S") == biz_type]
+    held = [
+        item
+        for item in items
+        if item.get("biz_type", {}).get("S") == biz_type and "plan" not in item
+    ]
     counted: dict[str, int] = {}
     for hour in range(-1, int(service.seconds() // 3_600) + 1):  # a clock may be behind at noon
         begins = (NOON_MS // 1000 + hour * 3_600) * 1000

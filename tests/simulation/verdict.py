@@ -26,6 +26,7 @@ class Report:
     called_after_cancel: list[str] = field(default_factory=list)
     unexplained: list[str] = field(default_factory=list)
     untrue: list[str] = field(default_factory=list)
+    disobeyed: list[str] = field(default_factory=list)  # owners, in what they said of a business
     dishonest: list[str] = field(default_factory=list)  # as the service's own audit says
 
     @property
@@ -36,6 +37,7 @@ class Report:
             *(f"called after its cancel: {each}" for each in self.called_after_cancel),
             *(f"repeated for no reason: {each}" for each in self.unexplained),
             *(f"recorded untruly: {each}" for each in self.untrue),
+            *(f"not as its owner said: {each}" for each in self.disobeyed),
             *(f"in no honest state: {each}" for each in self.dishonest),
             *self.messages.broken,
         ]

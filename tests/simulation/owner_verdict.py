@@ -1,0 +1,104 @@
+"""The service held against what owners said of their businesses and timers: pauses, limits, and what
+a timer's schedule has."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from duewheel.rules.promises import GOOD_FOR_MS
+from duewheel.rules.task import Status, Task
+from duewheel.stores.known_businesses import KEPT_MS
+from tests.simulation.ledger import KnownTimer, Ledger, Pause
+from tests.simulation.owners import IN_FLIGHT, LIMITED, NARROW
+from tests.simulation.receiver import Call
+from tests.support.clock import NOON_MS
+
+CLOCKS_DIFFER_SECONDS = 2.0
+PAGES_OF_A_RUN = 2
+WINDOWS_SECONDS = (1, 10, 60)
+TIMER_HEEDED_SECONDS = 0.5  # 250 ms, and what it takes to read it
+PLANNED_SECONDS = 4.0  # a plan begins with the second after the answer, by the planner's clock
+
+
+def judged_owners(
+    ledger: Ledger, calls: Sequence[Call], tasks: Sequence[Task], calls_per_second: float
+) -> list[str]:
+    by_business: dict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        by_business[call.biz_type].append(call)
+    wrong = [each for pause in ledger.pauses for each in _called_in(pause, by_business)]
+    wrong += _too_many(by_business[LIMITED], calls_per_second)
+    wrong += _too_many_in_flight(by_business[NARROW])
+    return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
+
+
+def _called_in(pause: Pause, calls: Mapping[str, Sequence[Call]]) -> Iterator[str]:
+    begins = pause.answered_seconds + KEPT_MS / 1000 + CLOCKS_DIFFER_SECONDS
+    for call in calls[pause.biz_type]:
+        if begins <= call.began_seconds < pause.resume_begun_seconds:
+            yield f"{call.task_id} called in the pause of {pause.answered_seconds:.3f}, {call}"
+
+
+def _too_many(calls: Sequence[Call], a_second: float) -> Iterator[str]:
+    began = sorted(call.began_seconds for call in calls)
+    for window in WINDOWS_SECONDS:
+        most = a_second * (window + GOOD_FOR_MS / 1000 + CLOCKS_DIFFER_SECONDS) + 1
+        first = 0
+        for last, at in enumerate(began):
+            while began[first] < at - window:
+                first += 1
+            if last + 1 - first > most:
+                yield f"{last + 1 - first} calls in {window} s up to {at:.3f}, at {a_second:g} a second"
+                break
+
+
+def _too_many_in_flight(calls: Sequence[Call]) -> Iterator[str]:
+    by_run: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    for call in calls:
+        by_run[call.by.number] += [(call.began_seconds, 1), (call.ended_seconds, -1)]
+    for run, moments in by_run.items():
+        under_way = most = 0
+        for _, change in sorted(moments):
+            under_way += change
+            most = max(most, under_way)
+        if most > IN_FLIGHT * PAGES_OF_A_RUN:
+            yield f"run {run} had {most} calls of {NARROW} in flight"
+
+
+def _of_timers(
+    timers: Sequence[KnownTimer], calls: Sequence[Call], tasks: Sequence[Task]
+) -> Iterator[str]:
+    occurrences: dict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        if task.occurrence is not None and not task.occurrence.manual:
+            occurrences[task.occurrence.timer_id].append(task)
+    timer_of = {task.task_id: t for t, made in occurrences.items() for task in made}
+    called: dict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        if call.task_id in timer_of:
+            called[timer_of[call.task_id]].append(call)
+    for timer in timers:
+        yield from _of_timer(timer, called[timer.timer_id], occurrences[timer.timer_id])
+
+
+def _of_timer(
+    timer: KnownTimer, calls: Sequence[Call], occurrences: Sequence[Task]
+) -> Iterator[str]:
+    made = Counter(t.occurrence.second - NOON_MS // 1000 for t in occurrences if t.occurrence)
+    for second, number in made.items():
+        if number > 1 or second not in timer.instants:
+            yield f"timer {timer.timer_id} has {number} occurrences at {second}"
+    for second in timer.instants:
+        begins = second - PLANNED_SECONDS
+        if timer.is_surely(True, begins, second + PLANNED_SECONDS) and not made[second]:
+            yield f"timer {timer.timer_id} has no occurrence at {second}"
+    if all(is_enabled for _, is_enabled in timer.changes):
+        for task in occurrences:
+            if task.status is Status.CANCELLED and task.reason in (
+                "timer disabled",
+                "timer deleted",
+            ):
+                yield f"{task.task_id} is cancelled, {task.reason}, and the timer never was"
+    for call in calls:
+        begins = call.began_seconds - TIMER_HEEDED_SECONDS
+        if timer.is_surely(False, begins, call.began_seconds):
+            yield f"{call.task_id} of a disabled timer called at {call.began_seconds:.3f}, {call}"
