@@ -69,7 +69,8 @@ def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
     print(f"called after a cancel {len(report.called_after_cancel)}, ", end="")
     print(f"repeated for no reason {len(report.unexplained)}, ", end="")
     print(f"untrue {len(report.untrue)}, ", end="")
-    print(f"disobeyed {len(report.disobeyed)}, in no honest state {len(report.dishonest)}")
+    print(f"disobeyed {len(report.disobeyed)}, left at work {len(report.left_at_work)}, ", end="")
+    print(f"in no honest state {len(report.dishonest)}")
     print(
         f"  of messages: lost {len(messages.lost)}, made twice {len(messages.made_twice)}, ", end=""
     )

@@ -17,6 +17,7 @@ class Environments:
     def __init__(self, faults: Faults, seconds: Callable[[], float]) -> None:
         self._faults = faults
         self._seconds = seconds
+        self.left_at_work: list[str] = []
         self._idle: dict[str, list[Environment]] = defaultdict(list)
 
     def taken(self, function: str, deadline_seconds: float) -> Environment:
@@ -36,6 +37,8 @@ class Environments:
         if environment.threads_at_work:
             run.troubles.append(FROZEN)
             self._faults.injected[FROZEN] += 1
+            threads = f"{environment.threads_at_work} threads"
+            self.left_at_work.append(f"{run.function} {run.number} with {threads} at work")
         if self._faults.happens(self._faults.rates.retired):
             return
         if environment.threads_at_work or self._faults.happens(self._faults.rates.freeze):

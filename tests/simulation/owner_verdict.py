@@ -1,8 +1,9 @@
-"""The service held against what owners said of their businesses and timers: pauses, limits, and what
-a timer's schedule has."""
+"""The service held against what owners said of their businesses and timers: pauses, limits, and
+what a timer's schedule has."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 from duewheel.rules.promises import GOOD_FOR_MS
 from duewheel.rules.task import Status, Task
@@ -47,7 +48,8 @@ def _too_many(calls: Sequence[Call], a_second: float) -> Iterator[str]:
             while began[first] < at - window:
                 first += 1
             if last + 1 - first > most:
-                yield f"{last + 1 - first} calls in {window} s up to {at:.3f}, at {a_second:g} a second"
+                number = last + 1 - first
+                yield f"{number} calls in {window} s up to {at:.3f}, at {a_second:g} a second"
                 break
 
 
@@ -88,8 +90,9 @@ def _of_timer(
         if number > 1 or second not in timer.instants:
             yield f"timer {timer.timer_id} has {number} occurrences at {second}"
     for second in timer.instants:
-        begins = second - PLANNED_SECONDS
-        if timer.is_surely(True, begins, second + PLANNED_SECONDS) and not made[second]:
+        # One that is disabled later may not have been planned by then.
+        is_enabled = timer.is_surely(True, second - PLANNED_SECONDS, inf)
+        if is_enabled and not made[second]:
             yield f"timer {timer.timer_id} has no occurrence at {second}"
     if all(is_enabled for _, is_enabled in timer.changes):
         for task in occurrences:

@@ -87,6 +87,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         _note_occurrences(clients, items)
         report = judged(clients.ledger, service.receiver.calls, items)
         report.messages = messages
+        report.left_at_work = service.environments.left_at_work
         report.disobeyed = judged_owners(
             clients.ledger, service.receiver.calls, _tasks_of(items), soak.calls_per_second
         )

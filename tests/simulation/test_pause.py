@@ -3,8 +3,11 @@
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
 
 from duewheel.rules.instants import rfc3339
+from duewheel.workflows import park, put_off
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates
@@ -16,6 +19,7 @@ DUE_SECONDS = 30
 RESUMED_SECONDS = 50
 TASKS = 160
 DEADLY = Rates(death=0.004, latency_ms=40.0)
+FAILING = Rates(aws=0.4, latency_ms=80.0, freeze=0.5)
 
 
 @dataclass
@@ -26,6 +30,7 @@ class Paused:
     due_at: list[str]
     called: Counter[str]
     statuses: Counter[str]
+    left_at_work: list[str]
 
 
 def paused(rates: Rates) -> Paused:
@@ -39,6 +44,7 @@ def paused(rates: Rates) -> Paused:
             [call.due_at for call in calls],
             Counter(call.task_id for call in calls),
             Counter(item["status"]["S"] for item in items if "status" in item),
+            service.environments.left_at_work,
         )
 
 
@@ -62,7 +68,11 @@ async def _lived(service: Service) -> None:
     service.faults.rates = CALM  # so that the answer is heard
     await _ask(service, "POST", f"{path}/resume", None)
     service.faults.rates = faults
-    await asyncio.sleep(30 + TASKS / PER_SECOND + 900 * (faults != CALM))
+    await asyncio.sleep(30 + TASKS / PER_SECOND)
+    if faults != CALM:
+        await asyncio.sleep(200)
+        service.faults.rates = CALM
+        await asyncio.sleep(400)
 
 
 async def _ask(service: Service, method: str, path: str, body: object) -> None:
@@ -86,3 +96,19 @@ def test_processes_that_die_while_they_park_and_release_lose_nothing() -> None:
     assert min(after.seconds) >= 0
     assert len(after.called) == TASKS
     assert after.statuses == {"delivered": TASKS}
+
+
+def test_functions_that_fail_while_they_park_and_release_leave_no_write_under_way() -> None:
+    after = paused(FAILING)
+    assert after.left_at_work == []
+    assert after.statuses == {"delivered": TASKS}
+
+
+def test_one_that_fails_while_its_other_writes_are_under_way_is_found() -> None:
+    """Frozen with its failure, it would carry them out when it is thawed, minutes later."""
+
+    def mapped(pool: Any, function: Any, *arguments: Any) -> list[Any]:
+        return list(pool.map(function, *arguments))
+
+    with patch.object(put_off, "fan_out", mapped), patch.object(park, "fan_out", mapped):
+        assert paused(FAILING).left_at_work

@@ -7,7 +7,7 @@ environment has a pool of its own, though one process plays all of them.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, Executor, Future
 from typing import Any
 
@@ -69,7 +69,7 @@ class _Piece(Future[Any]):
 
     def __init__(self, turns: Turns) -> None:
         super().__init__()
-        self._turns = turns
+        self.turns = turns
 
     def result(self, timeout: float | None = None) -> Any:
         self.await_end()
@@ -80,19 +80,34 @@ class _Piece(Future[Any]):
         return super().exception(timeout)
 
     def await_end(self) -> None:
-        if not self.done():
-            self._turns.wait_for(self._ended())
+        _await_all(self.turns, [self])
 
-    async def _ended(self) -> None:
-        loop = asyncio.get_running_loop()
-        ended = loop.create_future()
 
-        def end(_: object) -> None:
+def _await_all(turns: Turns, pieces: Iterable[Future[Any]]) -> None:
+    under_way = [piece for piece in pieces if not piece.done()]
+    if under_way:
+        turns.wait_for(_ended(under_way))
+
+
+async def _ended(pieces: Sequence[Future[Any]]) -> None:
+    loop = asyncio.get_running_loop()
+    all_ended = loop.create_future()
+    left = len(pieces)
+
+    def end() -> None:
+        if not all_ended.done():
+            all_ended.set_result(None)
+
+    def one_ended(_: object) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
             # From a worker's turn: the loop stands still meanwhile, so this is safe.
-            loop.call_soon(lambda: ended.done() or ended.set_result(None))
+            loop.call_soon(end)
 
-        self.add_done_callback(end)
-        await ended
+    for piece in pieces:
+        piece.add_done_callback(one_ended)
+    await all_ended
 
 
 def awaited(
@@ -103,6 +118,6 @@ def awaited(
     assert timeout is None
     assert return_when in (ALL_COMPLETED, FIRST_EXCEPTION)
     pieces = set(pieces)
-    for piece in pieces:
-        piece.await_end()
+    if pieces:
+        _await_all(next(iter(pieces)).turns, pieces)
     return pieces, set()

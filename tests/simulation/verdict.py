@@ -27,6 +27,7 @@ class Report:
     unexplained: list[str] = field(default_factory=list)
     untrue: list[str] = field(default_factory=list)
     disobeyed: list[str] = field(default_factory=list)  # owners, in what they said of a business
+    left_at_work: list[str] = field(default_factory=list)  # as Lambda freezes it
     dishonest: list[str] = field(default_factory=list)  # as the service's own audit says
 
     @property
@@ -38,6 +39,7 @@ class Report:
             *(f"repeated for no reason: {each}" for each in self.unexplained),
             *(f"recorded untruly: {each}" for each in self.untrue),
             *(f"not as its owner said: {each}" for each in self.disobeyed),
+            *(f"ended before what it had begun: {each}" for each in self.left_at_work),
             *(f"in no honest state: {each}" for each in self.dishonest),
             *self.messages.broken,
         ]
