@@ -188,7 +188,9 @@ def test_the_numbers_are_those_of_the_last_day_by_the_services_clock(
     expect(viewer.rows("Limits").first).to_contain_text(
         "in the busiest minute of the last hour (7 % of the limit)"
     )
-    told = viewer.part("The last 24 hours").locator(".readout")
+    part = viewer.part("The last 24 hours")
+    expect(part).to_contain_text("only tasks that are still pending change the figures")
+    told = part.locator(".readout")
     expect(told).to_contain_text("6 delivered, 2 dead, 2 failed attempts")
     expect(told.get_by_role("link", name="tasks due then")).to_be_visible()
     viewer.page.get_by_role("slider", name="What became of the tasks").press("Home")

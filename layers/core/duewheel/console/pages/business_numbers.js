@@ -30,7 +30,7 @@ export function numbers(day, state) {
     el("ul", { class: "figures" }, COUNTED.map(([member, said]) => el("li", {}, el("span", { class: "figure" }, day.total[member].toLocaleString("en-GB")), " ", said))),
     el("p", {}, lateness(day.total)),
     tasksOverTime(day.minutes, Date.parse(day.to), { biz_type: day.biz_type, hours: 24 }, state),
-    el("p", { class: "hint" }, "Each task counts in the minute in which it first came up; counted until ", instant(day.counted_until), "."),
+    el("p", { class: "hint" }, "Each task counts in the minute in which it first came up; counted until ", instant(day.counted_until), ". Before ", instant(day.closed_until), " only tasks that are still pending change the figures."),
   ];
 }
 
