@@ -244,3 +244,23 @@ def test_a_watch_prints_what_changes_and_fails_unless_it_was_delivered(
     assert (delivered.exit_code, len(delivered.stdout.splitlines())) == (0, 3)
     dead = called("task", "watch", ID, script=Script(made(), ended("dead")))
     assert (dead.exit_code, len(dead.stdout.splitlines())) == (1, 2)
+
+
+def test_the_wheel_is_shown_with_what_the_sweep_has_left_open() -> None:
+    at = "2030-01-31T08:00:00.000Z"
+    pointer = {"at": at, "second": 1896076800, "lag_seconds": 120}
+    place = {"at": at, "second": 1896076800, "shard": 3, "page": "2r", "since": at, "why": "held"}
+    found = {
+        "now": at,
+        "profile": "precise",
+        "buckets": 1,
+        "origin": at,
+        "time_pointer": pointer,
+        "sweep_pointer": pointer,
+        "open_places": {"count": 250, "oldest_age_seconds": 1420, "places": [place]},
+    }
+    text = done("wheel", script=Script(httpx.Response(200, json=found)))
+    assert "open places    250, the oldest for 1420 s\n" in text
+    *_, header, row = text.splitlines()
+    assert header.split() == ["at", "shard", "page", "since", "why"]
+    assert (row.split()[2:4], row.split()[-1]) == (["3", "2r"], "held")
