@@ -5,12 +5,13 @@ of them late. What an invocation did not answer for comes again.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
 
-from duewheel.rules.messages import texts_of_event
+from duewheel.rules.messages import DirectMessage, decode, texts_of_event
 from local.invocations import RETRY_AFTER_MS
 from local.invocations import Invocation as AsyncInvocation
 from local.queue_poller import record_of
@@ -28,6 +29,7 @@ class Mapping:
     """Between one queue and its function."""
 
     function: str
+    queue: str
     queue_url: str
     batch_size: int
     runs_max: int
@@ -47,11 +49,11 @@ class EventSources:
         self._chance = service.chance
         settings = service.settings
         self._mappings = [
-            Mapping("notifier", settings.slice_queue_url, 2, notifiers),
-            Mapping("notifier", settings.slow_queue_url, 1, slow_notifiers),
+            Mapping("notifier", "main", settings.slice_queue_url, 2, notifiers),
+            Mapping("notifier", "slow", settings.slow_queue_url, 1, slow_notifiers),
         ]
         if settings.ingest_queue_url:
-            ingest = Mapping("ingest", settings.ingest_queue_url, 10, INGESTING_AT_ONCE)
+            ingest = Mapping("ingest", "ingest", settings.ingest_queue_url, 10, INGESTING_AT_ONCE)
             self._mappings.append(ingest)
         self._sqs = boto3.client("sqs")
 
@@ -93,7 +95,8 @@ class EventSources:
                 self._service.spawn(self._hand_over(mapping, messages, is_copy=twice))
 
     def _has_message(self, mapping: Mapping) -> bool:
-        now_ms = self._service.now_ms()
+        late_seconds = self._faults.late_seconds(mapping.queue, self._service.seconds())
+        now_ms = self._service.now_ms() - late_seconds * 1000
         visible_at_ms = self._service.emulator.messages_visible_at_ms(mapping.queue_url)
         return any(ms <= now_ms for ms in visible_at_ms)
 
@@ -143,18 +146,31 @@ class EventSources:
     # The second link: asynchronous invocations of the notifier
 
     def _accept(self, invocation: AsyncInvocation) -> None:
+        """Lambda runs an event at least once, whatever it answers."""
         # From a worker's turn: the loop stands still meanwhile, so this is safe.
-        self._service.spawn(self._carry_out(invocation))
+        self._service.spawn(self._carry_out(invocation, 0))
+        if self._faults.strikes("event twice", self._faults.rates.invoked_twice):
+            later_seconds = self._chance.choice((0.0, 0.0, 1.0, 30.0))
+            self._service.spawn(self._carry_out(invocation, later_seconds, is_copy=True))
 
-    async def _carry_out(self, invocation: AsyncInvocation) -> None:
+    async def _carry_out(
+        self, invocation: AsyncInvocation, later_seconds: float, *, is_copy: bool = False
+    ) -> None:
         """Lambda tries again after one minute and after two, with the same request id."""
+        await asyncio.sleep(later_seconds)
         for wait_ms in (*RETRY_AFTER_MS, None):
             while self._faults.is_down("notifier", self._service.seconds()):
                 await asyncio.sleep(1)
             work = self._service.invoke("notifier", invocation.event, invocation.request_id)
             ended = await self._service.spawn(work)
-            if self._service.wire.has_sent_twice(texts_of_event(invocation.event) or ()):
+            texts = texts_of_event(invocation.event) or ()
+            if self._service.wire.has_sent_twice(texts) or (is_copy and _are_direct(texts)):
                 ended.invocation.troubles.append(DUPLICATE)
             if ended.is_answered or wait_ms is None:
                 return
             await asyncio.sleep(wait_ms / 1000)
+
+
+def _are_direct(texts: Iterable[str]) -> bool:
+    """Without a lease, which would tell one run from another."""
+    return any(isinstance(decode(text), DirectMessage) for text in texts)

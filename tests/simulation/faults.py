@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
+from zlib import crc32
 
 from local.aws_faults import Fault, possible_faults
 
@@ -17,6 +18,9 @@ class Rates:
     delay: float = 0.0  # a batch of messages arrives late
     network: float = 0.0  # a callback hangs, is dropped, or its reply is lost
     missed_schedule: float = 0.0
+    invoked_twice: float = 0.0  # an asynchronous event is handed out twice, under one request id
+    lag: float = 0.0  # a read that need not be consistent is behind
+    partition_units: float = 0.0  # what a partition key takes of writes; of reads three times that
     skew_ms: int = 0  # what a function's clock may be off by, either way
     freeze: float = 0.0  # an environment is not handed out again at once, but up to minutes later
     retired: float = 0.0  # an environment is not handed out again at all
@@ -31,6 +35,8 @@ ROUGH = Rates(
     delay=0.05,
     network=0.05,
     missed_schedule=0.1,
+    lag=0.1,
+    partition_units=160.0,  # as a second is crowded with fewer tasks than in earnest
     skew_ms=950,
     freeze=0.3,
     retired=0.1,
@@ -39,34 +45,39 @@ ROUGH = Rates(
 
 
 OUTAGE_SECONDS_MAX = 120
+BACKLOG_SECONDS_MAX = 300
+PARTITION = "partition"
+PARTITIONS = 16
+LATE = "late"
 FLAKY_HOST = "flaky.example"
 
 
 @dataclass(frozen=True)
 class Outage:
     """From when until when something is down: `dynamodb`, `sqs`, a function's folder, the
-    `receiver`, or one of its hosts."""
+    `receiver`, or one of its hosts; a `partition`: every sixteenth key of the tables. Messages for
+    a function are `late`: for so long each waits half of that time."""
 
     what: str
     begins_seconds: float
     ends_seconds: float
 
+    @property
+    def seconds(self) -> float:
+        return self.ends_seconds - self.begins_seconds
+
 
 def outages_of(seed: int, seconds: float) -> tuple[Outage, ...]:
-    """One of each part within so many seconds, none longer than two minutes or a fifth of that."""
+    """One of each part within so many seconds, none longer than two minutes or a fifth of that; of
+    a partition and of a backlog, than five minutes or a third."""
     chance = Random(seed)
-    longest = min(OUTAGE_SECONDS_MAX, seconds / 5)
     outages = []
-    for what in (
-        "dynamodb",
-        "sqs",
-        "notifier",
-        "scheduler",
-        "sweeper",
-        "receiver",
-        "ingest",
-        FLAKY_HOST,
-    ):
+    functions = ("notifier", "scheduler", "sweeper", "ingest")
+    parts = ("dynamodb", "sqs", *functions, "receiver", FLAKY_HOST, PARTITION)
+    for what in (*parts, *(f"{queue} {LATE}" for queue in ("main", "slow", "ingest"))):
+        is_of_minutes = what == PARTITION or what.endswith(LATE)
+        most = BACKLOG_SECONDS_MAX if is_of_minutes else OUTAGE_SECONDS_MAX
+        longest = min(most, seconds / (3 if is_of_minutes else 5))
         begins = chance.uniform(0, seconds)
         outages.append(Outage(what, begins, begins + chance.uniform(longest / 10, longest)))
     return tuple(outages)
@@ -90,6 +101,24 @@ class Faults:
             outage.what == what and outage.begins_seconds <= at_seconds < outage.ends_seconds
             for outage in self.outages
         )
+
+    def late_seconds(self, queue: str, at_seconds: float) -> float:
+        """How long every message of this queue waits in its backlog."""
+        return max(
+            (
+                outage.seconds / 2
+                for outage in self.outages
+                if outage.what == f"{queue} {LATE}"
+                and outage.begins_seconds <= at_seconds < outage.ends_seconds
+            ),
+            default=0.0,
+        )
+
+    def is_partition_down(self, key: str, at_seconds: float) -> bool:
+        """None of the pointers' and the wheel's own: those are DynamoDB's outage."""
+        if not self.is_down(PARTITION, at_seconds):
+            return False
+        return crc32(key.encode()) % PARTITIONS == self.seed % PARTITIONS
 
     def aws_fault(self, operation: str) -> Fault | None:
         if not self.happens(self.rates.aws):

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import boto3
 
+from bench.limits import TABLE_WRITE_UNITS
 from duewheel.log import logger
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
@@ -40,6 +41,7 @@ from tests.simulation.seams import replaced
 from tests.simulation.virtual_time import Turns, VirtualLoop
 from tests.simulation.wire import Wire
 from tests.support.clock import NOON_MS
+from tests.support.governor import Governor
 
 HANDLERS = {
     "api": api.handler,
@@ -130,9 +132,21 @@ class Service:
             asking.set(None)  # outside of invocations somebody looks on
             process.start_anew(self)
             self.settings = process.settings()
+            if self.faults.rates.partition_units:
+                self._limit_partitions(self.faults.rates.partition_units)
             yield self
             self._end()
             assert taken_refusals() == []
+
+    def _limit_partitions(self, units: float) -> None:
+        self.wire.governor = Governor(
+            lambda: self.seconds() * 1000,
+            [self.settings.wheel_table, self.settings.registry_table],
+            TABLE_WRITE_UNITS.value,
+            partition_write_units=units,
+            partition_read_units=3 * units,
+            is_down=lambda key: self.faults.is_partition_down(key, self.seconds()),
+        )
 
     def _end(self) -> None:
         tasks = [*self._tasks, *self.turns.tasks]

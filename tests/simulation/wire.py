@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -12,8 +13,11 @@ from duewheel.rules.messages import texts_of_event
 from local.aws_faults import Fault, Handle, Reply, do, operation_of
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
+from tests.simulation.past import LAG_SECONDS_MAX, Past, may_lag
 from tests.simulation.virtual_time import Turns
+from tests.support.governor import Governor
 
+REFUSED = "refused by a partition"
 AND_YET_DONE = (Fault.FAILED_AFTER, Fault.LOST_AFTER)  # which the SDK then does once more
 
 
@@ -26,6 +30,8 @@ class Wire:
         self._turns = turns
         self._seconds = seconds
         self._chance = chance
+        self._past = Past(seconds)
+        self.governor: Governor | None = None
 
     def has_sent_twice(self, texts: Iterable[str]) -> bool:
         return not self._sent_twice.isdisjoint(texts)
@@ -63,6 +69,7 @@ class Wire:
         return was_frozen
 
     def _faulty(self, run: Invocation, request: Any, handle: Handle) -> Reply | None:
+        handle = partial(self._by_the_tables, run, handle)
         service = re.sub(r".*?(sqs|lambda|dynamodb).*", r"\1", request.url)
         if self._faults.is_down(service, self._seconds()):
             run.troubles.append(f"{service} down")
@@ -74,6 +81,22 @@ class Wire:
         if fault in AND_YET_DONE:
             self._sent_twice.update(_messages_of(service, request))
         return do(fault, request, handle, self._chance)
+
+    def _by_the_tables(self, run: Invocation, handle: Handle, request: Any) -> Reply | None:
+        """A partition takes so much and no more; a read may be behind."""
+        if self._faults.rates.lag and "dynamodb" in request.url:
+            self._past.note(request)
+            if may_lag(request) and self._faults.strikes("read behind", self._faults.rates.lag):
+                with self._past.as_it_was(self._chance.uniform(0, LAG_SECONDS_MAX)):
+                    return handle(request)
+        if self.governor is None or not self._faults.rates.partition_units:
+            return handle(request)
+        refused = self.governor.refused.total()
+        reply = self.governor.answer(request, handle)
+        if number := self.governor.refused.total() - refused:
+            run.troubles.append(REFUSED)
+            self._faults.injected[REFUSED] += number
+        return reply
 
 
 def _messages_of(service: str, request: Any) -> list[str]:

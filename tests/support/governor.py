@@ -61,6 +61,9 @@ class Governor:
     tables: Iterable[str]
     table_write_units: float
     table_read_units: float = TABLE_READ_UNITS.value
+    partition_write_units: float = PARTITION_WRITE_UNITS.value
+    partition_read_units: float = PARTITION_READ_UNITS.value
+    is_down: Callable[[str], bool] = lambda _: False  # a partition key, that takes nothing at all
     refused: Counter[str] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)  # requests, by table
     _buckets: dict[tuple[str, ...], _Bucket] = field(default_factory=dict)
@@ -138,15 +141,15 @@ class Governor:
         is_new = "Item" in what and name not in self._sizes
         buckets = [
             self._bucket("write", self.table_write_units, table),
-            self._bucket("write", PARTITION_WRITE_UNITS.value, table, name[1]),
+            self._bucket("write", self.partition_write_units, table, name[1]),
         ]
         if is_new:  # else its index keys stay, with what few exceptions there are
             buckets += [
-                self._bucket("write", PARTITION_WRITE_UNITS.value, table, index, item[key]["S"])
+                self._bucket("write", self.partition_write_units, table, index, item[key]["S"])
                 for index, key in shape.indexes.items()
                 if key in item
             ]
-        if not self._all_open(buckets):
+        if self.is_down(name[1]) or not self._all_open(buckets):
             return False
         units = times * max(1, math.ceil(size / 1024))
         for bucket in buckets:
@@ -158,8 +161,9 @@ class Governor:
 
     def _read_one(self, request: Any, asked: Any, handle: Handle) -> Reply | None:
         table = asked["TableName"]
-        buckets = self._read_buckets(table, self._partition_of(table, asked))
-        if not self._all_open(buckets):
+        partition = self._partition_of(table, asked)
+        buckets = self._read_buckets(table, partition)
+        if self.is_down(partition) or not self._all_open(buckets):
             return self._too_much(request)
         reply = handle(request)
         if reply is not None and reply[0] == 200:
@@ -175,8 +179,9 @@ class Governor:
 
         def is_taken(key: Any) -> bool:
             nonlocal left
-            buckets = self._read_buckets(table, self._tables[table].name_of(key)[0])
-            if not self._all_open(buckets):
+            partition = self._tables[table].name_of(key)[0]
+            buckets = self._read_buckets(table, partition)
+            if self.is_down(partition) or not self._all_open(buckets):
                 left += 1
                 return False
             self._take_read(buckets, self._size_of(table, key), wanted.get("ConsistentRead", False))
@@ -198,7 +203,7 @@ class Governor:
     def _read_buckets(self, table: str, partition: str) -> list[_Bucket]:
         return [
             self._bucket("read", self.table_read_units, table),
-            self._bucket("read", PARTITION_READ_UNITS.value, table, partition),
+            self._bucket("read", self.partition_read_units, table, partition),
         ]
 
     def _take_read(self, buckets: list[_Bucket], size: int, strongly: bool) -> None:
