@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import islice, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.addresses import Address, address_at
+from duewheel.rules.firing import misfire as misfire_of
 from duewheel.rules.placing import Placing
 from duewheel.rules.planning import (
     AHEAD_SECONDS_MAX,
@@ -23,8 +25,8 @@ from duewheel.rules.planning import (
     occurrence_task,
 )
 from duewheel.rules.schedule import Schedule, seconds_from
-from duewheel.rules.task import Plan
-from duewheel.rules.timer import Rules, Timer
+from duewheel.rules.task import Occurrence, Plan
+from duewheel.rules.timer import Misfire, Rules, Timer
 
 NOW = 1_800_000_000  # 2027-01-15T08:00:00Z
 DAY = 86_400
@@ -33,7 +35,8 @@ TIMER_ID = "4503599627370497"
 
 
 def timer(schedule: Schedule | None = None, /, **rules: object) -> Timer:
-    said = Rules("closing", schedule or Schedule(every_seconds=60), **rules)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"misfire": Misfire.ALL, **rules}
+    said = Rules("closing", schedule or Schedule(every_seconds=60), **values)
     return Timer(TIMER_ID, "orders", said, enabled=True, version=1, created_ms=0, updated_ms=0)
 
 
@@ -271,3 +274,46 @@ def test_a_chain_that_comes_up_at_once_gets_ahead_each_time(behind: int) -> None
         assert step.plan.planned_until_second > plan.planned_until_second
         plan, run = step.plan, run + 1
     assert run <= behind / OCCURRENCES_MAX + 2
+
+
+@given(
+    misfire=st.sampled_from(Misfire),
+    every=st.integers(1, 50),
+    jitter=st.integers(0, 40),
+    grace=st.integers(0, 90),
+    behind=st.integers(0, 4_000),
+    max_runs=st.none() | st.integers(1, 900),
+)
+def test_what_is_counted_alone_would_have_been_cancelled_one_by_one(
+    misfire: Misfire, every: int, jitter: int, grace: int, behind: int, max_runs: int | None
+) -> None:
+    """And what is counted and what is written are all there is, under the same numbers."""
+    of = timer(
+        Schedule(every_seconds=every, anchor_second=NOW - behind),
+        misfire=misfire,
+        jitter_seconds=min(jitter, every - 1),
+        grace_seconds=grace,
+        max_runs=max_runs,
+    )
+    plan = begun(NOW - behind)
+    step = next_step(of, plan, NOW * 1000)
+    of_all = timer(of.rules.schedule, max_runs=max_runs, jitter_seconds=of.rules.jitter_seconds)
+    seconds = seconds_from(of.rules.schedule, plan.planned_until_second, step.misfired)
+    for number, second in enumerate(seconds, 1):
+        one = Occurrence(TIMER_ID, second, number)
+        assert misfire_of(occurrence_task(of, one, 0), one, of, NOW * 1000) is not None
+    if step.occurrences:
+        first = next_step(of_all, plan, NOW * 1000).occurrences[step.misfired :]
+        assert step.occurrences[: len(first)] == first[: len(step.occurrences)]
+        assert step.occurrences[0].number == step.misfired + 1
+    assert step.plan.numbered == step.misfired + len(step.occurrences)
+
+
+def test_so_many_misfires_are_counted_in_one_step_and_it_comes_up_again_at_once() -> None:
+    of = timer(Schedule(every_seconds=1), misfire=Misfire.SKIP)
+    plan, steps = begun(NOW - 259_200), 0
+    while plan.planned_until_second <= NOW:
+        step = next_step(of, plan, NOW * 1000)
+        assert step.next_ms == NOW * 1000 or step.plan.planned_until_second > NOW
+        plan, steps = step.plan, steps + 1
+    assert steps == 26

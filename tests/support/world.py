@@ -103,6 +103,7 @@ from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
 from duewheel.workflows.stop_timer import StopTimer
+from duewheel.workflows.take_back import TakeBack
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
 from duewheel.workflows.watch_pace import WatchPace
@@ -366,6 +367,13 @@ class World:
                 known or self.in_standing,
                 self.reenter,
                 put_off,
+                TakeBack(
+                    self.clock,
+                    self.tasks,
+                    self.timers,
+                    RunIndex(self.dynamodb, config.wheel_table),
+                    self.reenter,
+                ),
                 self._pool,
             ),
             CheckOccurrences(

@@ -234,7 +234,7 @@ def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
 
 def test_a_chain_that_moves_on_meanwhile_is_read_again(world: World) -> None:
     timer = created(world)
-    in_between(world, lambda: planned(world, timer, NOON + 7_201, 120))
+    in_between(world, lambda: planned(world, timer, NOON + 3_601, 60))
     disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
     assert stands(world, timer) == disabled
     assert (disabled.numbered, chains(world)) == (0, ["cancelled"])

@@ -13,7 +13,7 @@ from duewheel.rules.placeholders import filled_in
 from duewheel.rules.planning import due_second
 from duewheel.rules.schedule import contains, next_second, seconds_from
 from duewheel.rules.task import Occurrence, Task
-from duewheel.rules.timer import Misfire, Timer
+from duewheel.rules.timer import Misfire, Rules, Timer
 
 GONE = 410
 _LOOKED_AT_MAX = 1_000
@@ -59,6 +59,11 @@ def misfire(task: Task, occurrence: Occurrence, timer: Timer, now_ms: int) -> Re
         case Misfire.LATEST:
             is_last = not _is_later_one_due(occurrence, timer, now_ms // 1000)
             return None if is_last else Reason.SUPERSEDED
+
+
+def reason_of_misfires(rules: Rules) -> Reason:
+    """Of those that are misfired and have a later one behind them."""
+    return Reason.MISSED if rules.misfire is Misfire.SKIP else Reason.SUPERSEDED
 
 
 def filled(task: Task, occurrence: Occurrence, timer: Timer) -> Task:

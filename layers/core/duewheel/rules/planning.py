@@ -18,20 +18,28 @@ from duewheel.rules.crowding import shard_for
 from duewheel.rules.placing import Placing
 from duewheel.rules.schedule import next_second, seconds_from
 from duewheel.rules.task import UNSIZED, Occurrence, Plan, Sizes, Task
-from duewheel.rules.timer import Timer
+from duewheel.rules.timer import Misfire, Timer
 
 STEP_SECONDS = 3_600
 OCCURRENCES_MAX = 1_000  # of one step, and so of one run of a planning entry
 AHEAD_SECONDS_MAX = 86_400  # a timer is looked at once a day, however rarely it fires
+MISFIRES_MAX = 10_000  # counted in one step: a fifth of a second for a timer of every second
+MISFIRES_WRITTEN = 25  # the latest of them, which are listed; all before them are counted alone
+TAKEN_BACK_MIN = 100  # planned runs of a stopped timer; fewer are cancelled as they come up
+LOOK_AGAIN_MS = 60_000  # longer than a planner writes that has read the timer before its stop
 
 
 class Step(Struct, frozen=True):
     """What a planning entry does when it comes up: these are to be written, then the chain is to
-    stand so, and to come up again at that instant. None: there is nothing more to come."""
+    stand so, and to come up again at that instant. None: there is nothing more to come.
+
+    `misfired`: so many before these are late by more than the grace, and are not called. They are
+    counted and not written."""
 
     occurrences: tuple[Occurrence, ...]
     plan: Plan
     next_ms: int | None
+    misfired: int = 0
 
 
 def chain_home(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
@@ -54,6 +62,29 @@ def chain_home(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
 def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
     """Two steps ahead of now, or one further than planned, but no more than fit into one; what
     is left then comes up at once."""
+    misfired, is_all = _misfired(timer, plan, now_ms // 1000)
+    if not misfired:
+        return _step_ahead(timer, plan, now_ms)
+    until = misfired[-1] + 1
+    plan = replace(plan, planned_until_second=until, numbered=plan.numbered + len(misfired))
+    step = _step_ahead(timer, plan, now_ms) if is_all else Step((), plan, now_ms)
+    return replace(step, misfired=len(misfired))
+
+
+def _misfired(timer: Timer, plan: Plan, now: int) -> tuple[list[int], bool]:
+    """The seconds that are surely not called, and whether these are all but the latest of them.
+    The latest are left to be judged one by one: behind each of these there is a later one due."""
+    rules = timer.rules
+    if rules.misfire is Misfire.ALL:
+        return [], True
+    last = now - rules.grace_seconds - rules.jitter_seconds - 1
+    most = MISFIRES_MAX + MISFIRES_WRITTEN
+    late = seconds_from(rules.schedule, plan.planned_until_second, most, last)
+    of_them = late[: _runs_left(timer, plan)]
+    return of_them[:-MISFIRES_WRITTEN], len(late) < most
+
+
+def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
     schedule, now = timer.rules.schedule, now_ms // 1000
     first = plan.planned_until_second
     last = max(first + STEP_SECONDS, now + 2 * STEP_SECONDS) - 1
@@ -107,6 +138,14 @@ def moved_on(chain: Task, step: Step, entry: Address, next_ms: int, now_ms: int)
         next_ms=next_ms,
         updated_ms=now_ms,
         version=chain.version + 1,
+    )
+
+
+def named_later(chain: Task, entry: Address, next_ms: int, now_ms: int) -> Task:
+    """The chain of a timer that has been stopped: to come up at this instant, and take back what
+    it has planned."""
+    return replace(
+        chain, entry=entry, next_ms=next_ms, updated_ms=now_ms, version=chain.version + 1
     )
 
 

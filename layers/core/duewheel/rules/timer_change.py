@@ -120,10 +120,13 @@ def numbered_until(timer: Timer, plan: Plan | None, now_second: int) -> int:
     chain's."""
     if plan is None:
         return timer.numbered
-    ahead = seconds_from(
-        timer.rules.schedule, now_second + 1, _AHEAD_MAX, plan.planned_until_second - 1
-    )
-    return max(0, plan.numbered - len(ahead))
+    return max(0, plan.numbered - planned_ahead(timer, plan, now_second))
+
+
+def planned_ahead(timer: Timer, plan: Plan, now_second: int) -> int:
+    """How many occurrences behind the second that has begun have been planned."""
+    last = plan.planned_until_second - 1
+    return len(seconds_from(timer.rules.schedule, now_second + 1, _AHEAD_MAX, last))
 
 
 def ended_chain(chain: Task, after: Timer | None, now_ms: int) -> Task:

@@ -62,6 +62,11 @@ class Conflict(Exception):
 
 def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:
     """Carry out all or nothing; False when a condition did not hold."""
+    return not refused_parts(client, actions)
+
+
+def refused_parts(client: "DynamoDBClient", actions: list[Any]) -> list[int]:
+    """Carry out all or nothing; else the positions of those whose conditions did not hold."""
     try:
         client.transact_write_items(TransactItems=actions)
     except ClientError as error:
@@ -75,8 +80,8 @@ def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:
             raise Throttled(str(error)) from error
         if "ConditionalCheckFailed" not in codes:
             raise Conflict(str(error)) from error
-        return False
-    return True
+        return [n for n, one in enumerate(reasons) if one.get("Code") == "ConditionalCheckFailed"]
+    return []
 
 
 def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:

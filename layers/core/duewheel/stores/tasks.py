@@ -16,10 +16,18 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.entry_decision import FoundEntry
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState
-from duewheel.rules.task import Task
+from duewheel.rules.task import Status, Task
 from duewheel.stores import task_items
 from duewheel.stores.attributes import readable, readable_ones
-from duewheel.stores.conditions import Item, Refused, Throttled, Written, transact, write_if
+from duewheel.stores.conditions import (
+    Item,
+    Refused,
+    Throttled,
+    Written,
+    refused_parts,
+    transact,
+    write_if,
+)
 from duewheel.stores.unprocessed import (
     READS_PER_BATCH,
     WRITES_PER_BATCH,
@@ -119,10 +127,15 @@ class TaskStore(Struct, frozen=True):
 
     def change_and_create(self, before: Task, after: Task, new: Task) -> bool:
         """Both or neither: change the home and put a new task; False when the home no longer
-        stands as `before`. Refused, it may still be ours: an earlier try of the transaction."""
+        stands as `before`."""
+        return self.change_along(before, after, {"Put": self.put_request(new)})
+
+    def change_along(self, before: Task, after: Task, action: Any) -> bool:
+        """Change the home, and carry out another part of a transaction; False when the home no
+        longer stands as `before`. Refused, it may still be ours: an earlier try of the same."""
         changed, removed = _difference(self.item(before), self.item(after))
         update = self._home_update(before, changed, removed)
-        if transact(self.client, [{"Update": update}, {"Put": self.put_request(new)}]):
+        if transact(self.client, [{"Update": update}, action]):
             return True
         return any(_shows(item, changed, removed) for item in self.items_at([after.home]))
 
@@ -137,6 +150,43 @@ class TaskStore(Struct, frozen=True):
     def put_entry(self, entry: Address, home: Address) -> None:
         item = task_items.reentry_item(entry, home, self.buckets, self.clock.now_ms())
         write_if(self.client.put_item, **self._put_if_absent(item))
+
+    def entry_request(self, entry: Address, home: Address) -> dict[str, Any]:
+        """The put of an entry, for a transaction in which the home names it."""
+        item = task_items.reentry_item(entry, home, self.buckets, self.clock.now_ms())
+        return self._put_if_absent(item)
+
+    def take_back(self, homes: Sequence[Address], check: Any) -> int | None:
+        """Delete those of these that stand as they were planned, all while `check` holds, which is
+        a part of the transaction. Returns how many; None when it held no longer."""
+        deletes = [{"Delete": self._delete_as_planned(home)} for home in homes]
+        while deletes:
+            refused = refused_parts(self.client, [check, *deletes])
+            if not refused:
+                return len(deletes)
+            if 0 in refused:
+                return None
+            deletes = [one for number, one in enumerate(deletes, 1) if number not in refused]
+        return 0
+
+    def _delete_as_planned(self, home: Address) -> dict[str, Any]:
+        """What is gone already is none the worse for it."""
+        return {
+            "TableName": self.table,
+            "Key": self._key(home),
+            "ConditionExpression": "attribute_not_exists(#place) OR (#version = :planned"
+            " AND #status = :pending AND attribute_not_exists(#entry))",
+            "ExpressionAttributeNames": {
+                "#place": "place",
+                "#version": "version",
+                "#status": "status",
+                "#entry": "entry",
+            },
+            "ExpressionAttributeValues": {
+                ":planned": {"N": "1"},
+                ":pending": {"S": Status.PENDING.value},
+            },
+        }
 
     def put_entries(self, entries: Sequence[tuple[Address, Address]]) -> None:
         """Of several homes. Nothing can stand there yet: the places are random."""

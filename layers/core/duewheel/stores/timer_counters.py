@@ -6,7 +6,7 @@ count twice. Exact are the runs themselves, and the statistics of the business.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
@@ -55,19 +55,23 @@ class CounterStore(Struct, frozen=True):
         if not counts:
             return
         try:
-            self.client.update_item(
-                TableName=self.table,
-                Key=registry_keys.timer_counters(timer_id),
-                UpdateExpression="ADD " + ", ".join(f"#{name} :{name}" for name in counts),
-                ExpressionAttributeNames={f"#{name}": name.value for name in counts},
-                ExpressionAttributeValues={
-                    f":{name}": {"N": str(count)} for name, count in counts.items()
-                },
-            )
+            self.client.update_item(**self.add_request(timer_id, counts))
         except (ClientError, BotoCoreError) as error:
             logger.warning(
                 "runs not counted", action="not-counted", timer_id=timer_id, error=str(error)
             )
+
+    def add_request(self, timer_id: str, counts: Mapping[Counted, int]) -> dict[str, Any]:
+        """The same, as a part of a transaction, in which it fails with the rest."""
+        return {
+            "TableName": self.table,
+            "Key": registry_keys.timer_counters(timer_id),
+            "UpdateExpression": "ADD " + ", ".join(f"#{name} :{name}" for name in counts),
+            "ExpressionAttributeNames": {f"#{name}": name.value for name in counts},
+            "ExpressionAttributeValues": {
+                f":{name}": {"N": str(count)} for name, count in counts.items()
+            },
+        }
 
 
 def _count(item: object, name: Counted) -> int:

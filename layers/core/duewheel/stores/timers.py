@@ -92,6 +92,13 @@ class TimerStore(Struct, frozen=True):
         change = timer_deleted(timer, by, self.clock.now_ms())
         return self._written(timer, [*parts, *actions], change, leaves=None)
 
+    def unchanged(self, timer_id: str, timer: Timer | None) -> dict[str, Any]:
+        """The part of a transaction that holds as long as it stands as it was read: None, that it
+        has been deleted."""
+        condition = registry_keys.IF_ABSENT if timer is None else _as_read(timer)
+        key = registry_keys.timer(timer_id)
+        return {"ConditionCheck": {"TableName": self.table, "Key": key, **condition}}
+
     def mark_ended(self, timer_id: str, chain: Address, numbered: int) -> bool:
         """Its definition contains no more than these. False when the chain is no longer its
         own: somebody has changed it."""

@@ -32,7 +32,7 @@ from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
 from duewheel.wiring.businesses import businesses, parking_records, sealed_secrets
 from duewheel.wiring.process import clock, dynamodb, generation, hand_over, once, settings, slices
-from duewheel.wiring.timers import timers
+from duewheel.wiring.timers import run_index, timers
 from duewheel.wiring.wheel import keys, pages, reenter, tasks
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
 from duewheel.workflows.chain_timer import ChainTimer
@@ -53,6 +53,7 @@ from duewheel.workflows.settle import Settle
 from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import MARK_BYTES, SpareHosts
 from duewheel.workflows.stop_timer import StopTimer
+from duewheel.workflows.take_back import TakeBack
 from duewheel.workflows.watch_pace import WatchPace
 
 T = TypeVar("T")
@@ -140,6 +141,7 @@ def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccu
         businesses_in_standing(),
         reenter(),
         put_off,
+        TakeBack(clock(), tasks(), timers(), run_index(), reenter()),
         ThreadPoolExecutor(PLANNERS),
     )
     check_occurrences = CheckOccurrences(

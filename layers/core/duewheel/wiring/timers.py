@@ -38,9 +38,13 @@ def change_timer() -> ChangeTimer:
 
 
 @once
+def run_index() -> RunIndex:
+    return RunIndex(dynamodb(), settings().wheel_table)
+
+
+@once
 def look_up_xtimer() -> LookUpXtimer:
-    index = RunIndex(dynamodb(), settings().wheel_table)
-    return LookUpXtimer(clock(), timers(), tasks(), index)
+    return LookUpXtimer(clock(), timers(), tasks(), run_index())
 
 
 @once

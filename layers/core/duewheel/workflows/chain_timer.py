@@ -6,21 +6,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
-from duewheel.rules.planning import chain_home
+from duewheel.rules import planning
+from duewheel.rules.addresses import Address
 from duewheel.rules.task import Task
 from duewheel.rules.timer import Timer
-from duewheel.rules.timer_change import ended_chain
+from duewheel.rules.timer_change import ended_chain, planned_ahead
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
 
 class Chained(Struct, frozen=True):
-    """`actions` go into the transaction that writes the timer; `begun`, if anything, is announced
-    when it is written."""
+    """`actions` go into the transaction that writes the timer; `entry`, if any, is announced when
+    it is written."""
 
     timer: Timer
     actions: tuple[Any, ...] = ()
-    begun: Task | None = None
+    entry: Address | None = None
 
 
 class ChainTimer(Struct, frozen=True):
@@ -37,9 +38,9 @@ class ChainTimer(Struct, frozen=True):
 
     def begun(self, timer: Timer) -> Chained:
         """With a chain of its own, which is due at once."""
-        home = chain_home(timer, self.reenter.placing_now(), self.reenter.random_bytes())
+        home = planning.chain_home(timer, self.reenter.placing_now(), self.reenter.random_bytes())
         put = {"Put": self.tasks.put_request(home)}
-        return Chained(replace(timer, chain=home.home), (put,), home)
+        return Chained(replace(timer, chain=home.home), (put,), home.home)
 
     def ended(self, chain: Task | None, after: Timer | None) -> tuple[Any, ...]:
         """What ends it, if it has not ended by itself."""
@@ -48,6 +49,21 @@ class ChainTimer(Struct, frozen=True):
         ended = ended_chain(chain, after, self.clock.now_ms())
         return ({"Update": self.tasks.update_request(chain, ended)},)
 
+    def stopped(self, before: Timer, chain: Task | None, after: Timer | None) -> Chained:
+        """What ends the chain of a timer that is disabled, or deleted: `after` None. One that has
+        planned much comes up at once, takes that back, and then ends by itself."""
+        timer, now_ms = after or before, self.clock.now_ms()
+        if chain is None or chain.plan is None or not chain.is_live:
+            return Chained(timer)
+        if planned_ahead(before, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
+            return Chained(timer, self.ended(chain, after))
+        entry = self.reenter.address(now_ms)
+        put = {"Put": self.tasks.entry_request(entry, chain.home)}
+        update = self.tasks.update_request(
+            chain, planning.named_later(chain, entry, now_ms, now_ms)
+        )
+        return Chained(timer, (put, {"Update": update}), entry)
+
     def announce(self, chained: Chained) -> None:
-        if chained.begun is not None:
-            self.reenter.announce([chained.begun.home])
+        if chained.entry is not None:
+            self.reenter.announce([chained.entry])

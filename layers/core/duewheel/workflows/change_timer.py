@@ -64,8 +64,11 @@ class ChangeTimer(Struct, frozen=True):
         def try_once() -> Timer | None:
             timer = self._find(timer_id)
             precondition.check("timer", timer.version)
-            actions = self.chain.ended(self.chain.read(timer), None)
-            return timer if self.timers.delete(timer, by, actions) else None
+            chained = self.chain.stopped(timer, self.chain.read(timer), None)
+            if not self.timers.delete(timer, by, chained.actions):
+                return None
+            self.chain.announce(chained)
+            return timer
 
         return _one_that_wins(try_once)
 
@@ -100,8 +103,10 @@ class ChangeTimer(Struct, frozen=True):
             return Chained(after)
         old = self.chain.read(before)
         after = timer_change.unchained(before, after, old, self.clock.now_ms() // 1000)
-        begun = self.chain.begun(after) if after.enabled else Chained(after)
-        return Chained(begun.timer, (*self.chain.ended(old, after), *begun.actions), begun.begun)
+        if not after.enabled:
+            return self.chain.stopped(before, old, after)
+        begun = self.chain.begun(after)
+        return Chained(begun.timer, (*self.chain.ended(old, after), *begun.actions), begun.entry)
 
 
 def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:

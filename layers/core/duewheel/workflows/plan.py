@@ -19,7 +19,7 @@ from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.rules import planning, settlement
 from duewheel.rules.business import RETENTION_SECONDS_MIN
-from duewheel.rules.firing import Reason, misfire
+from duewheel.rules.firing import Reason, misfire, reason_of_misfires
 from duewheel.rules.lane_wait import come_up_again
 from duewheel.rules.planning import Step
 from duewheel.rules.refusals import UnreadableItem
@@ -32,11 +32,13 @@ from duewheel.stores.timer_counters import COUNTED_AS, CounterStore
 from duewheel.stores.timers import TimerStore
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.reenter import Reenter
+from duewheel.workflows.take_back import TakeBack
 
 WRITERS = 8  # a timer's occurrences share a partition of their index
 FIRST = 16  # enough for a timer of every second until all are written
 RESERVE_MS = 20_000  # what a step may take, with time to spare
 _TRIES = 3
+_PLANS_NOTHING = "plans no timer any more"
 
 
 class PlanTimers(Struct, frozen=True):
@@ -47,6 +49,7 @@ class PlanTimers(Struct, frozen=True):
     known: KnownBusinesses
     reenter: Reenter
     put_off: PutOff
+    take_back: TakeBack
     writers: ThreadPoolExecutor
 
     def __call__(self, chains: Sequence[tuple[Task, Plan]], deadline_ms: int) -> list[Task]:
@@ -59,19 +62,24 @@ class PlanTimers(Struct, frozen=True):
             if self.clock.now_ms() > deadline_ms - RESERVE_MS:
                 return [chain for chain, _ in chains[number:]]
             try:
-                self._plan(chain, plan, timers.get(plan.timer_id))
+                self._plan(chain, plan, timers.get(plan.timer_id), deadline_ms - RESERVE_MS)
             except Exception as error:  # noqa: BLE001 - kept, and raised at the end
                 failure = failure or error
         if failure is not None:
             raise failure
         return []
 
-    def _plan(self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None) -> None:
+    def _plan(
+        self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None, until_ms: int
+    ) -> None:
         if isinstance(timer, UnreadableItem):
             self.put_off.each([(chain, come_up_again(chain, self.clock.now_ms()))])
             return
-        if timer is None or not timer.enabled or timer.chain != chain.home:
-            self._end(chain, "plans no timer any more")
+        if timer is None or not timer.enabled:
+            self._take_back(chain, plan, timer, until_ms)
+            return
+        if timer.chain != chain.home:
+            self._end(chain, _PLANS_NOTHING)
             return
         step = planning.next_step(timer, plan, self.clock.now_ms())
         if unsized := planning.unsized(timer, plan, step):
@@ -82,9 +90,26 @@ class PlanTimers(Struct, frozen=True):
         self._write(timer, step.occurrences, step.plan.sizes)
         if step.next_ms is None:
             self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
-            self._end(chain, "timer ended")
+            self._end(chain, "timer ended", step.misfired, timer)
             return
-        self._move_on(chain, step, step.next_ms)
+        entry = self.reenter.put(chain.home, step.next_ms)
+        after = planning.moved_on(chain, step, entry, step.next_ms, self.clock.now_ms())
+        if self._change(chain, after, step.misfired, timer):
+            self.reenter.announce([entry])
+        else:
+            _log_lost(chain)
+
+    def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
+        """Once more later: who plans it at this moment may write more, and the index of its runs
+        follows what is written."""
+        if not self.take_back(plan.timer_id, timer, until_ms):
+            self._end(chain, _PLANS_NOTHING)
+            return
+        now_ms = self.clock.now_ms()
+        again_ms = now_ms if now_ms >= until_ms else now_ms + planning.LOOK_AGAIN_MS
+        entry = self.reenter.put(chain.home, again_ms)
+        if self.tasks.change(chain, planning.named_later(chain, entry, again_ms, now_ms)):
+            self.reenter.announce([entry])
 
     def _sized(
         self, chain: Task, plan: Plan, step: Step, due_seconds: Mapping[int, int]
@@ -98,31 +123,28 @@ class PlanTimers(Struct, frozen=True):
         changed, step = planning.sized(chain, plan, step, shards, self.clock.now_ms())
         if self.tasks.change(chain, changed):
             return changed, step
-        logger.info(
-            "timer planned by another",
-            action="lost-race",
-            task_id=chain.task_id,
-            biz_type=chain.biz_type,
-        )
+        _log_lost(chain)
         return None
 
-    def _move_on(self, chain: Task, step: Step, next_ms: int) -> None:
-        entry = self.reenter.put(chain.home, next_ms)
-        after = planning.moved_on(chain, step, entry, next_ms, self.clock.now_ms())
-        if self.tasks.change(chain, after):
-            self.reenter.announce([entry])
-        else:
-            logger.info(
-                "timer planned by another",
-                action="lost-race",
-                task_id=chain.task_id,
-                biz_type=chain.biz_type,
-            )
-
-    def _end(self, chain: Task, reason: str) -> None:
+    def _end(self, chain: Task, reason: str, misfired: int = 0, timer: Timer | None = None) -> None:
         """Nobody looks for it; whoever has changed it was faster."""
         now_ms = self.clock.now_ms()
-        self.tasks.change(chain, settlement.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN))
+        after = settlement.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN)
+        self._change(chain, after, misfired, timer)
+
+    def _change(self, chain: Task, after: Task, misfired: int, timer: Timer | None) -> bool:
+        """Together with the count of what was passed over, so that it is counted once."""
+        if timer is None or not misfired:
+            return self.tasks.change(chain, after)
+        counted = {COUNTED_AS[reason_of_misfires(timer.rules)]: misfired}
+        count = {"Update": self.counters.add_request(timer.timer_id, counted)}
+        logger.info("runs misfired", action="misfired", timer_id=timer.timer_id, count=misfired)
+        for _ in range(_TRIES):
+            try:
+                return self.tasks.change_along(chain, after, count)
+            except Conflict:
+                self.clock.sleep(0.05)  # a page adds to the same counters
+        raise PlanningContested(f"{chain.task_id} could not be moved on {_TRIES} times")
 
     def _write(self, timer: Timer, occurrences: Sequence[Occurrence], sizes: Sizes) -> None:
         if not occurrences:
@@ -165,6 +187,15 @@ class PlanTimers(Struct, frozen=True):
             except Conflict:
                 self.clock.sleep(0.05)  # another plans the same: it will be there, or not
         raise PlanningContested(f"{task.task_id} could not be put {_TRIES} times")
+
+
+def _log_lost(chain: Task) -> None:
+    logger.info(
+        "timer planned by another",
+        action="lost-race",
+        task_id=chain.task_id,
+        biz_type=chain.biz_type,
+    )
 
 
 class PlanningContested(Exception):

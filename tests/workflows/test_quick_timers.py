@@ -1,0 +1,236 @@
+"""What a timer of every second costs when nobody wants its runs: counted by requests."""
+
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from duewheel.rules import planning
+from duewheel.rules.audit_request import AuditRequest
+from duewheel.rules.task import Status
+from duewheel.rules.timer import Misfire, Timer
+from tests.support.stories import End, Interruption, Story
+from tests.support.timers import chain_of, fates, made, now, occurrences
+from tests.support.world import CALLER, World
+
+PLANNED = 300
+REACH = 10  # seconds that are handed over, or are about to be: their runs come up
+DAYS = 3 * 86_400
+
+
+@pytest.fixture(autouse=True)
+def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "OCCURRENCES_MAX", PLANNED // 2)
+    monkeypatch.setattr(planning, "STEP_SECONDS", PLANNED // 2)
+
+
+def planned(story: Story, **rules: object) -> Timer:
+    """Enabled and planned some minutes ahead."""
+    timer = made(story.world, 1, **rules)
+    for _ in range(4):
+        story.deliver()
+    assert len(occurrences(story.world, timer)) >= PLANNED - 1
+    return timer
+
+
+def ahead(world: World, timer: Timer) -> list[int]:
+    """The seconds of its runs that are still to come up."""
+    tasks = occurrences(world, timer)
+    return [t.home.second for t in tasks if t.is_live and t.home.second > now(world) + REACH]
+
+
+def operations_of(world: World, step: object) -> Counter[str]:
+    before = len(world.recorder.calls)
+    step()  # type: ignore[operator]
+    return Counter(world.recorder.operations()[before:])
+
+
+def plan(world: World, timer: Timer) -> int:
+    """What a notifier does with the chain's entry when that comes up; up to which second."""
+    chain = chain_of(world, timer)
+    assert chain is not None
+    assert chain.plan is not None
+    deadline_ms = world.clock.now_ms() + 60_000
+    world.deliver.call_page.plan_timers([(chain, chain.plan)], deadline_ms)
+    return chain.plan.planned_until_second
+
+
+def catch_up(world: World, timer: Timer) -> None:
+    while plan(world, timer) <= now(world):
+        pass
+
+
+def disabled(world: World, timer: Timer) -> None:
+    world.change_timer.disable(timer.timer_id, by=CALLER)
+
+
+def deleted(world: World, timer: Timer) -> None:
+    world.change_timer.delete(timer.timer_id, by=CALLER)
+
+
+@pytest.mark.parametrize("stop", [disabled, deleted])
+def test_what_a_stopped_timer_has_planned_is_taken_back_by_the_page(
+    world: World, stop: object
+) -> None:
+    story = Story(world)
+    timer = planned(story)
+    stop(world, timer)  # type: ignore[operator]
+    asked = operations_of(world, story.deliver)
+    assert ahead(world, timer) == []
+    assert asked["TransactWriteItems"] == -(-(PLANNED - REACH) // 99)
+    assert asked["DeleteItem"] == asked["BatchWriteItem"] == 0
+    quiet = operations_of(world, partial(story.pass_time, PLANNED))
+    written = {name: n for name, n in quiet.items() if name not in {"Query", "BatchGetItem"}}
+    assert sum(written.values()) < PLANNED, "not a run for each second"
+    assert len(occurrences(world, timer)) <= REACH
+    chain = world.tasks.get(timer.chain)  # type: ignore[arg-type]
+    assert chain is not None
+    assert chain.status is Status.CANCELLED
+    story.check()
+
+
+def test_a_timer_that_is_enabled_again_calls_each_second_once_and_numbers_on(world: World) -> None:
+    story = Story(world)
+    begins = now(world)
+    timer = planned(story)
+    story.pass_time(10)
+    disabled(world, timer)
+    story.deliver()
+    story.pass_time(20)
+    assert ahead(world, timer) == []
+    world.change_timer.enable(timer.timer_id, by=CALLER)
+    enabled = now(world)
+    for _ in range(4):
+        story.deliver()
+    story.pass_time(30)
+    delivered = [t for t in occurrences(world, timer) if t.status is Status.DELIVERED]
+    seconds = [t.occurrence.second for t in delivered if t.occurrence]
+    after = [second for second in seconds if second > enabled]
+    assert after == list(range(enabled + 1, enabled + 1 + len(after)))
+    assert len(after) >= 30
+    numbers = [t.occurrence.number for t in delivered if t.occurrence]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(world.receiver.received) == len(delivered)
+    found = world.audit(AuditRequest(begins - 10, now(world) + 60))
+    assert found.findings == []
+
+
+def enabled_again(world: World, timer: Timer) -> None:
+    world.change_timer.enable(timer.timer_id, by=CALLER)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_whatever_happens_at_any_call_of_taking_back_no_run_of_an_enabled_timer_is_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Dead at each call, or enabled again at each call: then all that is to come stands there."""
+    monkeypatch.setattr(planning, "TAKEN_BACK_MIN", 20)
+    monkeypatch.setattr(planning, "OCCURRENCES_MAX", 30)
+    monkeypatch.setattr(planning, "STEP_SECONDS", 30)
+    happened = 0
+    for number in range(1, 40):
+        for by in (End.DEATH, enabled_again):
+            story = Story(world)
+            timer = made(world, 1)
+            for _ in range(4):
+                story.deliver()
+            disabled(world, timer)
+            world.reenter.placing()
+            between = by if isinstance(by, End) else partial(by, world, timer)
+            did = story.interrupted(story.deliver, Interruption(number, between, moment))
+            happened += did
+            if not did:
+                continue
+            world.change_timer.enable(timer.timer_id, by=CALLER)
+            begins = now(world)
+            for _ in range(4):
+                story.deliver()
+            seconds = {t.occurrence.second for t in occurrences(world, timer) if t.occurrence}
+            assert seconds >= set(range(begins + 1, begins + 40))
+            story.pass_time(12)
+            called = [received.at_ms // 1000 for received in world.receiver.received]
+            assert [s for s in called if s > begins][:12] == list(range(begins + 1, begins + 13))
+    assert happened >= 8
+
+
+def test_a_run_that_was_changed_meanwhile_is_left_to_come_up(world: World) -> None:
+    story = Story(world)
+    timer = planned(story)
+    *_, moved = occurrences(world, timer)
+    world.cancel(moved.task_id)
+    disabled(world, timer)
+    story.deliver()
+    left = [t for t in occurrences(world, timer) if t.home.second > now(world) + REACH]
+    assert [(task.home, task.status) for task in left] == [(moved.home, Status.CANCELLED)]
+
+
+def test_a_few_planned_runs_are_cancelled_when_they_come_up(world: World) -> None:
+    story = Story(world)
+    timer = made(world, 60)
+    story.deliver()
+    count = len(occurrences(world, timer))
+    assert 0 < count < planning.TAKEN_BACK_MIN
+    disabled(world, timer)
+    story.settle_all()
+    assert fates(world, timer) == {"timer disabled": count}
+
+
+@pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.LATEST])
+def test_after_three_days_without_notifiers_what_was_not_planned_is_counted_and_not_written(
+    world: World, monkeypatch: pytest.MonkeyPatch, misfire: Misfire
+) -> None:
+    monkeypatch.setattr(planning, "MISFIRES_MAX", 40_000)
+    Story(world)
+    begins = now(world)
+    timer = made(world, 1, misfire=misfire, grace_seconds=5)
+    world.clock.advance_ms(DAYS * 1000)
+
+    asked = operations_of(world, partial(catch_up, world, timer))
+    assert asked["TransactWriteItems"] < 100
+    assert asked["UpdateItem"] < 50
+    counters = world.counters.read(timer.timer_id)
+    late = counters["missed"] + counters["superseded"]
+    written = occurrences(world, timer)
+    first = written[0].occurrence
+    assert first is not None
+    assert first.second > begins + DAYS - 60, "those before it were counted alone"
+    cancelled = [task for task in written if task.status is Status.CANCELLED]
+    assert len(cancelled) <= planning.MISFIRES_WRITTEN
+    assert late == first.number - 1 + len(cancelled)
+    assert [t.occurrence.number for t in written if t.occurrence] == [
+        t.occurrence.second - begins for t in written if t.occurrence
+    ]
+
+
+def test_a_count_of_misfires_is_written_with_the_chain_or_not_at_all(world: World) -> None:
+    """Dead at every call: the chain, planned again, adds nothing a second time."""
+    happened = 0
+    for number in range(1, 60):
+        story = Story(world)
+        timer = made(world, 1, misfire=Misfire.SKIP, grace_seconds=5)
+        world.clock.advance_ms(500_000)
+        world.reenter.placing()
+        by = Interruption(number, End.DEATH, "after")
+        did = story.interrupted(partial(plan, world, timer), by)
+        happened += did
+        if not did:
+            break
+        catch_up(world, timer)
+        written = occurrences(world, timer)
+        first = written[0].occurrence
+        assert first is not None
+        counted = world.counters.read(timer.timer_id)["missed"]
+        cancelled = [task for task in written if task.status is Status.CANCELLED]
+        # Those that are written are counted when they are, and a death may leave some out.
+        assert first.number - 1 <= counted <= first.number - 1 + len(cancelled)
+    assert happened > 5
+
+
+def test_where_late_runs_are_called_all_of_them_are_written(world: World) -> None:
+    Story(world)
+    timer = made(world, 1, misfire=Misfire.ALL)
+    world.clock.advance_ms(200_000)
+    catch_up(world, timer)
+    assert [t.occurrence.number for t in occurrences(world, timer) if t.occurrence][:200] == list(
+        range(1, 201)
+    )
