@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules import settlement
+from duewheel.rules import cursors, settlement
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Task
+from duewheel.stores import task_items
+from duewheel.wiring import api as api_wiring
 from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
 from tests.support.clock import ManualClock
@@ -38,6 +40,17 @@ def die(task_id: str, outcome: Outcome, now_ms: int) -> None:
     attempt = settlement.attempt_made(task, outcome, now_ms, now_ms)
     reason = settlement.reason_of_death(outcome, None)
     assert tasks.change(task, settlement.dead(task, attempt, reason, now_ms, 30 * 86_400))
+
+
+def as_earlier_releases_wrote(*ids: str) -> None:
+    """In the one partition of their business."""
+    tasks = wheel_wiring.tasks()
+    for task_id in ids:
+        tasks.client.update_item(
+            TableName=tasks.table,
+            Key=task_items.key(address_of_task(task_id), tasks.buckets),
+            UpdateExpression="SET dead_biz = biz_type",
+        )
 
 
 def listed(query: str = "") -> list[str]:
@@ -144,3 +157,63 @@ def test_a_bad_filter_is_refused_by_its_field(wired: ManualClock, member: str, v
 def test_a_range_that_ends_before_it_begins_is_refused(wired: ManualClock) -> None:
     both = {"since": "2027-01-02T00:00:00Z", "until": "2027-01-01T00:00:00Z"}
     assert call("POST", f"{PATH}/redrive", both)[1]["field"] == "until"
+
+
+def test_deaths_of_one_business_spread_over_partitions_of_the_index(wired: ManualClock) -> None:
+    """One takes a thousand writes a second."""
+    ids = died(wired, *[GONE] * 40)
+    tasks = wheel_wiring.tasks()
+    items = tasks.items_at(map(address_of_task, ids))
+    assert len({item["dead_biz"]["S"] for item in items}) >= 10
+
+
+def pages_of(limit: int) -> list[list[str]]:
+    pages, query = [], f"limit={limit}"
+    while True:
+        status, page = call("GET", f"{PATH}/dead", query=query)
+        assert status == 200, page
+        pages.append([task["task_id"] for task in page["tasks"]])
+        if page["cursor"] is None:
+            return pages
+        query = f"limit={limit}&cursor={page['cursor']}"
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_the_dead_of_earlier_releases_are_listed_among_the_others_in_order(
+    wired: ManualClock, limit: int
+) -> None:
+    ids = died(wired, *[GONE] * 30)
+    as_earlier_releases_wrote(*ids[:20:2])
+    assert [task_id for page in pages_of(limit) for task_id in page] == ids
+
+
+def test_the_dead_of_one_millisecond_are_each_listed_once_page_by_page(wired: ManualClock) -> None:
+    hook = {"url": "https://receiver.example/"}
+    body = {"biz_type": "orders", "delay_seconds": 600, "callback": hook}
+    ids = [call("POST", "/v1/tasks", body)[1]["task_id"] for _ in range(24)]
+    for task_id in ids:
+        die(task_id, GONE, wired.now_ms())
+    as_earlier_releases_wrote(*ids[::3])
+    shown = [task_id for page in pages_of(5) for task_id in page]
+    assert len(shown) == len(ids)
+    assert set(shown) == set(ids)
+
+
+def test_the_dead_of_earlier_releases_are_redriven_by_a_filter(wired: ManualClock) -> None:
+    ids = died(wired, *[GONE] * 12)
+    as_earlier_releases_wrote(*ids[::2])
+    status, done = call("POST", f"{PATH}/redrive", {"status_code": 410})
+    assert (status, done["redriven"], done["refused"]) == (200, 12, [])
+    tasks = wheel_wiring.tasks()
+    assert not [item for item in tasks.items_at(map(address_of_task, ids)) if "dead_biz" in item]
+
+
+def test_a_cursor_of_an_earlier_release_goes_on_where_it_was(wired: ManualClock) -> None:
+    ids = died(wired, *[GONE] * 9)
+    as_earlier_releases_wrote(*ids[:6])
+    fourth = wheel_wiring.tasks().get(address_of_task(ids[3]))
+    assert fourth is not None
+    question = ("dead", "orders", None, None, None, None, None)
+    position = f"{wired.now_ms()} {fourth.settled_ms} {fourth.home.name}"
+    cursor = cursors.sealed(position, question, api_wiring.cursor_secret())
+    assert listed(f"cursor={cursor}") == ids[4:]

@@ -95,3 +95,25 @@ def test_what_is_changed_holds_for_the_next_call_and_what_was_called_is_counted(
     done(service, "POST", f"{path}/disable")
     service.advance(900)
     assert len(service.received("box")) == 3
+
+
+def test_a_disabled_timer_of_every_second_leaves_nothing_to_come_up(
+    service: Service, running: LocalStack
+) -> None:
+    new = {
+        "biz_type": "orders",
+        "name": "each second",
+        "every_seconds": 1,
+        "callback": {"url": f"{running.url}/_local/inbox/box"},
+        "enabled": True,
+    }
+    timer_id = done(service, "POST", "/v1/timers", new)["timer_id"]
+    service.advance(20)
+    assert len(service.received("box")) >= 18
+    done(service, "POST", f"/v1/timers/{timer_id}/disable")
+    service.advance(1)
+    called = len(service.received("box"))
+    service.advance(15)  # what was about to come up is cancelled
+    pending = done(service, "GET", f"/v1/timers/{timer_id}/runs?status=pending")
+    assert pending["tasks"] == []
+    assert len(service.received("box")) == called

@@ -38,6 +38,7 @@ from duewheel.stores.loads import LoadStore
 from duewheel.stores.pages import PageStore
 from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.parking_records import ParkingRecords
+from duewheel.stores.planned_runs import PlannedRuns
 from duewheel.stores.pointers import PointerStore
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.running_occurrences import RunningStore
@@ -103,9 +104,9 @@ from duewheel.workflows.slow_lane import SlowLane
 from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
 from duewheel.workflows.stop_timer import StopTimer
-from duewheel.workflows.take_back import TakeBack
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
+from duewheel.workflows.take_back import TakeBack
 from duewheel.workflows.watch_pace import WatchPace
 from local.emulator import Emulator
 from local.invocations import RETRY_AFTER_MS, Invocation
@@ -369,7 +370,7 @@ class World:
                 put_off,
                 TakeBack(
                     self.clock,
-                    self.tasks,
+                    PlannedRuns(self.tasks),
                     self.timers,
                     RunIndex(self.dynamodb, config.wheel_table),
                     self.reenter,

@@ -1,17 +1,27 @@
 """Dead tasks of a business: which of them are meant, and where a list of them goes on.
 
-They are listed by the instant of their death. A cursor holds the last one that was looked at,
+They are listed by the instant of their death. The index keeps those of a business in seventeen
+partitions: one of the business, where earlier releases put all of them, and sixteen by the home.
+A list merges them; tasks that died in the same millisecond follow each other by partition. A
+cursor holds the last one that was looked at,
 and the end that the list had when it began: what dies later is left to another one, so that a
 redrive comes to an end though its tasks may die again.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules import cursors
-from duewheel.rules.addresses import Address, address_named
+from duewheel.rules.addresses import (
+    Address,
+    address_named,
+    list_partition,
+    partitions_of_business,
+)
+from duewheel.rules.refusals import Refusal
 from duewheel.rules.task import Status, Task
 
 LIMIT_DEFAULT = 50
@@ -20,6 +30,8 @@ LIMIT_MAX = 100
 LOOKED_AT_MAX = 500
 REDRIVEN_MAX = 100
 TEXT_CHARACTERS_MAX = 120
+
+_IN_PARTS = "in parts"
 
 
 class DeadFilter(Struct, frozen=True):
@@ -52,10 +64,15 @@ class DeadRequest(Struct, frozen=True):
 
 
 class Died(Struct, frozen=True):
-    """Where the index has a dead task."""
+    """Where the index has a dead task. `is_spread`: in the partition that follows from its home."""
 
     settled_ms: int
     home: Address
+    is_spread: bool = True
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.settled_ms, 1 + list_partition(self.home) if self.is_spread else 0
 
 
 class Stretch(Struct, frozen=True):
@@ -66,6 +83,45 @@ class Stretch(Struct, frozen=True):
     after: Died | None = None
 
 
+class Part(Struct, frozen=True):
+    """What is still to be looked at of one partition."""
+
+    partition: str
+    low_ms: int
+    high_ms: int
+    after: Died | None
+
+
+class Found(Struct, frozen=True):
+    """The first ones of a part, and whether there may be more behind them."""
+
+    died: Sequence[Died]
+    goes_on: bool
+
+
+def parts(biz_type: str, stretch: Stretch) -> list[Part]:
+    """By partition. Those before that of `after` have shown all they have at its instant."""
+    after, found = stretch.after, []
+    for number, partition in enumerate((biz_type, *partitions_of_business(biz_type))):
+        low_ms, start = stretch.low_ms, None
+        if after is not None:
+            low_ms = after.settled_ms + (number < after.rank[1])
+            start = after if number == after.rank[1] else None
+        if low_ms <= stretch.high_ms:
+            found.append(Part(partition, low_ms, stretch.high_ms, start))
+    return found
+
+
+def merged(found: Sequence[Found]) -> Found:
+    """In order, up to where a partition has more than was read of it. Within a partition the order
+    of the index stays."""
+    died = sorted(chain.from_iterable(part.died for part in found), key=lambda one: one.rank)
+    ends = [part.died[-1].rank for part in found if part.goes_on]
+    if ends:
+        died = [one for one in died if one.rank <= min(ends)]
+    return Found(died, bool(ends))
+
+
 def first_stretch(wanted: DeadFilter, now_ms: int) -> Stretch:
     high_ms = now_ms if wanted.until_ms is None else min(now_ms, wanted.until_ms - 1)
     return Stretch(max(0, wanted.since_ms or 0), high_ms)
@@ -73,15 +129,20 @@ def first_stretch(wanted: DeadFilter, now_ms: int) -> Stretch:
 
 def cursor_at(stretch: Stretch, question: Sequence[str | int | None], secret: bytes) -> str:
     after = stretch.after
-    place = "" if after is None else f" {after.settled_ms} {after.home.name}"
-    return cursors.sealed(f"{stretch.high_ms}{place}", question, secret)
+    place = "" if after is None else f" {after.settled_ms} {after.home.name} {after.rank[1]}"
+    return cursors.sealed(f"{stretch.high_ms}{place}", (*question, _IN_PARTS), secret)
 
 
 def stretch_of(
     cursor: str, asked: DeadFilter, question: cursors.Question, secret: bytes
 ) -> Stretch:
-    high_ms, settled_ms, name = cursors.opened(cursor, question, secret).split(" ")
-    after = Died(int(settled_ms), address_named(name))
+    """Of a cursor of an earlier release, too: it had come so far in the one partition."""
+    try:
+        position = cursors.opened(cursor, (*question, _IN_PARTS), secret)
+    except Refusal:
+        position = cursors.opened(cursor, question, secret) + " 0"
+    high_ms, settled_ms, name, part = position.split(" ")
+    after = Died(int(settled_ms), address_named(name), is_spread=part != "0")
     return replace(first_stretch(asked, int(high_ms)), low_ms=after.settled_ms, after=after)
 
 

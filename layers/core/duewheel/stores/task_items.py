@@ -140,7 +140,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["redrives"] = {"N": str(task.redrives)}
         item["revivals"] = {"S": compact(task.revivals)}
     if task.status is Status.DEAD:
-        item["dead_biz"] = {"S": task.biz_type}
+        item["dead_biz"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if task.retry is not None:
         item["retry"] = {"S": compact(retry_row(task.retry))}
     if task.expires_after_seconds is not None:

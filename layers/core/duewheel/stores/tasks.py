@@ -16,7 +16,7 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.entry_decision import FoundEntry
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState
-from duewheel.rules.task import Status, Task
+from duewheel.rules.task import Task
 from duewheel.stores import task_items
 from duewheel.stores.attributes import readable, readable_ones
 from duewheel.stores.conditions import (
@@ -24,7 +24,6 @@ from duewheel.stores.conditions import (
     Refused,
     Throttled,
     Written,
-    refused_parts,
     transact,
     write_if,
 )
@@ -155,38 +154,6 @@ class TaskStore(Struct, frozen=True):
         """The put of an entry, for a transaction in which the home names it."""
         item = task_items.reentry_item(entry, home, self.buckets, self.clock.now_ms())
         return self._put_if_absent(item)
-
-    def take_back(self, homes: Sequence[Address], check: Any) -> int | None:
-        """Delete those of these that stand as they were planned, all while `check` holds, which is
-        a part of the transaction. Returns how many; None when it held no longer."""
-        deletes = [{"Delete": self._delete_as_planned(home)} for home in homes]
-        while deletes:
-            refused = refused_parts(self.client, [check, *deletes])
-            if not refused:
-                return len(deletes)
-            if 0 in refused:
-                return None
-            deletes = [one for number, one in enumerate(deletes, 1) if number not in refused]
-        return 0
-
-    def _delete_as_planned(self, home: Address) -> dict[str, Any]:
-        """What is gone already is none the worse for it."""
-        return {
-            "TableName": self.table,
-            "Key": self._key(home),
-            "ConditionExpression": "attribute_not_exists(#place) OR (#version = :planned"
-            " AND #status = :pending AND attribute_not_exists(#entry))",
-            "ExpressionAttributeNames": {
-                "#place": "place",
-                "#version": "version",
-                "#status": "status",
-                "#entry": "entry",
-            },
-            "ExpressionAttributeValues": {
-                ":planned": {"N": "1"},
-                ":pending": {"S": Status.PENDING.value},
-            },
-        }
 
     def put_entries(self, entries: Sequence[tuple[Address, Address]]) -> None:
         """Of several homes. Nothing can stand there yet: the places are random."""

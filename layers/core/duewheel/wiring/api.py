@@ -17,6 +17,7 @@ from duewheel.rules.parking import PAUSE_MARK_BYTES
 from duewheel.stores.api_key_changes import ApiKeyChanges
 from duewheel.stores.audits import AuditStore
 from duewheel.stores.change_records import ChangeRecords
+from duewheel.stores.dead_index import READERS as DEAD_READERS
 from duewheel.stores.dead_index import DeadIndex
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.secret_records import CURSOR, SecretRecords
@@ -138,7 +139,8 @@ def delete_business() -> DeleteBusiness:
 @once
 def dead_tasks() -> DeadTasks:
     config = settings()
-    index = DeadIndex(dynamodb(), config.wheel_table, config.buckets)
+    readers = ThreadPoolExecutor(DEAD_READERS)
+    index = DeadIndex(dynamodb(), config.wheel_table, config.buckets, readers)
     return DeadTasks(clock(), index, tasks(), redrive_task(), cursor_secret())
 
 

@@ -19,6 +19,7 @@ from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.parked_items import ParkedStore
+from duewheel.stores.planned_runs import PlannedRuns
 from duewheel.stores.running_occurrences import RunningStore
 from duewheel.stores.standings import StandingStore
 from duewheel.stores.timer_counters import CounterStore
@@ -141,7 +142,7 @@ def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccu
         businesses_in_standing(),
         reenter(),
         put_off,
-        TakeBack(clock(), tasks(), timers(), run_index(), reenter()),
+        TakeBack(clock(), PlannedRuns(tasks()), timers(), run_index(), reenter()),
         ThreadPoolExecutor(PLANNERS),
     )
     check_occurrences = CheckOccurrences(

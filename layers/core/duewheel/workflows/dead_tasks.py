@@ -70,7 +70,8 @@ class DeadTasks(Struct, frozen=True):
         taken: list[Task] = []
         looked_at = payload_bytes = 0
         while True:
-            found, goes_on = self.index.first(biz_type, stretch, READS_PER_BATCH)
+            some = self.index.first(biz_type, stretch, READS_PER_BATCH)
+            found, goes_on = some.died, some.goes_on
             current = self._current(found)
             for died in found:
                 stretch = replace(stretch, low_ms=died.settled_ms, after=died)

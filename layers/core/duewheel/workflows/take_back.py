@@ -14,7 +14,7 @@ from duewheel.rules.addresses import Address, header_place
 from duewheel.rules.planning import TAKEN_BACK_MIN
 from duewheel.rules.timer import Timer
 from duewheel.stores.conditions import Conflict
-from duewheel.stores.tasks import TaskStore
+from duewheel.stores.planned_runs import PlannedRuns
 from duewheel.stores.timer_runs import RunIndex
 from duewheel.stores.timers import TimerStore
 from duewheel.workflows.reenter import Reenter
@@ -25,7 +25,7 @@ _TRIES = 5
 
 class TakeBack(Struct, frozen=True):
     clock: Clock
-    tasks: TaskStore
+    planned: PlannedRuns
     timers: TimerStore
     index: RunIndex
     reenter: Reenter
@@ -53,7 +53,7 @@ class TakeBack(Struct, frozen=True):
     def _deleted(self, homes: list[Address], timer_id: str, timer: Timer | None) -> int | None:
         for number in range(_TRIES):
             try:
-                return self.tasks.take_back(homes, self.timers.unchanged(timer_id, timer))
+                return self.planned.take_back(homes, self.timers.unchanged(timer_id, timer))
             except Conflict:
                 self.clock.sleep(0.05 * (number + 1))  # somebody is changing the timer, or a run
         return None
