@@ -49,6 +49,7 @@ from local.projections import projections_of_whole_attributes
 from local.quick_sdk import sdk_without_idle_work
 from local.short_way import answered_the_short_way
 from local.template import ACCOUNT_ID, REGION
+from local.time_to_live import Item, delete_expired
 from local.touched_items import transactions_within_their_items
 from local.update_expressions import update_expressions_read_once
 
@@ -135,6 +136,18 @@ class Emulator:
                 for partition in table.items.values()
                 for item in (partition.values() if table.has_range_key else [partition])
             ]
+
+    def delete_expired(
+        self, is_its_time: Callable[[Item, int], bool] = lambda _, __: True
+    ) -> dict[str, list[Item]]:
+        """What TTL deletes now, by table."""
+        with self._lock:
+            tables: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables
+            now_seconds = self._clock.now_ms() / 1000
+            return {
+                name: list(delete_expired(table, now_seconds, is_its_time))
+                for name, table in tables.items()
+            }
 
     def has_partition(self, table_name: str, key: str) -> bool:
         """Whether anything has ever stood under this partition key."""

@@ -16,6 +16,8 @@ from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked_on_core
 from tests.simulation.verdict import Report
 from tests.simulation.worlds import in_worlds
 
+SHORT_DAY_SECONDS = 1_200  # a task that has ended is kept for so long
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
@@ -23,6 +25,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--per-second", type=float, default=TASKS_PER_SECOND)
     parser.add_argument("--worlds", type=int, default=1)
+    parser.add_argument("--day", type=int, default=SHORT_DAY_SECONDS)
     parser.add_argument("--profile", choices=PROFILES, default=PRECISE.name)
     options = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -37,6 +40,7 @@ def main() -> None:
         options.tasks // options.worlds,
         tasks_per_second=options.per_second / options.worlds,
         profile=options.profile,
+        day_seconds=options.day,
     )
     soaks = [soak(options.seed + number) for number in range(options.worlds)]
     began = time.monotonic()
@@ -70,6 +74,7 @@ def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
     print(f"repeated for no reason {len(report.unexplained)}, ", end="")
     print(f"untrue {len(report.untrue)}, ", end="")
     print(f"disobeyed {len(report.disobeyed)}, left at work {len(report.left_at_work)}, ", end="")
+    print(f"deleted wrongly {len(report.deleted_wrongly)}, ", end="")
     print(f"in no honest state {len(report.dishonest)}")
     print(
         f"  of messages: lost {len(messages.lost)}, made twice {len(messages.made_twice)}, ", end=""

@@ -8,7 +8,7 @@ from typing import Any
 from duewheel.rules.instants import ms_from_rfc3339
 from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
-from tests.simulation.owners import LIMITED, NARROW, Owners
+from tests.simulation.owners import DORMANT, LIMITED, NARROW, Owners
 from tests.simulation.senders import Senders
 from tests.simulation.service import Service
 from tests.support.clock import NOON_MS
@@ -26,13 +26,22 @@ Story = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Clients:
-    def __init__(self, service: Service, seed: int, tasks: int, seconds: float) -> None:
+    def __init__(
+        self,
+        service: Service,
+        seed: int,
+        tasks: int,
+        seconds: float,
+        far_seconds: float | None = None,
+    ) -> None:
+        """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
         self.begun = 0
         self._service = service
         self._chance = Random(seed)
         self._tasks = tasks
         self._seconds = seconds
+        self._far_seconds = far_seconds
         self._numbers = 0
         self._named: dict[str, set[str]] = {}  # by path: tasks that the key has named
         self.owners = Owners(self._chance, self.ledger, self._ask, service.seconds)
@@ -58,6 +67,8 @@ class Clients:
         stories = (self._batch, self._batch, self._left_alone, self._steered, self._watched)
         stories += (self._repeated, self._revived, self._crowded, self.senders.send_some)
         stories += (self.owners.pause_one, self.owners.run_a_timer)
+        if self._far_seconds is not None:
+            stories += (self._far,)
         return self._chance.choice(stories)
 
     # Stories
@@ -91,6 +102,27 @@ class Clients:
 
     async def _left_alone(self) -> None:
         await self._create(self._in_seconds())
+
+    async def _far(self) -> None:
+        """Due when much of what is created now has been deleted; some under a key."""
+        assert self._far_seconds is not None
+        for _ in range(self._chance.randint(1, 5)):
+            task = self._new(self._far_seconds * self._chance.uniform(1, 1.6))
+            if self._chance.random() < 0.5:
+                task["key"] = f"far-{self._number()}"
+                task["biz_type"] = self._chance.choice((DORMANT, "orders"))
+                task["delay_seconds"] = round(self._chance.uniform(0, self._far_seconds), 3)
+            await self._create_surely(task)
+
+    async def wake_the_dormant(self) -> None:
+        """Paused since the beginning, for longer than tasks are kept."""
+        assert self._far_seconds is not None
+        await asyncio.sleep(max(0.0, 1.2 * self._far_seconds - self._service.seconds()))
+        while True:
+            asked, _ = await self._ask("POST", f"/v1/businesses/{DORMANT}/resume")
+            if asked.is_granted:
+                break
+            await asyncio.sleep(2)
 
     async def _steered(self) -> None:
         """Created, and then moved, run or cancelled, some of it too late."""

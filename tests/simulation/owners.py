@@ -13,6 +13,7 @@ PAUSED = ("orders", "parcels", "limited")  # by chance
 LIMITED = "limited"  # by calls a second
 NARROW = "narrow"  # by calls in flight
 IN_FLIGHT = 2
+DORMANT = "dormant"  # paused for a day and longer
 TIMERS_LAST_SECONDS = (5, 60)
 
 Ask = Callable[[str, str, Any], Awaitable[tuple[Asked, Any]]]

@@ -49,7 +49,7 @@ def _replacements(
     yield notifier_wiring.random, "random", chance.random
     yield wheel_wiring.secrets, "token_bytes", chance.randbytes
     pool = partial(TurnPool, turns)
-    for module in _of_the_core():
+    for module in modules_of_the_core():
         if vars(module).get("ThreadPoolExecutor") is ThreadPoolExecutor:
             yield module, "ThreadPoolExecutor", pool
         if vars(module).get("wait") is concurrent.futures.wait:
@@ -58,7 +58,7 @@ def _replacements(
     yield limit_creates, "Lock", lambda: _Lock(sleep)
 
 
-def _of_the_core() -> list[ModuleType]:
+def modules_of_the_core() -> list[ModuleType]:
     """What calls go through; the targets are stood in for as a whole."""
     return [
         module

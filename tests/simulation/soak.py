@@ -26,11 +26,12 @@ from local.ingest_messages import IngestMessages
 from local.template import Template, load_template
 from tests.simulation.clients import BUSINESSES, IN_SLOW_LANE, Clients
 from tests.simulation.event_sources import EventSources
+from tests.simulation.expiry import DAY_SECONDS, EVERY_SECONDS, Expiry, short_days
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
 from tests.simulation.ledger import DueAsked
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
 from tests.simulation.owner_verdict import judged_owners
-from tests.simulation.owners import IN_FLIGHT, LIMITED, NARROW
+from tests.simulation.owners import DORMANT, IN_FLIGHT, LIMITED, NARROW
 from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
 from tests.simulation.verdict import Report, judged
@@ -40,6 +41,7 @@ from tests.support.one_core import stay_on_core
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
 SLICE_ENTRIES = 40  # so that a few batches make a crowd, and seconds grow while tasks arrive
+AFTERWARDS_DAYS = 40  # longer than anything that has ended is kept
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200
 
@@ -53,6 +55,11 @@ class Soak:
     settling_seconds_max: float = SETTLING_SECONDS_MAX
     turns_before_seconds: float = 0  # how long the wheel has turned when the first task comes
     profile: str = PRECISE.name
+    day_seconds: int = DAY_SECONDS  # shorter: TTL strikes while tasks wait
+
+    @property
+    def has_short_days(self) -> bool:
+        return self.day_seconds < DAY_SECONDS
 
     @property
     def seconds(self) -> float:
@@ -79,10 +86,13 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     faults = Faults(soak.seed, soak.rates, soak.outages)
     service = Service(_template(soak.profile), faults, seed=soak.seed + 1)
     crowds = patch.object(crowding, "SLICE_ENTRIES", SLICE_ENTRIES)
-    with crowds, service.running():
-        clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds)
-        service.run(_lived(service, clients, soak))
-        items = _items(service)
+    with crowds, short_days(soak.day_seconds), service.running():
+        far = soak.day_seconds if soak.has_short_days else None
+        clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds, far)
+        expiry = Expiry(service, soak.day_seconds)
+        service.run(_lived(service, clients, expiry, soak))
+        standing = _items(service)
+        items = [*standing, *expiry.gone]
         messages = _messages_judged(service, clients, items)
         _note_occurrences(clients, items)
         report = judged(clients.ledger, service.receiver.calls, items)
@@ -91,10 +101,14 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         report.disobeyed = judged_owners(
             clients.ledger, service.receiver.calls, _tasks_of(items), soak.calls_per_second
         )
-        report.dishonest = dishonest(service, items)
-        for biz_type in (*BUSINESSES, RATIONED):
+        report.dishonest = dishonest(service, standing)
+        for biz_type in (*BUSINESSES, RATIONED, DORMANT):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
-        return report, faults, service.seconds()
+        seconds = service.seconds()
+        service.loop.virtual_seconds += AFTERWARDS_DAYS * soak.day_seconds  # and nobody acts
+        expiry.strike()
+        report.deleted_wrongly = [*expiry.too_early, *expiry.left_behind()]
+        return report, faults, seconds
 
 
 def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
@@ -103,8 +117,10 @@ def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
     return soaked(soak)
 
 
-async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
+async def _lived(service: Service, clients: Clients, expiry: Expiry, soak: Soak) -> None:
     EventSources(service).begin()
+    if soak.has_short_days:
+        service.spawn(_expire(expiry))
     service.spawn(_leave_the_past_alone())
     await _configure(service, soak.calls_per_second)
     await asyncio.sleep(soak.turns_before_seconds)
@@ -112,9 +128,17 @@ async def _lived(service: Service, clients: Clients, soak: Soak) -> None:
     if soak.rates != CALM:
         await asyncio.sleep(TROUBLE_OUTLASTS_SECONDS)
     service.faults.end()
+    if soak.has_short_days:
+        await clients.wake_the_dormant()
     deadline = service.seconds() + soak.settling_seconds_max
     while service.seconds() < deadline and not _is_settled(service):
         await asyncio.sleep(60)
+
+
+async def _expire(expiry: Expiry) -> None:
+    while True:
+        expiry.strike()
+        await asyncio.sleep(EVERY_SECONDS)
 
 
 async def _configure(service: Service, calls_per_second: float) -> None:
@@ -126,6 +150,7 @@ async def _configure(service: Service, calls_per_second: float) -> None:
         (RATIONED, limit),
         (LIMITED, {"calls_per_second": calls_per_second}),
         (NARROW, {"calls_in_flight": IN_FLIGHT}),
+        (DORMANT, {"paused": True}),
     ):
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None

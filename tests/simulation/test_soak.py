@@ -1,5 +1,6 @@
 """Small soaks, and that a soak sees what it is there to see."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from duewheel.rules import settlement
 from duewheel.rules.idempotency import Asked
 from duewheel.rules.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.task import Task
+from duewheel.stores import task_items
 from duewheel.stores.ingest_queue import IngestQueue
 from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.tasks import TaskStore
@@ -23,6 +25,7 @@ from tests.simulation.faults import CALM, Rates
 from tests.simulation.service import Service
 from tests.simulation.soak import TEMPLATE, Soak, soaked
 from tests.simulation.verdict import Report
+from tests.support.clock import NOON_MS
 
 WITH_MESSAGES = 1  # a seed by which they come early
 PROFILE_OF_ALL = os.environ.get("PROFILE") or PRECISE.name
@@ -124,7 +127,21 @@ def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None
     with patch.object(settlement, "delivered", for_ever):
         report = report_of(small(tasks=10, seed=3))
     assert report.dishonest
-    assert all(each.startswith("in no honest state: never-expires") for each in report.broken)
+    assert all("never-expires" in each or "kept for ever" in each for each in report.broken)
+    assert report.deleted_wrongly
+
+
+def test_a_task_that_expires_while_it_waits_is_found() -> None:
+    """Only where time deletes, and a task waits for longer than another is kept."""
+    task_item = task_items.task_item
+
+    def expiring(task: Task, *arguments: Any, **named: Any) -> dict[str, Any]:
+        return {**task_item(task, *arguments, **named), "expires_at": {"N": str(NOON_MS // 1000)}}
+
+    with patch.object(task_items, "task_item", expiring):
+        report = report_of(dataclasses.replace(small(tasks=10, seed=3), day_seconds=60))
+    assert any("is pending" in each for each in report.deleted_wrongly)
+    assert report.lost
 
 
 def test_a_message_that_is_answered_for_before_its_tasks_are_made_is_found_lost() -> None:

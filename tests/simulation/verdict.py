@@ -28,6 +28,7 @@ class Report:
     untrue: list[str] = field(default_factory=list)
     disobeyed: list[str] = field(default_factory=list)  # owners, in what they said of a business
     left_at_work: list[str] = field(default_factory=list)  # as Lambda freezes it
+    deleted_wrongly: list[str] = field(default_factory=list)  # by time, or not
     dishonest: list[str] = field(default_factory=list)  # as the service's own audit says
 
     @property
@@ -40,6 +41,7 @@ class Report:
             *(f"recorded untruly: {each}" for each in self.untrue),
             *(f"not as its owner said: {each}" for each in self.disobeyed),
             *(f"ended before what it had begun: {each}" for each in self.left_at_work),
+            *(f"deleted wrongly: {each}" for each in self.deleted_wrongly),
             *(f"in no honest state: {each}" for each in self.dishonest),
             *self.messages.broken,
         ]

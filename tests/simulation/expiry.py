@@ -1,0 +1,97 @@
+"""TTL at work in the simulation: what has expired goes, some of it at once, some of it much later.
+
+Days are short there, so that it strikes while tasks wait. What went is kept for the verdict, and
+held against what it was: nothing that is still needed may ever expire.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+from zlib import crc32
+
+from duewheel.rules import addresses
+from duewheel.rules.business import Business
+from duewheel.stores import keys, pages, pointers, task_items
+from duewheel.wiring import process
+from tests.simulation.seams import modules_of_the_core
+from tests.simulation.service import Service
+
+DAY_SECONDS = 86_400
+DELETED_WITHIN_DAYS = 2
+EVERY_SECONDS = 20
+
+
+@contextmanager
+def short_days(seconds: int) -> Iterator[None]:
+    """What is kept for a day or for longer is kept for so long."""
+    with ExitStack() as stack:
+        kept = patch.object(Business, "retention_seconds", property(lambda _: seconds))
+        stack.enter_context(kept)
+        stack.enter_context(patch.object(pages, "_KEPT_SECONDS", 7 * seconds))
+        for module in modules_of_the_core():
+            if "RETENTION_SECONDS_MIN" in vars(module):
+                stack.enter_context(patch.object(module, "RETENTION_SECONDS_MIN", seconds))
+        yield
+
+
+class Expiry:
+    def __init__(self, service: Service, day_seconds: int = DAY_SECONDS) -> None:
+        self.gone: list[dict[str, Any]] = []  # of the wheel
+        self.too_early: list[str] = []
+        self._service = service
+        self._day_seconds = day_seconds
+
+    def strike(self) -> None:
+        """Once; by chance of each item alone, the same in every run."""
+        wheel = self._service.settings.wheel_table
+        emulator = self._service.emulator
+        deleted = emulator.delete_expired(self._is_its_time)
+        if not any(deleted.values()):
+            return
+        swept = process.pointers().read(pointers.SWEEP, process.origin()).position
+        homes = {
+            (item["slot"]["S"], item["place"]["S"]): item["status"]["S"]
+            for item in emulator.items(wheel, ("slot", "place", "status"))
+            if "status" in item
+        }
+        for item in deleted[wheel]:
+            plain = dict(item)
+            self.gone.append(plain)
+            self.too_early += (f"{_named(plain)} {why}" for why in self._wrong(plain, swept, homes))
+        self._service.faults.injected["deleted by time"] += sum(map(len, deleted.values()))
+
+    def left_behind(self) -> list[str]:
+        """What is still there of what has ended, when all that may go has gone."""
+        items = self._service.emulator.items(self._service.settings.wheel_table)
+        return [
+            f"{_named(item)} is kept for ever" for item in items if {"status", "task"} & set(item)
+        ]
+
+    def _is_its_time(self, item: Any, expires_at: int) -> bool:
+        chance = crc32(repr(sorted(item.items())).encode()) / 2**32
+        waits_seconds = max(0.0, 2 * chance - 1) * DELETED_WITHIN_DAYS * self._day_seconds
+        return bool(self._service.now_ms() / 1000 >= expires_at + waits_seconds)
+
+    def _wrong(
+        self, item: dict[str, Any], swept: int, homes: dict[tuple[str, str], str]
+    ) -> Iterator[str]:
+        slot, place = item["slot"]["S"], item["place"]["S"]
+        if "status" in item:
+            if item["status"]["S"] == "pending":
+                yield "is pending"
+            elif task_items.task_from(item).entry.second > swept:
+                yield "has not been swept"
+        elif "task" in item:
+            home = keys.home_named_by(item)
+            buckets = process.settings().buckets
+            if homes.get((home.slot(buckets), home.place)) == "pending":
+                yield "names a task that is pending"
+        elif "home" in item:
+            yield "is an entry, which the sweep deletes"
+        elif addresses.holds_seconds(slot) and addresses.second_of(place) > swept:
+            yield "is of a second that has not been swept"
+
+
+def _named(item: dict[str, Any]) -> str:
+    return f"{item['slot']['S']} {item['place']['S']}"
