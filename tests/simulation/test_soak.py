@@ -69,7 +69,7 @@ def test_where_nothing_goes_wrong_nothing_is_repeated_and_a_run_can_be_repeated(
 def test_the_command_shares_the_tasks_between_worlds_and_says_what_came_of_each() -> None:
     command = [sys.executable, "-m", "tests.simulation", "--tasks", "8", "--worlds", "2"]
     ended = subprocess.run(
-        [*command, "--seed", "21"],
+        [*command, "--seed", "21", "--day", "86400"],
         cwd=TEMPLATE.parent,
         env={**os.environ, "PYTHONPATH": "layers/core"},
         capture_output=True,
