@@ -18,6 +18,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from duewheel.clock import Clock, SystemClock
+from duewheel.stores.aws import retry_conflicts
 from duewheel.stores.conditions import Throttled
 from duewheel.stores.tasks import TaskStore
 from infra.admin_key import NoSuchStack, outputs_of
@@ -30,6 +31,7 @@ from infra.wheel_records import WheelRecords
 def main(arguments: list[str] | None = None) -> int:
     asked = _asked(arguments)
     client = boto3.client("dynamodb")
+    retry_conflicts(client)
     try:
         outputs = outputs_of(boto3.client("cloudformation"), asked.stack)
         run = of_stack(client, outputs, SystemClock(), asked)

@@ -27,12 +27,18 @@ class Fault(Enum):
     LOST = "timed out, nothing done"
     LOST_AFTER = "timed out, and yet done"
     PARTIAL = "a part of the batch left undone"
+    CONFLICT = "a transaction holds an item"
 
 
 _PARTS = {  # operation: where its parts are, what becomes of those that are left
     "BatchWriteItem": "UnprocessedItems",
     "BatchGetItem": "UnprocessedKeys",
     "SendMessageBatch": "Failed",
+}
+_SINGLE_WRITES = {"PutItem", "UpdateItem", "DeleteItem"}
+_OF_SOME = {
+    Fault.PARTIAL: set(_PARTS),
+    Fault.CONFLICT: {*_SINGLE_WRITES, "TransactWriteItems"},
 }
 
 
@@ -53,7 +59,7 @@ def operation_of(request: Any) -> str:
 
 
 def possible_faults(operation: str) -> list[Fault]:
-    return [fault for fault in Fault if fault is not Fault.PARTIAL or operation in _PARTS]
+    return [fault for fault in Fault if operation in _OF_SOME.get(fault, {operation})]
 
 
 def do(fault: Fault, request: Any, handle: Handle, chance: Random) -> Reply | None:
@@ -72,6 +78,19 @@ def do(fault: Fault, request: Any, handle: Handle, chance: Random) -> Reply | No
             raise ReadTimeoutError(endpoint_url=request.url)
         case Fault.PARTIAL:
             return in_part(request, handle, lambda _: chance.random() < 0.5)
+        case Fault.CONFLICT:
+            return _conflict(request, chance)
+
+
+def _conflict(request: Any, chance: Random) -> Reply:
+    """While another transaction holds the item, or one of this transaction's."""
+    if operation_of(request) in _SINGLE_WRITES:
+        message = "Transaction is ongoing for the item"
+        return error_reply(400, "TransactionConflictException", message)
+    reasons = [{"Code": "None"} for _ in json.loads(request.body)["TransactItems"]]
+    chance.choice(reasons)["Code"] = "TransactionConflict"
+    message = "Transaction cancelled, please refer cancellation reasons for specific reasons"
+    return error_reply(400, "TransactionCanceledException", message, CancellationReasons=reasons)
 
 
 def _refusal(request: Any, status: int, code: str, message: str) -> Reply:

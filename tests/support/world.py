@@ -25,7 +25,7 @@ from duewheel.rules.task import HttpCallback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
 from duewheel.stores.audits import AuditStore
-from duewheel.stores.aws import AwsTime, TargetClients
+from duewheel.stores.aws import AwsTime, TargetClients, retry_conflicts
 from duewheel.stores.businesses import BusinessStore
 from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.headers import HeaderStore
@@ -132,6 +132,7 @@ class World:
         self.sqs = boto3.client("sqs")
         self.aws_time = AwsTime()
         self._seen(self.dynamodb)
+        retry_conflicts(self.dynamodb)
         self._seen(self.sqs)
         self.invocations: list[Invocation] = []  # asynchronous ones, accepted and not begun
         emulator.accept_invocation = self._accept

@@ -41,6 +41,9 @@ class HomeState(Struct, frozen=True):
     parked: bool = False
     first_second: int | None = None
     is_plan: bool = False
+    key: str | None = None
+    redrives: int = 0
+    expires_at: int | None = None
 
 
 class SeenEntry(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import cache
+from random import uniform
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from botocore.session import Session
 
 from duewheel.metrics import counts
 from duewheel.rules.metric_lines import THROTTLES
-from duewheel.stores.conditions import is_refused_for_load
+from duewheel.stores.conditions import is_conflict, is_refused_for_load
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -36,6 +37,9 @@ _LINK_CONFIG = Config(
     max_pool_connections=64,
     tcp_keepalive=True,
 )
+
+# What a transaction holds is free again within some milliseconds.
+_PAUSES_AFTER_CONFLICT_SECONDS = (0.02, 0.05, 0.1, 0.2)
 
 _one_at_a_time = Lock()
 
@@ -83,9 +87,26 @@ def _count_throttle(parsed: Any, **_: object) -> None:
     counts.add(THROTTLES, is_refused_for_load(parsed))
 
 
+def retry_conflicts(client: Any) -> None:
+    """Writes of what a transaction holds, which the SDK would not try again."""
+    client.meta.events.register("needs-retry.dynamodb", _pause_after_conflict)
+
+
+def _pause_after_conflict(
+    response: tuple[Any, Any] | None, attempts: int, **_: object
+) -> float | None:
+    """None where the answer is no conflict, or has been one too often."""
+    is_over = attempts > len(_PAUSES_AFTER_CONFLICT_SECONDS)
+    if response is None or is_over or not is_conflict(response[1]):
+        return None
+    longest_seconds = _PAUSES_AFTER_CONFLICT_SECONDS[attempts - 1]
+    return uniform(longest_seconds / 2, longest_seconds)  # those that met here part
+
+
 def dynamodb_client() -> "DynamoDBClient":
     client: DynamoDBClient = _client("dynamodb", _CONFIG)
     count_throttles(client)
+    retry_conflicts(client)
     return client
 
 

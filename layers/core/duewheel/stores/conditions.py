@@ -2,6 +2,9 @@
 
 An SDK retry can meet the condition a second time after its first try was carried out.
 So a refusal returns the item as it stands, and the caller looks for its own mark in it.
+
+While a transaction holds an item, other writes of it are refused as conflicts, which the SDK does
+not try again. The client does (`aws.py`); what is refused even then counts as throttled.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,6 +24,7 @@ _THROTTLING = {
 }
 
 _THROTTLED_IN_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
+_CONFLICT = "TransactionConflictException"  # of a single write
 
 Item = Mapping[str, Any]
 
@@ -36,7 +40,15 @@ class Refused(Struct, frozen=True):
 
 
 def is_throttling(error: ClientError) -> bool:
-    return error.response["Error"]["Code"] in _THROTTLING
+    return error.response["Error"]["Code"] in _THROTTLING or is_conflict(error.response)
+
+
+def is_conflict(answer: Mapping[str, Any]) -> bool:
+    """Whether nothing was written because a transaction held an item, and for no other reason."""
+    if answer.get("Error", {}).get("Code") == _CONFLICT:
+        return True
+    reasons = {reason.get("Code") for reason in answer.get("CancellationReasons", ())}
+    return "TransactionConflict" in reasons and reasons <= {"TransactionConflict", "None", None}
 
 
 def is_refused_for_load(answer: Mapping[str, Any]) -> bool:
@@ -48,16 +60,16 @@ def is_refused_for_load(answer: Mapping[str, Any]) -> bool:
 
 
 class Throttled(Exception):
-    """DynamoDB did not carry out a write however often it was asked."""
+    """DynamoDB did not carry out a read or a write however often it was asked."""
+
+
+class Conflict(Throttled):
+    """A transaction held an item for as long as it was tried to write it: nothing was written."""
 
 
 def is_for_load(error: Exception) -> bool:
     """Whether this is DynamoDB's refusal of a read or a write for load, after the SDK's tries."""
     return isinstance(error, Throttled) or (isinstance(error, ClientError) and is_throttling(error))
-
-
-class Conflict(Exception):
-    """Another request was at work on the same item at the same time: nothing was written."""
 
 
 def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:
@@ -70,16 +82,13 @@ def refused_parts(client: "DynamoDBClient", actions: list[Any]) -> list[int]:
     try:
         client.transact_write_items(TransactItems=actions)
     except ClientError as error:
-        if is_throttling(error):
-            raise Throttled(str(error)) from error
-        if error.response["Error"]["Code"] != "TransactionCanceledException":
-            raise
+        _raise_for_load(error)
         reasons = error.response.get("CancellationReasons", [])
         codes = {reason.get("Code") for reason in reasons}
         if codes & _THROTTLED_IN_TRANSACTION:
             raise Throttled(str(error)) from error
         if "ConditionalCheckFailed" not in codes:
-            raise Conflict(str(error)) from error
+            raise
         return [n for n, one in enumerate(reasons) if one.get("Code") == "ConditionalCheckFailed"]
     return []
 
@@ -88,12 +97,27 @@ def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:
     try:
         answer = call(**arguments, ReturnValuesOnConditionCheckFailure="ALL_OLD")
     except ClientError as error:
-        if is_throttling(error):
-            raise Throttled(str(error)) from error
+        _raise_for_load(error)
         if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
             raise
         return Refused(error.response.get("Item") or None)  # type: ignore[arg-type]
     return Written(answer.get("Attributes", {}))
+
+
+def written(call: Callable[..., Any], **arguments: Any) -> Any:
+    """The answer of a write without a condition."""
+    try:
+        return call(**arguments)
+    except ClientError as error:
+        _raise_for_load(error)
+        raise
+
+
+def _raise_for_load(error: ClientError) -> None:
+    if is_conflict(error.response):
+        raise Conflict(str(error)) from error
+    if is_throttling(error):
+        raise Throttled(str(error)) from error
 
 
 def as_read(item: Item | None) -> dict[str, Any]:

@@ -9,17 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from heapq import merge
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
 from duewheel.fan_out import fan_out
-from duewheel.log import report_unreadable
+from duewheel.log import logger, report_unreadable
 from duewheel.rules import addresses
 from duewheel.rules.addresses import Address, address_named
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Task
 from duewheel.stores import attributes, task_items
 from duewheel.stores.attributes import readable_ones, reads_an_item
-from duewheel.stores.conditions import Conflict, Item, transact, write_if
+from duewheel.stores.conditions import Item, Throttled, transact, write_if
 from duewheel.stores.tasks import TaskStore
 
 # Keys spread over the slots by their hash, so twice a slot's share and a few fill a page.
@@ -36,7 +37,7 @@ class KeyStore(Struct, frozen=True):
         """The home of the task that the key names, live or not. Raises UnreadableItem, and
         reports it, when somebody has damaged the key's item."""
         answer = self.tasks.client.get_item(
-            TableName=self.tasks.table, Key=_key(biz_type, key), ConsistentRead=True
+            TableName=self.tasks.table, Key=key_named(biz_type, key), ConsistentRead=True
         )
         item = answer.get("Item")
         try:
@@ -54,7 +55,7 @@ class KeyStore(Struct, frozen=True):
         ]
         if replacing is not None:
             actions.append(self.check_settled(replacing))
-        return self._transact(actions)
+        return transact(self.tasks.client, actions)
 
     def redrive(self, before: Task, after: Task) -> bool:
         """Bring a dead task back to life, if its key names it still or names nothing."""
@@ -71,27 +72,24 @@ class KeyStore(Struct, frozen=True):
             },
         }
         home_update = self.tasks.update_request(before, after)
-        return self._transact([{"Update": home_update}, {"Update": key_update}])
+        return transact(self.tasks.client, [{"Update": home_update}, {"Update": key_update}])
 
     def release(self, tasks: Sequence[Task]) -> None:
         """Let the keys of settled tasks expire with them. A key that names another task, or
-        this one redriven since, is left alone."""
-        for task in tasks:
-            if task.key is None:
-                continue
-            write_if(
-                self.tasks.client.update_item,
-                TableName=self.tasks.table,
-                Key=key_of(task),
-                UpdateExpression="SET expires_at = :expires_at",
-                ConditionExpression="#task = :home AND redrives = :redrives",
-                ExpressionAttributeNames={"#task": "task"},
-                ExpressionAttributeValues={
-                    ":expires_at": {"N": str(task.expires_at)},
-                    ":home": {"S": task.home.name},
-                    ":redrives": {"N": str(task.redrives)},
-                },
-            )
+        this one redriven since, is left alone. Nothing fails for a key: those that cannot be
+        written are left to the sweep."""
+        keyed = [task for task in tasks if task.key is not None]
+        for number, task in enumerate(keyed):
+            try:
+                release(self.tasks, key_of(task), task.home, task.redrives, task.expires_at)
+            except (ClientError, BotoCoreError, Throttled) as error:
+                logger.warning(
+                    "keys left to the sweep",
+                    action="keys-not-released",
+                    task_ids=[one.task_id for one in keyed[number:]],
+                    error=str(error),
+                )
+                return  # each further one would take as long
 
     def with_prefix(
         self, biz_type: str, prefix: str, after: str | None, limit: int
@@ -140,12 +138,24 @@ class KeyStore(Struct, frozen=True):
             }
         }
 
-    def _transact(self, actions: list[Any]) -> bool:
-        """False when a condition did not hold, or might not when another has ended."""
-        try:
-            return transact(self.tasks.client, actions)
-        except Conflict:
-            return False
+
+def release(
+    tasks: TaskStore, key: dict[str, Any], home: Address, redrives: int, expires_at: int | None
+) -> None:
+    """Let the key expire, if it names this home still, which was not redriven since."""
+    write_if(
+        tasks.client.update_item,
+        TableName=tasks.table,
+        Key=key,
+        UpdateExpression="SET expires_at = :expires_at",
+        ConditionExpression="#task = :home AND redrives = :redrives",
+        ExpressionAttributeNames={"#task": "task"},
+        ExpressionAttributeValues={
+            ":expires_at": {"N": str(expires_at)},
+            ":home": {"S": home.name},
+            ":redrives": {"N": str(redrives)},
+        },
+    )
 
 
 @reads_an_item
@@ -179,8 +189,8 @@ def item_of(task: Task) -> dict[str, Any]:
 
 
 def key_of(task: Task) -> dict[str, Any]:
-    return _key(task.biz_type, str(task.key))
+    return key_named(task.biz_type, str(task.key))
 
 
-def _key(biz_type: str, key: str) -> dict[str, Any]:
+def key_named(biz_type: str, key: str) -> dict[str, Any]:
     return {"slot": {"S": addresses.key_slot(biz_type, key)}, "place": {"S": key}}

@@ -17,7 +17,7 @@ from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease, is_a
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import attributes
 from duewheel.stores.attributes import Nonsense, reads_an_item
-from duewheel.stores.conditions import Item, Refused, Throttled, Written, write_if
+from duewheel.stores.conditions import Item, Refused, Throttled, Written, write_if, written
 from duewheel.stores.unprocessed import write_batch
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ class PageStore(Struct, frozen=True):
     ) -> PageLease:
         """What a direct message passes to the slow lane, which has no lease of its own; what was
         recorded for it first stands."""
-        answer = self.client.update_item(
+        answer = written(
+            self.client.update_item,
             TableName=self.table,
             Key=self._key(page),
             UpdateExpression="SET #slow = if_not_exists(#slow, :slow), #until_ms = :until_ms, "

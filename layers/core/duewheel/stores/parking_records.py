@@ -13,7 +13,7 @@ from duewheel.clock import Clock
 from duewheel.rules.page_lease import LEASE_MS_MAX
 from duewheel.rules.parking import Parking
 from duewheel.stores import registry_keys
-from duewheel.stores.conditions import Item, Written, write_if
+from duewheel.stores.conditions import Item, Written, write_if, written
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class ParkingRecords(Struct, frozen=True):
     def mark(self, biz_type: str, mark: str) -> None:
         """A pause is about to begin or to end: what was known of the time before counts no more,
         and who releases at this moment loses the lease."""
-        self.client.update_item(
+        written(
+            self.client.update_item,
             TableName=self.table,
             Key=registry_keys.parking(biz_type),
             UpdateExpression="SET #mark = :mark REMOVE #owner, #until, #since",

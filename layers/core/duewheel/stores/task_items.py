@@ -187,7 +187,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         callback=attributes.parsed(item, "callback", _callback_from),
         retry=attributes.parsed(item, "retry", retry_of_row) if "retry" in item else None,
         expires_after_seconds=_expires_after(item),
-        redrives=attributes.number(item, "redrives", VERSION_MAX) if "redrives" in item else 0,
+        redrives=_redrives(item),
         revivals=revivals_of(item),
         history=history_of(item),
         promise=attributes.parsed(item, "promise", promise_from) if "promise" in item else None,
@@ -219,7 +219,22 @@ def home_state_from(item: Mapping[str, Any]) -> HomeState:
             attributes.number(item, "first_second", SECOND_MAX) if "first_second" in item else None
         ),
         is_plan="plan" in item,
+        key=_readable_key(item),
+        redrives=_redrives(item),
+        expires_at=(
+            attributes.number(item, "expires_at", SECOND_MAX) if "expires_at" in item else None
+        ),
     )
+
+
+def _redrives(item: Mapping[str, Any]) -> int:
+    return attributes.number(item, "redrives", VERSION_MAX) if "redrives" in item else 0
+
+
+def _readable_key(item: Mapping[str, Any]) -> str | None:
+    """A task whose key is damaged is swept as any other."""
+    key = item.get("key", {}).get("S", "")
+    return key if KEY.fullmatch(key) else None
 
 
 def _named(item: Mapping[str, Any], name: str) -> Address:

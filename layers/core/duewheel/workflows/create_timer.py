@@ -10,7 +10,7 @@ from duewheel.rules.refusals import Unavailable
 from duewheel.rules.timer import Timer
 from duewheel.rules.timer_ids import timer_id_of
 from duewheel.rules.timer_request import NewTimer
-from duewheel.stores.conditions import Conflict, Throttled
+from duewheel.stores.conditions import Throttled
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.timers import TimerStore
 from duewheel.workflows.chain_timer import Chained, ChainTimer
@@ -55,5 +55,5 @@ class CreateTimer(Struct, frozen=True):
     def _stored(self, chained: Chained, by: str) -> bool:
         try:
             return self.timers.create(chained.timer, by, chained.actions)
-        except (Conflict, Throttled) as busy:
+        except Throttled as busy:
             raise Unavailable(NOT_STORED) from busy

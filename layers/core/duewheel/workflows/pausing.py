@@ -14,6 +14,7 @@ from duewheel.rules.wheel import SKEW_MS
 from duewheel.stores.known_businesses import KEPT_MS
 from duewheel.stores.parking_records import ParkingRecords
 from duewheel.workflows.hand_over import HandOver
+from duewheel.workflows.unavailable import unavailable_when_throttled
 
 FORGOTTEN_AFTER_SECONDS = -(-(KEPT_MS + SKEW_MS) // 1000) + 1
 
@@ -24,7 +25,8 @@ class Pausing(Struct, frozen=True):
     random_text: Callable[[], str]
 
     def announce(self, biz_type: str) -> None:
-        self.records.mark(biz_type, self.random_text())
+        with unavailable_when_throttled():
+            self.records.mark(biz_type, self.random_text())
 
     def ask_for_release(self, biz_type: str) -> None:
         """Should both links refuse, the sweeper sends them."""

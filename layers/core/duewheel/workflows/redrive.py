@@ -11,6 +11,7 @@ from duewheel.rules.task import Status, Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
+from duewheel.workflows.unavailable import unavailable_when_throttled
 
 
 class RedriveTask(Struct, frozen=True):
@@ -37,7 +38,9 @@ class RedriveTask(Struct, frozen=True):
             raise NotRedrivable("The task is about to be deleted; create it anew.")
         entry = self.reenter.put(home, now_ms)
         redriven = settlement.redriven(task, entry, now_ms)
-        if not self._bring_back(task, redriven):
+        with unavailable_when_throttled():
+            is_back = self._bring_back(task, redriven)
+        if not is_back:
             raise NotRedrivable(
                 "The task has just been changed by another, or its key names another task."
             )

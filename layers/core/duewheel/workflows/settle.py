@@ -7,7 +7,6 @@ invocation has to end, and what is left then is settled by another.
 import asyncio
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -21,6 +20,7 @@ from duewheel.stores.conditions import Throttled
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.unprocessed import WRITES_PER_BATCH
+from duewheel.workflows.carry_through import in_thread
 from duewheel.workflows.keep_trying import KeepTrying
 
 # Long enough for the calls that return together to share a write, short beside any call.
@@ -121,5 +121,4 @@ class Settler:
         counts.add(DELIVERED, len(batch) - len(left))
         keyed = [task for task in batch if task.key is not None and task not in left]
         if keyed:
-            release = partial(self._by.keys.release, keyed)
-            await self._by.keep_trying(release, self._deadline_ms)
+            await in_thread(self._by.keys.release, keyed)

@@ -19,6 +19,7 @@ from duewheel.rules.task import Task
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
+from duewheel.workflows.unavailable import unavailable_when_throttled
 
 # Between read and write somebody else may change the task; each loss shows who was first.
 _TRIES = 3
@@ -63,12 +64,10 @@ class Steer(Struct, frozen=True):
         altered = alter(task, now_ms)
         if altered.is_live and needs_new_entry(altered, now_ms):
             altered = replace(altered, entry=self.reenter.put(task.home, altered.next_ms))
-        if not self.tasks.change(task, altered):
+        if not self._write(task, altered):
             return None
         if altered.entry != task.entry:
             self.reenter.announce([altered.entry])
-        if not altered.is_live:
-            self.keys.release([altered])
         if self.clock.now_ms() >= cut_off_ms:
             # Written, but answered after the cut-off: a notifier may have read the task before.
             raise TooLate(
@@ -91,11 +90,14 @@ class Steer(Struct, frozen=True):
         altered = alter(task, now_ms)
         if not altered.is_live:
             altered = replace(altered, entry=self.reenter.put(task.home, now_ms))
-        if not self.tasks.change(task, altered):
-            return None
-        if not altered.is_live:
-            self.keys.release([altered])
-        return altered
+        return altered if self._write(task, altered) else None
+
+    def _write(self, before: Task, after: Task) -> bool:
+        with unavailable_when_throttled():
+            is_written = self.tasks.change(before, after)
+        if is_written and not after.is_live:
+            self.keys.release([after])
+        return is_written
 
     def _direct_over_ms(self, task: Task) -> int:
         return wheel.direct_over_ms(task.entry.second, self.notifier_lives_ms)

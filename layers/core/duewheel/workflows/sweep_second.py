@@ -13,6 +13,7 @@ from duewheel.rules.page_lease import PageLease, is_absurd
 from duewheel.rules.refusals import NewerItem
 from duewheel.rules.sweep_bound import is_waited_for
 from duewheel.rules.sweep_verdict import HomeState, SeenEntry, Verdict, is_seen_to, judge_slice
+from duewheel.stores.left_keys import LeftKeys
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.come_up_again import ComeUpAgain
@@ -95,6 +96,8 @@ class SweepSecond(Struct, frozen=True):
             self._take_apart(part.second, lease, owed)
         for lease, message in verdict.resend:
             self._resend(lease, message)
+        if not verdict.keeps_waiting:
+            LeftKeys(self.tasks).release(part.homes, part.second)
         swept.is_finished &= is_rescued and is_put_off and not verdict.keeps_waiting
 
     def _present(self, second: int, entries: Sequence[SeenEntry]) -> set[Address]:

@@ -1,0 +1,59 @@
+"""A transaction that holds an item while others write it: refusals below the SDK."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
+
+FOR_EVER = 1_000_000
+A_MOMENT = 2  # refusals, which a client sits out
+
+Wanted = Callable[[str, dict[str, Any]], bool]
+
+
+@dataclass
+class Conflicts:
+    refused: int = 0
+    paused_seconds: float = 0.0
+
+
+@contextmanager
+def conflicts(is_wanted: Wanted, times: int = FOR_EVER) -> Iterator[Conflicts]:
+    """The first so many requests that `is_wanted` takes, by operation and body, meet one."""
+    met, numbers = Conflicts(), count()
+
+    def answer(request: Any, handle: Handle) -> Reply | None:
+        operation = operation_of(request)
+        body = json.loads(request.body) if operation else {}
+        if not is_wanted(operation, body) or next(numbers) >= times:
+            return handle(request)
+        met.refused += 1
+        return do(Fault.CONFLICT, request, handle, Random(1))
+
+    def pause(seconds: float) -> None:
+        met.paused_seconds += seconds
+
+    with answered_by(answer), patch("botocore.endpoint.time", SimpleNamespace(sleep=pause)):
+        yield met
+
+
+def of_keys(operation: str, body: dict[str, Any]) -> bool:
+    """The release of a key."""
+    slot = body.get("Key", {}).get("slot", {}).get("S", "")
+    return operation == "UpdateItem" and slot.startswith("key#")
+
+
+def of_homes(operation: str, body: dict[str, Any]) -> bool:
+    """A change of a task."""
+    return operation == "UpdateItem" and "#entry" in body.get("ExpressionAttributeNames", {})
+
+
+def of_transactions(operation: str, body: dict[str, Any]) -> bool:
+    return operation == "TransactWriteItems"
