@@ -12,6 +12,7 @@ from zlib import crc32
 
 from duewheel.rules import addresses
 from duewheel.rules.business import Business
+from duewheel.rules.open_places import first_open_second
 from duewheel.stores import keys, pages, pointers, task_items
 from duewheel.wiring import process
 from tests.simulation.seams import modules_of_the_core
@@ -49,7 +50,8 @@ class Expiry:
         deleted = emulator.delete_expired(self._is_its_time)
         if not any(deleted.values()):
             return
-        swept = process.pointers().read(pointers.SWEEP, process.origin()).position
+        sweep = process.pointers().read(pointers.SWEEP, process.origin())
+        swept = first_open_second(sweep.open_places, sweep.position) - 1
         homes = {
             (item["slot"]["S"], item["place"]["S"]): item["status"]["S"]
             for item in emulator.items(wheel, ("slot", "place", "status"))

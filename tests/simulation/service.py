@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
@@ -78,6 +79,7 @@ class Service:
         self._numbers = count(1)
         self._timeouts: dict[str, int] = {}
         self._roles: dict[str, Role] = {}
+        self.failed_last: dict[str, bool] = defaultdict(bool)  # of those that run each minute
         self._tasks: set[asyncio.Task[Any]] = set()
         self.environments = Environments(faults, self.seconds)
 

@@ -34,6 +34,7 @@ from tests.simulation.owner_verdict import judged_owners
 from tests.simulation.owners import DORMANT, IN_FLIGHT, LIMITED, NARROW
 from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
+from tests.simulation.sweep_watch import SweepWatch
 from tests.simulation.verdict import Report, judged
 from tests.support.clock import NOON_MS
 from tests.support.one_core import stay_on_core
@@ -90,13 +91,15 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         far = soak.day_seconds if soak.has_short_days else None
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds, far)
         expiry = Expiry(service, soak.day_seconds)
-        service.run(_lived(service, clients, expiry, soak))
+        sweep = SweepWatch(service)
+        service.run(_lived(service, clients, expiry, sweep, soak))
         standing = _items(service)
         items = [*standing, *expiry.gone]
         messages = _messages_judged(service, clients, items)
         _note_occurrences(clients, items)
         report = judged(clients.ledger, service.receiver.calls, items)
         report.messages = messages
+        report.sweep_behind_seconds = sweep.behind_seconds_max
         report.left_at_work = service.environments.left_at_work
         report.disobeyed = judged_owners(
             clients.ledger, service.receiver.calls, _tasks_of(items), soak.calls_per_second
@@ -117,8 +120,11 @@ def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
     return soaked(soak)
 
 
-async def _lived(service: Service, clients: Clients, expiry: Expiry, soak: Soak) -> None:
+async def _lived(
+    service: Service, clients: Clients, expiry: Expiry, sweep: SweepWatch, soak: Soak
+) -> None:
     EventSources(service).begin()
+    service.spawn(sweep.watch())
     if soak.has_short_days:
         service.spawn(_expire(expiry))
     service.spawn(_leave_the_past_alone())
@@ -197,8 +203,10 @@ def _is_settled(service: Service) -> bool:
     if any(item.get("status", {}).get("S") == "pending" or "home" in item for item in items):
         return False
     origin = process.origin()
-    swept = process.pointers().read(pointers.SWEEP, origin).position
-    return all(int(item["place"]["S"][:11]) <= swept for item in items if "status" in item)
+    sweep = process.pointers().read(pointers.SWEEP, origin)
+    if sweep.open_places:
+        return False
+    return all(int(item["place"]["S"][:11]) <= sweep.position for item in items if "status" in item)
 
 
 def _items(service: Service, attributes: Collection[str] | None = None) -> list[dict[str, Any]]:

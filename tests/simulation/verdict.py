@@ -19,6 +19,7 @@ class Report:
     calls: int = 0
     repeated: int = 0
     largest_lateness_ms: int = 0
+    sweep_behind_seconds: float = 0.0  # less the time in which it was broken itself
     messages: MessageReport = field(default_factory=MessageReport)
     # Each of these is a broken promise:
     lost: list[str] = field(default_factory=list)
