@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from duewheel.rules.turns import NO_LIMIT_AHEAD_US, NoTurn, Rate, Turns
+from duewheel.rules.turns import NoTurn, Rate, Turns
 from duewheel.stores.turns import TurnStore
 from tests.support.world import World
 
 NOW_US = 1_760_000_000_000_000
+NO_LIMIT_AHEAD_US = 10**15  # some thirty years
 FIFTY = Rate(50, version=1)
 
 

@@ -13,7 +13,8 @@ from msgspec import Struct
 from duewheel.rules import settlement, wheel
 from duewheel.rules.addresses import Address, parked_place
 from duewheel.rules.entry_decision import is_expired
-from duewheel.rules.task import Promise, Task
+from duewheel.rules.promises import promised
+from duewheel.rules.task import Task
 from duewheel.rules.turns import Turns
 
 # Released without a limit, a millisecond apart: a second gets as many as one partition takes.
@@ -57,11 +58,11 @@ def is_called_on_release(task: Task, now_ms: int) -> bool:
     return task.next_ms <= now_ms and not is_expired(task, now_ms)
 
 
-def at_their_turns(tasks: Sequence[Task], turns: Turns, now_ms: int) -> list[Release]:
-    """Each at the turn that was taken for it."""
+def at_their_places(tasks: Sequence[Task], turns: Turns, now_ms: int) -> list[Release]:
+    """Each at its place in the line before the limit."""
     return [
-        (task, settlement.put_off(task, Promise(instant_ms, turns.version), now_ms))
-        for task, instant_ms in zip(tasks, turns.instants_ms(), strict=True)
+        (task, settlement.put_off(task, promise, now_ms))
+        for task, promise in promised(tasks, turns)
     ]
 
 

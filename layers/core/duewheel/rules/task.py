@@ -108,10 +108,14 @@ class Attempt(Struct, frozen=True):
 
 
 class Promise(Struct, frozen=True):
-    """A call fits its business's limit at this instant, by settings of this version."""
+    """A place in the line before its business's limit, by settings of this version: the task tries
+    again then. `is_late`: it has tried with another place before, and found no turn free.
+    `is_turn`: an older release counted its call already."""
 
     at_ms: int
     version: int
+    is_late: bool = False
+    is_turn: bool = False
 
 
 class Occurrence(Struct, frozen=True):

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 US_PER_MS = 1_000
 US_PER_SECOND = 1_000_000
-NO_LIMIT_AHEAD_US = 10**15  # some thirty years
 
 
 class Rate(Struct, frozen=True):
@@ -55,3 +54,52 @@ def shortage(free_us: int, now_us: int, ahead_us: int, interval_us: int) -> NoTu
     room_us = now_us + ahead_us - max(free_us, now_us)
     free = max(0, room_us // interval_us)
     return NoTurn(free, max(0, (free + 1) * interval_us - room_us))
+
+
+class Cursors(Struct, frozen=True):
+    """The record of a business's calls. `free_us`: the next free turn. `line_us`: the end of the
+    line of tasks that wait for their first turn. `late_us`: the end of the line of tasks that came
+    back from a line and found no turn free. Until the settings change, no cursor goes back."""
+
+    interval_us: int
+    version: int
+    free_us: int = 0
+    line_us: int = 0
+    late_us: int = 0
+    has_lines: bool = True  # False: an older release began the record anew
+
+
+class Step(Struct, frozen=True):
+    """One cursor is moved on by `add_us`, on condition that it stands at `least_us` or later and
+    at `most_us` or earlier; or to `to_us`, on condition that it stands at `most_us` or earlier."""
+
+    add_us: int = 0
+    to_us: int | None = None
+    least_us: int = 0
+    most_us: int | None = None
+
+    def moved(self, cursor_us: int) -> int:
+        return cursor_us + self.add_us if self.to_us is None else self.to_us
+
+
+class Moves(Struct, frozen=True):
+    """What one write does to the cursors: all of it or nothing. `line_most_us`: the line must end
+    there or earlier."""
+
+    free: Step | None = None
+    line: Step | None = None
+    late: Step | None = None
+    line_most_us: int | None = None
+
+
+def lengthened(end_us: int, from_us: int, cost_us: int) -> Step:
+    """More places at the end of a line that may not begin before `from_us`."""
+    if end_us >= from_us:
+        return Step(add_us=cost_us, least_us=from_us)
+    return Step(to_us=from_us + cost_us, most_us=from_us)
+
+
+def places(end_us: int, count: int, cursors: Cursors) -> Turns:
+    """The last ones of a line that ends at `end_us`."""
+    first_us = end_us - count * cursors.interval_us
+    return Turns(first_us, cursors.interval_us, count, cursors.version)

@@ -17,6 +17,7 @@ from duewheel.rules.task import (
     BIZ_TYPE,
     KEY,
     Callback,
+    Promise,
     Status,
     Task,
 )
@@ -31,15 +32,19 @@ from duewheel.stores.task_rows import (
     history_of,
     occurrence_of,
     occurrence_row,
+    place_from,
     plan_from,
     plan_row,
-    promise_from,
     promise_row,
     revivals_of,
+    turn_from,
 )
 
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
 _PAYLOAD_BYTES_MAX = 131_072
+
+# What a task is promised: a turn, as older releases take it, or a place in a line.
+_TURN, _PLACE_IN_LINE = "promise", "line"
 
 # attribute: field, for texts that are stored as they are
 _TEXTS = {
@@ -146,7 +151,8 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     if task.expires_after_seconds is not None:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
     if task.promise is not None:
-        item["promise"] = {"S": compact(promise_row(task.promise))}
+        name = _TURN if task.promise.is_turn else _PLACE_IN_LINE
+        item[name] = {"S": compact(promise_row(task.promise))}
     if task.parked:
         item["parked"] = {"BOOL": True}
     if task.history:
@@ -190,7 +196,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         redrives=_redrives(item),
         revivals=revivals_of(item),
         history=history_of(item),
-        promise=attributes.parsed(item, "promise", promise_from) if "promise" in item else None,
+        promise=_promise(item),
         parked=_parked(item),
         occurrence=occurrence_of(item),
         plan=attributes.parsed(item, "plan", plan_from) if "plan" in item else None,
@@ -246,6 +252,13 @@ def _biz_type(item: Mapping[str, Any]) -> str:
     if not BIZ_TYPE.fullmatch(biz_type):
         raise Nonsense("biz_type")
     return biz_type
+
+
+def _promise(item: Mapping[str, Any]) -> Promise | None:
+    """An older release that takes a turn for a task leaves its place in the line as it was."""
+    if _TURN in item:
+        return attributes.parsed(item, _TURN, turn_from)
+    return attributes.parsed(item, _PLACE_IN_LINE, place_from) if _PLACE_IN_LINE in item else None
 
 
 def _parked(item: Mapping[str, Any]) -> bool:

@@ -64,12 +64,19 @@ def revivals_of(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
 
 
 def promise_row(promise: Promise) -> list[Any]:
-    return [promise.at_ms, promise.version]
+    row: list[Any] = [promise.at_ms, promise.version]
+    return row if promise.is_turn else [*row, int(promise.is_late)]
 
 
-def promise_from(row: list[Any]) -> Promise:
+def turn_from(row: list[Any]) -> Promise:
+    """As older releases write it, for which it is a turn."""
     at_ms, version = row
-    return Promise(whole(at_ms), whole(version, VERSION_MAX))
+    return Promise(whole(at_ms), whole(version, VERSION_MAX), is_turn=True)
+
+
+def place_from(row: list[Any]) -> Promise:
+    at_ms, version, is_late = row
+    return Promise(whole(at_ms), whole(version, VERSION_MAX), is_late=whole(is_late, 1) == 1)
 
 
 def occurrence_row(occurrence: Occurrence) -> list[Any]:

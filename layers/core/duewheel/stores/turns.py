@@ -1,15 +1,29 @@
 """The next free turn of each limit: one record, moved on by conditional writes.
 
-However many are taken, it is one write, or two after a pause. An SDK retry may move it on twice;
-then some turns stay unused, which no promise forbids. A record has no TTL: without it the turns
-that were taken would be given a second time.
+However many turns are taken, it is one write, or two after a pause. An SDK retry may move a record
+on twice; then some turns stay unused, which no promise forbids. A record has no TTL: without it the
+turns that were taken would be given a second time.
+
+The record of calls also holds the ends of two lines (`rules/promises.py`). `lines_version` is the
+version of the settings that they belong to: an older release begins `free_us` anew without them.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from duewheel.rules.turns import NoTurn, Rate, Turns, shortage
+from duewheel.rules.turns import (
+    Cursors,
+    Moves,
+    NoTurn,
+    Rate,
+    Step,
+    Turns,
+    lengthened,
+    places,
+    shortage,
+)
 from duewheel.stores import registry_keys
 from duewheel.stores.conditions import Item, Throttled, Written, write_if
 
@@ -58,6 +72,44 @@ class TurnStore(Struct, frozen=True):
                 return shortage(int(stands["free_us"]["N"]), now_us, ahead_us, interval_us)
         raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were taken")
 
+    def move(
+        self, biz_type: str, rate: Rate, plan: Callable[[Cursors], Moves], guess: Cursors
+    ) -> tuple[Cursors, Cursors]:
+        """Move the cursors of its calls as planned: returns those that it was planned with, and
+        as they are then. A wrong guess costs a second write."""
+        key = registry_keys.turns(CALLS, biz_type)
+        seen, is_there = guess, True
+        for _ in range(_TRIES):
+            moves = plan(seen)
+            result = write_if(
+                self.client.update_item,
+                TableName=self.table,
+                Key=key,
+                ReturnValues="ALL_NEW",
+                **(_moved(seen, moves) if is_there else _as_planned(seen, moves)),
+            )
+            if isinstance(result, Written):
+                return seen, _cursors(result.attributes)
+            item = result.item
+            is_there = item is not None and int(item["version"]["N"]) >= rate.version
+            seen = (
+                _cursors(item)
+                if item is not None and is_there
+                else Cursors(rate.interval_us, rate.version)
+            )
+        raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were planned")
+
+    def line_up(self, biz_type: str, rate: Rate, count: int, from_us: int) -> Turns:
+        """So many places at the end of the line of its calls, none before `from_us`."""
+
+        def plan(seen: Cursors) -> Moves:
+            cost_us = count * seen.interval_us
+            return Moves(line=lengthened(seen.line_us, max(from_us, seen.free_us), cost_us))
+
+        guess = Cursors(rate.interval_us, rate.version, line_us=from_us)
+        _, after = self.move(biz_type, rate, plan, guess)
+        return places(after.line_us, count, after)
+
 
 def _is_short(stands: Item, version: int, latest_us: int) -> bool:
     return int(stands["version"]["N"]) == version and int(stands["free_us"]["N"]) > latest_us
@@ -97,4 +149,86 @@ def _begun_anew(
             ":version": {"N": str(version)},
             ":now": {"N": str(now_us)},
         },
+    }
+
+
+def _cursors(item: Item) -> Cursors:
+    def whole(name: str) -> int:
+        return int(item[name]["N"])
+
+    version, interval_us, free_us = whole("version"), whole("interval_us"), whole("free_us")
+    if "lines_version" not in item or whole("lines_version") != version:
+        return Cursors(interval_us, version, free_us, has_lines=False)
+    return Cursors(interval_us, version, free_us, whole("line_us"), whole("late_us"))
+
+
+def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:
+    """A record of the version that was seen, and with lines or without them as then."""
+    names = {"#version": "version", "#lines": "lines_version"}
+    values = {":version": seen.version}
+    sets: list[str] = []
+    conditions = ["#version = :version"]
+    steps = {"free": moves.free}
+    if seen.has_lines:
+        conditions.append("#lines = :version")
+        steps |= {"line": moves.line, "late": moves.late}
+    else:
+        conditions.append("(attribute_not_exists(#lines) OR #lines <> :version)")
+        sets += ["#lines = :version", "#line = :line", "#late = :late"]
+        names |= {"#line": "line_us", "#late": "late_us"}
+        values |= {":line": _after(moves.line), ":late": _after(moves.late)}
+    for name, step in steps.items():
+        if step is None:
+            continue
+        names[f"#{name}"] = f"{name}_us"
+        if step.to_us is None:
+            sets.append(f"#{name} = #{name} + :{name}_add")
+            conditions.append(f"#{name} >= :{name}_least")
+            values |= {f":{name}_add": step.add_us, f":{name}_least": step.least_us}
+        else:
+            sets.append(f"#{name} = :{name}_to")
+            values[f":{name}_to"] = step.to_us
+        if step.most_us is not None:
+            conditions.append(f"#{name} <= :{name}_most")
+            values[f":{name}_most"] = step.most_us
+    if moves.line_most_us is not None and seen.has_lines:
+        names["#line"] = "line_us"
+        conditions.append("#line <= :line_end")
+        values[":line_end"] = moves.line_most_us
+    return _update(sets, conditions, names, values)
+
+
+def _as_planned(seen: Cursors, moves: Moves) -> dict[str, Any]:
+    """No record, or one of older settings: it begins anew."""
+    names = {name: f"{name}_us" for name in ("free", "line", "late", "interval")}
+    names |= {"version": "version", "lines": "lines_version"}
+    values = {
+        "free": _after(moves.free),
+        "line": _after(moves.line),
+        "late": _after(moves.late),
+        "interval": seen.interval_us,
+        "version": seen.version,
+    }
+    sets = [f"#{name} = :{name}" for name in values] + ["#lines = :version"]
+    conditions = ["(attribute_not_exists(#version) OR #version < :version)"]
+    return _update(
+        sets,
+        conditions,
+        {f"#{name}": attribute for name, attribute in names.items()},
+        {f":{name}": value for name, value in values.items()},
+    )
+
+
+def _after(step: Step | None) -> int:
+    return 0 if step is None else step.moved(0)
+
+
+def _update(
+    sets: list[str], conditions: list[str], names: dict[str, str], values: dict[str, int]
+) -> dict[str, Any]:
+    return {
+        "UpdateExpression": "SET " + ", ".join(sets),
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {name: {"N": str(us)} for name, us in values.items()},
     }

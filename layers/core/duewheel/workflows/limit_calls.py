@@ -1,25 +1,29 @@
 """Keep a business to its calls a second, over all notifiers: turns first, calls at their turns.
 
-One write takes the turns of all its tasks in a page. Whoever dies between that and the calls loses
-the turns and nothing else.
+One write takes the turns, and the places in the lines, of all its tasks in a page. A notifier that
+dies between that and the calls loses the turns and nothing else.
 """
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from duewheel.clock import Clock
 from duewheel.rules.business import Business
-from duewheel.rules.promises import is_promised, shared_out
+from duewheel.rules.promises import guessed, has_turn, planned, shared_out
 from duewheel.rules.task import Promise, Task
-from duewheel.rules.turns import NO_LIMIT_AHEAD_US, US_PER_MS, NoTurn
-from duewheel.stores.conditions import Throttled
-from duewheel.stores.turns import CALLS, TurnStore
+from duewheel.rules.turns import Cursors
+from duewheel.stores.turns import TurnStore
+
+CURSORS_KEPT_MAX = 2_000
 
 
-class LimitCalls(Struct, frozen=True):
-    clock: Clock
-    turns: TurnStore
+class LimitCalls:
+    """Remembers where the cursors stood when this process moved them: the next write is planned
+    by that, and is refused if others have moved them too far since."""
+
+    def __init__(self, clock: Clock, turns: TurnStore) -> None:
+        self._clock = clock
+        self._turns = turns
+        self._seen: dict[str, Cursors] = {}
 
     def __call__(
         self, tasks: Sequence[Task], business: Business
@@ -29,17 +33,26 @@ class LimitCalls(Struct, frozen=True):
         rate = business.call_rate
         if rate is None:
             return [(task, task.next_ms) for task in tasks], []
-        now_ms = self.clock.now_ms()
-        promised = [task for task in tasks if is_promised(task, rate.version, now_ms)]
-        others = [task for task in tasks if not is_promised(task, rate.version, now_ms)]
-        soon = [(task, task.next_ms) for task in promised]
+        now_ms = self._clock.now_ms()
+        with_turns = [task for task in tasks if has_turn(task, rate.version, now_ms)]
+        others = [task for task in tasks if not has_turn(task, rate.version, now_ms)]
+        soon = [(task, task.next_ms) for task in with_turns]
         if not others:
             return soon, []
-        from_us = max(now_ms, others[0].next_ms) * US_PER_MS
-        taken = self.turns.take(
-            CALLS, business.biz_type, rate, len(others), from_us, NO_LIMIT_AHEAD_US
+        seen = self._seen.pop(business.biz_type, None)
+        if seen is None or seen.version < rate.version:
+            seen = Cursors(rate.interval_us, rate.version)
+        seen, after = self._turns.move(
+            business.biz_type,
+            rate,
+            lambda cursors: planned(others, cursors, now_ms).moves,
+            guessed(others, seen, now_ms),
         )
-        if isinstance(taken, NoTurn):
-            raise Throttled(f"{business.biz_type} has no turn for {taken.wait_us} microseconds")
-        at_their_turn, later = shared_out(others, taken, now_ms)
+        self._remember(business.biz_type, after)
+        at_their_turn, later = shared_out(planned(others, seen, now_ms), seen, after)
         return [*soon, *at_their_turn], later
+
+    def _remember(self, biz_type: str, cursors: Cursors) -> None:
+        self._seen[biz_type] = cursors
+        if len(self._seen) > CURSORS_KEPT_MAX:
+            del self._seen[next(iter(self._seen))]

@@ -18,13 +18,12 @@ from duewheel.rules.messages import ReleaseMessage
 from duewheel.rules.parking import Fate, ParkedItem, Parking
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Task
-from duewheel.rules.turns import NO_LIMIT_AHEAD_US, US_PER_MS, NoTurn
+from duewheel.rules.turns import US_PER_MS
 from duewheel.stores.businesses import BusinessStore
-from duewheel.stores.conditions import Throttled
 from duewheel.stores.known_businesses import KEPT_MS
 from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.parking_records import ParkingRecords
-from duewheel.stores.turns import CALLS, TurnStore
+from duewheel.stores.turns import TurnStore
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.put_off import PutOff
 
@@ -140,9 +139,5 @@ class Release(Struct, frozen=True):
         if rate is None or not due:
             changes += rules.in_line(due, from_ms, now_ms)
             return changes, from_ms + rules.APART_MS * len(due)
-        taken = self.turns.take(
-            CALLS, business.biz_type, rate, len(due), from_ms * US_PER_MS, NO_LIMIT_AHEAD_US
-        )
-        if isinstance(taken, NoTurn):
-            raise Throttled(f"{business.biz_type} has no turn for {taken.wait_us} microseconds")
-        return [*changes, *rules.at_their_turns(due, taken, now_ms)], line_ms
+        places = self.turns.line_up(business.biz_type, rate, len(due), from_ms * US_PER_MS)
+        return [*changes, *rules.at_their_places(due, places, now_ms)], line_ms
