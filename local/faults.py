@@ -2,9 +2,9 @@
 
 AWS calls of the functions are throttled, fail or time out, carried out or not; their processes
 die before or after a call, or have too little time; the clock of each run is off; messages come
-twice, late and out of order; callbacks are dropped, hang, or their reply is lost. The seed
-decides what happens to which call; which call comes first is up to the threads. What must be
-replayed belongs in the soak.
+twice, late and out of order, or wait in a backlog; asynchronous events come twice; callbacks are
+dropped, hang, or their reply is lost. The seed decides what happens to which call; which call comes
+first is up to the threads. What must be replayed belongs in the soak.
 """
 
 import asyncio
@@ -32,6 +32,8 @@ from local.runs import Run, SkewedClock, current
 SKEW_MS_MAX = 950  # either way; two clocks then differ by less than SKEW_SECONDS
 DEATHS_PER_FAULT = 0.05  # a death costs a whole page, and minutes until it is taken up again
 LATE_SECONDS_MAX = 10
+BACKLOGS_PER_FAULT = 0.05
+BACKLOG_SECONDS = 60  # and what comes meanwhile waits as well
 _CALLBACK_TROUBLES = ("callback dropped", "callback hangs", "reply lost")
 
 Message = Mapping[str, Any]
@@ -44,6 +46,7 @@ class Faults:
         self.injected: Counter[str] = Counter()
         self._chance = Random(seed)
         self._lock = Lock()
+        self._backlog_batches = 0  # that are still to wait
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -79,6 +82,13 @@ class Faults:
         """What a poller hands over of the messages that it got, and how often."""
         if not messages:
             return []
+        if self.strikes("a backlog", BACKLOGS_PER_FAULT):
+            self._backlog_batches = self._below(10) + 2
+        if self._backlog_batches:
+            self._backlog_batches -= 1
+            for message in messages:
+                hide(message, BACKLOG_SECONDS)
+            return []
         if self.strikes("messages late"):
             for message in messages:
                 hide(message, self._below(LATE_SECONDS_MAX) + 1)
@@ -86,6 +96,10 @@ class Faults:
         if len(messages) > 1 and self.strikes("messages out of order"):
             messages = messages[::-1]
         return [messages, messages] if self.strikes("messages twice") else [messages]
+
+    def events(self) -> int:
+        """How often Lambda runs an event: with one request id, at once or side by side."""
+        return 2 if self.strikes("event twice") else 1
 
     def callback_trouble(self) -> str | None:
         kind = _CALLBACK_TROUBLES[self._below(len(_CALLBACK_TROUBLES))]

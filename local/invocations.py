@@ -2,7 +2,7 @@
 
 Invariant: what was accepted is invoked until it succeeds or its tries are used up, again
 after one minute and after two by the stack's clock, as Lambda does, and each time with the
-same request id. At most `ENVIRONMENTS_AWAKE` work at once.
+same request id, and by chance twice from the beginning. At most `ENVIRONMENTS_AWAKE` work at once.
 """
 
 import json
@@ -81,7 +81,10 @@ class Invocations:
         retries: Mapping[str, int],
         clock: MovableClock,
         caller_here: Callable[[], Caller | None],
+        times: Callable[[], int] = lambda: 1,
     ) -> None:
+        """`times`: how often an event is run that was accepted once."""
+        self._times = times
         self._functions = {function.name: function for function in functions.values()}
         self._retries = retries
         self._clock = clock
@@ -93,7 +96,8 @@ class Invocations:
 
     def accept(self, invocation: Invocation) -> None:
         with self._changed:
-            self._waiting.append(replace(invocation, due_ms=self._clock.now_ms()))
+            accepted = replace(invocation, due_ms=self._clock.now_ms())
+            self._waiting += [accepted] * self._times()
             self._changed.notify_all()
 
     def start(self) -> None:

@@ -147,7 +147,9 @@ class LocalStack:
         caller_here = partial(_caller_here, roles["notifier"])
         mapped = mapped_queues(resources, functions)
         pollers = [self._poller(queue, sqs, caller_here) for queue in mapped]
-        invocations = Invocations(functions, retries_of(resources), self.clock, caller_here)
+        invocations = Invocations(
+            functions, retries_of(resources), self.clock, caller_here, self.faults.events
+        )
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         mailbox = None
         if emulator is not None:

@@ -4,7 +4,7 @@ Invariant: while the clock is frozen this is the only driver. It moves the clock
 when nothing is at work, to the next instant at which anything can happen: a task's
 millisecond that a notifier waits for, a queue message that comes up, an occupied
 second, a sweep. The functions run unchanged; stretches in which the wheel holds
-nothing are skipped by moving the pointers.
+nothing are skipped by moving the pointers. What has expired is deleted on the way.
 """
 
 import time
@@ -26,6 +26,7 @@ from local.wheel_pointers import WheelPointers
 LOOK_EVERY_SECONDS = 0.002
 # A page that waits for its next millisecond may be about to call, or be settling what it called.
 QUIET_SECONDS = 0.05
+EXPIRE_EVERY_MS = 3_600_000
 FREEZE_SECONDS_MAX = 60.0
 TRIES_MAX = (
     200  # at one instant, of a scheduler that does not get ahead; with faults, most may fail
@@ -90,6 +91,8 @@ class TimeTravel:
         self._requests_held = requests_held
         self._one_at_a_time = Lock()
         self._swept_ms = clock.now_ms()
+        self._expired_ms = clock.now_ms()
+        self._delivered_gone = 0
         self._tried_ahead_of: int | None = None  # the second for which a scheduler ran before it
 
     def now_ms(self) -> int:
@@ -113,10 +116,10 @@ class TimeTravel:
     def advance(self, milliseconds: int) -> int:
         """How many tasks became delivered on the way."""
         with self._one_at_a_time:
-            before = self._contents().delivered
+            before = self._contents().delivered + self._delivered_gone
             self._freeze()
             self._turn(self._clock.now_ms() + milliseconds)
-            return self._contents().delivered - before
+            return self._contents().delivered + self._delivered_gone - before
 
     def _freeze(self) -> None:
         if self._clock.is_frozen:
@@ -148,6 +151,7 @@ class TimeTravel:
             happens_ms = [dispatch_ms, sweep_ms, self._clock.next_wake_ms(), self._waiting_ms()]
             next_ms = min(ms for ms in [*happens_ms, target_ms + 1] if ms is not None)
             self._clock.set_ms(min(next_ms, target_ms))
+            self._expire()
             self._skip_empty_stretch(look)
         if next_ms > target_ms:
             return False
@@ -158,6 +162,14 @@ class TimeTravel:
             self._swept_ms = next_ms
             self._invoke("sweeper")
         return True
+
+    def _expire(self) -> None:
+        """As early as TTL may: what is not needed any more goes with the hour it expired in."""
+        now_ms = self._clock.now_ms()
+        if now_ms >= self._expired_ms + EXPIRE_EVERY_MS:
+            self._expired_ms = now_ms
+            gone = self._emulator.delete_expired()[self._settings.wheel_table]
+            self._delivered_gone += wheel_contents.contents_of(gone).delivered
 
     def _invoke(self, folder: str) -> None:
         if not self._schedules.invoke_once(folder):

@@ -14,7 +14,7 @@ from duewheel.wiring import notifier as notifier_wiring
 from local import __main__ as local_command
 from local.clock import MovableClock
 from local.emulator import Emulator
-from local.faults import LATE_SECONDS_MAX, SKEW_MS_MAX, Faults
+from local.faults import BACKLOG_SECONDS, LATE_SECONDS_MAX, SKEW_MS_MAX, Faults
 from local.functions import Context, Died, Function
 from local.stack import LocalStack
 from tests.support.service import Service
@@ -183,10 +183,29 @@ def test_messages_come_late_twice_and_out_of_order() -> None:
         for _ in range(100)
     ]
     turned = MESSAGES[::-1]
+    assert faults.injected["a backlog"] > 0
     for expected in ([], [MESSAGES], [turned], [MESSAGES, MESSAGES], [turned, turned]):
         assert expected in seen
     assert len(hidden) == len(MESSAGES) * seen.count([])
-    assert {seconds for _, seconds in hidden} <= set(range(1, LATE_SECONDS_MAX + 1))
+    late_seconds = {seconds for _, seconds in hidden}
+    assert late_seconds <= {*range(1, LATE_SECONDS_MAX + 1), BACKLOG_SECONDS}
+
+
+def test_in_a_backlog_several_batches_wait_one_after_the_other() -> None:
+    faults = Faults(0.5, seed=3)
+    waited: list[int] = []
+    while not faults.injected["a backlog"]:
+        waited.clear()
+        faults.batches(MESSAGES, lambda _, seconds: waited.append(seconds))
+    assert waited == [BACKLOG_SECONDS] * len(MESSAGES)
+    assert faults.batches(MESSAGES, lambda _, seconds: waited.append(seconds)) == []
+    assert waited == [BACKLOG_SECONDS] * 2 * len(MESSAGES)
+
+
+def test_an_asynchronous_event_comes_twice_by_chance() -> None:
+    faults = Faults(0.5, seed=1)
+    assert {faults.events() for _ in range(20)} == {1, 2}
+    assert Faults(0, seed=1).events() == 1
 
 
 # The flag

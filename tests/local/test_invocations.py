@@ -35,7 +35,10 @@ class Lambda:
         self.clock = clock
         self.worker = Worker()
         function = Function("notifier", "duewheel-N", "arn:n", 60_000, 128, self.worker)
-        self.invocations = Invocations({"arn:n": function}, {"duewheel-N": 2}, clock, no_caller)
+        self.times = 1
+        self.invocations = Invocations(
+            {"arn:n": function}, {"duewheel-N": 2}, clock, no_caller, lambda: self.times
+        )
         emulator.accept_invocation = self.invocations.accept
         self.invocations.start()
 
@@ -69,6 +72,14 @@ def test_an_event_is_accepted_and_reaches_the_function(played: Lambda) -> None:
 
     assert played.worker.events == [{"n": 1}]
     assert played.invocations.next_ms() is None
+
+
+def test_one_that_comes_twice_has_one_request_id(played: Lambda) -> None:
+    played.times = 2
+    played.invoke(b"{}")
+    played.settle()
+    assert len(played.worker.events) == 2
+    assert len(set(played.worker.request_ids)) == 1
 
 
 def test_one_that_fails_is_tried_again_after_a_minute_and_after_two_then_given_up(
