@@ -66,12 +66,13 @@ TASKS ?= 1000
 SEED ?= 1
 PER_SECOND ?= 2
 WORLDS ?= 1
+DAY ?= 1200
 PROFILE ?= precise
 export PROFILE
 SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simulation
 
 soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s PROFILE=economy) and hold the promises against it
-	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --profile $(PROFILE)
+	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --profile $(PROFILE) --day $(DAY)
 
 CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py tests/workflows/test_spare_hosts.py \
   tests/local/test_watchdogs.py tests/functions/test_key_prefix_in_bulk.py

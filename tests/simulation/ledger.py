@@ -77,9 +77,11 @@ class Pause:
 @dataclass
 class KnownTimer:
     """`instants`: seconds that its schedule has. `changes`: what was asked for, and whether it is
-    enabled with that; its creation is the first."""
+    enabled with that; its creation is the first. `misfire`: where it is not `all`, of those that
+    were planned too late only the latest are written."""
 
     timer_id: str
+    misfire: str
     instants: tuple[int, ...]
     changes: list[tuple[Asked, bool]]
 

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
+from duewheel.rules.planning import MISFIRES_WRITTEN
 from duewheel.rules.promises import GOOD_FOR_MS
 from duewheel.rules.task import Status, Task
 from duewheel.stores.known_businesses import KEPT_MS
@@ -89,7 +90,8 @@ def _of_timer(
     for second, number in made.items():
         if number > 1 or second not in timer.instants:
             yield f"timer {timer.timer_id} has {number} occurrences at {second}"
-    for second in timer.instants:
+    instants = timer.instants if timer.misfire == "all" else timer.instants[-MISFIRES_WRITTEN:]
+    for second in instants:
         # One that is disabled later may not have been planned by then.
         is_enabled = timer.is_surely(True, second - PLANNED_SECONDS, inf)
         if is_enabled and not made[second]:

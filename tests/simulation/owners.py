@@ -71,7 +71,7 @@ class Owners:
         if not asked.is_granted:
             return
         instants = tuple(range(first, ends + 1, every))
-        known = KnownTimer(timer["timer_id"], instants, [(asked, True)])
+        known = KnownTimer(timer["timer_id"], timer["misfire"], instants, [(asked, True)])
         self._ledger.timers.append(known)
         path = f"/v1/timers/{known.timer_id}"
         for _ in range(self._chance.choice((0, 0, 1, 2, 3))):

@@ -51,7 +51,9 @@ def report_of(soak: Soak) -> Report:
 def test_no_promise_is_broken_whatever_goes_wrong(seed: int, profile: Profile) -> None:
     soak = Soak(tasks=60, seed=seed, tasks_per_second=4, profile=profile.name)
     report, faults, _ = soaked(soak)
-    replay = f"make soak TASKS=60 SEED={seed} PER_SECOND=4 PROFILE={profile.name}"
+    replay = (
+        f"make soak TASKS=60 SEED={seed} PER_SECOND=4 PROFILE={profile.name} DAY={soak.day_seconds}"
+    )
     assert report.broken == [], f"replay: {replay}"
     assert report.created >= 30
     assert faults.injected.total() >= 20
