@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from duewheel.rules.addresses import (
+    PARKED_SLOTS,
     SECOND_MAX,
     SHARD_MAX,
     address_from,
@@ -51,9 +52,10 @@ class DirectMessage(Struct, frozen=True):
 
 
 class ReleaseMessage(Struct, frozen=True):
-    """Release what is parked of this business."""
+    """Release what is parked of this business; `part`: in one of its slots alone."""
 
     biz_type: str
+    part: int | None = None
 
     @property
     def lane(self) -> Lane:
@@ -95,6 +97,8 @@ def encode(message: Message) -> str:
             body = {"v": 1, "second": message.second, "entries": message.entries}
         case ReleaseMessage():
             body = {"v": 1, "release": message.biz_type}
+            if message.part is not None:
+                body["part"] = message.part
     if not isinstance(message, ReleaseMessage) and message.called:
         body["called"] = message.called
     return json.dumps(body, separators=(",", ":"))
@@ -107,7 +111,7 @@ def decode(text: str) -> Message:
         if body["v"] != 1:
             raise MalformedMessage("a message of an unknown version")
         if "release" in body:
-            return _checked_release(ReleaseMessage(body["release"]))
+            return _checked_release(ReleaseMessage(body["release"], body.get("part")))
         if "entries" in body:
             entries = tuple(body["entries"])
             return _checked_direct(DirectMessage(body["second"], entries, _called(body)))
@@ -140,6 +144,8 @@ def texts_of_event(event: Mapping[str, object]) -> list[str] | None:
 def _checked_release(message: ReleaseMessage) -> ReleaseMessage:
     if BIZ_TYPE.fullmatch(message.biz_type) is None:
         raise ValueError("no such business")
+    if message.part is not None:
+        _check_whole(message.part, PARKED_SLOTS - 1)
     return message
 
 

@@ -19,6 +19,9 @@ from duewheel.rules.turns import Turns
 
 # Released without a limit, a millisecond apart: a second gets as many as one partition takes.
 APART_MS = 1
+# Side by side, each part four milliseconds apart: 250 a second, as many as a shard is given.
+PART_APART_MS = 4
+BLOCKS_IN_LINE = 10  # of a hundred, released by one; if there are more, by the parts
 PAUSE_MARK_BYTES = 12  # of chance in the mark that tells one pause from another
 
 
@@ -66,12 +69,21 @@ def at_their_places(tasks: Sequence[Task], turns: Turns, now_ms: int) -> list[Re
     ]
 
 
-def in_line(tasks: Sequence[Task], from_ms: int, now_ms: int) -> list[Release]:
-    """One behind the other, in their order."""
+def in_line(
+    tasks: Sequence[Task], from_ms: int, now_ms: int, part: int | None = None
+) -> list[Release]:
+    """One behind the other, in their order; those of a part between those of the others."""
+    apart_ms, shift_ms = APART_MS, 0
+    if part is not None:
+        apart_ms, shift_ms = PART_APART_MS, part % PART_APART_MS
     return [
-        (task, settlement.released(task, from_ms + APART_MS * number, now_ms))
+        (task, settlement.released(task, from_ms + shift_ms + apart_ms * number, now_ms))
         for number, task in enumerate(tasks)
     ]
+
+
+def line_length_ms(count: int, part: int | None) -> int:
+    return count * (APART_MS if part is None else PART_APART_MS)
 
 
 def as_they_are(tasks: Sequence[Task], now_ms: int) -> list[Release]:

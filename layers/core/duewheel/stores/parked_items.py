@@ -48,15 +48,19 @@ class ParkedStore(Struct, frozen=True):
         """Where one stands already it is the same: it follows from home and entry."""
         self._write([{"PutRequest": {"Item": item_of(task)}} for task in tasks])
 
-    def block(self, biz_type: str, after: str | None, size: int) -> ParkedBlock:
-        """The next of them, strongly consistent. It ends where a slot has more than was read of
-        it. One that somebody has damaged is reported, and left out."""
-        at_once = 2 * size // PARKED_SLOTS + _SLOT_SPARE
+    def block(
+        self, biz_type: str, after: str | None, size: int, part: int | None = None
+    ) -> ParkedBlock:
+        """The next of them, or of one slot, strongly consistent. It ends where a slot has more
+        than was read of it. One that somebody has damaged is reported, and left out."""
+        asked, at_once = parked_slots(biz_type), 2 * size // PARKED_SLOTS + _SLOT_SPARE
+        if part is not None:
+            asked, at_once = asked[part : part + 1], size
 
         def read(slot: str) -> list[Item]:
             return self._slot_page(slot, after, at_once)
 
-        slots = fan_out(self.readers, read, parked_slots(biz_type))
+        slots = fan_out(self.readers, read, asked)
         ends = [_place(items[-1]) for items in slots if len(items) == at_once]
         known = [
             item for item in merge(*slots, key=_place) if not ends or _place(item) <= min(ends)

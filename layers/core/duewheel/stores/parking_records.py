@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _LEASE = {"#owner": "owner", "#until": "until_ms"}
 _SINCE = {"#since": "unpaused_ms"}
 _MARK = {"#mark": "mark"}
+_FREE = (
+    "attribute_exists(#kind) AND (attribute_not_exists(#until) OR #owner = :me"
+    " OR NOT #until BETWEEN :now AND :absurd)"
+)
 
 
 class ParkingRecords(Struct, frozen=True):
@@ -41,6 +45,35 @@ class ParkingRecords(Struct, frozen=True):
             ExpressionAttributeValues={":mark": {"S": mark}},
         )
 
+    def take_part(self, biz_type: str, part: int, me: str, now_ms: int, lease_ms: int) -> bool:
+        """The right to release what is in one slot, beside whoever has the others."""
+        result = write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.parking(biz_type),
+            UpdateExpression="SET #owner = :me, #until = :until",
+            ConditionExpression=_FREE,
+            ExpressionAttributeNames={"#kind": "kind"} | _lease_of(part),
+            ExpressionAttributeValues={
+                ":me": {"S": me},
+                ":until": {"N": str(now_ms + lease_ms)},
+                ":now": {"N": str(now_ms)},
+                ":absurd": {"N": str(now_ms + LEASE_MS_MAX)},
+            },
+        )
+        return isinstance(result, Written)
+
+    def give_back_part(self, biz_type: str, part: int, me: str) -> None:
+        write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.parking(biz_type),
+            UpdateExpression="REMOVE #owner, #until",
+            ConditionExpression="#owner = :me",
+            ExpressionAttributeNames=_lease_of(part),
+            ExpressionAttributeValues={":me": {"S": me}},
+        )
+
     def take(self, biz_type: str, me: str, now_ms: int, lease_ms: int) -> Parking | None:
         """The right to release; None when another has it, or when nothing can be parked. A lease
         longer than anybody works was written by hand, and counts for nothing."""
@@ -49,10 +82,7 @@ class ParkingRecords(Struct, frozen=True):
             TableName=self.table,
             Key=registry_keys.parking(biz_type),
             UpdateExpression="SET #owner = :me, #until = :until",
-            ConditionExpression=(
-                "attribute_exists(#kind) AND (attribute_not_exists(#until) OR #owner = :me"
-                " OR NOT #until BETWEEN :now AND :absurd)"
-            ),
+            ConditionExpression=_FREE,
             ExpressionAttributeNames={"#kind": "kind"} | _LEASE,
             ExpressionAttributeValues={
                 ":me": {"S": me},
@@ -114,6 +144,10 @@ class ParkingRecords(Struct, frozen=True):
             ExpressionAttributeValues={":kind": {"S": registry_keys.PARKING_KIND}},
         )
         return [str(item["record"]["S"]) for page in pages for item in page["Items"]]
+
+
+def _lease_of(part: int) -> dict[str, str]:
+    return {"#owner": f"owner_{part}", "#until": f"until_ms_{part}"}
 
 
 def _stands_as(parking: Parking) -> tuple[str, dict[str, Any]]:

@@ -13,9 +13,10 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules import parking as rules
+from duewheel.rules.addresses import PARKED_SLOTS
 from duewheel.rules.business import Business
 from duewheel.rules.messages import ReleaseMessage
-from duewheel.rules.parking import Fate, ParkedItem, Parking
+from duewheel.rules.parking import Fate, ParkedItem
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Task
 from duewheel.rules.turns import US_PER_MS
@@ -32,10 +33,12 @@ RESERVE_MS = 10_000  # what the last block takes before the invocation ends, wit
 
 
 class Seen(Struct, frozen=True):
-    """How far a release got. `empty_ms`: when there was nothing in the slots, if so."""
+    """How far a release got. `by_parts`: there is more than one is to release. `empty_ms`: when
+    there was nothing in the slots, if so."""
 
     unpaused_ms: int | None = None
     goes_on: bool = False
+    by_parts: bool = False
     empty_ms: int | None = None
 
 
@@ -50,18 +53,35 @@ class Release(Struct, frozen=True):
     lease_ms: int
 
     def __call__(self, message: ReleaseMessage, me: str, deadline_ms: int) -> None:
-        """One at a time; two at once would do no harm but to the turns."""
+        """One at a time, or one for each slot; two at once would do no harm but to the turns."""
+        if message.part is not None:
+            self._release_part(message, message.part, me, deadline_ms)
+            return
         parking = self.records.take(message.biz_type, me, self.clock.now_ms(), self.lease_ms)
         if parking is None:
             return
-        seen = self._work_off(parking, deadline_ms)
+        seen = self._work_off(parking.biz_type, deadline_ms)
         if seen.empty_ms is not None and rules.is_over(parking, seen.empty_ms, self._parkers_gone):
             self.records.forget(parking, me)
             return
         known_ms = parking.unpaused_ms if seen.unpaused_ms else None
         self.records.give_back(parking, me, known_ms or seen.unpaused_ms)
+        # Should both links refuse, the sweeper asks for a release.
+        if seen.by_parts:
+            parts = range(PARKED_SLOTS)
+            self.hand_over.send([ReleaseMessage(message.biz_type, part) for part in parts])
+        elif seen.goes_on:
+            self.hand_over.send([message])
+
+    def _release_part(self, message: ReleaseMessage, part: int, me: str, deadline_ms: int) -> None:
+        """What it sees says nothing of the other slots, and ends no parking."""
+        now_ms = self.clock.now_ms()
+        if not self.records.take_part(message.biz_type, part, me, now_ms, self.lease_ms):
+            return
+        seen = self._work_off(message.biz_type, deadline_ms, part)
+        self.records.give_back_part(message.biz_type, part, me)
         if seen.goes_on:
-            self.hand_over.send([message])  # should both links refuse, the sweeper sends it
+            self.hand_over.send([message])
 
     @property
     def _parkers_gone(self) -> int:
@@ -69,25 +89,29 @@ class Release(Struct, frozen=True):
         for so long, and then works for no longer than a lease."""
         return KEPT_MS + self.lease_ms
 
-    def _work_off(self, parking: Parking, deadline_ms: int) -> Seen:
+    def _work_off(self, biz_type: str, deadline_ms: int, part: int | None = None) -> Seen:
         after: str | None = None
         unpaused_ms: int | None = None
         line_ms = 0
+        blocks = 0
         while True:
-            business = self._unpaused(parking.biz_type)
+            business = self._unpaused(biz_type)
             if business is None:
                 return Seen()
             unpaused_ms = unpaused_ms or self.clock.now_ms()
             if self.clock.now_ms() > deadline_ms - RESERVE_MS:
                 return Seen(unpaused_ms, goes_on=True)
+            # With a limit, places in its line are given to one after the other.
+            if part is None and blocks >= rules.BLOCKS_IN_LINE and business.call_rate is None:
+                return Seen(unpaused_ms, by_parts=True)
             read_ms = self.clock.now_ms()
-            block = self.parked.block(parking.biz_type, after, BLOCK)
+            block = self.parked.block(biz_type, after, BLOCK, part)
             if block.is_empty:
                 return Seen(unpaused_ms, empty_ms=read_ms if after is None else None)
-            line_ms = self._release(block.items, business, line_ms)
+            line_ms = self._release(block.items, business, line_ms, part)
             if block.after is None:
                 return Seen(unpaused_ms)
-            after = block.after
+            after, blocks = block.after, blocks + 1
 
     def _unpaused(self, biz_type: str) -> Business | None:
         """As it stands; None while it is paused, or cannot be read and may be."""
@@ -97,7 +121,9 @@ class Release(Struct, frozen=True):
             return None  # it was reported
         return None if business.paused else business
 
-    def _release(self, items: Sequence[ParkedItem], business: Business, line_ms: int) -> int:
+    def _release(
+        self, items: Sequence[ParkedItem], business: Business, line_ms: int, part: int | None
+    ) -> int:
         """`line_ms` is where the line ends of those that need no turns; returns where it does
         with these behind it."""
         homes = self.parked.homes(items)
@@ -109,7 +135,7 @@ class Release(Struct, frozen=True):
             task = homes[item.home]
             if fate is Fate.RELEASE and task is not None:
                 releases[item] = task
-        changes, line_ms = self._changes(list(releases.values()), business, line_ms)
+        changes, line_ms = self._changes(list(releases.values()), business, line_ms, part)
         named = self.put_off.each(changes)
         done = {
             before.home for (before, _), is_named in zip(changes, named, strict=True) if is_named
@@ -127,17 +153,22 @@ class Release(Struct, frozen=True):
         return line_ms
 
     def _changes(
-        self, tasks: Sequence[Task], business: Business, line_ms: int
+        self, tasks: Sequence[Task], business: Business, line_ms: int, part: int | None
     ) -> tuple[list[rules.Release], int]:
         """Far enough ahead that none of them comes up too late for the line that they stand in."""
         now_ms = self.clock.now_ms()
         due = [task for task in tasks if rules.is_called_on_release(task, now_ms)]
         others = [task for task in tasks if not rules.is_called_on_release(task, now_ms)]
         changes = rules.as_they_are(others, now_ms)
-        from_ms = max(line_ms, self.put_off.reenter.placing().first_timely_ms())
+        from_ms = max(line_ms, self.put_off.reenter.placing().first_timely_ms() + _behind_ms(part))
         rate = business.call_rate
         if rate is None or not due:
-            changes += rules.in_line(due, from_ms, now_ms)
-            return changes, from_ms + rules.APART_MS * len(due)
+            changes += rules.in_line(due, from_ms, now_ms, part)
+            return changes, from_ms + rules.line_length_ms(len(due), part)
         places = self.turns.line_up(business.biz_type, rate, len(due), from_ms * US_PER_MS)
         return [*changes, *rules.at_their_places(due, places, now_ms)], line_ms
+
+
+def _behind_ms(part: int | None) -> int:
+    """The parts stand behind those that were released in line."""
+    return 0 if part is None else rules.BLOCKS_IN_LINE * BLOCK * rules.APART_MS
