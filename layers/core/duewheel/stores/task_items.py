@@ -13,14 +13,7 @@ from duewheel.rules.addresses import SECOND_MAX, Address
 from duewheel.rules.outcome import Verdict
 from duewheel.rules.source_text import is_json
 from duewheel.rules.sweep_verdict import HomeState, Reentry
-from duewheel.rules.task import (
-    BIZ_TYPE,
-    KEY,
-    Callback,
-    Promise,
-    Status,
-    Task,
-)
+from duewheel.rules.task import BIZ_TYPE, KEY, Callback, Promise, Status, Task
 from duewheel.stores import attributes
 from duewheel.stores.attributes import ITEM_VERSION, Nonsense, decimal, reads_an_item
 from duewheel.stores.callback_rows import callback_of_row, callback_row
