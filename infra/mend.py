@@ -38,7 +38,7 @@ class Mend(Struct, frozen=True):
             for page in self.run.pages(tasks.table):
                 pointers = self.run.pointers()  # before the tasks, as the audit reads them
                 live, _ = store.tasks_at(_homes_of_live(page))
-                yield from self._headers([one.task for one in live], pointers.sweep_second)
+                yield from self._headers([one.task for one in live], pointers)
                 found = [
                     (task, wrong)
                     for task, findings in suspects(store, live, pointers)
@@ -51,12 +51,12 @@ class Mend(Struct, frozen=True):
     def _records(self) -> ParkingRecords:
         return ParkingRecords(self.run.tasks.client, self.run.clock, self.run.registry)
 
-    def _headers(self, live: Sequence[Task], swept_second: int) -> Iterator[str]:
-        """Of seconds that the sweep is yet to pass."""
+    def _headers(self, live: Sequence[Task], pointers: Pointers) -> Iterator[str]:
+        """Of seconds that the sweep is yet to finish."""
         tasks = self.run.tasks
         needed: dict[int, int] = {}
         for address in (address for task in live for address in (task.home, task.entry)):
-            if address.shard and address.second > swept_second:
+            if address.shard and pointers.are_yet_to_sweep(address):
                 shards = max(needed.get(address.second, 1), address.shard + 1)
                 needed[address.second] = shards
         headers = HeaderStore(tasks.client, self.run.clock, tasks.table, tasks.buckets)

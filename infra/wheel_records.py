@@ -32,7 +32,9 @@ class WheelRecords(Struct, frozen=True):
         further behind."""
         sweep = self._position(_SWEEP, origin)
         time = self._position(_TIME, origin)
-        return Pointers(sweep, time if self._read(self.own, _TIME) else max(sweep, time))
+        item = self._read(self.own, _SWEEP) or self._restored(_SWEEP) or {}
+        time = time if self._read(self.own, _TIME) else max(sweep, time)
+        return Pointers(sweep, time, pointers.open_places_from(item))
 
     def knows_what_was_dispatched(self) -> bool:
         return self._read(self.own, _TIME) is not None

@@ -6,6 +6,7 @@ Invariant: a pointer only moves forward, and only through the store's own functi
 from collections.abc import Callable
 from functools import cached_property
 
+from duewheel.rules.open_places import first_open_second
 from duewheel.stores import pointers
 from duewheel.stores.pointers import PointerStore
 
@@ -23,9 +24,10 @@ class WheelPointers:
         return self._store.origin(self._buckets, self._now_ms())
 
     def positions(self) -> tuple[int, int]:
-        """Time pointer and sweep pointer."""
+        """The time pointer, and the last second up to which the sweep has finished everything."""
         time_pointer = self._store.read(pointers.TIME, self._origin)
-        return time_pointer.position, self._store.read(pointers.SWEEP, self._origin).position
+        sweep = self._store.read(pointers.SWEEP, self._origin)
+        return time_pointer.position, first_open_second(sweep.open_places, sweep.position) - 1
 
     def skip_time_to(self, second: int) -> None:
         self._store.skip_to(pointers.TIME, self._origin, second)

@@ -6,8 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.addresses import Address, direct_page, first_page, rest_page, slow_page
+from duewheel.rules.open_places import Why
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
-from duewheel.rules.sweep_verdict import EntryState, Verdict
+from duewheel.rules.sweep_verdict import (
+    RESEND_EVERY_MS,
+    UNBEGUN_EVERY_MS_MAX,
+    EntryState,
+    Verdict,
+)
 from duewheel.rules.task import Status
 from tests.support.known_slices import (
     AHEAD,
@@ -75,7 +81,7 @@ def test_a_home_whose_named_entry_is_lost_is_owed_without_waiting_for_any_page(
     made.add_home(here(1), named, EntryState.OWED)
     verdict = made.verdict()
     assert addresses_of(verdict.owed) == [here(1)]
-    assert not verdict.keeps_waiting
+    assert verdict.is_finished
 
 
 def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_owed() -> None:
@@ -102,7 +108,7 @@ def test_a_reentry_that_may_never_fire_is_deleted(named: Address | None, status:
 
 def test_an_empty_slice_is_finished() -> None:
     assert Slice().verdict() == Verdict()
-    assert not Slice().verdict().keeps_waiting
+    assert Slice().verdict().is_finished
 
 
 # One page
@@ -119,7 +125,11 @@ def test_an_empty_slice_is_finished() -> None:
         (lease(resends=1, resent_ms=JUST_NOW), "wait"),
         (lease(resends=1, resent_ms=LONG_AGO), "resend"),
         (lease(resends=TRIES_MAX, resent_ms=JUST_NOW), "wait"),  # the fifth may yet arrive
-        (lease(resends=TRIES_MAX, resent_ms=LONG_AGO), "take apart"),
+        (lease(resends=TRIES_MAX, resent_ms=LONG_AGO), "wait"),  # longer with each
+        (lease(resends=TRIES_MAX, resent_ms=NOW_MS - UNBEGUN_EVERY_MS_MAX), "take apart"),
+        (lease(resends=2, resent_ms=LONG_AGO), "wait"),
+        (lease(resends=2, resent_ms=NOW_MS - 2 * RESEND_EVERY_MS), "resend"),
+        (lease(owner="dead", until_ms=0, tries=1, resends=3, resent_ms=LONG_AGO), "resend"),
         (lease(owner="dead", until_ms=NOW_MS, tries=TRIES_MAX), "take apart"),
         (
             lease(owner="dead", until_ms=0, tries=TRIES_MAX, resends=1, resent_ms=JUST_NOW),
@@ -143,18 +153,23 @@ def test_what_is_done_about_a_page_that_still_owes_calls(
     } == {
         name: ["0"] if name == action else [] for name in ("resend", "wait", "take apart", "rescue")
     }
-    assert verdict.keeps_waiting == (action != "rescue")
+    assert verdict.is_finished == (action == "rescue")
 
 
 def test_a_page_of_which_nothing_is_owed_is_not_waited_for() -> None:
     made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
     made.add_home(here(1), here(1), EntryState.FINISHED, Status.DELIVERED)
-    assert not made.verdict().keeps_waiting
+    assert made.verdict().is_finished
 
 
 def test_what_is_taken_apart_at_once_is_no_more_than_a_page() -> None:
-    made = with_leases(owed_homes(PAGE_SIZE + 2), lease(resends=TRIES_MAX, resent_ms=LONG_AGO))
+    made = with_leases(owed_homes(PAGE_SIZE + 2), lease(owner="dead", tries=TRIES_MAX))
     assert taken_apart(made.verdict()) == [here(number) for number in range(PAGE_SIZE)]
+
+
+def test_a_page_that_nobody_has_begun_is_entered_anew_with_all_that_lies_behind_it() -> None:
+    made = with_leases(owed_homes(PAGE_SIZE + 2), lease(resends=TRIES_MAX, resent_ms=0))
+    assert taken_apart(made.verdict()) == [here(number) for number in range(PAGE_SIZE + 2)]
 
 
 # Several pages
@@ -178,14 +193,22 @@ def test_a_page_that_was_never_announced_is_sent_from_where_the_one_before_it_en
     assert (message.page, message.after, message.places) == ("1", here(2).place, ())
 
 
-def test_nothing_behind_the_first_unfinished_page_is_sent_again() -> None:
+def test_a_page_that_is_held_hides_none_of_those_behind_it() -> None:
     made = with_leases(
         owed_homes(6),
-        lease("0", owner="alive", until_ms=NOW_MS + 1, end=here(1).place),
-        lease("1", after=here(1).place, end=here(3).place),
+        lease("0", owner="alive", until_ms=NOW_MS + 1, tries=1, end=here(1).place),
+        lease("1", after=here(1).place, end=here(3).place, done=True),
         lease("2", after=here(3).place),
     )
-    assert made.verdict() == Verdict(waits_for=["0"])
+    verdict = made.verdict()
+    assert verdict.unfinished == [("0", Why.HELD), ("2", Why.UNBEGUN)]
+    assert addresses_of(verdict.owed) == [here(2), here(3)]
+    assert [message.page for _, message in verdict.resend] == ["2"]
+
+
+def test_what_lies_behind_a_page_whose_end_is_not_recorded_belongs_to_it() -> None:
+    made = with_leases(owed_homes(6), lease("0", owner="alive", until_ms=NOW_MS + 1, tries=1))
+    assert made.verdict().unfinished == [("0", Why.HELD)]
 
 
 def test_a_lost_rest_message_is_sent_again_with_all_its_places() -> None:
@@ -241,12 +264,13 @@ def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, act
         name: ["0s"] if name == action else []
         for name in ("put off", "wait", "resend", "take apart", "rescue")
     }
-    assert verdict.keeps_waiting == (action not in ("put off", "rescue"))
+    assert verdict.is_finished == (action in ("put off", "rescue"))
 
 
 def test_what_was_passed_to_the_slow_lane_a_moment_ago_is_waited_for() -> None:
     parent = lease(done=True, slow=SLOW, until_ms=NOW_MS + 1)
-    assert with_leases(owed_homes(2), parent).verdict() == Verdict(waits_for=["0s"])
+    verdict = with_leases(owed_homes(2), parent).verdict()
+    assert verdict == Verdict(waits_for=["0s"], unfinished=[("0s", Why.UNBEGUN)])
 
 
 def test_nobody_waits_behind_a_page_of_the_slow_lane() -> None:

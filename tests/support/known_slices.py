@@ -24,6 +24,7 @@ from duewheel.rules.sweep_verdict import (
     HomeState,
     SeenEntry,
     Verdict,
+    Waiting,
     judge_slice,
 )
 from duewheel.rules.task import Status
@@ -98,7 +99,7 @@ class Slice:
             SHARD,
             reversed(seen),  # the sweep has them in no order of their places
             self.leases,
-            present=self.entries.__contains__,
+            waiting=Waiting(SECOND, lambda e: e.second == SECOND, self.entries.__contains__),
             now_ms=now_ms,
             page_size=PAGE_SIZE,
         )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from botocore.exceptions import BotoCoreError, ClientError
 
 from duewheel.rules.messages import texts_of_event
-from duewheel.stores import pointers
 from tests.support.recorder import Call
 from tests.support.world import World
 
@@ -65,7 +64,7 @@ class Minutes:
     def until_swept(self, second: int, minutes_max: int) -> list[Minute]:
         """Until the sweep pointer has passed a second; the minutes that it took."""
         before = len(self.passed)
-        while self.world.pointer(pointers.SWEEP).position < second:
+        while self.world.swept_second < second:
             assert len(self.passed) - before < minutes_max, "the sweep does not get on"
             self.pass_by(1)
         return self.passed[before:]

@@ -17,7 +17,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from duewheel.rules.outcome import Outcome
-from duewheel.stores import pointers, task_items
+from duewheel.stores import task_items
 from local.wheel_pointers import WheelPointers
 from tests.support.clock import NOON_MS
 from tests.support.promises import Death, Promises, Unfinished, is_pending
@@ -89,7 +89,7 @@ class Story(Promises):
 
     def sweep(self) -> None:
         """Of seconds in which nothing stands, none but the last is looked at."""
-        swept = self.world.pointer(pointers.SWEEP).position
+        swept = self.world.swept_second
         distant = self.world.clock.now_ms() // 1000 - self.world.settings.sweep_delay_seconds
         behind = [second for second in self._occupied() if second > swept]
         self._skipping.skip_sweep_to(min([*behind, distant]) - 1)
@@ -158,7 +158,7 @@ class Story(Promises):
             self.resume()
         for _ in range(SWEEPS_MAX):
             last = max(self._occupied(), default=0)
-            is_swept = last <= self.world.pointer(pointers.SWEEP).position
+            is_swept = last <= self.world.swept_second
             is_parked = any(is_pending(item) for item in self.standing())
             if is_swept and not is_parked and not self.world.messages_waiting():
                 return

@@ -18,9 +18,11 @@ from duewheel.rules.business import Business
 from duewheel.rules.lanes import Lane
 from duewheel.rules.leadership import Pointer
 from duewheel.rules.messages import decode, texts_of_event
+from duewheel.rules.open_places import first_open_second
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
+from duewheel.rules.resends import Unbegun
 from duewheel.rules.task import HttpCallback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
@@ -95,6 +97,7 @@ from duewheel.workflows.read_statistics import ReadStatistics
 from duewheel.workflows.redrive import RedriveTask
 from duewheel.workflows.reenter import Reenter
 from duewheel.workflows.release import Release
+from duewheel.workflows.rescue import Rescue
 from duewheel.workflows.retry_or_end import RetryOrEnd
 from duewheel.workflows.run_timer import RunTimer
 from duewheel.workflows.send_releases import SendReleases
@@ -105,7 +108,7 @@ from duewheel.workflows.spare_hosts import SpareHosts
 from duewheel.workflows.steer import Steer
 from duewheel.workflows.stop_timer import StopTimer
 from duewheel.workflows.sweep import Sweep
-from duewheel.workflows.sweep_second import SweepSecond
+from duewheel.workflows.sweep_second import SweepSecond, SweptSecond
 from duewheel.workflows.take_back import TakeBack
 from duewheel.workflows.watch_pace import WatchPace
 from local.emulator import Emulator
@@ -264,7 +267,7 @@ class World:
             self.tasks,
             self.pages,
             self.hand_over,
-            self.reenter,
+            Rescue(clock, self.tasks, self.reenter, self._pool),
             ComeUpAgain(
                 clock,
                 self.tasks,
@@ -543,22 +546,40 @@ class World:
         self.send_releases()
 
     def sweep_second_once(self, second: int) -> bool:
-        """Look at this one second, and book it if it is finished."""
-        swept = self.sweep_second(second, lambda: True)
-        if swept.is_finished:
-            self.keep_books([swept] if swept.size else [])
-        return swept.is_finished
+        """Look at this one second as if nothing else were open, send again what was lost in it, and
+        book it if it is finished."""
+        swept, is_finished = SweptSecond(second), True
+        asked: list[Unbegun] = []
+        for part in self.read_second(second):
+            swept.add(part)
+            reached = part.shard
+
+            def is_open(entry: Address) -> bool:
+                return entry.second == second and entry.shard >= reached  # noqa: B023
+
+            is_finished &= self.sweep_second.finish(part, second, is_open, asked) is None
+        for page in asked:
+            self.sweep_second.send_again(page)
+        if is_finished:
+            self.keep_books([swept], second)
+        return is_finished
+
+    @property
+    def swept_second(self) -> int:
+        """Up to which the sweep has finished everything."""
+        sweep = self.pointer(pointers.SWEEP)
+        return first_open_second(sweep.open_places, sweep.position) - 1
 
     def sweep_past(self, second: int) -> None:
-        """Let a minute pass at a time, sweeping and delivering, until the sweep has passed."""
+        """Let a minute pass at a time, sweeping and delivering, until the sweep has finished."""
         for _ in range(100):
-            if self.pointer(pointers.SWEEP).position >= second:
+            if self.swept_second >= second:
                 return
             self.dispatch_until(self.clock.now_ms() // 1000 + 60)
             self.drain()
             self.sweep_once()
             self.drain()
-        raise AssertionError(f"the sweep never passed {second}")
+        raise AssertionError(f"the sweep never finished {second}")
 
     def messages_waiting(self) -> int:
         return len(self.emulator.messages_visible_at_ms(self.settings.slice_queue_url))

@@ -10,7 +10,7 @@ from duewheel.rules.messages import PageMessage, decode, encode
 from duewheel.rules.refusals import NewerItem, UnreadableItem
 from duewheel.rules.sweep_bound import NEWER_WAIT_SECONDS
 from duewheel.rules.task import Status, Task
-from duewheel.stores import attributes, keys, pointers, registry_keys
+from duewheel.stores import attributes, keys, registry_keys
 from functions.notifier import app as notifier
 from tests.functions.conftest import Context, wired  # noqa: F401
 from tests.support.clock import ManualClock
@@ -28,7 +28,7 @@ def the_newer_release_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_swept(world: World, task: Task) -> bool:
-    return world.pointer(pointers.SWEEP).position >= task.home.second
+    return world.swept_second >= task.home.second
 
 
 def test_a_newer_task_is_left_to_the_newer_release_and_its_neighbours_are_called(
@@ -60,7 +60,7 @@ def test_a_newer_entry_is_left_to_the_newer_release(
     assert not task.names_its_home
     edit(world, entry_key(world, task.entry), v=NEWER)
     minutes_pass(world, 8)
-    assert world.pointer(pointers.SWEEP).position < task.entry.second
+    assert world.swept_second < task.entry.second
 
     the_newer_release_is_at_work(monkeypatch)
     minutes_pass(world, 4)

@@ -347,7 +347,7 @@ def test_a_task_that_was_changed_since_it_was_judged_is_looked_at_again(world: W
     assert world.read(slow[0]) == moved
 
 
-def test_while_the_sweep_waits_for_the_slow_lane_it_puts_off_what_waits_there_behind_it(
+def test_what_waits_in_the_slow_lane_behind_a_page_that_is_called_there_is_put_off(
     world: World,
 ) -> None:
     """Else the lane would be at work where the sweep stands for as long as it has too much."""
@@ -367,11 +367,11 @@ def test_while_the_sweep_waits_for_the_slow_lane_it_puts_off_what_waits_there_be
         return OK
 
     world.handle(held)
-    assert world.pointer(pointers.SWEEP).position == tasks[0].home.second - 1
+    assert world.swept_second == tasks[0].home.second - 1
     assert [world.read(task).entry == task.home for task in tasks] == [True, False, False, False]
 
     world.sweep_once()
-    assert world.pointer(pointers.SWEEP).position >= tasks[-1].home.second
+    assert world.swept_second >= tasks[-1].home.second
     assert audited(world, tasks[-1]) == []
 
 

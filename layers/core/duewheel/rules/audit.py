@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from duewheel.rules import wheel
 from duewheel.rules.addresses import Address, partition_of_business, task_id_at
+from duewheel.rules.open_places import OpenPlace, is_in_open_place
 from duewheel.rules.profile import PROFILES
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import is_seen_to
@@ -88,6 +89,13 @@ class AuditedTask(Struct, frozen=True):
 class Pointers(Struct, frozen=True):
     sweep_second: int
     time_second: int
+    open_places: tuple[OpenPlace, ...] = ()
+
+    def are_yet_to_sweep(self, entry: Address) -> bool:
+        return entry.second > self.sweep_second or self.is_open(entry)
+
+    def is_open(self, entry: Address) -> bool:
+        return is_in_open_place(entry, self.open_places)
 
 
 class Finding(Struct, frozen=True):
@@ -148,7 +156,7 @@ def _wrong_with_pending(audited: AuditedTask, pointers: Pointers) -> Iterator[Wr
         yield Wrong.PENDING_EXPIRES
     if task.parked:
         yield from _wrong_with_parked(audited)
-    elif not is_seen_to(task, pointers.sweep_second):
+    elif not is_seen_to(task, pointers.sweep_second, pointers.is_open):
         yield Wrong.PASSED
     elif not task.names_its_home:
         yield from _wrong_with(

@@ -1,11 +1,14 @@
 """The books: which minute's statistics a task enters, and when, so that each fact enters once.
 
-The sweep passes every second once, in order, and meets in it the homes that stand there and
+The sweep finishes every second once, and meets in it the homes that stand there and
 those that its re-entries point to. What it books then is what the record says of that very
 second: that the task came up in it for the first time, that an attempt on an entry of it
 failed, that the entry which settled the task stands in it. None of this can change once the
-second is finished, so whoever passes it again books the same; and what a minute's record
-holds already, it tells by the last second it has been brought up to.
+second is finished, so whoever finishes it again books the same. A second is booked as a whole,
+when nothing of it is open any more; so one that stays open is booked after those behind it.
+
+What a minute's record holds already, it tells: all facts of the seconds up to `up_to`, but for
+those that are named in `lacks`, which were open when it was brought up to there.
 
 A task counts in the minute in which it first came up, a failed attempt in its own. What plans a
 timer is no task of anybody's, and counts nowhere.
@@ -38,6 +41,10 @@ class Sheet(Struct, frozen=True):
     minute: int  # since the epoch
     tally: Tally = NOTHING
     up_to: int = -1  # the last second whose facts are in it
+    lacks: frozenset[int] = frozenset()  # seconds before that whose facts are not
+
+    def holds(self, second: int) -> bool:
+        return second <= self.up_to and second not in self.lacks
 
     @property
     def expires_at(self) -> int:
@@ -92,10 +99,23 @@ def joined(all_facts: Iterable[Facts]) -> Facts:
     return dict(together)
 
 
-def booked(sheet: Sheet, by_second: Mapping[int, Tally], up_to: int) -> Sheet:
-    """The sheet with what it does not hold yet of all that was met up to `up_to`."""
-    new = [tally for second, tally in by_second.items() if second > sheet.up_to]
-    return replace(sheet, tally=sum(new, sheet.tally), up_to=max(sheet.up_to, up_to))
+def booked(
+    sheet: Sheet,
+    by_second: Mapping[int, Tally],
+    up_to: int,
+    still_open: frozenset[int] = frozenset(),
+) -> Sheet:
+    """The sheet with what it does not hold yet of `by_second`. All seconds up to `up_to` but those
+    that are `still_open` have been booked with this, or had nothing for this sheet."""
+    new = [tally for second, tally in by_second.items() if not sheet.holds(second)]
+    lacked = {second for second in sheet.lacks if second > up_to or second in still_open}
+    now_open = {second for second in still_open if sheet.up_to < second <= up_to}
+    return replace(
+        sheet,
+        tally=sum(new, sheet.tally),
+        up_to=max(sheet.up_to, up_to),
+        lacks=frozenset(lacked | now_open) - by_second.keys(),
+    )
 
 
 def _facts(home: HomeState, second: int) -> Iterator[tuple[int, Tally]]:

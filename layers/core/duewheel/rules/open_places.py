@@ -4,14 +4,16 @@ The sweep never waits at a place: it notes it here and goes on, and looks at it 
 The list is kept with the sweep pointer and is bounded; while it is full, the pointer waits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.rules.addresses import Address
 
 OPEN_PLACES_MAX = 1_000
+OF_ONE_SECOND_MAX = 32  # a crowded second with more of them is looked at again from there on
 
 
 class Why(StrEnum):
@@ -63,3 +65,51 @@ def age_seconds(place: OpenPlace, now_ms: int) -> int:
 
 def oldest_first(places: Iterable[OpenPlace]) -> list[OpenPlace]:
     return sorted(places, key=lambda place: (place.since_ms, place.second, place.shard))
+
+
+class OpenPlaces:
+    """The list as a sweeper works on it: one place for a slice, `since_ms` of its first look."""
+
+    def __init__(self, places: Iterable[OpenPlace] = ()) -> None:
+        self._places = {(place.second, place.shard): place for place in places}
+        self._of: dict[int, set[int]] = {}
+        for second, shard in self._places:
+            self._of.setdefault(second, set()).add(shard)
+
+    def __iter__(self) -> Iterator[OpenPlace]:
+        """The oldest second first."""
+        return (self._places[key] for key in sorted(self._places))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def has_room(self) -> bool:
+        """For another second, whatever is met in it."""
+        return len(self) + OF_ONE_SECOND_MAX < OPEN_PLACES_MAX
+
+    @property
+    def seconds(self) -> frozenset[int]:
+        return frozenset(self._of)
+
+    def of(self, second: int) -> list[OpenPlace]:
+        return [self._places[second, shard] for shard in sorted(self._of.get(second, ()))]
+
+    def at(self, second: int, shard: int) -> OpenPlace | None:
+        return self._places.get((second, shard))
+
+    def covers(self, entry: Address) -> bool:
+        return is_in_open_place(entry, self.of(entry.second))
+
+    def note(self, place: OpenPlace) -> None:
+        noted = self.at(place.second, place.shard)
+        if noted is not None:
+            place = replace(place, since_ms=noted.since_ms)
+        self._places[place.second, place.shard] = place
+        self._of.setdefault(place.second, set()).add(place.shard)
+
+    def close(self, second: int, shard: int) -> None:
+        if self._places.pop((second, shard), None) is not None:
+            self._of[second].discard(shard)
+            if not self._of[second]:
+                del self._of[second]

@@ -41,6 +41,11 @@ class Placing(Struct, frozen=True):
         """From here on entries come up on time, even if writing them takes some time."""
         return wheel.first_timely_ms(self.now_ms, self.lead_ms)
 
+    def first_in_slice_ms(self) -> int:
+        """From here on an entry stands in a slice, and its message cannot come too late."""
+        handed_over_ms = max(self.now_ms + self.ahead_ms, self.pointer_second * 1000)
+        return wheel.first_timely_ms(handed_over_ms, self.lead_ms)
+
     def task(self, new: NewTask, random_bytes: bytes, *, notice_of: str | None = None) -> Task:
         home = self.address(new.due_ms, random_bytes)
         return Task(

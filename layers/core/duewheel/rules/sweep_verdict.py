@@ -1,8 +1,9 @@
 """Whether a second is finished, and if not, what is to be done about it.
 
-One classifier for the sweep, the audit and the tests. It looks at one slice of a
-second that is older than the sweep lag: no direct message for it can still be under
-way, and no notifier that began it before the lag can still be alive.
+One classifier for the sweep and the tests. It looks at one slice of a second that is older than
+the sweep lag: no direct message for it can still be under way, and no notifier that began it
+before the lag can still be alive. What is not finished becomes an open place, and holds up nothing
+behind it: not the next page of its slice either, wherever the end of its page is recorded.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,10 +21,12 @@ from duewheel.rules.addresses import (
 )
 from duewheel.rules.business import RETENTION_SECONDS_MIN
 from duewheel.rules.messages import PageMessage
+from duewheel.rules.open_places import Why
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.task import Status, Task
 
 RESEND_EVERY_MS = 60_000
+UNBEGUN_EVERY_MS_MAX = 8 * RESEND_EVERY_MS
 
 
 class HomeState(Struct, frozen=True):
@@ -70,41 +73,54 @@ class Reentry(Struct, frozen=True):
 
 
 class EntryState(Enum):
-    OWED = "owed"  # pending, and named by nothing ahead of the sweep pointer
-    FINISHED = "finished"  # settled, named elsewhere ahead, or an entry that may never fire
+    OWED = "owed"  # pending, and named by nothing that the sweep is yet to look at
+    FINISHED = "finished"  # settled, yet to be looked at elsewhere, or an entry that never fires
 
 
 class Verdict(Struct):
-    """What one slice still needs. It is finished when nothing keeps the pointer waiting."""
+    """What one slice still needs. It is finished when nothing is unfinished."""
 
     owed: list[SeenEntry] = field(default_factory=list)  # give each a new entry
     resend: list[tuple[PageLease, PageMessage]] = field(default_factory=list)
     waits_for: list[str] = field(default_factory=list)  # pages
     take_apart: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)
     put_off: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)  # unbegun
+    unfinished: list[tuple[str, Why]] = field(default_factory=list)  # pages, in their order
 
     @property
-    def keeps_waiting(self) -> bool:
-        return bool(self.resend or self.waits_for or self.take_apart)
+    def is_finished(self) -> bool:
+        return not self.unfinished
 
 
-def is_seen_to(home: HomeState | Task, second: int) -> bool:
-    """Once the sweep pointer is at this second: the task has ended, or is named ahead of it, or
-    is parked, and its release will name an entry ahead."""
-    return home.status is not Status.PENDING or home.entry.second > second or home.parked
+def is_seen_to(home: HomeState | Task, passed: int, is_open: Callable[[Address], bool]) -> bool:
+    """The task has ended, or the sweep will look at the entry it names: that stands ahead of the
+    second `passed`, or in an open place. Or it is parked, and its release will name such an one."""
+    if home.status is not Status.PENDING or home.parked:
+        return True
+    return home.entry.second > passed or is_open(home.entry)
 
 
-def entry_state(seen: SeenEntry, present: Callable[[Address], bool], second: int) -> EntryState:
-    """`present` tells which addresses of this very second the sweep has in hand."""
+class Waiting(Struct, frozen=True):
+    """Where a slice's homes may name entries that are yet to be looked at: ahead of `passed`, or in
+    a slice that is open, if they stand there."""
+
+    passed: int
+    is_open: Callable[[Address], bool]
+    present: Callable[[Address], bool]
+
+    def sees_to(self, home: HomeState) -> bool:
+        return is_seen_to(home, self.passed, lambda e: self.is_open(e) and self.present(e))
+
+
+def entry_state(seen: SeenEntry, waiting: Waiting) -> EntryState:
     home = seen.home
-    if home is None or is_seen_to(home, second):
+    if home is None or home.status is not Status.PENDING or home.parked:
         return EntryState.FINISHED
     if home.entry == seen.address:
         return EntryState.OWED
-    if not seen.is_home:
+    if not seen.is_home or waiting.sees_to(home):
         return EntryState.FINISHED
-    named_is_here = home.entry.second == second and present(home.entry)
-    return EntryState.FINISHED if named_is_here else EntryState.OWED
+    return EntryState.OWED
 
 
 def judge_slice(
@@ -113,7 +129,7 @@ def judge_slice(
     entries: Iterable[SeenEntry],
     leases: Mapping[str, PageLease],
     *,
-    present: Callable[[Address], bool],
+    waiting: Waiting,
     now_ms: int,
     page_size: int,
 ) -> Verdict:
@@ -121,7 +137,7 @@ def judge_slice(
     in_pages: list[SeenEntry] = []
     direct: list[SeenEntry] = []
     for seen in entries:
-        match entry_state(seen, present, second):
+        match entry_state(seen, waiting):
             case EntryState.OWED if _names_another(seen):
                 judging.verdict.owed.append(seen)
             case EntryState.OWED:
@@ -153,15 +169,16 @@ class _Judging(Struct, frozen=True):
     page_size: int
 
     def pages(self, first: PageLease, owed: Sequence[SeenEntry]) -> None:
-        """Walk the chain of pages up to the first that is not finished. What was passed to the
-        slow lane does not count for that: nobody waits behind it."""
+        """Walk the chain of pages as far as their ends are recorded: what nobody has cut is the
+        last of them, with all that lies behind it."""
         page, remaining = first, list(owed)
         while remaining:
             lease = self.leases.get(page.page) or page
             end = lease.end
             inside = [s for s in remaining if end is None or s.address.place <= end]
             remaining = remaining[len(inside) :]
-            if not self._page(lease, inside) or end is None:
+            self._page(lease, inside)
+            if end is None:
                 return
             page = PageLease(lease.second, lease.shard, next_page(lease.page), end)
 
@@ -173,8 +190,8 @@ class _Judging(Struct, frozen=True):
                 self._passed_on(lease, slow_page(lease.page), lease.slow, passed)
         self.verdict.owed.extend(owed)
 
-    def _page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None = None) -> bool:
-        """A page with all that it passed on; True when nothing of its own lane keeps waiting."""
+    def _page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None = None) -> None:
+        """A page with all that it passed on; the rest, once nothing of its own is owed."""
         slow, owed = _split(owed, lease.slow)
         self._passed_on(lease, slow_page(lease.page), lease.slow, slow)
         rest, own = _split(owed, lease.rest)
@@ -182,17 +199,16 @@ class _Judging(Struct, frozen=True):
             self.verdict.owed.extend(own)
         elif own:
             self._open_page(lease, own, by)
-            return False
-        return self._passed_on(lease, rest_page(lease.page), lease.rest, rest)
+            return
+        self._passed_on(lease, rest_page(lease.page), lease.rest, rest)
 
     def _passed_on(
         self, parent: PageLease, page: str, places: tuple[str, ...], owed: list[SeenEntry]
-    ) -> bool:
+    ) -> None:
         """The same for what a page passed on by id."""
-        if not owed:
-            return True
-        lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page)
-        return self._page(lease, owed, _PassedOn(places, parent.until_ms))
+        if owed:
+            lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page)
+            self._page(lease, owed, _PassedOn(places, parent.until_ms))
 
     def _open_page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None) -> None:
         """A page that still owes calls: wait for it, send it again, or take it apart.
@@ -201,20 +217,35 @@ class _Judging(Struct, frozen=True):
         entries are to come up again, so that the sweep does not wait for that lane.
         """
         is_held = lease.owner is not None and self.now_ms < lease.until_ms
-        was_just_resent = lease.resends > 0 and self.now_ms < lease.resent_ms + RESEND_EVERY_MS
+        why = Why.UNBEGUN
         if by is not None and is_slow_page(lease.page) and not lease.tries:
-            if self.now_ms < by.until_ms:  # it was passed on a moment ago
-                self.verdict.waits_for.append(lease.page)
-            else:
+            if self.now_ms >= by.until_ms:
                 self.verdict.put_off.append((lease, owed))
-        elif is_held or (was_just_resent and lease.tries < TRIES_MAX):
+                return
+            self.verdict.waits_for.append(lease.page)  # it was passed on a moment ago
+        elif is_held or (self.now_ms < _resend_ms(lease) and lease.tries < TRIES_MAX):
+            why = Why.HELD if is_held or lease.tries else Why.UNBEGUN
             self.verdict.waits_for.append(lease.page)
         elif max(lease.tries, lease.resends) >= TRIES_MAX:
-            self.verdict.take_apart.append((lease, owed[: self.page_size]))
+            if lease.tries:
+                why, owed = Why.TAKEN_APART, owed[: self.page_size]
+            self.verdict.take_apart.append((lease, owed))  # unbegun it kills nobody: all of it
         else:
             places = by.places if by is not None else ()
             message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)
             self.verdict.resend.append((lease, message))
+        self.verdict.unfinished.append((lease.page, why))
+
+
+def _resend_ms(lease: PageLease) -> int:
+    """When it may be sent again. While nobody begins it, it waits behind others, and messages only
+    add to those that wait: the distance doubles."""
+    if not lease.resends:
+        return 0
+    if lease.tries:
+        return lease.resent_ms + RESEND_EVERY_MS
+    doubled = RESEND_EVERY_MS << min(lease.resends - 1, TRIES_MAX)
+    return lease.resent_ms + min(doubled, UNBEGUN_EVERY_MS_MAX)
 
 
 def _split(

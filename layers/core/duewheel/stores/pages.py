@@ -175,8 +175,10 @@ class PageStore(Struct, frozen=True):
         )
         return isinstance(result, Written)
 
-    def close(self, seen: PageLease, end: str | None, now_ms: int) -> None:
-        """Mark a page done that was taken apart; what lies behind `end` is the next page's."""
+    def close(self, seen: PageLease, end: str | None, now_ms: int) -> bool:
+        """Mark a page done that is to be taken apart; what lies behind `end` is the next page's.
+        False when it is held, or was begun since it was judged: then its calls may be under way.
+        One that is done is nobody's any more, whoever marked it."""
         values: dict[str, Any] = {
             ":done": {"BOOL": True},
             ":expires_at": _expiry(now_ms),
@@ -185,7 +187,12 @@ class PageStore(Struct, frozen=True):
         if end is not None:
             update += ", #end = :end"
             values[":end"] = {"S": end}
-        self._update(seen, update, "attribute_not_exists(#done)", values)
+        condition = "attribute_not_exists(#done) AND attribute_not_exists(#tries)"
+        if seen.tries:
+            values |= {":now": {"N": str(now_ms)}, ":tries": {"N": str(seen.tries)}}
+            condition = "attribute_not_exists(#done) AND #until_ms < :now AND #tries = :tries"
+        result = self._update(seen, update, condition, values)
+        return isinstance(result, Written) or "done" in (result.item or {})
 
     def close_unbegun(self, seen: PageLease, now_ms: int) -> bool:
         """Mark a page done that nobody has begun, so that nobody will; False when one has."""

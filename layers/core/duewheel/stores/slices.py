@@ -108,6 +108,15 @@ class SliceStore(Struct, frozen=True):
                     whole.shards = addresses.SHARDS_MAX  # nothing may be lost in any of them
         return whole
 
+    def shards_of(self, second: int) -> int:
+        """As many as its header says, or as there could be, should that be damaged."""
+        place = addresses.header_place(second)
+        items = self._query(second, 0, place, place)["Items"]
+        try:
+            return shards_from(items[0]) if items else 1
+        except UnreadableItem:
+            return addresses.SHARDS_MAX
+
     def _shards(self, header: Item) -> int:
         """A header that is damaged counts for nothing; the sweep sees to the other shards."""
         try:

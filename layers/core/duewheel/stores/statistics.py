@@ -3,6 +3,7 @@
 Only the sweep writes them, each on condition that it still holds what was read.
 """
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -39,21 +40,25 @@ class StatisticsStore(Struct, frozen=True):
         return sheets
 
     def write(self, before: Sheet, after: Sheet) -> bool:
-        """False when the sheet no longer stands as `before`."""
+        """False when the sheet no longer stands as `before`. What it holds, it tells by `up_to` and
+        `lacks`; so these two say how it stands."""
         item = {**_key((after.biz_type, after.minute)), **_attributes(after)}
-        condition = "attribute_not_exists(#up_to)" if before.up_to < 0 else "#up_to = :seen"
-        seen: Any = (
-            {}
-            if before.up_to < 0
-            else {"ExpressionAttributeValues": {":seen": {"N": str(before.up_to)}}}
-        )
+        seen = _attributes(before)
+        values: dict[str, Any] = {}
+        conditions = []
+        for name in ("up_to", "lacks"):
+            if name in seen and before.up_to >= 0:
+                conditions.append(f"#{name} = :{name}")
+                values[f":{name}"] = seen[name]
+            else:
+                conditions.append(f"attribute_not_exists(#{name})")
         result = write_if(
             self.client.put_item,
             TableName=self.table,
             Item=item,
-            ConditionExpression=condition,
-            ExpressionAttributeNames={"#up_to": "up_to"},
-            **seen,
+            ConditionExpression=" AND ".join(conditions),
+            ExpressionAttributeNames={"#up_to": "up_to", "#lacks": "lacks"},
+            **({"ExpressionAttributeValues": values} if values else {}),
         )
         return isinstance(result, Written) or result.item == item  # an earlier try of this write
 
@@ -93,6 +98,7 @@ def _attributes(sheet: Sheet) -> dict[str, Any]:
         "up_to": {"N": str(sheet.up_to)},
         "expires_at": {"N": str(sheet.expires_at)},
         "lateness_classes": {"S": ",".join(map(str, sheet.tally.lateness_classes))},
+        **({"lacks": {"S": json.dumps(sorted(sheet.lacks))}} if sheet.lacks else {}),
         **{name: {"N": str(count)} for name, count in counts.items() if count},
     }
 
@@ -105,4 +111,5 @@ def _sheet_from(item: Item) -> Sheet:
         minute=int(item["record"]["S"]),
         tally=Tally(**counts, lateness_classes=classes),
         up_to=int(item["up_to"]["N"]),
+        lacks=frozenset(json.loads(item["lacks"]["S"])) if "lacks" in item else frozenset(),
     )

@@ -19,6 +19,8 @@ from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.keep_books import WRITERS, KeepBooks
 from duewheel.workflows.put_off import WRITERS as PUTTING_OFF
 from duewheel.workflows.put_off import PutOff
+from duewheel.workflows.rescue import WRITERS as RESCUING
+from duewheel.workflows.rescue import Rescue
 from duewheel.workflows.send_releases import SendReleases
 from duewheel.workflows.sweep import Sweep
 from duewheel.workflows.sweep_second import SweepSecond
@@ -39,7 +41,7 @@ def sweep() -> Sweep:
         tasks(),
         pages(),
         hand_over(),
-        reenter(),
+        Rescue(clock(), tasks(), reenter(), ThreadPoolExecutor(RESCUING)),
         ComeUpAgain(clock(), tasks(), pages(), put_off),
         config.page_size,
     )

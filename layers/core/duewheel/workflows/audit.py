@@ -78,8 +78,9 @@ class Audit(Struct, frozen=True):
 
     def _pointers(self) -> Pointers:
         """The sweep's first: it follows the other, so it cannot overtake it in between."""
-        sweep = self.pointers.read(stored.SWEEP, self.origin).position
-        return Pointers(sweep, self.pointers.read(stored.TIME, self.origin).position)
+        sweep = self.pointers.read(stored.SWEEP, self.origin)
+        time = self.pointers.read(stored.TIME, self.origin)
+        return Pointers(sweep.position, time.position, sweep.open_places)
 
     def _pages(self, position: Position, last_second: int) -> list[AuditPage]:
         ahead = [position]

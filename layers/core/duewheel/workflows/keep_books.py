@@ -1,8 +1,9 @@
-"""Keep the books: enter what the sweep met in the seconds it has passed.
+"""Keep the books: enter what the sweep met in the seconds it has finished.
 
 The order makes it exact: first the sheets, then the entries go that told the facts, and only
-then does the sweep pointer move. Who sweeps the same seconds again after a crash finds the
-facts still there, and in each sheet up to which second it holds them already.
+then does the sweep pointer move, or a second leave its list of open places. Who sweeps the same
+seconds again after a crash finds the facts still there, and in each sheet which seconds it holds
+already.
 """
 
 from collections.abc import Sequence
@@ -32,25 +33,35 @@ class KeepBooks(Struct, frozen=True):
     tasks: TaskStore
     writers: ThreadPoolExecutor
 
-    def __call__(self, passed: Sequence[SweptSecond]) -> None:
-        """`passed` are finished seconds in their order."""
-        facts = joined(swept.met.facts for swept in passed)
-        if facts:
-            up_to = passed[-1].second
-            fan_out(
-                self.writers,
-                lambda name, by_second: self._enter(name, by_second, up_to),
-                facts,
-                facts.values(),
-            )
-        self.tasks.delete_entries([entry for swept in passed for entry in swept.reentries])
+    def __call__(
+        self,
+        finished: Sequence[SweptSecond],
+        up_to: int,
+        still_open: frozenset[int] = frozenset(),
+    ) -> None:
+        """`finished` are whole seconds, in any order; all others up to `up_to` have been booked
+        before, or held nothing, but those that are still open."""
+        facts = joined(swept.met.facts for swept in finished)
+        fan_out(
+            self.writers,
+            lambda name, by_second: self._enter(name, by_second, up_to, still_open),
+            facts,
+            facts.values(),
+        )
+        self.tasks.delete_entries([entry for swept in finished for entry in swept.reentries])
 
-    def _enter(self, name: SheetName, by_second: dict[int, Tally], up_to: int) -> None:
+    def _enter(
+        self,
+        name: SheetName,
+        by_second: dict[int, Tally],
+        up_to: int,
+        still_open: frozenset[int],
+    ) -> None:
         for _ in range(_TRIES):
             sheet = self.statistics.sheets([name])[name]
             if sheet.expires_at <= self.clock.now_ms() // 1000:
                 return  # of a task that lived longer than the statistics of its minute
-            brought_up = booked(sheet, by_second, up_to)
+            brought_up = booked(sheet, by_second, up_to, still_open)
             if brought_up == sheet or self.statistics.write(sheet, brought_up):
                 return
         raise BooksContested(f"the sheet {name} changed {_TRIES} times")

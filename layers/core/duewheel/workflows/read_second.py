@@ -61,12 +61,12 @@ class ReadSecond(Struct, frozen=True):
     tasks: TaskStore
 
     def __call__(self, second: int) -> Iterator[SliceOfSecond]:
-        first = self._slice(second, 0)
+        first = self.slice(second, 0)
         yield first
         for shard in range(1, first.whole.shards):
-            yield self._slice(second, shard)
+            yield self.slice(second, shard)
 
-    def _slice(self, second: int, shard: int) -> SliceOfSecond:
+    def slice(self, second: int, shard: int) -> SliceOfSecond:
         whole = self.slices.read_whole(second, shard)
         homes, damaged = self.tasks.home_states(r.home for r in whole.reentries.values())
         return SliceOfSecond(second, shard, whole, homes, [*damaged, *whole.damaged])

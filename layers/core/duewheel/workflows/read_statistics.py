@@ -1,8 +1,9 @@
 """Statistics of a business: what the sweep has booked, and what it will book of the last seconds.
 
-Behind the sweep pointer the sheets are complete. What lies ahead of it up to now is read as the
-sweep will read it, and booked in memory only. That comes first and the sheets after it: should the
-sweep book those seconds in between, each sheet tells that it holds them already.
+Behind the sweep pointer the sheets are complete, but for seconds that are open. These, and what
+lies ahead of it up to now, are read as the sweep will read them, and booked in memory only. That
+comes first and the sheets after it: should the sweep book those seconds in between, each sheet
+tells that it holds them already.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,8 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.rules.books import Facts, Met, Sheet, Statistics, booked, joined
+from duewheel.rules.leadership import Pointer
+from duewheel.rules.open_places import first_open_second
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.stores import pointers
 from duewheel.stores.pointers import PointerStore
@@ -34,8 +37,9 @@ class ReadStatistics(Struct, frozen=True):
     readers: ThreadPoolExecutor
 
     def __call__(self, biz_type: str, asked: StatsRequest) -> Statistics:
-        swept = self.pointers.read(pointers.SWEEP, self.origin).position
-        facts, counted_until = self._ahead_of(swept, asked)
+        swept = self.pointers.read(pointers.SWEEP, self.origin)
+        closed_until = first_open_second(swept.open_places, swept.position)
+        facts, counted_until = self._not_booked(swept, closed_until, asked)
         stored = self.statistics.between(biz_type, asked.first_minute, asked.last_minute)
         sheets = {(sheet.biz_type, sheet.minute): sheet for sheet in stored}
         for name, by_second in facts.items():
@@ -45,20 +49,23 @@ class ReadStatistics(Struct, frozen=True):
         return Statistics(
             asked.first_minute,
             asked.last_minute,
-            swept + 1,
+            closed_until,
             counted_until,
             [sheets[name] for name in sorted(sheets)],
         )
 
-    def _ahead_of(self, swept: int, asked: StatsRequest) -> tuple[Facts, int]:
+    def _not_booked(
+        self, swept: Pointer, closed_until: int, asked: StatsRequest
+    ) -> tuple[Facts, int]:
         """What will be booked of the seconds behind now, and the first one not looked at."""
         now_second = self.clock.now_ms() // 1000
-        if asked.last_minute < (swept + 1) // 60:
-            return {}, swept + 1
-        last = min(now_second, swept + SECONDS_AHEAD_MAX)
+        if asked.last_minute < closed_until // 60:
+            return {}, swept.position + 1
+        last = min(now_second, swept.position + SECONDS_AHEAD_MAX)
+        still_open = sorted({place.second for place in swept.open_places})
         found: list[Facts] = []
         homes_read = 0
-        for seconds in chunks(range(swept + 1, last + 1), READERS):
+        for seconds in chunks([*still_open, *range(swept.position + 1, last + 1)], READERS):
             for second, read in zip(
                 seconds, fan_out(self.readers, self._read, seconds), strict=True
             ):

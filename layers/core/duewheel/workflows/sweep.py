@@ -1,10 +1,13 @@
-"""Sweep: the second pointer, which follows the first and passes only what is finished.
+"""Sweep: the second pointer, which follows the first and passes what is finished or noted as open.
 
-After it has passed a second, none of that second's tasks can be lost: each is settled,
-or named by an entry ahead of the pointer.
+Of all that stands behind it nothing can be lost: each task is settled, parked, or names an entry
+ahead of the pointer or in one of its open places. It waits for no place: what cannot be finished
+now is noted, and looked at again in each run. Only while the list of open places is full it waits.
 """
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -20,16 +23,26 @@ from duewheel.rules.metric_lines import (
     SWEEP_LAG,
     SWEPT,
 )
-from duewheel.rules.open_places import age_seconds, oldest_first
+from duewheel.rules.open_places import (
+    OF_ONE_SECOND_MAX,
+    OpenPlace,
+    OpenPlaces,
+    Why,
+    age_seconds,
+    oldest_first,
+)
+from duewheel.rules.resends import Evidence, Unbegun, chosen
 from duewheel.stores import pointers
 from duewheel.stores.headers import HeaderStore
 from duewheel.stores.pointers import PointerStore
 from duewheel.workflows.keep_books import KeepBooks
-from duewheel.workflows.sweep_second import SweepSecond, SweptSecond
+from duewheel.workflows.sweep_second import SweepSecond, SweptSecond, Unfinished
 
 RESERVE_MS = 10_000
-LOOK_AHEAD_SECONDS_MAX = 900
 HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
+# How long a run keeps at what is open, and then at what is new, before it turns to the other.
+TURN_MS = 15_000
+FAILURES_IN_A_ROW_MAX = 10
 
 
 class Sweep(Struct, frozen=True):
@@ -43,7 +56,7 @@ class Sweep(Struct, frozen=True):
     aws_ms: Callable[[], int]
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
-        """Sweep as far as may be; a second that is not finished is left to the next run."""
+        """Look once at all that is open, and sweep as far as may be."""
         seen = self.pointers.read(pointers.SWEEP, self.origin)
         _measure(seen, self.clock.now_ms())
         if leadership.next_step(seen, me, self.clock.now_ms()) is not Step.CLAIM:
@@ -53,50 +66,63 @@ class Sweep(Struct, frozen=True):
             return
         dispatched = self.pointers.read(pointers.TIME, self.origin).position
         counts.measured(POINTER_LAG, wheel.lag_seconds(dispatched, self.clock.now_ms()))
-        # By a clock that is ahead, what has not come up would have been dispatched long ago.
-        now_ms = wheel.not_ahead_ms(self.clock.now_ms(), self.aws_ms())
+        notes, bound = self.look_ahead(mine, dispatched)
+        noted = self.pointers.advance(mine, mine.position, self.now_ms(), notes)
+        if noted is not None:
+            self._take_turns(_Run(self, noted, remaining_ms), bound)
+
+    def look_ahead(self, mine: Pointer, dispatched: int) -> tuple[sweep_bound.Notes, int]:
+        """What is known now of where the time pointer stood, and how far that lets the sweep go."""
+        now_ms = self.now_ms()
         notes = sweep_bound.noted(mine.notes, dispatched, now_ms, self.lag_ms)
         bound = sweep_bound.sweepable_second(notes, now_ms, self.lag_ms)
-        noted = self.pointers.advance(mine, mine.position, now_ms, notes)
-        if noted is not None:
-            self._sweep_to(noted, mine.position if bound is None else bound, remaining_ms)
+        return notes, mine.position if bound is None else bound
 
-    def _sweep_to(self, mine: Pointer, bound: int, remaining_ms: Callable[[], int]) -> None:
-        run = _Run(self, mine, remaining_ms)
-        made_good = 0  # seconds passed whose pages had been sent again, and were worked off
-        while run.position < bound and run.may_go_on():
-            swept = self.sweep_second(run.position + 1, run.may_go_on)
-            if not swept.is_finished:
-                logger.info("sweep waits", action="sweep-waits", second=swept.second)
-                ahead = range(swept.second + 1, bound + 1)[:LOOK_AHEAD_SECONDS_MAX]
-                self._look_ahead(ahead, 2 * made_good, run.may_go_on)
-                if swept.waits_for_slow_lane:
-                    self._clear_slow_lane(ahead, run.may_go_on)
+    def now_ms(self) -> int:
+        """By a clock that is ahead, what has not come up would have been dispatched long ago."""
+        return wheel.not_ahead_ms(self.clock.now_ms(), self.aws_ms())
+
+    def _take_turns(self, run: "_Run", bound: int) -> None:
+        """What is open goes first; neither that nor what is new keeps the other waiting."""
+        waiting = deque(_Walk.again(place) for place in run.places)
+        while True:
+            self._turn(run, waiting, lambda: waiting.popleft() if waiting else None)
+            self._turn(run, waiting, partial(run.next_second, bound))
+            run.send_again()
+            if not run.may_go_on() or not (waiting or run.has_more(bound)):
                 break
-            made_good += swept.was_made_good
-            if swept.has_header:
-                self.headers.let_go(swept.second)
-            run.has_passed(swept)
+            bound = run.look_ahead(bound)
+        if run.has_more(bound) and not run.places.has_room:
+            logger.warning("sweep waits", action="sweep-waits", second=run.position + 1)
         run.end()
 
-    def _look_ahead(self, seconds: range, occupied_max: int, may_go_on: Callable[[], bool]) -> None:
-        """The pointer waits; what is lost behind that second is sent again meanwhile. The more
-        of it is worked off the further ahead, twice as far with each run; while nothing is
-        worked off, not at all, so that a backlog is not multiplied."""
-        for second in seconds:
-            if occupied_max <= 0 or not may_go_on():
+    def _turn(
+        self, run: "_Run", waiting: "deque[_Walk]", following: Callable[[], "_Walk | None"]
+    ) -> None:
+        until_ms = self.clock.now_ms() + TURN_MS
+        while run.may_go_on() and self.clock.now_ms() < until_ms:
+            walk = following()
+            if walk is None:
                 return
-            if self.sweep_second(second, may_go_on).size:
-                occupied_max -= 1
+            if not run.finish(walk, until_ms):
+                waiting.append(walk)
 
-    def _clear_slow_lane(self, seconds: range, may_go_on: Callable[[], bool]) -> None:
-        """The pointer waits for a page that is called in the slow lane. What waits there behind
-        it is put off, or the lane would work at the very second where the sweep stands, and keep
-        it for as long as it has more than it can take."""
-        for second in seconds:
-            if not may_go_on():
-                return
-            self.sweep_second.put_off_slow_pages(second)
+
+class _Walk:
+    """Over slices of one second: a single one, or all from `at` on, as many as the second has."""
+
+    def __init__(self, second: int, at: int, end: int | None, since_ms: int) -> None:
+        self.second = second
+        self.at = at
+        self.end = end  # None: not known yet
+        self.since_ms = since_ms
+        self.is_new = False
+        self.is_stuck = False  # too much is open behind it: what was reached stays where it is
+
+    @classmethod
+    def again(cls, place: OpenPlace) -> "_Walk":
+        end = None if place.why is Why.NOT_REACHED else place.shard + 1
+        return cls(place.second, place.shard, end, place.since_ms)
 
 
 def _measure(seen: Pointer, now_ms: int) -> None:
@@ -109,15 +135,22 @@ def _measure(seen: Pointer, now_ms: int) -> None:
 
 
 class _Run:
-    """One turn of a sweeper: its lease, and what it has passed and not booked yet."""
+    """One turn of a sweeper: its lease, what is open, and what it has finished and not booked."""
 
     def __init__(self, sweep: Sweep, mine: Pointer, remaining_ms: Callable[[], int]) -> None:
         self.position = mine.position
+        self.places = OpenPlaces(mine.open_places)
         self._sweep = sweep
         self._mine: Pointer | None = mine  # None when another has it
+        self._notes = mine.notes
         self._remaining_ms = remaining_ms
         self._written_ms = sweep.clock.now_ms()
-        self._passed: list[SweptSecond] = []  # those with anything in them
+        self._swept: dict[int, SweptSecond] = {}  # seconds of which some slices are finished
+        self._finished: list[SweptSecond] = []  # whole ones, with anything in them
+        self._asked: list[Unbegun] = []
+        self._seconds_sent = 0
+        self._evidence = Evidence()
+        self._failures = 0  # in a row, of new seconds
 
     def may_go_on(self) -> bool:
         """Asked every so often, for the lease is renewed on the way: a second may take long."""
@@ -125,24 +158,140 @@ class _Run:
             self._write()
         return self._mine is not None and self._remaining_ms() > RESERVE_MS
 
-    def has_passed(self, swept: SweptSecond) -> None:
-        self.position = swept.second
-        counts.add(SWEPT, swept.size)
-        if swept.size:
-            self._passed.append(swept)
-        if sum(swept.size for swept in self._passed) > HOMES_HELD_MAX:
-            self._write()
+    def has_more(self, bound: int) -> bool:
+        return self.position < bound and self.places.has_room
+
+    def next_second(self, bound: int) -> _Walk | None:
+        """Passed at once, with all of it noted as open: what is finished is taken off again."""
+        if not self.has_more(bound):
+            return None
+        self.position += 1
+        walk = _Walk(self.position, 0, None, self._sweep.clock.now_ms())
+        walk.is_new = True
+        self._note(walk, "", Why.NOT_REACHED)
+        return walk
+
+    def look_ahead(self, bound: int) -> int:
+        """How far the sweep may go by now, in a run that lasts."""
+        if self._mine is None:
+            return bound
+        sweep = self._sweep
+        dispatched = sweep.pointers.read(pointers.TIME, sweep.origin).position
+        self._notes, ahead = sweep.look_ahead(self._mine, dispatched)
+        return max(bound, ahead)
+
+    def finish(self, walk: _Walk, until_ms: int) -> bool:
+        """See to its slices one after the other; False when there was no time for all of them."""
+        while True:
+            try:
+                unfinished = self._look(walk)
+            except Exception:  # of whatever kind: it must not hold up all the others
+                logger.exception("not swept", action="slice-failed", second=walk.second)
+                self._failures += walk.is_new
+                if self._failures >= FAILURES_IN_A_ROW_MAX:
+                    raise  # it is no matter of single places
+                unfinished = "", Why.FAILED
+            self._step(walk, unfinished)
+            if walk.end is None or walk.at >= walk.end:
+                break
+            if not self.may_go_on() or self._sweep.clock.now_ms() >= until_ms:
+                return False
+        self._swept.pop(walk.second, None)
+        return True
+
+    def send_again(self) -> None:
+        """Of what the run has found unbegun as much as there is evidence that it was lost."""
+        pages = chosen(self._asked, self._evidence.seconds_max - self._seconds_sent)
+        self._seconds_sent += len({page.lease.second for page in pages})
+        for page in pages:
+            if not self.may_go_on():
+                return
+            self._asked.remove(page)
+            try:
+                self._sweep.sweep_second.send_again(page)
+            except Exception:  # noqa: BLE001 - logged, and the place stays open
+                logger.exception("not sent again", action="slice-failed", second=page.lease.second)
+                self._asked.clear()
+                return  # the places stay open
 
     def end(self) -> None:
         if self._mine is not None:
-            self._sweep.keep_books(self._passed)
+            self._book()
             now_ms = self._sweep.clock.now_ms()
-            self._sweep.pointers.release(self._mine, self.position, now_ms)
+            places = tuple(self.places)
+            self._sweep.pointers.release(self._mine, self.position, now_ms, places)
+
+    def _look(self, walk: _Walk) -> Unfinished | None:
+        second, shard = walk.second, walk.at
+        sweep_second = self._sweep.sweep_second
+        if walk.end is None and shard:
+            walk.end = max(shard + 1, sweep_second.read_second.slices.shards_of(second))
+        part = sweep_second.read_second.slice(second, shard)
+        if walk.end is None:
+            walk.end = part.whole.shards
+        unfinished = sweep_second.finish(part, self.position, self.places.covers, self._asked)
+        if unfinished is None:
+            self._swept.setdefault(second, SweptSecond(second)).add(part)
+            is_last = walk.at + 1 == walk.end and not walk.is_stuck
+            if is_last and len(self.places.of(second)) == 1 and not self._has_finished(walk):
+                return "", Why.NOT_REACHED
+        if walk.is_new:
+            self._failures = 0
+        return unfinished
+
+    def _has_finished(self, walk: _Walk) -> bool:
+        """Nothing of the second is open any more. It is booked as a whole, so what was finished in
+        other runs is read once more; False when there was no time for that."""
+        swept = self._swept[walk.second]
+        if not swept.is_whole:
+            swept = SweptSecond(walk.second)
+            for part in self._sweep.sweep_second.read_second(walk.second):
+                swept.add(part)
+                if not self.may_go_on():
+                    return False
+        if swept.has_header:
+            self._sweep.headers.let_go(walk.second)
+        self._evidence.made_good += swept.was_made_good
+        self._evidence.done += walk.is_new and swept.was_done and not swept.was_made_good
+        counts.add(SWEPT, swept.size)
+        if swept.size:
+            self._finished.append(swept)
+        return True
+
+    def _step(self, walk: _Walk, unfinished: Unfinished | None) -> None:
+        """Note what became of the slice, and how far the walk has come."""
+        if walk.end is None:
+            return  # all of the second stays noted
+        is_last = walk.at + 1 == walk.end
+        if unfinished and not is_last:
+            walk.is_stuck |= len(self.places.of(walk.second)) > OF_ONE_SECOND_MAX
+        if not walk.is_stuck:
+            if unfinished is None:
+                self.places.close(walk.second, walk.at)
+            else:
+                self._note(walk, *unfinished)
+        walk.at += 1
+        if not walk.is_stuck and not is_last:
+            self._note(walk, "", Why.NOT_REACHED)
+        if sum(swept.size for swept in self._finished) > HOMES_HELD_MAX:
+            self._write()
+
+    def _note(self, walk: _Walk, page: str, why: Why) -> None:
+        place = OpenPlace(
+            second=walk.second, shard=walk.at, page=page, since_ms=walk.since_ms, why=why
+        )
+        self.places.note(place)
+
+    def _book(self) -> None:
+        """The books first: nobody goes back to a second that is neither ahead nor open."""
+        if self._finished:
+            self._sweep.keep_books(self._finished, self.position, self.places.seconds)
+        self._finished = []
 
     def _write(self) -> None:
-        """The books first: nobody goes back to a second that the pointer has passed."""
         if self._mine is not None:
-            self._sweep.keep_books(self._passed)
-            self._passed = []
+            self._book()
             self._written_ms = self._sweep.clock.now_ms()
-            self._mine = self._sweep.pointers.advance(self._mine, self.position, self._written_ms)
+            self._mine = self._sweep.pointers.advance(
+                self._mine, self.position, self._written_ms, self._notes, tuple(self.places)
+            )

@@ -1,4 +1,4 @@
-"""See to it that nothing of one second is lost: judge it once more, and act on the verdict."""
+"""See to it that nothing of one second is lost: judge a slice once more, and act on the verdict."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,41 +6,50 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger, report_unreadable
-from duewheel.rules.addresses import Address, is_slow_page
+from duewheel.rules.addresses import Address, is_passed_on
 from duewheel.rules.books import Met
-from duewheel.rules.messages import PageMessage
+from duewheel.rules.open_places import Why
 from duewheel.rules.page_lease import PageLease, is_absurd
 from duewheel.rules.refusals import NewerItem
+from duewheel.rules.resends import Unbegun, has_room
 from duewheel.rules.sweep_bound import is_waited_for
-from duewheel.rules.sweep_verdict import HomeState, SeenEntry, Verdict, is_seen_to, judge_slice
+from duewheel.rules.sweep_verdict import SeenEntry, Verdict, Waiting, judge_slice
 from duewheel.stores.left_keys import LeftKeys
 from duewheel.stores.pages import PageStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.come_up_again import ComeUpAgain
 from duewheel.workflows.hand_over import HandOver
 from duewheel.workflows.read_second import ReadSecond, SliceOfSecond
-from duewheel.workflows.reenter import Reenter
+from duewheel.workflows.rescue import Rescue
 
-TOLD_AT_ONCE = 100  # task ids in one record of the log
+Unfinished = tuple[str, Why]  # the first page that is not finished, or '', and why
 
 
 class SweptSecond:
-    """What is kept of a second, one slice of which is looked at after the other."""
+    """What is kept of the finished slices of a second, to be booked when it is finished."""
 
     def __init__(self, second: int) -> None:
         self.second = second
-        self.is_finished = True  # and the sweep pointer may pass it
         self.size = 0
+        self.shards = 1
+        self.finished: set[int] = set()
         self.has_header = False
+        self.was_done = False
         self.was_made_good = False
-        self.waits_for_slow_lane = False
         self.met = Met(second)
         self.reentries: list[Address] = []
 
+    @property
+    def is_whole(self) -> bool:
+        return self.finished.issuperset(range(self.shards))
+
     def add(self, part: SliceOfSecond) -> None:
+        self.finished.add(part.shard)
         self.size += part.size
         self.has_header |= part.whole.has_header
+        self.shards = max(self.shards, part.whole.shards)
         self.was_made_good |= part.was_made_good
+        self.was_done |= any(lease.done for lease in part.whole.leases.values())
         self.met.add(part.homes)
         self.reentries += part.whole.reentries
 
@@ -51,64 +60,75 @@ class SweepSecond(Struct, frozen=True):
     tasks: TaskStore
     pages: PageStore
     hand_over: HandOver
-    reenter: Reenter
+    rescue: Rescue
     come_up_again: ComeUpAgain
     page_size: int
 
-    def __call__(self, second: int, may_go_on: Callable[[], bool]) -> SweptSecond:
-        """`may_go_on` is asked after each slice; where it says no, the second is not finished."""
-        swept = SweptSecond(second)
-        for part in self.read_second(second):
-            swept.add(part)
-            self._set_damage_aside(part)
-            swept.is_finished &= not self._waits_for_a_newer_release(part)
-            self._act(part, swept)
-            if not may_go_on():
-                swept.is_finished = False
-                break
-        return swept
+    def finish(
+        self,
+        part: SliceOfSecond,
+        passed: int,
+        is_open: Callable[[Address], bool],
+        asked: list[Unbegun],
+    ) -> Unfinished | None:
+        """None when the slice is finished: nothing of it may be lost any more. What is to be sent
+        again is put down in `asked`, for it depends on what else the run meets."""
+        self._set_damage_aside(part)
+        unfinished = [("", Why.NEWER)] if self._waits_for_a_newer_release(part) else []
+        verdict = self.judge(part, passed, is_open)
+        # Whoever was faster may have left the old entry named: look again next time.
+        is_rescued = self.rescue(part.second, verdict.owed)
+        is_put_off = self._put_off(verdict)
+        for lease, owed in verdict.take_apart:
+            if lease.tries:
+                self._take_apart(lease, owed)
+            elif has_room(asked):
+                asked.append(Unbegun(lease, owed=tuple(owed)))
+        asked += [Unbegun(lease, message) for lease, message in verdict.resend]
+        unfinished += verdict.unfinished
+        if not (is_rescued and is_put_off):
+            unfinished.append(("", Why.CHANGED))
+        if unfinished:
+            return unfinished[0]
+        LeftKeys(self.tasks).release(part.homes, part.second)
+        return None
 
-    def put_off_slow_pages(self, second: int) -> None:
-        """Nothing but that, of a second whose turn has not come yet."""
-        for part in self.read_second(second):
-            self._put_off(self.judge(part))
-
-    def judge(self, part: SliceOfSecond) -> Verdict:
+    def judge(
+        self, part: SliceOfSecond, passed: int, is_open: Callable[[Address], bool]
+    ) -> Verdict:
         entries = part.entries
-        present = self._present(part.second, entries)
+        here = {entry.address for entry in entries}
+        elsewhere = {
+            seen.home.entry
+            for seen in entries
+            if seen.is_home and seen.home and seen.home.entry not in here
+        }
+        standing = self.tasks.standing(
+            entry for entry in elsewhere if entry.second <= passed and is_open(entry)
+        )
         return judge_slice(
             part.second,
             part.shard,
             entries,
             part.whole.leases,
-            present=present.__contains__,
+            waiting=Waiting(passed, is_open, (here | standing).__contains__),
             now_ms=self.clock.now_ms(),
             page_size=self.page_size,
         )
 
-    def _act(self, part: SliceOfSecond, swept: SweptSecond) -> None:
-        verdict = self.judge(part)
-        swept.waits_for_slow_lane |= any(map(is_slow_page, verdict.waits_for))
-        # Whoever was faster may have left the old entry named: look again next time.
-        is_rescued = self._rescue(part.second, verdict.owed)
-        is_put_off = self._put_off(verdict)
-        for lease, owed in verdict.take_apart:
-            self._take_apart(part.second, lease, owed)
-        for lease, message in verdict.resend:
-            self._resend(lease, message)
-        if not verdict.keeps_waiting:
-            LeftKeys(self.tasks).release(part.homes, part.second)
-        swept.is_finished &= is_rescued and is_put_off and not verdict.keeps_waiting
-
-    def _present(self, second: int, entries: Sequence[SeenEntry]) -> set[Address]:
-        """Where entries stand in this second: those in hand, and those in other slices that a
-        home of this one is waiting for."""
-        here = {entry.address for entry in entries}
-        waiting = (
-            e.home for e in entries if e.is_home and e.home and not is_seen_to(e.home, second)
-        )
-        named = {home.entry for home in waiting}
-        return here | self.tasks.standing(entry for entry in named - here if entry.second == second)
+    def send_again(self, page: Unbegun) -> None:
+        if page.message is None:
+            self._take_apart(page.lease, page.owed)
+        elif self.pages.note_resend(page.lease, self.clock.now_ms()):
+            self.hand_over.send_surely(page.message)
+            logger.warning(
+                "page sent again",
+                action="resent",
+                second=page.lease.second,
+                shard=page.lease.shard,
+                page=page.lease.page,
+                times=page.lease.resends + 1,
+            )
 
     def _set_damage_aside(self, part: SliceOfSecond) -> None:
         """What cannot be read is reported, and passed: it holds up nobody else. A lease is only
@@ -137,23 +157,6 @@ class SweepSecond(Struct, frozen=True):
         is_there = any(isinstance(one, NewerItem) for one in part.damaged)
         return is_there and is_waited_for(part.second, self.clock.now_ms())
 
-    def _rescue(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
-        """Give each owed task a new entry; False when somebody changed one meanwhile. One that
-        cannot be read whole is passed: it would come up as unreadable again and again."""
-        homes = [seen.home for seen in owed if seen.home is not None]
-        readable = self.tasks.get_many(home.home for home in homes)
-        homes = [home for home in homes if home.home in readable]
-        entries: list[Address] = []
-        rescued: list[HomeState] = []
-        for home in homes:
-            entry = self.reenter.put(home.home, home.next_ms)
-            if self.tasks.name_entry(home, entry):
-                entries.append(entry)
-                rescued.append(home)
-        self.reenter.announce(entries, one_by_one=one_by_one)
-        _tell_rescued(second, rescued)
-        return len(entries) == len(homes)
-
     def _put_off(self, verdict: Verdict) -> bool:
         """False when somebody was faster: look again next time."""
         done = True
@@ -162,42 +165,20 @@ class SweepSecond(Struct, frozen=True):
             done = self.come_up_again(lease, homes) and done
         return done
 
-    def _resend(self, lease: PageLease, message: PageMessage) -> None:
-        if self.pages.note_resend(lease, self.clock.now_ms()):
-            self.hand_over.send_surely(message)
-            logger.warning(
-                "page sent again",
-                action="resent",
-                second=message.second,
-                shard=message.shard,
-                page=message.page,
-                times=lease.resends + 1,
-            )
-
-    def _take_apart(self, second: int, lease: PageLease, owed: Sequence[SeenEntry]) -> None:
-        """Something in this page keeps killing its notifier: every task on its own, so that
-        the others are not held up. What lies behind them becomes the next page."""
+    def _take_apart(self, lease: PageLease, owed: Sequence[SeenEntry]) -> None:
+        """Close the page, so that nobody begins it any more, and give what it owes new entries.
+        Something in a page that was begun in vain so often keeps killing its notifier: every task
+        goes on its own, so that the others are not held up. What lies behind them becomes the
+        next page. A sweeper that dies in between leaves tasks in a page that is done."""
+        end = None if is_passed_on(lease.page) else lease.end or owed[-1].address.place
+        if not self.pages.close(lease, end, self.clock.now_ms()):
+            return  # somebody has begun it after all
         logger.error(
             "page taken apart",
             action="taken-apart",
-            second=second,
+            second=lease.second,
             shard=lease.shard,
             page=lease.page,
             count=len(owed),
         )
-        self._rescue(second, owed, one_by_one=True)
-        self.pages.close(lease, lease.end or owed[-1].address.place, self.clock.now_ms())
-
-
-def _tell_rescued(second: int, rescued: Sequence[HomeState]) -> None:
-    """What the alarm on rescued tasks counts, so it is an error at any level that is logged."""
-    for start in range(0, len(rescued), TOLD_AT_ONCE):
-        told = rescued[start : start + TOLD_AT_ONCE]
-        logger.error(
-            "tasks rescued",
-            action="rescued",
-            second=second,
-            count=len(told),
-            biz_types=sorted({home.biz_type for home in told}),
-            task_ids=[home.home.task_id for home in told],
-        )
+        self.rescue(lease.second, owed, one_by_one=lease.tries > 0)

@@ -1,0 +1,50 @@
+"""How many pages a run of the sweep sends again, so that a backlog is not multiplied.
+
+Whether the message of a page was lost or only waits, the sweep cannot see. What it sees is whether
+pages are worked off: where they are, what was not begun is lost, and where nothing is, it waits.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from duewheel.rules.messages import PageMessage
+from duewheel.rules.page_lease import PageLease
+from duewheel.rules.sweep_verdict import SeenEntry
+
+SHARE_OF_DONE = 4
+OWED_MAX = 10_000  # held in memory
+
+
+class Unbegun(Struct, frozen=True):
+    """A page that may be sent again, or, sent in vain so often, entered anew (`owed`)."""
+
+    lease: PageLease
+    message: PageMessage | None = None
+    owed: tuple[SeenEntry, ...] = ()
+
+
+def has_room(asked: Iterable[Unbegun]) -> bool:
+    """For a page that is to be entered anew; if not, it is left to the next run."""
+    return sum(len(each.owed) for each in asked) < OWED_MAX
+
+
+class Evidence(Struct):
+    """What one run has seen of the notifiers, in seconds."""
+
+    done: int = 0  # worked off when the sweep first came by
+    made_good: int = 0  # worked off after a page had been sent again
+
+    @property
+    def seconds_max(self) -> int:
+        """So many seconds' pages are sent again: one in any case; the more, the more of what was
+        sent again is worked off, twice as many with each run; and freely while most are done."""
+        return 1 + 2 * self.made_good + self.done // SHARE_OF_DONE
+
+
+def chosen(asked: Iterable[Unbegun], seconds_max: int) -> list[Unbegun]:
+    """Those that have been sent again least often first, then the oldest seconds: a page that is
+    sent in vain keeps none from being sent for the first time."""
+    ranked = sorted(asked, key=lambda each: (each.lease.resends, each.lease.second))
+    seconds = list(dict.fromkeys(each.lease.second for each in ranked))[:seconds_max]
+    return [each for each in ranked if each.lease.second in set(seconds)]
