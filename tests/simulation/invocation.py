@@ -43,6 +43,9 @@ class Environment:
             if not future.done():
                 future.set_result(None)
 
+    def has_done(self, _: object = None) -> None:
+        self.threads_at_work -= 1
+
     async def thawed(self) -> None:
         while self.is_frozen:
             future = asyncio.get_running_loop().create_future()
@@ -85,7 +88,7 @@ def at_work() -> Iterator[None]:
     try:
         yield
     finally:
-        run.environment.threads_at_work -= 1
+        run.environment.has_done()
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,8 @@ class Service:
         tasks = [*self._tasks, *self.turns.tasks]
         for task in tasks:
             task.cancel()
-        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        if tasks:
+            self.loop.run_until_complete(asyncio.wait(tasks))
         self.turns.end()
         self.loop.close()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -111,4 +111,4 @@ def test_one_that_fails_while_its_other_writes_are_under_way_is_found() -> None:
         return list(pool.map(function, *arguments))
 
     with patch.object(put_off, "fan_out", mapped), patch.object(park, "fan_out", mapped):
-        assert paused(FAILING).left_at_work
+        assert paused(replace(FAILING, latency_ms=400.0)).left_at_work

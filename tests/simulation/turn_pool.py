@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, Executor, Future
 from typing import Any
 
-from tests.simulation.invocation import at_work, current
+from tests.simulation.invocation import current
 from tests.simulation.virtual_time import Turns
 
 
@@ -39,7 +39,10 @@ class TurnPool(Executor):
         if run is None or not self._turns.is_given():
             work()  # for somebody who looks on: nothing passes meanwhile
         else:
-            self._begin(run.environment, work)
+            environment = run.environment
+            environment.threads_at_work += 1
+            future.add_done_callback(environment.has_done)
+            self._begin(environment, work)
         return future
 
     def _begin(self, environment: object, work: Callable[[], Any]) -> None:
@@ -53,10 +56,9 @@ class TurnPool(Executor):
         """As a thread of a pool does: one piece after the other, while there are any."""
         waiting = self._waiting.setdefault(environment, deque())
         try:
-            with at_work():
-                work()
-                while waiting:
-                    waiting.popleft()()
+            work()
+            while waiting:
+                waiting.popleft()()
         finally:
             self._busy[environment] -= 1
 
