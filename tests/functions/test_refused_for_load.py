@@ -10,6 +10,7 @@ from duewheel.stores.keys import KeyStore
 from duewheel.wiring import process
 from local.aws_faults import Fault, Handle, Reply, answered_by, do
 from tests.support.clock import ManualClock
+from tests.support.conflicts import conflicts, of_homes, of_keys
 from tests.support.two_businesses import (
     HOOK,
     MINE,
@@ -65,3 +66,17 @@ def test_a_batch_that_was_carried_out_in_part_is_not_said_to_have_written_nothin
     for result in made:
         path = f"/v1/tasks/{result['task']['task_id']}"
         assert asked(OPERATOR, "GET", path).status == 200
+
+
+def test_a_cancel_that_was_written_is_a_200_and_one_that_was_not_a_503(wired: ManualClock) -> None:
+    """A transaction holds the key, or the task: somebody takes the key, or its notice is put."""
+    of = owned(wired, MINE)
+    keyed = {"biz_type": of.biz_type, "delay_seconds": 600, "callback": HOOK, "key": "order-18"}
+    made = asked(OPERATOR, "POST", "/v1/tasks", keyed).body
+    path = f"/v1/tasks/{made['task_id']}"
+    with conflicts(of_homes):
+        assert asked(OPERATOR, "DELETE", path).status == 503
+    with conflicts(of_keys) as met:
+        assert asked(OPERATOR, "DELETE", path).status == 200
+    assert met.refused > 0
+    assert asked(OPERATOR, "GET", path).body["status"] == "cancelled"
