@@ -56,7 +56,7 @@ def test_metrics_cost_what_is_stated(model: CostModel) -> None:
 
 def test_observability_costs_what_is_stated(model: CostModel) -> None:
     """docs/operations.md and the template say so."""
-    assert model.observability == pytest.approx(4.70)
+    assert model.observability == pytest.approx(4.90)
 
 
 def test_a_message_costs_what_its_page_says(model: CostModel) -> None:

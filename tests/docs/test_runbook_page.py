@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.cost.bill import price
+from duewheel.interface.wheel_view import OPEN_PLACES_SHOWN
+from duewheel.rules.open_places import OPEN_PLACES_MAX, Why
 from duewheel.rules.profile import PRECISE
 from local.emulator import Emulator
 from tests.docs.test_observability_page import PAGE as OBSERVABILITY
@@ -73,6 +75,16 @@ def test_queries_look_for_actions_that_are_logged() -> None:
     table = OBSERVABILITY.partition("\n## The log\n")[2].partition("\n## ")[0]
     assert len(queries) > 8
     assert asked <= set(re.findall(r"`([a-z-]+)`", table))
+
+
+def test_open_places_have_a_row_for_each_reason_here_and_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    shown = reference.partition("\n### Wheel\n")[2].partition("\n### ")[0]
+    for text in (sections()["open-places"], shown):
+        words = [row[0].strip("`") for row in rows(text) if row[0].startswith("`")]
+        assert [word for word in words if word != "why"] == [why.value for why in Why]
+    for number in (OPEN_PLACES_MAX, OPEN_PLACES_SHOWN):
+        assert re.search(rf"\b{number:,}\b", shown)
 
 
 def test_parameters_that_are_named_are_those_of_the_template() -> None:

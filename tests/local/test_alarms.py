@@ -14,13 +14,16 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.addresses import address_of_task
+from duewheel.rules.page_lease import PageLease
 from duewheel.stores import task_items
+from duewheel.stores.pages import PageStore
 from local.aws_faults import Fault, Handle, Reply, answered_by, do
 from tests.support.watched_stack import TASKS_PER_DAY, WatchedStack
 
 ROOT = Path(__file__).parents[2]
 BUCKETS = 10_000_000  # as the template has it by default
 MINUTES_MAX = 20
+HELD_MS = 45 * 60_000
 FAR_SECONDS = 200  # in no profile near, so a slice's message and not one of its own
 
 
@@ -142,6 +145,22 @@ def test_a_sweep_that_does_not_get_ahead_sets_off_that_on_its_lag(watched: Watch
     goes_off(watched, "SweepLag", lambda: watched.passes(minutes=1))
     watched.switches.without_time = set()
     is_over(watched, "SweepLag")
+
+
+def test_a_page_that_is_held_for_half_an_hour_sets_off_that_on_open_places(
+    watched: WatchedStack,
+) -> None:
+    """And no other: the sweep pointer goes on."""
+    task = creates(watched, "ok", delay_seconds=FAR_SECONDS)
+    second = address_of_task(task["task_id"]).second
+    clock = watched.stack.clock
+    pages = PageStore(boto3.client("dynamodb"), clock, "duewheel-Wheel", BUCKETS)
+    pages.take(PageLease(second, 0), "a notifier that is slow", clock.now_ms(), HELD_MS)
+    watched.passes(minutes=30)
+    assert watched.off() == set()
+    goes_off(watched, "OpenPlaces", lambda: watched.passes(minutes=1))
+    is_over(watched, "OpenPlaces")
+    assert len(watched.service.received("ok")) == 1
 
 
 def test_messages_that_come_late_set_off_that_on_lateness(watched: WatchedStack) -> None:

@@ -9,11 +9,19 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.metric_lines import METRICS
+from duewheel.rules.open_places import OPEN_PLACES_MAX
 from local.emulator import Emulator
 from local.metrics import filters_of
 from local.resources import Resources
 from local.template import load_template
-from tests.support.alarms import Metric, alarms_of, metrics_of, observability, with_observability
+from tests.support.alarms import (
+    Metric,
+    alarms_of,
+    compute,
+    metrics_of,
+    observability,
+    with_observability,
+)
 from tests.support.rights_in_use import CUSTOMER_KEY
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +43,7 @@ NAMED_BY = {
     "ApiId": "AWS::ApiGatewayV2::Api",
     "TableName": "AWS::DynamoDB::Table",
 }
+OPEN_PLACE_SECONDS_MAX = 1_800
 ALWAYS = {"DeadLetters", "Rescued", "Damage"}
 PARAMETERS = [
     {"AuthMode": mode, "IngestQueue": ingest, "TasksPerDayAlarm": "1000"}
@@ -190,6 +199,37 @@ def test_alarms_of_this_account_alone_may_speak_to_the_topic(emulator: Emulator)
     assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": "123456789012"}}
     assert (refused["Effect"], refused["Principal"]) == ("Deny", "*")
     assert refused["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_the_alarm_on_open_places_goes_by_the_oldest_and_by_a_quarter_of_what_the_list_holds(
+    emulator: Emulator,
+) -> None:
+    nested = observability(with_observability())
+    (alarm,) = [alarm for alarm in alarms_of(nested) if alarm.name == "OpenPlaces"]
+    many, old = OPEN_PLACES_MAX // 4, OPEN_PLACE_SECONDS_MAX
+    told: list[tuple[float | None, float | None]] = [
+        (None, None), (old - 1, many - 1), (old, 1), (0, many), (old, many)
+    ]  # fmt: skip
+    off = [
+        alarm.is_breaching(compute(alarm.expression, {"age": age, "number": n}) or 0, 0)
+        for age, n in told
+    ]
+    assert off == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("file", "written"),
+    [
+        ("layers/core/duewheel/console/pages/wheel_open_places.js", "OLD_MS = 1_800_000;"),
+        ("client/src/duewheel/cli/doctor.py", "OPEN_PLACE_SECONDS_MAX = 1800.0"),
+        ("docs/operations.md", "one is open for 30 minutes, or 250 are"),
+    ],
+)
+def test_a_place_is_old_to_the_console_and_the_command_line_when_the_alarm_goes_off(
+    file: str, written: str
+) -> None:
+    assert (OPEN_PLACE_SECONDS_MAX, OPEN_PLACES_MAX // 4) == (1_800, 250)
+    assert written in (ROOT / file).read_text(encoding="utf-8")
 
 
 def test_a_seconds_lag_is_told_by_what_the_sweep_is_set_to(emulator: Emulator) -> None:
