@@ -135,6 +135,7 @@ _READERS: dict[tuple[str, str], Callable[[Params], Iterator[Asked]]] = {
     ("sqs", "SendMessage"): _on_a_queue("SendMessage"),
     ("sqs", "SendMessageBatch"): _on_a_queue("SendMessage"),
     ("sqs", "ChangeMessageVisibility"): _on_a_queue("ChangeMessageVisibility"),
+    ("sqs", "ChangeMessageVisibilityBatch"): _on_a_queue("ChangeMessageVisibility"),
     ("kms", "Encrypt"): _with_a_key("Encrypt"),
     ("kms", "Decrypt"): _with_a_key("Decrypt"),
     ("lambda", "Invoke"): _invoke,

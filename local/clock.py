@@ -15,6 +15,7 @@ class _Sleeper:
     instant_ms: int
     thread: int
     loop: asyncio.AbstractEventLoop
+    is_beside: bool
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -84,12 +85,20 @@ class MovableClock:
                 self._changed.wait(missing_ms / 1000)
 
     async def sleep_until_ms(self, instant_ms: int) -> None:
+        await self._sleep_until(instant_ms, is_beside=False)
+
+    async def sleep_beside_until_ms(self, instant_ms: int) -> None:
+        """Whoever sleeps so may be at work all the same."""
+        await self._sleep_until(instant_ms, is_beside=True)
+
+    async def _sleep_until(self, instant_ms: int, *, is_beside: bool) -> None:
         if self.now_ms() >= instant_ms:
             return
-        sleeper = _Sleeper(instant_ms, get_ident(), asyncio.get_running_loop())
+        sleeper = _Sleeper(instant_ms, get_ident(), asyncio.get_running_loop(), is_beside)
         with self._changed:
             self._sleepers.add(sleeper)
-            self._last_lain_down = time.monotonic()
+            if not is_beside:
+                self._last_lain_down = time.monotonic()
         try:
             while True:
                 sleeper.wake.clear()
@@ -118,7 +127,9 @@ class MovableClock:
         """Threads in which somebody waits for an instant that has not come."""
         with self._changed:
             now_ms = self.now_ms()
-            waiting = {s.thread for s in self._sleepers if s.instant_ms > now_ms}
+            waiting = {
+                s.thread for s in self._sleepers if s.instant_ms > now_ms and not s.is_beside
+            }
             return waiting - {s.thread for s in self._sleepers if s.instant_ms <= now_ms}
 
     def _missing_seconds(self, instant_ms: int) -> float | None:

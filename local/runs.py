@@ -49,6 +49,9 @@ class SkewedClock:
     async def sleep_until_ms(self, instant_ms: int) -> None:
         await self._clock.sleep_until_ms(instant_ms - _skew_ms())
 
+    async def sleep_beside_until_ms(self, instant_ms: int) -> None:
+        await self._clock.sleep_beside_until_ms(instant_ms - _skew_ms())
+
 
 def _skew_ms() -> int:
     run = current.get()

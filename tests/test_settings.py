@@ -212,7 +212,7 @@ def test_numbers_that_do_not_fit_together_are_said_in_one_error() -> None:
 
 
 @pytest.mark.parametrize("notifier_timeout_seconds", ["60", "900"])
-def test_a_pages_lease_outlives_the_notifier_that_holds_it(notifier_timeout_seconds: str) -> None:
+def test_by_when_a_notifier_is_gone_its_lambda_has_ended(notifier_timeout_seconds: str) -> None:
     settings = settings_from(
         {
             **WHOLE,
@@ -220,7 +220,7 @@ def test_a_pages_lease_outlives_the_notifier_that_holds_it(notifier_timeout_seco
             "SWEEP_DELAY_SECONDS": "3600",
         }
     )
-    assert settings.page_lease_ms > settings.notifier_timeout_seconds * 1000
+    assert settings.notifier_lives_ms > settings.notifier_timeout_seconds * 1000
 
 
 def test_retention_is_handed_on_in_seconds() -> None:

@@ -58,7 +58,6 @@ VCPU_MB = limits.LAMBDA_VCPU_MB.value
 
 TASK_UNITS_READ = 0.25  # strongly consistent, of a task of 1 KB in a page
 SDK_TRIES = 4  # stores/aws.py
-VISIBILITY_MS = 90_000  # template.yaml
 SWEEPER_TIMEOUT_MS = 900_000  # template.yaml
 INVOKED_AGAIN_MS = 60_000  # Lambda, of an asynchronous invocation that failed
 RAMP_STEP_MS = 200  # how finely the model lets pollers grow

@@ -52,6 +52,11 @@ class Calls:
         self._go_on(environment)
         return page
 
+    def settled(self, environment: Environment, number: int) -> None:
+        """Their lines are free again."""
+        environment.lines = max(0, environment.lines - number)
+        self._go_on(environment)
+
     def _go_on(self, environment: Environment) -> None:
         now_ms, processor = self._loop.now_ms, environment.processor
         while environment.waiting:
@@ -60,18 +65,15 @@ class Calls:
                 return
             due_ms, number, entry, page = environment.waiting[0]
             from_ms = max(due_ms, processor.free_ms)
-            if len(environment.lines) == CALLS_IN_FLIGHT_MAX:
-                from_ms = max(from_ms, environment.lines[0])
+            if environment.lines == CALLS_IN_FLIGHT_MAX:
+                return  # until some are settled
             if from_ms > now_ms:
                 self._look_again(environment, from_ms)
                 return
             heapq.heappop(environment.waiting)
             leaves_ms = processor.done_ms(now_ms, CALL_CPU_MS)
             ended_ms = leaves_ms + CALLBACK.drawn(self._random)
-            if len(environment.lines) == CALLS_IN_FLIGHT_MAX:
-                heapq.heapreplace(environment.lines, ended_ms)
-            else:
-                heapq.heappush(environment.lines, ended_ms)
+            environment.lines += 1
             self._note(entry, leaves_ms)
             heapq.heappush(page.ended, (ended_ms, number, entry))
             if not page.begun.is_fired:

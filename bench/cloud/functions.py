@@ -14,7 +14,15 @@ from duewheel.rules.messages import Message
 
 _TRY_AGAIN_MS = 100  # how finely the model looks whether an environment may be made
 
-Ended = Callable[[Sequence[Message]], None]
+Ended = Callable[[Sequence["Failed"]], None]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A message of a run, and when the queue lets it come again."""
+
+    message: Message
+    again_after_ms: float
 
 
 @dataclass(eq=False)
@@ -32,11 +40,11 @@ class Processor:
 
 @dataclass(eq=False)
 class Environment:
-    """One notifier's process. `lines`: when each call in flight will have ended."""
+    """One notifier's process. `lines`: of calls that are not settled yet."""
 
     processor: Processor
     begun_ms: float = 0
-    lines: list[float] = field(default_factory=list)
+    lines: int = 0
     waiting: list[Any] = field(default_factory=list)  # calls, by when they are due
     next_ms: float | None = None  # when it will look at them again
 
@@ -97,10 +105,10 @@ class Functions:
         return Environment(Processor(self._knobs.notifier_mb))
 
     def _handle(self, environment: Environment, messages: Sequence[Message], ended: Ended) -> None:
-        def over(failed: Sequence[Message]) -> None:
+        def over(failed: Sequence[Failed]) -> None:
             self.running -= 1
             self.busy_ms += self._loop.now_ms - environment.begun_ms
-            environment.lines.clear()
+            environment.lines = 0
             self._idle.append(environment)
             ended(failed)
             self._begin_all()

@@ -15,10 +15,9 @@ from bench.cloud.assumed import (
     QUEUE,
     RAMP_STEP_MS,
     SEND,
-    VISIBILITY_MS,
     Knobs,
 )
-from bench.cloud.functions import Functions
+from bench.cloud.functions import Failed, Functions
 from bench.cloud.loop import Loop, Story
 from duewheel.rules.messages import Message
 
@@ -88,11 +87,11 @@ class Queue:
             self._allowed = min(self._ramp.most, self._allowed + grown)
         self._poll()
 
-    def _ended(self, failed: Sequence[Message]) -> None:
-        """Of one run; what it reports as failed becomes visible again in its time."""
+    def _ended(self, failed: Sequence[Failed]) -> None:
+        """Of one run; what failed becomes visible again in its time."""
         self._running -= 1
-        for message in failed:
-            self._loop.at(self._loop.now_ms + VISIBILITY_MS, self._again, message)
+        for one in failed:
+            self._loop.at(self._loop.now_ms + one.again_after_ms, self._again, one.message)
         self._poll()
 
     def _again(self, message: Message) -> None:
@@ -119,6 +118,6 @@ class DirectLink:
         arrives_ms = self._loop.now_ms + after_ms + ASYNCHRONOUS.drawn(self._random)
         self._loop.at(arrives_ms, self._functions.invoke, messages, self._ended)
 
-    def _ended(self, failed: Sequence[Message]) -> None:
+    def _ended(self, failed: Sequence[Failed]) -> None:
         if failed:
-            self._arrive(failed, INVOKED_AGAIN_MS)
+            self._arrive([one.message for one in failed], INVOKED_AGAIN_MS)

@@ -17,7 +17,7 @@ from bench.cloud.assumed import (
     Knobs,
 )
 from bench.cloud.calls import Calls, PageCalls, Record
-from bench.cloud.functions import Ended, Environment
+from bench.cloud.functions import Ended, Environment, Failed
 from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Signal, Story
 from bench.cloud.table import GivenUp, Table
@@ -25,15 +25,19 @@ from bench.cloud.wheel_state import Entry, WheelState
 from duewheel.rules import backoff, wheel
 from duewheel.rules.addresses import address_named, next_page
 from duewheel.rules.messages import DirectMessage, Message, PageMessage
-from duewheel.rules.page_lease import TRIES_MAX, Finished, Held, PageLease
+from duewheel.rules.page_lease import HIDDEN_MS, TRIES_MAX, Finished, Held, PageLease
 from duewheel.rules.profile import PRECISE
 from duewheel.stores.unprocessed import WRITES_PER_BATCH, chunks
 from duewheel.workflows.deliver import BEGIN_RESERVE_MS
-from duewheel.workflows.settle import LINGER_SECONDS
+from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
+from duewheel.workflows.settle import LINGER_SECONDS, WRITES_AT_ONCE
 
 
 class RunFailed(Exception):
-    """The message comes back."""
+    """The message comes back, after so long."""
+
+    def __init__(self, after_ms: float = FAILED_COMES_AFTER_SECONDS * 1000) -> None:
+        self.after_ms = after_ms
 
 
 class Notifier:
@@ -58,7 +62,7 @@ class Notifier:
 
     def handle(self, environment: Environment, messages: Sequence[Message], ended: Ended) -> None:
         """All messages of a run side by side, as in functions/notifier/app.py."""
-        failed: list[Message] = []
+        failed: list[Failed] = []
         left = len(messages)
 
         def one_over() -> None:
@@ -70,10 +74,14 @@ class Notifier:
         def deliver(message: Message) -> Story[None]:
             try:
                 yield from self._deliver(environment, message)
-            except (GivenUp, RunFailed):
-                failed.append(message)
+            except RunFailed as reason:
+                failed.append(Failed(message, reason.after_ms))
+            except GivenUp:
+                failed.append(Failed(message, RunFailed().after_ms))
             one_over()
 
+        # That the messages are hidden no longer than need be is asked for beside all else.
+        environment.processor.done_ms(self._loop.now_ms, REQUEST_CPU_MS)
         for message in messages:
             self._loop.start(deliver(message))
 
@@ -95,7 +103,7 @@ class Notifier:
         lease = self._take(message)
         if not isinstance(lease, PageLease):
             if isinstance(lease, Held):
-                raise RunFailed
+                raise RunFailed(lease.until_ms - self._loop.now_ms + 1_000)
             return
         yield max(self._loop.now_ms, wheel.opens_ms(second, self._knobs.lead_ms))
         size = self._knobs.page_size
@@ -107,7 +115,7 @@ class Notifier:
             yield from self._table.write_patiently(slot, deadline_ms - BEGIN_RESERVE_MS)
             yield from self._link.send([PageMessage(second, shard, next_page(message.page))])
         if self._random.random() < self._knobs.dying_notifiers:
-            raise RunFailed
+            raise RunFailed(HIDDEN_MS - (self._loop.now_ms - environment.begun_ms))
         unsettled = yield from self._call_and_settle(environment, entries, slot)
         yield from self._pass_on(second, shard, unsettled, slot, deadline_ms)
         yield from self._compute(environment, REQUEST_CPU_MS)
@@ -166,12 +174,28 @@ class Notifier:
         owed = [entry for entry in entries if not entry.is_settled]
         page = self._calls.begin(environment, owed)
         left, unsettled = len(owed), list[Entry]()
+        writing, written = 0, Signal()
+
+        def write(batch: Sequence[Entry]) -> Story[None]:
+            nonlocal writing
+            delivered = self._delivered(environment, batch, slot)
+            unsettled.extend((yield from self._settle(environment, delivered, slot)))
+            self._calls.settled(environment, len(batch))
+            writing -= 1
+            self._loop.fire(written)
+
         while left:
             batch = yield from self._ended_together(page)
+            while writing >= (WRITES_AT_ONCE if len(batch) == WRITES_PER_BATCH else 1):
+                written = Signal()
+                yield written
+                self._ended_by_now(page, batch)
             left -= len(batch)
-            unsettled += yield from self._settle(
-                environment, self._delivered(environment, batch, slot), slot
-            )
+            writing += 1
+            self._loop.start(write(batch))
+        while writing:
+            written = Signal()
+            yield written
         return unsettled
 
     def _ended_together(self, page: PageCalls) -> Story[list[Entry]]:
@@ -184,11 +208,15 @@ class Notifier:
         yield max(self._loop.now_ms, page.ended[0][0])
         yield self._loop.now_ms + LINGER_SECONDS * 1000
         batch: list[Entry] = []
+        self._ended_by_now(page, batch)
+        return batch
+
+    def _ended_by_now(self, page: PageCalls, batch: list[Entry]) -> None:
+        """A whole batch at the most."""
         while page.ended and page.ended[0][0] <= self._loop.now_ms:
-            batch.append(heapq.heappop(page.ended)[2])
             if len(batch) == WRITES_PER_BATCH:
                 break
-        return batch
+            batch.append(heapq.heappop(page.ended)[2])
 
     def _delivered(
         self, environment: Environment, batch: Sequence[Entry], slot: str

@@ -1,14 +1,16 @@
 """A batch of messages: deliver each, and see to it that those that are left come back.
 
 From the queue, by reporting them; past the queue, where nobody hears a report, by raising,
-so that Lambda invokes the function again with the same event and the same request id.
+so that Lambda invokes the function again with the same event. Lambda may also run such an event
+twice at once, with one request id: what a run holds it holds by a token of its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from duewheel.log import logger, logs_failure
 from duewheel.metrics import counts
+from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import (
     DirectMessage,
     MalformedMessage,
@@ -24,6 +26,7 @@ from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
 from duewheel.wiring.metrics import tells_metrics
 from duewheel.workflows.carry_through import outcomes_of
+from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS, Hold
 
 Result = Held | Finished | BaseException
 
@@ -40,7 +43,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
     if texts is None:
         return _from_the_queue(event["Records"], context)
     names = [str(number) for number in range(len(texts))]
-    results = _deliver_all(zip(names, texts, strict=True), context)
+    results = _deliver_all(zip(names, texts, strict=True), context, {})
     left = sum(map(_is_left, names, texts, results))
     if left:
         raise MessagesLeft(f"{left} of {len(texts)} messages are left")
@@ -48,33 +51,70 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
 
 
 def _from_the_queue(records: list[Any], context: Any) -> dict[str, Any]:
-    results = _deliver_all(((r["messageId"], r["body"]) for r in records), context)
+    named_texts = ((r["messageId"], r["body"]) for r in records)
+    results = _deliver_all(named_texts, context, _receipts(records))
     failed = []
     for record, result in zip(records, results, strict=True):
         if _is_left(record["messageId"], record["body"], result):
             failed.append({"itemIdentifier": record["messageId"]})
-        if isinstance(result, Held):
-            wait_seconds = (result.until_ms - process.clock().now_ms()) // 1000 + 1
-            queue = process.queues()[decode(record["body"]).lane]
-            queue.hide(record["receiptHandle"], wait_seconds)
+        lane = _hidden_lane(record["body"])
+        if lane is not None and not isinstance(result, Finished):
+            queue = process.queues()[lane]
+            queue.hide(record["receiptHandle"], _comes_after_seconds(result))
     return {"batchItemFailures": failed}
 
 
-def _deliver_all(named_texts: Iterable[tuple[str, str]], context: Any) -> list[Result]:
+def _comes_after_seconds(result: Held | BaseException) -> int:
+    if isinstance(result, Held):
+        return (result.until_ms - process.clock().now_ms()) // 1000 + 1
+    return FAILED_COMES_AFTER_SECONDS
+
+
+def _receipts(records: list[Any]) -> dict[Lane, list[str]]:
+    """Of those messages whose visibility is that of what a run holds."""
+    receipts: dict[Lane, list[str]] = {}
+    for record in records:
+        lane = _hidden_lane(record["body"])
+        if lane is not None:
+            receipts.setdefault(lane, []).append(record["receiptHandle"])
+    return receipts
+
+
+def _hidden_lane(text: str) -> Lane | None:
+    """None of what nobody can read, and of a release: the lease of that outlives its run, and the
+    sweeper sees to it."""
+    try:
+        message = decode(text)
+    except MalformedMessage:
+        return None
+    return None if isinstance(message, ReleaseMessage) else message.lane
+
+
+def _deliver_all(
+    named_texts: Iterable[tuple[str, str]], context: Any, receipts: Mapping[Lane, list[str]]
+) -> list[Result]:
     """What stands in a batch twice, as it does when the SDK sent it twice, is worked off once:
     nothing would yet stand in the way of a second call."""
     notifier = wiring.notifier()
     deadline_ms = process.clock().now_ms() + context.get_remaining_time_in_millis()
     texts: list[str] = []
     owners: dict[str, str] = {}  # by text
+    run = wiring.token_of_a_run()
     for name, text in named_texts:
         texts.append(text)
-        owners.setdefault(text, f"{context.aws_request_id}:{name}")
+        owners.setdefault(text, f"{run}:{name}")
 
-    async def deliver(text: str) -> Held | Finished:
-        return await notifier.deliver(decode(text), owners[text], deadline_ms)
+    async def deliver(text: str, hidden: Hold | None) -> Held | Finished:
+        return await notifier.deliver(decode(text), owners[text], deadline_ms, hidden)
 
-    ended = notifier.run(outcomes_of(map(deliver, owners)))
+    async def deliver_all(hidden: Hold | None) -> list[Result]:
+        return await outcomes_of(deliver(text, hidden) for text in owners)
+
+    async def deliver_hidden() -> list[Result]:
+        async with notifier.hide_messages(receipts) as hidden:
+            return await deliver_all(hidden)
+
+    ended = notifier.run(deliver_hidden() if receipts else deliver_all(None))
     results: dict[str, Result] = dict(zip(owners, ended, strict=True))
     return [results[text] for text in texts]
 

@@ -46,6 +46,7 @@ def _replacements(
     yield botocore.endpoint, "time", _Sleeper(sleep)
     yield notifier_wiring, "HttpTarget", receiver.target
     yield notifier_wiring.Notifier, "run", lambda _, work: turns.wait_for(work)
+    yield notifier_wiring, "in_threads_of", lambda _: partial(_in_thread, turns)
     yield notifier_wiring.random, "random", chance.random
     yield wheel_wiring.secrets, "token_bytes", chance.randbytes
     pool = partial(TurnPool, turns)

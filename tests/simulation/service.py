@@ -101,6 +101,9 @@ class Service:
             await asyncio.sleep(missing_ms / 1000)
         await self._slept(0)
 
+    async def sleep_beside_until_ms(self, instant_ms: int) -> None:
+        await self.sleep_until_ms(instant_ms)
+
     async def _slept(self, seconds: float) -> None:
         if seconds > 0:
             await asyncio.sleep(seconds)

@@ -1,4 +1,6 @@
-"""A clock that stands still until a test moves it; sleeping moves it."""
+"""A clock that stands still until a test moves it; sleeping moves it, but not beside the work."""
+
+import asyncio
 
 NOON_MS = 1_800_000_000_000  # a whole second, far from any real now
 
@@ -6,18 +8,32 @@ NOON_MS = 1_800_000_000_000  # a whole second, far from any real now
 class ManualClock:
     def __init__(self, now_ms: int = NOON_MS) -> None:
         self._now_ms = now_ms
+        self._beside: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def now_ms(self) -> int:
         return self._now_ms
 
     def set_ms(self, instant_ms: int) -> None:
         self._now_ms = instant_ms
+        for loop, moved in tuple(self._beside):
+            loop.call_soon_threadsafe(moved.set)
 
     def advance_ms(self, ms: int) -> None:
-        self._now_ms += ms
+        self.set_ms(self._now_ms + ms)
 
     def sleep(self, seconds: float) -> None:
-        self._now_ms += round(seconds * 1000)
+        self.advance_ms(round(seconds * 1000))
 
     async def sleep_until_ms(self, instant_ms: int) -> None:
-        self._now_ms = max(self._now_ms, instant_ms)
+        self.set_ms(max(self._now_ms, instant_ms))
+
+    async def sleep_beside_until_ms(self, instant_ms: int) -> None:
+        moved = asyncio.Event()
+        mine = asyncio.get_running_loop(), moved
+        self._beside.append(mine)
+        try:
+            while self._now_ms < instant_ms:
+                moved.clear()
+                await moved.wait()
+        finally:
+            self._beside.remove(mine)

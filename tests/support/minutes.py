@@ -14,7 +14,10 @@ DYNAMODB = {
     *("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query"),
     *("BatchGetItem", "BatchWriteItem", "TransactWriteItems"),
 }
-SQS = {"SendMessageBatch", "ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage"}
+SQS = {
+    *("SendMessageBatch", "ReceiveMessage", "DeleteMessage"),
+    *("ChangeMessageVisibility", "ChangeMessageVisibilityBatch"),
+}
 LAMBDA = {"Invoke"}
 
 

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from email.utils import formatdate
 from functools import cached_property
 from itertools import count
@@ -17,9 +18,9 @@ from duewheel.rules.addresses import Address
 from duewheel.rules.business import Business
 from duewheel.rules.lanes import Lane
 from duewheel.rules.leadership import Pointer
-from duewheel.rules.messages import decode, texts_of_event
+from duewheel.rules.messages import ReleaseMessage, decode, texts_of_event
 from duewheel.rules.open_places import first_open_second
-from duewheel.rules.page_lease import Finished, Held
+from duewheel.rules.page_lease import HIDDEN_MS, Finished, Held
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.resends import Unbegun
@@ -37,6 +38,7 @@ from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.known_shards import KnownShards
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.loads import LoadStore
+from duewheel.stores.message_visibility import NotHidden
 from duewheel.stores.pages import PageStore
 from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.parking_records import ParkingRecords
@@ -79,6 +81,7 @@ from duewheel.workflows.delete_business import DeleteBusiness
 from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.dispatch import Dispatch
 from duewheel.workflows.hand_over import HandOver
+from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS, KeepHold
 from duewheel.workflows.keep_books import KeepBooks
 from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.keyed import KeyedTasks
@@ -212,7 +215,7 @@ class World:
         self.create = CreateTasks(self.tasks, self.reenter, self.admit)
         self.keys = KeyStore(self.tasks)
         self.steer = Steer(
-            clock, self.tasks, self.keys, self.reenter, config.lead_ms, config.page_lease_ms
+            clock, self.tasks, self.keys, self.reenter, config.lead_ms, config.notifier_lives_ms
         )
         self.cancel = CancelTask(self.steer, self.known_businesses)
         self.change = ChangeTask(self.steer, self.admit)
@@ -400,7 +403,7 @@ class World:
             put_off,
             self.turns,
             self.hand_over,
-            config.page_lease_ms,
+            config.notifier_lives_ms,
         )
         return Deliver(
             self.clock,
@@ -409,6 +412,7 @@ class World:
             self.pages,
             self.hand_over,
             keep_trying,
+            KeepHold(self.clock, asyncio.to_thread),
             call_page,
             self.release,
             SlowLane(
@@ -416,7 +420,7 @@ class World:
                 self.in_standing,
                 self.pages,
                 self.hand_over,
-                config.page_lease_ms,
+                config.notifier_lives_ms,
             ),
             config.lead_ms,
             config.page_size,
@@ -486,18 +490,29 @@ class World:
         """What one notifier does with one message; deleted only if it says it is done."""
         decoded = decode(message["Body"])
         queue = self.queues[decoded.lane]
+        if not isinstance(decoded, ReleaseMessage):
+            self._hide(queue, message, HIDDEN_MS // 1000)
         run = (deliver or self.deliver)(
             decoded,
             f"notifier-{next(self._numbers)}",
             self.clock.now_ms() + lambda_ms,
         )
-        result = self.loop.run_until_complete(run)
+        try:
+            result = self.loop.run_until_complete(run)
+        except Exception:
+            self._hide(queue, message, FAILED_COMES_AFTER_SECONDS)
+            raise
         if isinstance(result, Finished):
             self.sqs.delete_message(QueueUrl=queue.url, ReceiptHandle=message["ReceiptHandle"])
         else:
             seconds = (result.until_ms - self.clock.now_ms()) // 1000 + 1
             queue.hide(message["ReceiptHandle"], seconds)
         return result
+
+    def _hide(self, queue: SliceQueue, message: dict[str, Any], seconds: int) -> None:
+        """Where SQS refuses, it stays hidden for as long as its queue says."""
+        with suppress(NotHidden):
+            queue.hide_all([message["ReceiptHandle"]], seconds)
 
     def drain(self, *lanes: Lane) -> None:
         """Let notifiers work off all messages that are visible now, and what came past SQS."""
@@ -526,7 +541,7 @@ class World:
         texts = texts_of_event(invocation.event)
         assert texts is not None
         work = [
-            self.deliver(decode(text), f"{invocation.request_id}:{number}", deadline_ms)
+            self.deliver(decode(text), f"notifier-{next(self._numbers)}", deadline_ms)
             for number, text in enumerate(texts)
         ]
         results = self.loop.run_until_complete(_all_of(work))

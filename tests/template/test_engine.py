@@ -16,9 +16,11 @@ from duewheel.rules.ingest_verdict import (
     RECEIVES_MAX,
     WAIT_SECONDS_MAX,
 )
+from duewheel.rules.page_lease import HIDDEN_MS
 from duewheel.rules.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel import SKEW_MS
 from duewheel.settings import Settings, settings_from
+from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
 from local.resources import Resources
 from local.template import Template, load_template
 
@@ -104,7 +106,7 @@ def test_profiles_to_choose_from_are_those_that_the_functions_know(emulator: Any
         assert resources.environment(function)["PROFILE"] == ECONOMY.name
 
 
-def test_visibility_outlives_the_page_lease_and_that_the_notifier(
+def test_visibility_outlives_the_notifier_as_lambda_wants_it_and_the_lease_of_a_release(
     template: Template, resources: Resources
 ) -> None:
     timeout = properties_of(template, "NotifierFunction")["Timeout"]
@@ -113,7 +115,9 @@ def test_visibility_outlives_the_page_lease_and_that_the_notifier(
     assert settings.notifier_timeout_seconds == timeout
     for queue in ("SliceQueue", "SlowQueue"):
         visibility = properties_of(template, queue)["VisibilityTimeout"]
-        assert timeout < settings.page_lease_ms / 1000 < visibility
+        assert timeout < settings.notifier_lives_ms / 1000 < visibility
+        assert visibility == FAILED_COMES_AFTER_SECONDS
+        assert timeout > HIDDEN_MS / 1000
 
 
 def test_a_claimed_request_outlives_its_function_by_more_than_clocks_differ() -> None:

@@ -390,7 +390,7 @@ def test_the_record_goes_when_nothing_is_parked_and_nobody_can_believe_in_the_pa
     held = parked(world)
     resume(world)
     assert records(world) == ["orders"]
-    gone_ms = KEPT_MS + world.settings.page_lease_ms + 2_000
+    gone_ms = KEPT_MS + world.settings.notifier_lives_ms + 2_000
     world.clock.advance_ms(gone_ms - 1_000)
     world.send_releases()
     world.drain()

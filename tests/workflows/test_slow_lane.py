@@ -110,7 +110,9 @@ def test_the_second_hop_takes_three_requests_and_a_message_up_to_the_call(world:
         (operations,) = before
         found[lane] = Counter(operations)
         assert world.receiver.received[-1].at_ms == task.due_ms
-    of_the_poller_and_the_first_run = Counter(ReceiveMessage=1, DeleteMessage=1, UpdateItem=1)
+    of_the_poller_and_the_first_run = Counter(
+        ReceiveMessage=1, ChangeMessageVisibilityBatch=1, DeleteMessage=1, UpdateItem=1
+    )
     assert found[Lane.SLOW] - found[Lane.MAIN] - of_the_poller_and_the_first_run == Counter(
         UpdateItem=2,  # recorded, and the page taken
         BatchGetItem=1,

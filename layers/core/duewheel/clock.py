@@ -14,6 +14,9 @@ class Clock(Protocol):
     async def sleep_until_ms(self, instant_ms: int) -> None:
         """Return no earlier than `instant_ms` by this clock."""
 
+    async def sleep_beside_until_ms(self, instant_ms: int) -> None:
+        """The same, for what keeps up a run beside its work."""
+
 
 class SystemClock:
     def now_ms(self) -> int:
@@ -28,3 +31,6 @@ class SystemClock:
         # A timer may fire a fraction early; "never before its due instant" is kept here.
         while (missing_ms := instant_ms - self.now_ms()) > 0:
             await asyncio.sleep(missing_ms / 1000)
+
+    async def sleep_beside_until_ms(self, instant_ms: int) -> None:
+        await self.sleep_until_ms(instant_ms)

@@ -10,10 +10,11 @@ from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.business import Defaults
 from duewheel.rules.callers import IAM_DEFAULTS, AuthMode
 from duewheel.rules.egress import allowed_networks
+from duewheel.rules.page_lease import LEASE_MS
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel import DIRECT_LATE_MS
 
-LEASE_MARGIN_SECONDS = 15  # a page's lease outlives its Lambda by this
+GONE_MARGIN_SECONDS = 15  # after its Lambda has ended nothing of a run is under way any more
 SWEEP_MARGIN_SECONDS = 30
 SETTLED_RETENTION_DAYS_DEFAULT = 30
 _CALLS_PER_RUN = 2  # one after the other, of the longest, in the notifier's timeout
@@ -55,7 +56,12 @@ class Settings(Struct, frozen=True):
 
     @property
     def page_lease_ms(self) -> int:
-        return (self.notifier_timeout_seconds + LEASE_MARGIN_SECONDS) * 1000
+        return LEASE_MS
+
+    @property
+    def notifier_lives_ms(self) -> int:
+        """No run of the notifier is at work for longer."""
+        return (self.notifier_timeout_seconds + GONE_MARGIN_SECONDS) * 1000
 
     @property
     def stack_name(self) -> str:

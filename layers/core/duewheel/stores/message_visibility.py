@@ -1,6 +1,7 @@
-"""When a message that was left comes back."""
+"""When messages that are worked on, or were left, come back."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
 _VISIBILITY_SECONDS_MAX = 43_200
+
+
+class NotHidden(Exception):
+    """SQS did not take it for some or all."""
 
 
 def hide(client: "SQSClient", url: str, receipt_handle: str, seconds: int) -> None:
@@ -23,3 +28,17 @@ def hide(client: "SQSClient", url: str, receipt_handle: str, seconds: int) -> No
         )
     except (ClientError, BotoCoreError) as error:
         logger.warning("message not hidden", action="hide-refused", error=str(error))
+
+
+def hide_all(client: "SQSClient", url: str, receipt_handles: Sequence[str], seconds: int) -> None:
+    """Hide up to ten messages in one request, counted from when SQS carries it out."""
+    entries: list[Any] = [
+        {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": seconds}
+        for number, handle in enumerate(receipt_handles)
+    ]
+    try:
+        answer = client.change_message_visibility_batch(QueueUrl=url, Entries=entries)
+    except (ClientError, BotoCoreError) as error:
+        raise NotHidden(str(error)) from error
+    if failed := answer.get("Failed"):
+        raise NotHidden(str(failed))

@@ -114,6 +114,17 @@ class PageStore(Struct, frozen=True):
             ReturnValues="ALL_NEW",
         )
 
+    def renew(self, lease: PageLease, now_ms: int, lease_ms: int) -> int | None:
+        """Until when it is held now; None when another has it, or has marked it done."""
+        until_ms = now_ms + lease_ms
+        result = self._update(
+            lease,
+            "SET #until_ms = :until_ms",
+            "#owner = :owner AND attribute_not_exists(#done)",
+            {":owner": {"S": str(lease.owner)}, ":until_ms": {"N": str(until_ms)}},
+        )
+        return until_ms if isinstance(result, Written) else None
+
     def record_end(self, lease: PageLease, end: str) -> PageLease | None:
         """Fix where this page ends before the next one is announced; None if deposed."""
         return self._note(lease, replace(lease, end=end), "#end = :value", {"S": end})

@@ -1,6 +1,6 @@
 """A queue to the notifiers, one for each lane: what all others hand to them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -42,6 +42,9 @@ class SliceQueue(Struct, frozen=True):
 
     def hide(self, receipt_handle: str, seconds: int) -> None:
         message_visibility.hide(self.client, self.url, receipt_handle, seconds)
+
+    def hide_all(self, receipt_handles: Sequence[str], seconds: int) -> None:
+        message_visibility.hide_all(self.client, self.url, receipt_handles, seconds)
 
     def _send(self, batch: list[M], delay_seconds: Callable[[M], int]) -> list[M] | None:
         """Those of the batch that were refused; None where there was no answer at all."""

@@ -22,7 +22,7 @@ from duewheel.workflows.steer import Steer
 @once
 def steer() -> Steer:
     config = settings()
-    return Steer(clock(), tasks(), keys(), reenter(), config.lead_ms, config.page_lease_ms)
+    return Steer(clock(), tasks(), keys(), reenter(), config.lead_ms, config.notifier_lives_ms)
 
 
 @once

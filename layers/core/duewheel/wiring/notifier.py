@@ -32,15 +32,26 @@ from duewheel.targets.lambda_function import LambdaTarget
 from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
 from duewheel.wiring.businesses import businesses, parking_records, sealed_secrets
-from duewheel.wiring.process import clock, dynamodb, generation, hand_over, once, settings, slices
+from duewheel.wiring.process import (
+    clock,
+    dynamodb,
+    generation,
+    hand_over,
+    once,
+    queues,
+    settings,
+    slices,
+)
 from duewheel.wiring.timers import run_index, timers
 from duewheel.wiring.wheel import keys, pages, reenter, tasks
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.workflows.carry_through import in_threads_of
 from duewheel.workflows.chain_timer import ChainTimer
 from duewheel.workflows.change_timer import ChangeTimer
 from duewheel.workflows.check_occurrences import WRITERS as ENDERS
 from duewheel.workflows.check_occurrences import CheckOccurrences
 from duewheel.workflows.deliver import Deliver
+from duewheel.workflows.hold import HideMessages, KeepHold
 from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.park import WRITERS as PARKERS
@@ -62,13 +73,19 @@ T = TypeVar("T")
 _threads = threading.local()
 
 
+TOKEN_BYTES = 12
+_HOLDS = 3  # of a run: two pages, and the messages
+
+
 class Notifier:
     """One execution environment's event loop, connections and delivery."""
 
     def __init__(self) -> None:
         self.generation = generation()
         self._loop = asyncio.new_event_loop()
-        self.deliver = _deliver()
+        keep_hold = KeepHold(clock(), in_threads_of(ThreadPoolExecutor(_HOLDS)))
+        self.hide_messages = HideMessages(clock(), queues(), keep_hold)
+        self.deliver = _deliver(keep_hold)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -81,7 +98,11 @@ def notifier() -> Notifier:
     return wired
 
 
-def _deliver() -> Deliver:
+def token_of_a_run() -> str:
+    return secrets.token_bytes(TOKEN_BYTES).hex()
+
+
+def _deliver(keep_hold: KeepHold) -> Deliver:
     config = settings()
     retry_or_end = RetryOrEnd(clock(), tasks(), keys(), reenter(), random.random)
     turns = TurnStore(dynamodb(), config.registry_table)
@@ -114,7 +135,7 @@ def _deliver() -> Deliver:
         put_off,
         turns,
         hand_over(),
-        config.page_lease_ms,
+        config.notifier_lives_ms,
     )
     return Deliver(
         clock(),
@@ -123,9 +144,10 @@ def _deliver() -> Deliver:
         pages(),
         hand_over(),
         keep_trying,
+        keep_hold,
         call_page,
         release,
-        SlowLane(clock(), businesses_in_standing(), pages(), hand_over(), config.page_lease_ms),
+        SlowLane(clock(), businesses_in_standing(), pages(), hand_over(), config.notifier_lives_ms),
         config.lead_ms,
         config.page_size,
         config.page_lease_ms,

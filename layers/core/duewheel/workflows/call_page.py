@@ -6,6 +6,7 @@ Occurrences of timers are checked before. Chains of timers that come up are plan
 import asyncio
 import math
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 from msgspec import Struct
@@ -20,12 +21,13 @@ from duewheel.rules.callback_defaults import callback_to_make
 from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.firing import is_to_stop
 from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Callback, HttpCallback, Plan, Promise, Status, Task
+from duewheel.rules.task import Attempt, Callback, HttpCallback, Plan, Promise, Status, Task
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from duewheel.targets.by_type import Targets
 from duewheel.workflows.carry_through import all_of, in_thread
 from duewheel.workflows.check_occurrences import Checked, CheckOccurrences, Firing
+from duewheel.workflows.hold import Hold
 from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.park import Park
@@ -50,7 +52,7 @@ class CallPage(Struct, frozen=True):
     settle: Settle
     retry_or_end: RetryOrEnd
     keep_trying: KeepTrying
-    lines: asyncio.Semaphore  # bounds the calls in flight of this process
+    lines: asyncio.Semaphore  # bounds the calls of this process that are not recorded yet
     known: KnownBusinesses
     limit_calls: LimitCalls
     put_off: PutOff
@@ -63,16 +65,22 @@ class CallPage(Struct, frozen=True):
     stop_timer: StopTimer
 
     async def __call__(
-        self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int, called: Called
+        self,
+        owed: Sequence[tuple[Address, Task | None]],
+        deadline_ms: int,
+        called: Called,
+        hold: Hold | None,
     ) -> Left:
-        """`called`: by home, what another has called. Returns what could not be done in time."""
+        """`called`: by home, what another has called. `hold`: without it, nobody else can have
+        them. Returns what could not be done in time."""
         settler = self.settle.begin(deadline_ms, called)
-        calls = self._make_calls(owed, deadline_ms, settler)
+        delivery = _Delivery(deadline_ms, settler, hold)
+        calls = self._make_calls(owed, delivery)
         uncalled, _ = await all_of([settler.until_end_of(calls), settler.run()])
         return Left(uncalled or [], settler.unsettled)
 
     async def _make_calls(
-        self, owed: Sequence[tuple[Address, Task | None]], deadline_ms: int, settler: Settler
+        self, owed: Sequence[tuple[Address, Task | None]], delivery: "_Delivery"
     ) -> list[Task]:
         """Returns those left uncalled."""
         live = [(entry, task) for entry, task in owed if task is not None]
@@ -84,7 +92,7 @@ class CallPage(Struct, frozen=True):
         work: list[Coroutine[None, None, object]] = []
         now_ms = self.clock.now_ms()
         for entry, task in live:
-            if settler.takes_over(task):
+            if delivery.settler.takes_over(task):
                 continue
             match decide(entry, task, now_ms):
                 case Decision.PLACE_LATER:
@@ -96,17 +104,16 @@ class CallPage(Struct, frozen=True):
                     chains.append((task, task.plan))
                 case Decision.DELIVER:
                     due.setdefault(task.biz_type, []).append(task)
-        work += self._by_business(due, businesses, deadline_ms, settler)
+        work += self._by_business(due, businesses, delivery)
         if chains:
-            work.append(in_thread(self.plan_timers, chains, deadline_ms))
+            work.append(in_thread(self.plan_timers, chains, delivery.deadline_ms))
         return [task for some in await all_of(work) if isinstance(some, list) for task in some]
 
     def _by_business(
         self,
         due: Mapping[str, list[Task]],
         businesses: Mapping[str, Business],
-        deadline_ms: int,
-        settler: Settler,
+        delivery: "_Delivery",
     ) -> Iterator[Coroutine[None, None, object]]:
         timed: dict[str, list[Task]] = {}
         for biz_type, tasks in due.items():
@@ -115,16 +122,15 @@ class CallPage(Struct, frozen=True):
             elif any(task.occurrence is not None for task in tasks):
                 timed[biz_type] = tasks
             else:
-                yield self._call_all(tasks, businesses[biz_type], deadline_ms, settler)
+                yield self._call_all(tasks, businesses[biz_type], delivery)
         if timed:
-            yield self._call_timed(timed, businesses, deadline_ms, settler)
+            yield self._call_timed(timed, businesses, delivery)
 
     async def _call_timed(
         self,
         due: Mapping[str, list[Task]],
         businesses: Mapping[str, Business],
-        deadline_ms: int,
-        settler: Settler,
+        delivery: "_Delivery",
     ) -> list[Task]:
         """Of businesses that have occurrences here: those are checked together, and those that
         are to be called join the others. When timers cannot be read, the others are called."""
@@ -143,7 +149,7 @@ class CallPage(Struct, frozen=True):
             own = [task for task in tasks if task.occurrence is None]
             own += [task for task in checked.fire if task.biz_type == biz_type]
             own.sort(key=lambda task: task.next_ms)
-            work.append(self._call_all(own, businesses[biz_type], deadline_ms, settler, page))
+            work.append(self._call_all(own, businesses[biz_type], delivery, page))
         try:
             left = await all_of(work)
         finally:
@@ -156,8 +162,7 @@ class CallPage(Struct, frozen=True):
         self,
         tasks: list[Task],
         business: Business,
-        deadline_ms: int,
-        settler: Settler,
+        delivery: "_Delivery",
         page: Firing | None = None,
     ) -> list[Task]:
         """Of one business, which alone waits for its limits and hosts. Returns those left
@@ -166,7 +171,7 @@ class CallPage(Struct, frozen=True):
         if business.own.signing_secrets:
             secrets = await in_thread(self._secrets_of, business)
         own_lines = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
-        run = _Run(business, secrets, own_lines, deadline_ms, settler, page or Firing(), [])
+        run = _Run(business, secrets, own_lines, delivery, page or Firing(), [])
         # Before the limit: who waits takes no turn.
         sorted_out = await self.spare_hosts.sorted_out(tasks, business)
         work = [self._call_by_turns(sorted_out.free, run), self._hold(sorted_out.held, run)]
@@ -204,48 +209,63 @@ class CallPage(Struct, frozen=True):
         self, task: Task, from_ms: int, run: "_Run", probe: Probe | None = None
     ) -> Task | None:
         """Wait for its millisecond and for free lines, and call. Returns the task when it is too
-        late to begin."""
+        late to begin. Its line is free again when what came of the call is written."""
         business = run.business
-        latest_ms = run.deadline_ms - math.ceil(business.timeout_seconds * 1000) - SETTLE_RESERVE_MS
+        latest_ms = (
+            run.delivery.deadline_ms
+            - math.ceil(business.timeout_seconds * 1000)
+            - SETTLE_RESERVE_MS
+        )
         if max(from_ms, self.clock.now_ms()) > latest_ms:
             return task
         if not await self._is_confirmed(task, from_ms, run):
             return None
         await self.clock.sleep_until_ms(from_ms)
-        async with run.lines, self.lines:
-            if not await self._is_confirmed(task, self.clock.now_ms(), run):
+        with ExitStack() as line:
+            async with run.lines:
+                await self.lines.acquire()
+                line.callback(self.lines.release)
+                if not await run.delivery.is_sure_before(latest_ms):
+                    return task
+                if not await self._is_confirmed(task, self.clock.now_ms(), run):
+                    return None
+                task = run.page.filled(task)
+                started_ms = self.clock.now_ms()
+                if started_ms > latest_ms or not run.delivery.is_sure:
+                    return task
+                callback = callback_to_make(task, business)
+                if is_expired(task, started_ms):  # while it waited for a line
+                    outcome = None
+                elif probe is None and self.spare_hosts.spared_host(task, business, callback):
+                    run.overtaken.append(task)
+                    return None
+                else:
+                    outcome = await self._outcome(task, callback, run, started_ms, probe)
+            if outcome is None:
+                status = await in_thread(self.retry_or_end.expire, task, business)
+                run.page.count(task, status, was_called=False)
                 return None
-            task = run.page.filled(task)
-            started_ms = self.clock.now_ms()
-            if started_ms > latest_ms:
-                return task
-            callback = callback_to_make(task, business)
-            if is_expired(task, started_ms):  # while it waited for a line
-                outcome = None
-            elif probe is None and self.spare_hosts.spared_host(task, business, callback):
-                run.overtaken.append(task)
-                return None
-            else:
-                outcome = await self._outcome(task, callback, run, started_ms, probe)
-        if outcome is None:
-            status = await in_thread(self.retry_or_end.expire, task, business)
-            run.page.count(task, status, was_called=False)
-            return None
-        ended_ms = self.clock.now_ms()
-        attempt = settlement.attempt_made(task, outcome, started_ms, ended_ms)
+            attempt = settlement.attempt_made(task, outcome, started_ms, self.clock.now_ms())
+            await self._record(task, outcome, attempt, run, line)
+        await self.watch_pace(business, attempt, run.delivery.deadline_ms)
+        return None
+
+    async def _record(
+        self, task: Task, outcome: Outcome, attempt: Attempt, run: "_Run", line: ExitStack
+    ) -> None:
+        business, status = run.business, None
         if outcome.verdict is Verdict.DELIVERED:
-            kept_seconds = business.retention_seconds
-            run.settler.add(settlement.delivered(task, attempt, ended_ms, kept_seconds))
+            ended_ms, kept_seconds = self.clock.now_ms(), business.retention_seconds
+            record = settlement.delivered(task, attempt, ended_ms, kept_seconds)
+            run.delivery.settler.add(record, line.pop_all().close)
             status = Status.DELIVERED
         else:
             failed = partial(self.retry_or_end.failed, task, outcome, attempt, business)
-            status = await self.keep_trying(failed, run.deadline_ms)
+            status = await self.keep_trying(failed, run.delivery.deadline_ms)
         run.page.count(task, status)
         timer = run.page.timer_of(task)
         if timer is not None and status is Status.DEAD and is_to_stop(timer, outcome):
             await in_thread(self.stop_timer, timer)
-        await self.watch_pace(business, attempt, run.deadline_ms)
-        return None
 
     async def _is_confirmed(self, task: Task, instant_ms: int, run: "_Run") -> bool:
         """Whether it is to be called still."""
@@ -287,6 +307,21 @@ class CallPage(Struct, frozen=True):
             return None
 
 
+class _Delivery(Struct, frozen=True):
+    """What all calls of a page share."""
+
+    deadline_ms: int
+    settler: Settler
+    hold: Hold | None
+
+    @property
+    def is_sure(self) -> bool:
+        return self.hold is None or self.hold.is_sure
+
+    async def is_sure_before(self, latest_ms: int) -> bool:
+        return self.hold is None or await self.hold.is_sure_before(latest_ms)
+
+
 class _Run(Struct, frozen=True):
     """What the calls of one business in a page share. `page`: what is known of its occurrences.
     `overtaken`: those whose host has failed while they waited for a line."""
@@ -294,7 +329,6 @@ class _Run(Struct, frozen=True):
     business: Business
     secrets: Secrets | None
     lines: asyncio.Semaphore
-    deadline_ms: int
-    settler: Settler
+    delivery: "_Delivery"
     page: Firing
     overtaken: list[Task]

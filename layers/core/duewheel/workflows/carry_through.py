@@ -2,9 +2,11 @@
 when the caller goes on."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -26,7 +28,20 @@ async def outcomes_of(work: Iterable[Coroutine[None, None, T]]) -> list[T | Base
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
     """Run a blocking function on a thread. A thread cannot be stopped: if the caller is cancelled,
     its cancellation waits for the end of the function."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    return await _to_its_end(asyncio.ensure_future(asyncio.to_thread(function, *arguments)))
+
+
+def in_threads_of(pool: Executor) -> Callable[[Callable[[], T]], Awaitable[T]]:
+    """The same on the threads of a pool, for what must not wait for a free thread of all others."""
+
+    async def run(function: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await _to_its_end(loop.run_in_executor(pool, copy_context().run, function))
+
+    return run
+
+
+async def _to_its_end(work: "asyncio.Future[T]") -> T:
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -34,3 +49,37 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([work])
         raise
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Run a coroutine beside the block, and await it at the end: the block has to end it."""
+    running = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        await running
+
+
+async def is_over_before(wait: Coroutine[None, None, None], end: asyncio.Event) -> bool:
+    """Whether a wait, which does nothing else, is over before `end` is set."""
+    waiting, ending = asyncio.create_task(wait), asyncio.create_task(end.wait())
+    await asyncio.wait((waiting, ending), return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    if end.is_set():
+        waiting.cancel()
+    await asyncio.wait((waiting, ending))
+    return not end.is_set() and waiting.result() is None
+
+
+class SideBySide(Generic[T]):
+    """Coroutines that are begun one by one. Whoever begins them awaits the outcomes of all."""
+
+    def __init__(self) -> None:
+        self._begun: list[asyncio.Task[T]] = []
+
+    def begin(self, work: Coroutine[None, None, T]) -> None:
+        self._begun.append(asyncio.create_task(work))
+
+    async def outcomes(self) -> list[T | BaseException]:
+        return await asyncio.gather(*self._begun, return_exceptions=True)

@@ -34,6 +34,7 @@ from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.call_page import CallPage
 from duewheel.workflows.carry_through import in_thread
 from duewheel.workflows.hand_over import HandOver
+from duewheel.workflows.hold import Hold, KeepHold
 from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.release import Release
 from duewheel.workflows.settle import Called, Left
@@ -51,6 +52,7 @@ class Deliver(Struct, frozen=True):
     pages: PageStore
     hand_over: HandOver
     keep_trying: KeepTrying
+    keep_hold: KeepHold
     call_page: CallPage
     release: Release
     slow_lane: SlowLane
@@ -58,7 +60,10 @@ class Deliver(Struct, frozen=True):
     page_size: int
     page_lease_ms: int
 
-    async def __call__(self, message: Message, owner: str, deadline_ms: int) -> Held | Finished:
+    async def __call__(
+        self, message: Message, owner: str, deadline_ms: int, hidden: Hold | None = None
+    ) -> Held | Finished:
+        """`owner`: of one run and message. `hidden`: while other runs do not get the message."""
         if isinstance(message, ReleaseMessage):
             await in_thread(self.release, message, owner, deadline_ms)
             return Finished()
@@ -69,7 +74,7 @@ class Deliver(Struct, frozen=True):
             case PageMessage():
                 return await self._page(message, owner, opens_ms, deadline_ms)
             case DirectMessage():
-                return await self._direct(message, opens_ms, deadline_ms)
+                return await self._direct(message, opens_ms, deadline_ms, hidden)
 
     async def _page(
         self, message: PageMessage, owner: str, opens_ms: int, deadline_ms: int
@@ -82,6 +87,18 @@ class Deliver(Struct, frozen=True):
         lease = await self.keep_trying(take, deadline_ms - BEGIN_RESERVE_MS)
         if not isinstance(lease, PageLease):
             return lease
+        begun_ms = lease.until_ms - self.page_lease_ms
+        async with self.keep_hold(begun_ms, lease.until_ms, partial(self._renew, lease)) as hold:
+            await self._held_page(message, lease, hold, opens_ms, deadline_ms)
+        counts.add(PAGES)
+        return Finished()
+
+    def _renew(self, lease: PageLease, now_ms: int) -> int | None:
+        return self.pages.renew(lease, now_ms, self.page_lease_ms)
+
+    async def _held_page(
+        self, message: PageMessage, lease: PageLease, hold: Hold, opens_ms: int, deadline_ms: int
+    ) -> None:
         await self.clock.sleep_until_ms(opens_ms)
         if is_passed_on(message.page):
             addresses = [address_from(message.shard, place) for place in message.places]
@@ -93,11 +110,9 @@ class Deliver(Struct, frozen=True):
         uncalled = _but(called, owed)
         lease = await in_thread(self.slow_lane.of_page, lease, uncalled)
         own = [pair for pair in owed if pair[0].place not in lease.slow]
-        left = await self.call_page(own, deadline_ms, called)
+        left = await self.call_page(own, deadline_ms, called, hold)
         lease = await self._pass_on(lease, left, deadline_ms)
         await self.keep_trying(partial(self.pages.mark_done, lease), deadline_ms)
-        counts.add(PAGES)
-        return Finished()
 
     async def _read_page(
         self, lease: PageLease, deadline_ms: int
@@ -148,7 +163,7 @@ class Deliver(Struct, frozen=True):
         return lease
 
     async def _direct(
-        self, message: DirectMessage, opens_ms: int, deadline_ms: int
+        self, message: DirectMessage, opens_ms: int, deadline_ms: int, hidden: Hold | None
     ) -> Held | Finished:
         called = self._called(message)
         is_late = wheel.is_direct_too_late(message.second, self.clock.now_ms())
@@ -166,7 +181,7 @@ class Deliver(Struct, frozen=True):
             owed = [(entry, task) for entry, task in owed if task and task.home in called]
         slow = await in_thread(self.slow_lane.of_direct, message, _but(called, owed))
         own = [pair for pair in owed if pair[0] not in slow]
-        left = await self.call_page(own, deadline_ms, called)
+        left = await self.call_page(own, deadline_ms, called, hidden)
         if left.entries:
             names = tuple(entry.name for entry in left.entries)
             rest = DirectMessage(message.second, names, self._texts(left.unsettled))

@@ -1,11 +1,13 @@
 """Settle deliveries as they come in, without waiting for the slowest call of the page.
 
+Writes go side by side, so that few calls are answered and not settled at any time: these are
+made again, should the process die.
 What was called is not called again for want of throughput: it is tried to settle it until the
 invocation has to end, and what is left then is settled by another.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -20,11 +22,14 @@ from duewheel.stores.conditions import Throttled
 from duewheel.stores.keys import KeyStore
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.unprocessed import WRITES_PER_BATCH
-from duewheel.workflows.carry_through import in_thread
+from duewheel.workflows.carry_through import SideBySide, in_thread
 from duewheel.workflows.keep_trying import KeepTrying
 
 # Long enough for the calls that return together to share a write, short beside any call.
 LINGER_SECONDS = 0.02
+WRITES_AT_ONCE = 4  # together as many tasks as there may be calls in flight
+
+Written = Callable[[], object]  # to be called when a task has been settled, or is given up
 
 T = TypeVar("T")
 Called = Mapping[Address, Task]  # by home: as they are settled, if they still stand as read
@@ -58,11 +63,16 @@ class Settler:
         self._by = by
         self._deadline_ms = deadline_ms
         self._called = called
-        self._waiting: asyncio.Queue[Task | None] = asyncio.Queue()
+        self._waiting: list[tuple[Task, Written]] = []
+        self._is_closed = False
+        self._writing = 0
+        self._writes = SideBySide[None]()
+        self._changed = asyncio.Event()
         self.unsettled: list[Task] = []
 
-    def add(self, task: Task) -> None:
-        self._waiting.put_nowait(task)
+    def add(self, task: Task, written: Written = lambda: None) -> None:
+        self._waiting.append((task, written))
+        self._changed.set()
 
     def takes_over(self, task: Task) -> bool:
         """Whether another has called it as it stands: then it is only to be settled."""
@@ -77,34 +87,54 @@ class Settler:
         try:
             return await calls
         finally:
-            self._waiting.put_nowait(None)
+            self._is_closed = True
+            self._changed.set()
 
     async def run(self) -> None:
-        """A write that fails does not keep the later ones from being tried; the first
-        failure is raised at the end."""
-        failure: Exception | None = None
-        closed = False
-        while not closed:
-            batch, closed = await self._next_batch()
-            try:
-                if batch:
-                    await self._settle(batch)
-            except Exception as error:  # noqa: BLE001 - kept, and raised at the end
-                failure = failure or error
+        """A write that fails does not keep the others from being tried; the first failure is
+        raised at the end."""
+        while await self._has_batch():
+            batch = self._waiting[:WRITES_PER_BATCH]
+            del self._waiting[:WRITES_PER_BATCH]
+            self._writing += 1
+            self._writes.begin(self._write(batch))
+        results = await self._writes.outcomes()
         if self.unsettled:
             task_ids = [task.task_id for task in self.unsettled]
             logger.warning("not settled in time", action="unsettled", task_ids=task_ids)
-        if failure is not None:
-            raise failure
+        for result in results:
+            if result is not None:
+                raise result
 
-    async def _next_batch(self) -> tuple[list[Task], bool]:
-        batch = [await self._waiting.get()]
-        if batch[0] is not None and self._waiting.qsize() < WRITES_PER_BATCH - 1:
+    async def _has_batch(self) -> bool:
+        """Wait for a whole batch, or for one that no other write is under way beside: a page takes
+        no more writes than one after the other would."""
+        while not self._waiting:
+            if self._is_closed:
+                return False
+            await self._change()
+        if not self._is_whole:
             await asyncio.sleep(LINGER_SECONDS)
-        while len(batch) < WRITES_PER_BATCH and not self._waiting.empty():
-            batch.append(self._waiting.get_nowait())
-        tasks = [task for task in batch if task is not None]
-        return tasks, len(tasks) < len(batch)
+        while self._writing >= (WRITES_AT_ONCE if self._is_whole else 1):
+            await self._change()
+        return True
+
+    @property
+    def _is_whole(self) -> bool:
+        return len(self._waiting) >= WRITES_PER_BATCH
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    async def _write(self, batch: list[tuple[Task, Written]]) -> None:
+        try:
+            await self._settle([task for task, _ in batch])
+        finally:
+            self._writing -= 1
+            self._changed.set()
+            for _, written in batch:
+                written()
 
     async def _settle(self, batch: list[Task]) -> None:
         left = batch

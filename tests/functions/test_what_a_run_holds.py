@@ -1,0 +1,119 @@
+"""How long other runs do not get what a run of the notifier works on."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from duewheel.rules.messages import ReleaseMessage, encode
+from duewheel.rules.page_lease import HIDDEN_MS
+from duewheel.stores.message_visibility import NotHidden
+from duewheel.stores.pages import PageStore
+from duewheel.stores.slice_queue import SliceQueue
+from duewheel.wiring import notifier as notifier_wiring
+from duewheel.wiring import process
+from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
+from functions.notifier import app as notifier
+from local.emulator import Emulator
+from tests.functions.conftest import Context
+from tests.functions.test_handlers_on_moto import create, invoked_with, received_batch, tick
+from tests.functions.test_handlers_on_moto import receiver as receiver
+from tests.support.clock import ManualClock
+
+pytestmark = pytest.mark.moto_only(reason="it asks moto's queue when its messages come")
+
+
+@pytest.fixture
+def comes_after_ms(emulator: Emulator, wired: ManualClock) -> Callable[[], list[float]]:
+    """Of each message in the slice queue, counted from now."""
+    url = process.settings().slice_queue_url
+    return lambda: [ms - wired.now_ms() for ms in emulator.messages_visible_at_ms(url)]
+
+
+@pytest.fixture
+def batch(wired: ManualClock, receiver: tuple[str, list[bytes]]) -> dict[str, Any]:
+    """One page of one task, as Lambda's poller hands it over; the queue hides it for long."""
+    create(receiver[0], in_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    return received_batch()
+
+
+def test_a_run_cuts_short_how_long_its_messages_are_hidden(
+    batch: dict[str, Any], comes_after_ms: Callable[[], list[float]]
+) -> None:
+    (before_ms,) = comes_after_ms()
+    assert before_ms > 60_000, "longer than a run may last"
+    assert notifier.handler(batch, Context()) == {"batchItemFailures": []}
+    assert comes_after_ms() == [HIDDEN_MS], "should it have died: the poller deletes what is done"
+
+
+def test_a_message_that_failed_comes_later_than_that_of_a_run_that_died(
+    batch: dict[str, Any],
+    comes_after_ms: Callable[[], list[float]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(PageStore, "take", fail)
+    answer = notifier.handler(batch, Context())
+    assert answer is not None
+    assert len(answer["batchItemFailures"]) == 1
+    assert comes_after_ms() == [FAILED_COMES_AFTER_SECONDS * 1000]
+
+
+def test_the_message_of_a_release_stays_hidden_for_as_long_as_its_queue_says(
+    wired: ManualClock, comes_after_ms: Callable[[], list[float]]
+) -> None:
+    process.queues()[ReleaseMessage("orders").lane].send([ReleaseMessage("orders")])
+    batch = received_batch()
+    before_ms = comes_after_ms()
+    assert batch["Records"][0]["body"] == encode(ReleaseMessage("orders"))
+    assert notifier.handler(batch, Context()) == {"batchItemFailures": []}
+    assert comes_after_ms() == before_ms
+
+
+@pytest.mark.parametrize("in_seconds", [0, 30], ids=["direct", "page"])
+def test_a_page_is_delivered_though_sqs_refuses_to_hide_its_message(
+    wired: ManualClock,
+    receiver: tuple[str, list[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+    in_seconds: int,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotHidden
+
+    monkeypatch.setattr(SliceQueue, "hide_all", refuse)
+    url, bodies = receiver
+    create(url, in_seconds=in_seconds)
+    wired.advance_ms(in_seconds * 1000)
+    tick()
+    assert notifier.handler(received_batch(), Context()) == {"batchItemFailures": []}
+    assert bodies == [b'{"order": 17}']
+
+
+def test_an_event_that_lambda_runs_twice_at_once_makes_each_call_once(
+    batch: dict[str, Any],
+    receiver: tuple[str, list[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the same request id. The second run comes when the first has taken its page."""
+    event = invoked_with(batch["Records"][0]["body"])
+    context = Context()
+    taken = PageStore.take
+    seconds: list[str] = []
+
+    def take_and_look(self: PageStore, *arguments: Any) -> Any:
+        lease = taken(self, *arguments)
+        if not seconds:
+            seconds.append("begun")
+            notifier_wiring._threads.__dict__.pop("notifier", None)  # a process of its own
+            with pytest.raises(notifier.MessagesLeft):
+                notifier.handler(event, context)
+        return lease
+
+    monkeypatch.setattr(PageStore, "take", take_and_look)
+    assert notifier.handler(event, context) is None
+    assert seconds == ["begun"]
+    assert receiver[1] == [b'{"order": 17}']
