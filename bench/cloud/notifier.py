@@ -185,11 +185,12 @@ class Notifier:
             self._loop.fire(written)
 
         while left:
-            batch = yield from self._ended_together(page)
-            while writing >= (WRITES_AT_ONCE if len(batch) == WRITES_PER_BATCH else 1):
+            yield from self._first_ended(page)
+            if writing and not (self._is_whole(page) and writing < WRITES_AT_ONCE):
                 written = Signal()
                 yield written
-                self._ended_by_now(page, batch)
+                continue
+            batch = yield from self._ended_together(page)
             left -= len(batch)
             writing += 1
             self._loop.start(write(batch))
@@ -198,25 +199,27 @@ class Notifier:
             yield written
         return unsettled
 
-    def _ended_together(self, page: PageCalls) -> Story[list[Entry]]:
-        """As workflows/settle.py collects them."""
+    def _first_ended(self, page: PageCalls) -> Story[None]:
         if not page.ended:
             page.begun = Signal()
             yield page.begun
         if page.is_cut:
             raise RunFailed
         yield max(self._loop.now_ms, page.ended[0][0])
-        yield self._loop.now_ms + LINGER_SECONDS * 1000
-        batch: list[Entry] = []
-        self._ended_by_now(page, batch)
-        return batch
 
-    def _ended_by_now(self, page: PageCalls, batch: list[Entry]) -> None:
-        """A whole batch at the most."""
+    def _is_whole(self, page: PageCalls) -> bool:
+        return sum(ended[0] <= self._loop.now_ms for ended in page.ended) >= WRITES_PER_BATCH
+
+    def _ended_together(self, page: PageCalls) -> Story[list[Entry]]:
+        """As workflows/settle.py collects them."""
+        if not self._is_whole(page):
+            yield self._loop.now_ms + LINGER_SECONDS * 1000
+        batch: list[Entry] = []
         while page.ended and page.ended[0][0] <= self._loop.now_ms:
+            batch.append(heapq.heappop(page.ended)[2])
             if len(batch) == WRITES_PER_BATCH:
                 break
-            batch.append(heapq.heappop(page.ended)[2])
+        return batch
 
     def _delivered(
         self, environment: Environment, batch: Sequence[Entry], slot: str

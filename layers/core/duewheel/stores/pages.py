@@ -29,17 +29,8 @@ _TAKES = 2  # the second time without a damaged lease
 _NAMES = {
     f"#{name}": name
     for name in (
-        "owner",
-        "until_ms",
-        "done",
-        "after",
-        "end",
-        "rest",
-        "slow",
-        "tries",
-        "resends",
-        "resent_ms",
-        "expires_at",
+        *("owner", "until_ms", "done", "after", "end", "rest", "slow"),
+        *("tries", "resends", "resent_ms", "expires_at"),
     )
 }
 

@@ -12,7 +12,6 @@ from functools import partial
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.log import logger
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
 from duewheel.rules.answers import judged
@@ -23,8 +22,9 @@ from duewheel.rules.firing import is_to_stop
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Attempt, Callback, HttpCallback, Plan, Promise, Status, Task
 from duewheel.stores.known_businesses import KnownBusinesses
-from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
+from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.targets.by_type import Targets
+from duewheel.workflows.calls_of_page import Delivery, Run, Secrets, secrets_of
 from duewheel.workflows.carry_through import all_of, in_thread
 from duewheel.workflows.check_occurrences import Checked, CheckOccurrences, Firing
 from duewheel.workflows.hold import Hold
@@ -34,7 +34,7 @@ from duewheel.workflows.park import Park
 from duewheel.workflows.plan import PlanTimers
 from duewheel.workflows.put_off import PutOff
 from duewheel.workflows.retry_or_end import RetryOrEnd
-from duewheel.workflows.settle import Called, Left, Settle, Settler
+from duewheel.workflows.settle import Called, Left, Settle
 from duewheel.workflows.spare_hosts import Probe, SpareHosts
 from duewheel.workflows.stop_timer import StopTimer
 from duewheel.workflows.watch_pace import WatchPace
@@ -42,8 +42,6 @@ from duewheel.workflows.watch_pace import WatchPace
 # What an invocation needs after its last call returned: to settle and to pass on the rest.
 SETTLE_RESERVE_MS = 5_000
 CALLS_IN_FLIGHT_MAX = 100
-
-Secrets = tuple[bytes, ...]
 
 
 class CallPage(Struct, frozen=True):
@@ -74,13 +72,13 @@ class CallPage(Struct, frozen=True):
         """`called`: by home, what another has called. `hold`: without it, nobody else can have
         them. Returns what could not be done in time."""
         settler = self.settle.begin(deadline_ms, called)
-        delivery = _Delivery(deadline_ms, settler, hold)
+        delivery = Delivery(deadline_ms, settler, hold)
         calls = self._make_calls(owed, delivery)
         uncalled, _ = await all_of([settler.until_end_of(calls), settler.run()])
         return Left(uncalled or [], settler.unsettled)
 
     async def _make_calls(
-        self, owed: Sequence[tuple[Address, Task | None]], delivery: "_Delivery"
+        self, owed: Sequence[tuple[Address, Task | None]], delivery: Delivery
     ) -> list[Task]:
         """Returns those left uncalled."""
         live = [(entry, task) for entry, task in owed if task is not None]
@@ -113,7 +111,7 @@ class CallPage(Struct, frozen=True):
         self,
         due: Mapping[str, list[Task]],
         businesses: Mapping[str, Business],
-        delivery: "_Delivery",
+        delivery: Delivery,
     ) -> Iterator[Coroutine[None, None, object]]:
         timed: dict[str, list[Task]] = {}
         for biz_type, tasks in due.items():
@@ -130,7 +128,7 @@ class CallPage(Struct, frozen=True):
         self,
         due: Mapping[str, list[Task]],
         businesses: Mapping[str, Business],
-        delivery: "_Delivery",
+        delivery: Delivery,
     ) -> list[Task]:
         """Of businesses that have occurrences here: those are checked together, and those that
         are to be called join the others. When timers cannot be read, the others are called."""
@@ -162,16 +160,16 @@ class CallPage(Struct, frozen=True):
         self,
         tasks: list[Task],
         business: Business,
-        delivery: "_Delivery",
+        delivery: Delivery,
         page: Firing | None = None,
     ) -> list[Task]:
         """Of one business, which alone waits for its limits and hosts. Returns those left
         uncalled."""
         secrets: Secrets | None = ()
         if business.own.signing_secrets:
-            secrets = await in_thread(self._secrets_of, business)
+            secrets = await in_thread(secrets_of, business, self.sealed_secrets)
         own_lines = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
-        run = _Run(business, secrets, own_lines, delivery, page or Firing(), [])
+        run = Run(business, secrets, own_lines, delivery, page or Firing(), [])
         # Before the limit: who waits takes no turn.
         sorted_out = await self.spare_hosts.sorted_out(tasks, business)
         work = [self._call_by_turns(sorted_out.free, run), self._hold(sorted_out.held, run)]
@@ -180,12 +178,12 @@ class CallPage(Struct, frozen=True):
         await self._hold(run.overtaken, run)
         return [task for some in left for task in some]
 
-    async def _hold(self, tasks: list[Task], run: "_Run") -> list[Task]:
+    async def _hold(self, tasks: list[Task], run: Run) -> list[Task]:
         if tasks:
             await in_thread(self.spare_hosts.hold, tasks, run.business)
         return []
 
-    async def _call_by_turns(self, tasks: list[Task], run: "_Run") -> list[Task]:
+    async def _call_by_turns(self, tasks: list[Task], run: Run) -> list[Task]:
         soon = [(task, task.next_ms) for task in tasks]
         later: list[tuple[Task, Promise]] = []
         if tasks and run.business.call_rate is not None:
@@ -197,7 +195,7 @@ class CallPage(Struct, frozen=True):
             work.append(in_thread(self.put_off, later))
         return [task for task in await all_of(work) if task is not None]
 
-    async def _probe(self, probe: Probe, run: "_Run") -> list[Task]:
+    async def _probe(self, probe: Probe, run: Run) -> list[Task]:
         """One call, beside any limit; what becomes of the others depends on it."""
         if await self._call_in_time(probe.task, probe.task.next_ms, run, probe) is not None:
             return [probe.task, *probe.rest]
@@ -206,7 +204,7 @@ class CallPage(Struct, frozen=True):
         return await self._hold(probe.rest, run)
 
     async def _call_in_time(
-        self, task: Task, from_ms: int, run: "_Run", probe: Probe | None = None
+        self, task: Task, from_ms: int, run: Run, probe: Probe | None = None
     ) -> Task | None:
         """Wait for its millisecond and for free lines, and call. Returns the task when it is too
         late to begin. Its line is free again when what came of the call is written."""
@@ -251,23 +249,22 @@ class CallPage(Struct, frozen=True):
         return None
 
     async def _record(
-        self, task: Task, outcome: Outcome, attempt: Attempt, run: "_Run", line: ExitStack
+        self, task: Task, outcome: Outcome, attempt: Attempt, run: Run, line: ExitStack
     ) -> None:
-        business, status = run.business, None
+        status: Status | None = Status.DELIVERED
         if outcome.verdict is Verdict.DELIVERED:
-            ended_ms, kept_seconds = self.clock.now_ms(), business.retention_seconds
-            record = settlement.delivered(task, attempt, ended_ms, kept_seconds)
+            kept_seconds = run.business.retention_seconds
+            record = settlement.delivered(task, attempt, self.clock.now_ms(), kept_seconds)
             run.delivery.settler.add(record, line.pop_all().close)
-            status = Status.DELIVERED
         else:
-            failed = partial(self.retry_or_end.failed, task, outcome, attempt, business)
+            failed = partial(self.retry_or_end.failed, task, outcome, attempt, run.business)
             status = await self.keep_trying(failed, run.delivery.deadline_ms)
         run.page.count(task, status)
         timer = run.page.timer_of(task)
         if timer is not None and status is Status.DEAD and is_to_stop(timer, outcome):
             await in_thread(self.stop_timer, timer)
 
-    async def _is_confirmed(self, task: Task, instant_ms: int, run: "_Run") -> bool:
+    async def _is_confirmed(self, task: Task, instant_ms: int, run: Run) -> bool:
         """Whether it is to be called still."""
         is_known = task.occurrence is None or run.page.is_fresh(task, instant_ms)
         return is_known or await self.check.again(task, instant_ms, run.page, run.business)
@@ -276,7 +273,7 @@ class CallPage(Struct, frozen=True):
         self,
         task: Task,
         callback: Callback | Outcome,
-        run: "_Run",
+        run: Run,
         started_ms: int,
         probe: Probe | None,
     ) -> Outcome:
@@ -292,43 +289,3 @@ class CallPage(Struct, frozen=True):
             outcome = judged(outcome, business.statuses)
         await self.spare_hosts.heard(business, callback, outcome, started_ms, probe)
         return outcome
-
-    def _secrets_of(self, business: Business) -> Secrets | None:
-        """None when they cannot be had: without its signature a call is not made."""
-        try:
-            return tuple(
-                self.sealed_secrets.open(business.biz_type, secret.sealed)
-                for secret in business.own.signing_secrets or ()
-            )
-        except KeyUnavailable as error:
-            logger.error(
-                "not opened", action="not-opened", biz_type=business.biz_type, error=str(error)
-            )
-            return None
-
-
-class _Delivery(Struct, frozen=True):
-    """What all calls of a page share."""
-
-    deadline_ms: int
-    settler: Settler
-    hold: Hold | None
-
-    @property
-    def is_sure(self) -> bool:
-        return self.hold is None or self.hold.is_sure
-
-    async def is_sure_before(self, latest_ms: int) -> bool:
-        return self.hold is None or await self.hold.is_sure_before(latest_ms)
-
-
-class _Run(Struct, frozen=True):
-    """What the calls of one business in a page share. `page`: what is known of its occurrences.
-    `overtaken`: those whose host has failed while they waited for a line."""
-
-    business: Business
-    secrets: Secrets | None
-    lines: asyncio.Semaphore
-    delivery: "_Delivery"
-    page: Firing
-    overtaken: list[Task]

@@ -27,7 +27,7 @@ from duewheel.workflows.keep_trying import KeepTrying
 
 # Long enough for the calls that return together to share a write, short beside any call.
 LINGER_SECONDS = 0.02
-WRITES_AT_ONCE = 4  # together as many tasks as there may be calls in flight
+WRITES_AT_ONCE = 2  # more would take the processor from the calls
 
 Written = Callable[[], object]  # to be called when a task has been settled, or is given up
 
@@ -107,17 +107,21 @@ class Settler:
                 raise result
 
     async def _has_batch(self) -> bool:
-        """Wait for a whole batch, or for one that no other write is under way beside: a page takes
-        no more writes than one after the other would."""
-        while not self._waiting:
-            if self._is_closed:
+        """Wait for a whole batch, or for those that come together when no other write is under
+        way: a page takes no more writes than if they went one after the other."""
+        has_lingered = False
+        while True:
+            if self._is_whole and self._writing < WRITES_AT_ONCE:
+                return True
+            if self._waiting and not self._writing:
+                if has_lingered or self._is_closed:
+                    return True
+                await asyncio.sleep(LINGER_SECONDS)
+                has_lingered = True
+            elif self._is_closed and not self._waiting:
                 return False
-            await self._change()
-        if not self._is_whole:
-            await asyncio.sleep(LINGER_SECONDS)
-        while self._writing >= (WRITES_AT_ONCE if self._is_whole else 1):
-            await self._change()
-        return True
+            else:
+                await self._change()
 
     @property
     def _is_whole(self) -> bool:

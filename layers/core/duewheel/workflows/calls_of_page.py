@@ -1,0 +1,56 @@
+"""What the calls of one page share, and those of one business in it."""
+
+import asyncio
+
+from msgspec import Struct
+
+from duewheel.log import logger
+from duewheel.rules.business import Business
+from duewheel.rules.task import Task
+from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
+from duewheel.workflows.check_occurrences import Firing
+from duewheel.workflows.hold import Hold
+from duewheel.workflows.settle import Settler
+
+Secrets = tuple[bytes, ...]
+
+
+class Delivery(Struct, frozen=True):
+    """What all calls of a page share."""
+
+    deadline_ms: int
+    settler: Settler
+    hold: Hold | None
+
+    @property
+    def is_sure(self) -> bool:
+        return self.hold is None or self.hold.is_sure
+
+    async def is_sure_before(self, latest_ms: int) -> bool:
+        return self.hold is None or await self.hold.is_sure_before(latest_ms)
+
+
+class Run(Struct, frozen=True):
+    """What the calls of one business in a page share. `page`: what is known of its occurrences.
+    `overtaken`: those whose host has failed while they waited for a line."""
+
+    business: Business
+    secrets: Secrets | None
+    lines: asyncio.Semaphore
+    delivery: Delivery
+    page: Firing
+    overtaken: list[Task]
+
+
+def secrets_of(business: Business, sealed_secrets: SealedSecrets) -> Secrets | None:
+    """None when they cannot be had: without its signature a call is not made."""
+    try:
+        return tuple(
+            sealed_secrets.open(business.biz_type, secret.sealed)
+            for secret in business.own.signing_secrets or ()
+        )
+    except KeyUnavailable as error:
+        logger.error(
+            "not opened", action="not-opened", biz_type=business.biz_type, error=str(error)
+        )
+        return None
