@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.addresses import direct_page
+from duewheel.rules.business_queries import DeleteRequest
 from duewheel.rules.change import Change
 from duewheel.rules.page_lease import Finished, PageLease
 from duewheel.rules.precondition import Precondition
@@ -326,10 +327,19 @@ def test_what_keeps_meeting_a_transaction_is_refused_for_load(world: World) -> N
     assert fates(world, timer).total() == 0
 
 
-def test_settings_written_beside_another_change_are_written_or_refused(world: World) -> None:
+def test_settings_written_beside_another_change_are_written_or_refused_for_load(
+    world: World,
+) -> None:
     before = world.configured("orders", retry=ONCE)
     with conflicts(of_transactions, times=A_MOMENT):
         after = world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
     assert after.version == before.version + 1
-    with conflicts(of_transactions), pytest.raises(Refusal):
-        world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+    writes: list[Callable[[], object]] = [
+        lambda: world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER),
+        lambda: world.delete_business(
+            "orders", DeleteRequest(False, None), Precondition(), by=CALLER
+        ),
+    ]
+    for write in writes:
+        with conflicts(of_transactions), pytest.raises(Unavailable):
+            write()

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from duewheel.rules.answers import outcome_of_answer
 from duewheel.rules.business import Business
@@ -20,6 +19,7 @@ from duewheel.rules.refusals import (
 from duewheel.rules.task import HttpCallback
 from duewheel.rules.timer import Timer
 from duewheel.stores import registry_keys
+from tests.support.conflicts import A_MOMENT, conflicts, of_transactions
 from tests.support.recorder import Call
 from tests.support.timers import made, now, patched
 from tests.support.world import CALLER, World
@@ -193,14 +193,8 @@ def test_of_two_who_delete_at_once_one_has_deleted_it(world: World) -> None:
 
 def test_who_meets_another_at_work_tries_again(world: World) -> None:
     configure(world)
-    busy = {"Error": {"Code": "TransactionCanceledException", "Message": "busy"}}
-    reasons = {"CancellationReasons": [{"Code": "TransactionConflict"}, {"Code": "None"}]}
-
-    def conflict() -> None:
-        raise ClientError({**busy, **reasons}, "TransactWriteItems")  # type: ignore[typeddict-item]
-
-    in_between(world, conflict)
-    assert pause(world).version == 2
+    with conflicts(of_transactions, times=A_MOMENT):
+        assert pause(world).version == 2
     assert told(of_business(world))[1:] == [(2, "paused", CALLER)]
 
 

@@ -3,7 +3,6 @@
 Every change is conditional on the version that was read.
 """
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from duewheel.rules.changes import Change
 from duewheel.rules.changes_of_keys import key_created, key_named
 from duewheel.stores import registry_keys
 from duewheel.stores.change_records import ChangeRecords
-from duewheel.stores.conditions import Conflict, Item, transact
+from duewheel.stores.conditions import Item, transact
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -38,9 +37,8 @@ class ApiKeyChanges(Struct, frozen=True):
         """A refusal may be met by an SDK's retry, when the first try was carried out: then the key
         stands as that leaves it, and so does its change."""
         records, thing = ChangeRecords(self.client, self.table), key_named(key)
-        with suppress(Conflict):
-            if transact(self.client, [action, records.recorded(thing, change)]):
-                return True
+        if transact(self.client, [action, records.recorded(thing, change)]):
+            return True
         stands = self._item_of(key.key_id)
         is_ours = all(stands.get(name) == value for name, value in _changing(key).items())
         return is_ours and records.stands(thing, change)

@@ -8,7 +8,6 @@ called for as if it had none.
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -32,7 +31,7 @@ from duewheel.stores import registry_keys
 from duewheel.stores.attributes import decimal, flag, whole, words
 from duewheel.stores.callback_rows import callback_of_row, callback_row
 from duewheel.stores.change_records import ChangeRecords
-from duewheel.stores.conditions import Conflict, Item, transact
+from duewheel.stores.conditions import Item, transact
 from duewheel.stores.retry_rows import retry_of_row, retry_row
 from duewheel.stores.standings import standing_from
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
@@ -115,9 +114,8 @@ class BusinessStore(Struct, frozen=True):
         """Together with its change. A refusal may be met by an SDK's retry, when the first try was
         carried out: then the record stands as that leaves it, and so does its change."""
         changes, thing = ChangeRecords(self.client, self.table), business_named(biz_type)
-        with suppress(Conflict):
-            if transact(self.client, [action, changes.recorded(thing, change)]):
-                return True
+        if transact(self.client, [action, changes.recorded(thing, change)]):
+            return True
         return self._item_of(biz_type) == leaves and changes.stands(thing, change)
 
     def _item_of(self, biz_type: str) -> Item | None:
