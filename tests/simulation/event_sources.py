@@ -68,16 +68,18 @@ class EventSources:
             await asyncio.sleep(self._chance.uniform(0, 1))
             minute_over = self._service.seconds() // 60 * 60 + 60
             down = self._faults.is_down(function, self._service.seconds())
-            if down or self._faults.strikes("schedule missed", self._faults.rates.missed_schedule):
-                self._service.failed_last[function] = True
-            else:
+            if not down and not self._faults.strikes(
+                "schedule missed", self._faults.rates.missed_schedule
+            ):
                 self._service.spawn(self._run(function))
             wait = minute_over - self._service.seconds() + self._chance.uniform(0, 50)
             await asyncio.sleep(wait)
 
     async def _run(self, function: str) -> None:
+        began = self._service.seconds()
         ended = await self._service.spawn(self._service.invoke(function, {}))
-        self._service.failed_last[function] = not ended.is_answered
+        if ended.is_answered:
+            self._service.succeeded[function].append(began)
 
     # The pollers between queues and functions
 

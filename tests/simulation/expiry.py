@@ -4,7 +4,7 @@ Days are short there, so that it strikes while tasks wait. What went is kept for
 held against what it was: nothing that is still needed may ever expire.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -12,7 +12,6 @@ from zlib import crc32
 
 from duewheel.rules import addresses
 from duewheel.rules.business import Business
-from duewheel.rules.open_places import first_open_second
 from duewheel.stores import keys, pages, pointers, task_items
 from duewheel.wiring import process
 from tests.simulation.seams import modules_of_the_core
@@ -51,7 +50,11 @@ class Expiry:
         if not any(deleted.values()):
             return
         sweep = process.pointers().read(pointers.SWEEP, process.origin())
-        swept = first_open_second(sweep.open_places, sweep.position) - 1
+        still_open = {place.second for place in sweep.open_places}
+
+        def is_swept(second: int) -> bool:
+            return second <= sweep.position and second not in still_open
+
         homes = {
             (item["slot"]["S"], item["place"]["S"]): item["status"]["S"]
             for item in emulator.items(wheel, ("slot", "place", "status"))
@@ -60,7 +63,9 @@ class Expiry:
         for item in deleted[wheel]:
             plain = dict(item)
             self.gone.append(plain)
-            self.too_early += (f"{_named(plain)} {why}" for why in self._wrong(plain, swept, homes))
+            self.too_early += (
+                f"{_named(plain)} {why}" for why in self._wrong(plain, is_swept, homes)
+            )
         self._service.faults.injected["deleted by time"] += sum(map(len, deleted.values()))
 
     def left_behind(self) -> list[str]:
@@ -76,13 +81,16 @@ class Expiry:
         return bool(self._service.now_ms() / 1000 >= expires_at + waits_seconds)
 
     def _wrong(
-        self, item: dict[str, Any], swept: int, homes: dict[tuple[str, str], str]
+        self,
+        item: dict[str, Any],
+        is_swept: Callable[[int], bool],
+        homes: dict[tuple[str, str], str],
     ) -> Iterator[str]:
         slot, place = item["slot"]["S"], item["place"]["S"]
         if "status" in item:
             if item["status"]["S"] == "pending":
                 yield "is pending"
-            elif task_items.task_from(item).entry.second > swept:
+            elif not is_swept(task_items.task_from(item).entry.second):
                 yield "has not been swept"
         elif "task" in item:
             home = keys.home_named_by(item)
@@ -91,7 +99,7 @@ class Expiry:
                 yield "names a task that is pending"
         elif "home" in item:
             yield "is an entry, which the sweep deletes"
-        elif addresses.holds_seconds(slot) and addresses.second_of(place) > swept:
+        elif addresses.holds_seconds(slot) and not is_swept(addresses.second_of(place)):
             yield "is of a second that has not been swept"
 
 

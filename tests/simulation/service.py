@@ -79,7 +79,8 @@ class Service:
         self._numbers = count(1)
         self._timeouts: dict[str, int] = {}
         self._roles: dict[str, Role] = {}
-        self.failed_last: dict[str, bool] = defaultdict(bool)  # of those that run each minute
+        # When those began that run each minute, of what succeeded:
+        self.succeeded: dict[str, list[float]] = defaultdict(list)
         self._tasks: set[asyncio.Task[Any]] = set()
         self.environments = Environments(faults, self.seconds)
 

@@ -11,6 +11,8 @@ from tests.simulation.ledger import Known, Ledger
 from tests.simulation.message_verdict import MessageReport
 from tests.simulation.receiver import Call
 
+BEHIND_SECONDS_MAX = 240  # the sweep delay, a minute of its schedule, a minute of its notes
+
 
 @dataclass
 class Report:
@@ -33,6 +35,11 @@ class Report:
     dishonest: list[str] = field(default_factory=list)  # as the service's own audit says
 
     @property
+    def _sweep_behind(self) -> list[str]:
+        is_behind = self.sweep_behind_seconds > BEHIND_SECONDS_MAX
+        return [f"the sweep is behind by {self.sweep_behind_seconds:.0f} s"] if is_behind else []
+
+    @property
     def broken(self) -> list[str]:
         return [
             *(f"lost: {each}" for each in self.lost),
@@ -43,6 +50,7 @@ class Report:
             *(f"not as its owner said: {each}" for each in self.disobeyed),
             *(f"ended before what it had begun: {each}" for each in self.left_at_work),
             *(f"deleted wrongly: {each}" for each in self.deleted_wrongly),
+            *self._sweep_behind,
             *(f"in no honest state: {each}" for each in self.dishonest),
             *self.messages.broken,
         ]
