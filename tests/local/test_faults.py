@@ -12,6 +12,7 @@ import pytest
 from duewheel.rules.task import HttpCallback
 from duewheel.wiring import notifier as notifier_wiring
 from local import __main__ as local_command
+from local.aws_faults import Fault, possible_faults
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.faults import BACKLOG_SECONDS, LATE_SECONDS_MAX, SKEW_MS_MAX, Faults
@@ -233,3 +234,10 @@ def test_a_flag_that_cannot_be_is_told_in_one_line(
     assert local_command.main() == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line
+
+
+def test_a_transaction_is_met_by_single_writes_and_transactions_alone() -> None:
+    operations = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+    others = ("GetItem", "Query", "BatchGetItem", "BatchWriteItem", "SendMessageBatch", "")
+    assert all(Fault.CONFLICT in possible_faults(operation) for operation in operations)
+    assert not any(Fault.CONFLICT in possible_faults(operation) for operation in others)
