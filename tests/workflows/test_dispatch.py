@@ -1,13 +1,18 @@
 """From the time pointer to the queue."""
 
+from collections import Counter
+from collections.abc import Iterable
+
 import pytest
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from duewheel.rules import addresses
+from duewheel.rules.messages import PageMessage
 from duewheel.settings import SettingsError
 from duewheel.stores import pointers
 from duewheel.workflows.dispatch import STRIDE_SECONDS
+from duewheel.workflows.lead import RESERVE_MS
 from tests.support.recorder import Call
 from tests.support.world import World, time_for
 
@@ -150,3 +155,66 @@ def test_two_seconds_that_share_a_bucket_do_not_mix(world: World) -> None:
 
     assert world.receiver.task_ids == [near.task_id]
     assert world.pointer(pointers.SWEEP).position >= near.due_ms // 1000
+
+
+class PickyLinks:
+    """Both links, of which neither takes the slice of this second."""
+
+    def __init__(self, second: int) -> None:
+        self.second = second
+        self.asked: list[list[int]] = []
+
+    def send(self, messages: Iterable[PageMessage], _: object) -> list[PageMessage]:
+        sent = list(messages)
+        self.asked.append([message.second for message in sent])
+        return [message for message in sent if message.second == self.second]
+
+
+def occupied_seconds(world: World, number: int) -> list[int]:
+    tasks = [world.created(in_ms=(60 + n) * 1_000) for n in range(number)]
+    return [task.due_ms // 1000 for task in tasks]
+
+
+def test_of_a_stride_only_what_was_refused_is_sent_again_and_after_growing_pauses(
+    world: World,
+) -> None:
+    seconds = occupied_seconds(world, 20)
+    links = PickyLinks(seconds[3])
+    world.clock.set_ms(seconds[-1] * 1_000)
+    dispatch = replace(world.dispatch, hand_over=links, latest=[])
+    lead = replace(world.lead, dispatch=dispatch)
+    began_ms = world.clock.now_ms()
+    lead.run("leader", lambda: max(0, 20_000 + began_ms + RESERVE_MS - world.clock.now_ms()))
+
+    sent = Counter(second for asked in links.asked for second in asked)
+    assert {second: sent[second] for second in seconds if second != links.second} == dict.fromkeys(
+        [second for second in seconds if second != links.second], 1
+    )
+    assert 8 <= sent[links.second] <= 15, "five a second before"
+    assert world.pointer().position == links.second - 1
+
+
+def test_what_comes_up_behind_a_refused_message_is_handed_over_on_time(world: World) -> None:
+    refused, *later = occupied_seconds(world, 6)
+    links = PickyLinks(refused)
+    dispatch = replace(world.dispatch, hand_over=links, latest=[], aws_ms=world.clock.now_ms)
+    pointer = refused - 1
+    for second in (refused, *later):
+        world.clock.set_ms(second * 1_000)
+        pointer = dispatch.tick(pointer)
+        assert pointer == refused - 1
+        assert second in links.asked[-1]
+    links.second = -1
+    world.clock.advance_ms(3_000)
+    assert dispatch.tick(pointer) == later[-1] + 3
+    assert links.asked[-1] == [refused]
+
+
+def test_a_leader_that_begins_elsewhere_forgets_what_another_was_refused(world: World) -> None:
+    first, second = occupied_seconds(world, 2)
+    links = PickyLinks(first)
+    dispatch = replace(world.dispatch, hand_over=links, latest=[], aws_ms=world.clock.now_ms)
+    world.clock.set_ms(second * 1_000)
+    assert dispatch.tick(first - 1) == first - 1
+    assert dispatch.tick(first - 10) == first - 1
+    assert links.asked[-1] == [first, second]
