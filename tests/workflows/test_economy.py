@@ -8,7 +8,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from duewheel.rules import wheel
 from duewheel.rules.change import Change
-from duewheel.rules.leadership import LEASE_MS, POINTER_WRITE_EVERY_MS
+from duewheel.rules.leadership import KNOWN_BY_ALL_MS, LEASE_MS, POINTER_WRITE_EVERY_MS
 from duewheel.rules.profile import ECONOMY, PRECISE, RUN_EVERY_SECONDS
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
@@ -273,3 +273,68 @@ def sent(world: World) -> list[str]:
         if call.operation == "SendMessageBatch"
         for entry in call.request["Entries"]
     ]
+
+
+def led_precisely(world: World) -> None:
+    """By a scheduler that has just ended, before the profile was changed."""
+    world.wire(profile=PRECISE)
+    world.lead_once()
+
+
+def test_functions_of_the_precise_profile_write_nothing_into_what_economy_has_handed_over(
+    world: World,
+) -> None:
+    """Both are at work for the minutes of a deployment: at every call of the first runs, a
+    function of the old environment creates a task that is due within what is handed over."""
+    led_precisely(world)
+    create, tasks = world.create, list[Task]()
+
+    def made(in_ms: int) -> Task:
+        task = create.placed(world.new(in_ms))
+        create.one(task)
+        return task
+
+    made(FAR_MS * 10)  # it knows where the time pointer stands
+    world.wire(profile=ECONOMY)
+
+    def created(_: Call) -> None:
+        world.recorder.after = None
+        due_in_ms = 60_000 + 337 * len(tasks)
+        tasks.append(made(due_in_ms))
+        world.recorder.after = created
+
+    world.recorder.after = created
+    run(world)
+    world.recorder.after = None
+    assert len(tasks) > 20
+    assert world.pointer().position > world.clock.now_ms() // 1000 + AHEAD - 5
+    tasks += [made(60_000 + 401 * n) for n in range(20)]
+    live(world, max(task.due_ms for task in tasks) + 2_000, runs=lambda minute: minute > 0)
+    called = {received.task_id: received.at_ms for received in world.receiver.received}
+    assert len(world.receiver.received) == len(tasks)
+    # A notifier of this world that waits for one call is late for another.
+    assert all(0 <= called[task.task_id] - task.due_ms < 1_000 for task in tasks)
+
+
+def test_a_run_after_the_precise_profile_gets_ahead_when_every_function_knows_of_it(
+    world: World,
+) -> None:
+    led_precisely(world)
+    world.wire(profile=ECONOMY)
+    began_ms = world.clock.now_ms()
+    run(world)
+    assert world.clock.now_ms() >= began_ms + KNOWN_BY_ALL_MS
+    assert world.pointer().position >= world.clock.now_ms() // 1000 + AHEAD - 1
+    began_ms = world.clock.now_ms()
+    run(world, "next")
+    assert world.clock.now_ms() == began_ms, "known since the run before"
+
+
+def test_under_a_precise_leader_a_plain_entry_stays_plain(world: World) -> None:
+    run(world)
+    world.wire(profile=PRECISE)
+    world.clock.advance_ms((AHEAD + 20) * 1000)
+    world.lead_once()
+    world.clock.advance_ms(20_000)
+    world.lead_once()
+    assert not world.created(in_ms=60_000).entry.direct

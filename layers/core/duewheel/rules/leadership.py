@@ -7,19 +7,24 @@ that finds leader and heir registers as newcomer, which tells the leader to step
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.rules.open_places import OpenPlace
 
 LEASE_MS = 8_000
 HEIR_GRACE_MS = 2_000  # how long a free lease is left to its heir
 POINTER_WRITE_EVERY_MS = 5_000  # what the seconds between share; less than the lease
+# Every process reads the time pointer's record every ten seconds; what it places just before has
+# been written five seconds later, or is left to the sweep.
+KNOWN_BY_ALL_MS = 20_000
 WATCH_SECONDS = 1.0
 WATCH_SECONDS_AT_HANDOVER = 0.25
 
 
 class Pointer(Struct, frozen=True):
     """A pointer as stored. `position` is the last second that is finished, but for what the
-    sweep pointer notes as open."""
+    sweep pointer notes as open. `ahead_seconds`: how far ahead of the clock its leader hands
+    seconds over, from `ahead_from_ms` on, so that whoever writes entries knows it before."""
 
     name: str
     position: int
@@ -30,6 +35,8 @@ class Pointer(Struct, frozen=True):
     newcomer: str | None = None
     notes: tuple[tuple[int, int], ...] = ()  # sweep pointer: (time pointer, seen at ms)
     open_places: tuple[OpenPlace, ...] = ()  # sweep pointer, oldest second first
+    ahead_seconds: int = 0  # time pointer, as the one below
+    ahead_from_ms: int = 0
 
 
 class Step(Enum):
@@ -52,6 +59,16 @@ def next_step(pointer: Pointer, me: str, now_ms: int) -> Step:
     if pointer.newcomer is None:
         return Step.REGISTER_AS_NEWCOMER
     return Step.WAIT
+
+
+def led_ahead(seen: Pointer, ahead_seconds: int, now_ms: int) -> Pointer:
+    """The time pointer as it is claimed by a leader of a profile that reaches so far ahead. Where
+    it did not before, writers are given the time to learn of it; a new wheel has none."""
+    if ahead_seconds and seen.ahead_seconds >= ahead_seconds:
+        return seen
+    is_known = seen.epoch == 0 or not ahead_seconds
+    from_ms = 0 if is_known else now_ms + KNOWN_BY_ALL_MS
+    return replace(seen, ahead_seconds=ahead_seconds, ahead_from_ms=from_ms)
 
 
 def watch_seconds(pointer: Pointer) -> float:

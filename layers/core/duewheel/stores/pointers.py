@@ -163,6 +163,8 @@ class PointerStore(Struct, frozen=True):
         clearable = ["owner", *(() if keep_waiting else ("heir", "newcomer"))]
         if pointer.name == SWEEP:
             clearable.append("open_places")
+        if pointer.name == TIME:
+            clearable += ["ahead_seconds", "ahead_from_ms"]
         cleared = [name for name in clearable if name not in attributes]
         update = "SET " + ", ".join(f"#{name} = :new_{name}" for name in attributes)
         if cleared:
@@ -185,6 +187,8 @@ class PointerStore(Struct, frozen=True):
                     "newcomer",
                     "notes",
                     "open_places",
+                    "ahead_seconds",
+                    "ahead_from_ms",
                 )
                 if f"#{name}" in text
             },
@@ -218,6 +222,9 @@ def _attributes(pointer: Pointer) -> dict[str, Any]:
     for name in ("owner", "heir", "newcomer"):
         if (text := getattr(pointer, name)) is not None:
             attributes[name] = {"S": text}
+    if pointer.ahead_seconds:
+        attributes["ahead_seconds"] = {"N": str(pointer.ahead_seconds)}
+        attributes["ahead_from_ms"] = {"N": str(pointer.ahead_from_ms)}
     if pointer.notes:
         attributes["notes"] = {"S": json.dumps(pointer.notes)}
     if pointer.open_places:
@@ -254,4 +261,6 @@ def _pointer_from(item: Item) -> Pointer:
         newcomer=text("newcomer"),
         notes=tuple((seen, at) for seen, at in notes),
         open_places=open_places_from(item),
+        ahead_seconds=int(item["ahead_seconds"]["N"]) if "ahead_seconds" in item else 0,
+        ahead_from_ms=int(item["ahead_from_ms"]["N"]) if "ahead_from_ms" in item else 0,
     )

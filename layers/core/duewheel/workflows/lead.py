@@ -42,7 +42,9 @@ class Lead(Struct, frozen=True):
             seen = self.pointers.read(pointers.TIME, self.origin, strongly=False)
             match leadership.next_step(seen, me, self.clock.now_ms()):
                 case Step.CLAIM:
-                    mine = self.pointers.claim(seen, me, self.clock.now_ms())
+                    now_ms = self.clock.now_ms()
+                    seen = leadership.led_ahead(seen, self.profile.ahead_seconds, now_ms)
+                    mine = self.pointers.claim(seen, me, now_ms)
                     if mine is not None:
                         counts.add(LEADER_CHANGES)
                         logger.info("leads", action="lead", epoch=mine.epoch, at=mine.position)
@@ -54,13 +56,15 @@ class Lead(Struct, frozen=True):
                     self.clock.sleep(leadership.watch_seconds(seen))
 
     def _lead(self, mine: Pointer, remaining_ms: Callable[[], int]) -> None:
+        self.dispatch.begin()
         dispatched = mine.position
         written_ms = self.clock.now_ms()
         is_stuck, failed, gets_ahead = False, 0, True
         try:
             while True:
                 before = dispatched
-                ahead_ms = self.profile.ahead_ms if gets_ahead else 0
+                may_get_ahead = gets_ahead and self.clock.now_ms() >= mine.ahead_from_ms
+                ahead_ms = self.profile.ahead_ms if may_get_ahead else 0
                 dispatched, failed = self._tick(dispatched, ahead_ms, failed, is_stuck)
                 now_ms = self.clock.now_ms()
                 gets_ahead = dispatched > before
