@@ -47,7 +47,7 @@ def report_of(soak: Soak) -> Report:
     return report
 
 
-@pytest.mark.parametrize(("seed", "profile"), [(11, PRECISE), (12, ECONOMY)])
+@pytest.mark.parametrize(("seed", "profile"), [(16, PRECISE), (21, ECONOMY)])
 def test_no_promise_is_broken_whatever_goes_wrong(seed: int, profile: Profile) -> None:
     soak = Soak(tasks=60, seed=seed, tasks_per_second=4, profile=profile.name)
     report, faults, _ = soaked(soak)
