@@ -195,3 +195,53 @@ def test_what_plans_a_timer_counts_nowhere() -> None:
     plan = replace(PENDING, is_plan=True, failed_seconds=(SECOND,))
     assert met(plan, SECOND) == {}
     assert met(replace(plan, status=Status.CANCELLED), SECOND) == {}
+
+
+class Wheel:
+    """A sheet and the pointer that sweepers leave behind; each second has a fact of its own."""
+
+    def __init__(self, with_facts: set[int]) -> None:
+        self.sheet = Sheet("orders", 0)
+        self.position, self.open = -1, frozenset[int]()
+        self.facts = {second: Tally(created=1 << second) for second in with_facts}
+
+    def run(self, steps: list[tuple[int, bool]], dies: str) -> None:
+        """One sweeper: of each step the second is taken if it is open or the next one, and found
+        finished or not; it books, and may die before the books, before the pointer, or never."""
+        position, is_open, finished = self.position, set(self.open), set[int]()
+        for number, is_finished in steps:
+            looked_at = sorted(is_open)[number] if number < len(is_open) else position + 1
+            position = max(position, looked_at)
+            is_open -= {looked_at}
+            if is_finished:
+                finished.add(looked_at)
+            else:
+                is_open.add(looked_at)
+        if dies == "before the books":
+            return
+        met = {second: self.facts[second] for second in finished & self.facts.keys()}
+        if met:
+            self.sheet = booked(self.sheet, met, position, frozenset(is_open))
+        if dies == "never":
+            self.position, self.open = position, frozenset(is_open)
+
+
+sweepers = st.tuples(
+    st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=6),
+    st.sampled_from(["before the books", "before the pointer", "never"]),
+)
+
+
+@given(st.lists(sweepers, max_size=12), st.sets(st.integers(0, 40)))
+def test_each_fact_is_booked_once_in_whatever_order_seconds_close_and_sweepers_die(
+    runs: list[tuple[list[tuple[int, bool]], str]], with_facts: set[int]
+) -> None:
+    wheel = Wheel(with_facts)
+    for steps, dies in runs:
+        wheel.run(steps, dies)
+    while wheel.open:
+        wheel.run([(0, True)], "never")
+    ahead = wheel.sheet.up_to - wheel.position  # of who died between the books and the pointer
+    wheel.run([(99, True)] * max(0, ahead), "never")
+    finished = sum(1 << second for second in with_facts if second <= wheel.position)
+    assert wheel.sheet.tally.created == finished

@@ -1,0 +1,379 @@
+"""The sweep goes on: what it cannot finish at one place holds up nothing behind it."""
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from botocore.exceptions import ClientError
+
+from duewheel.rules import open_places
+from duewheel.rules.audit_request import AuditRequest
+from duewheel.rules.lanes import Lane
+from duewheel.rules.messages import DirectMessage, decode
+from duewheel.rules.open_places import Why
+from duewheel.rules.page_lease import TRIES_MAX, PageLease
+from duewheel.rules.stats_request import StatsRequest
+from duewheel.rules.task import Status, Task
+from duewheel.stores import pointers
+from tests.support.recorder import Call
+from tests.support.world import World
+
+FOUND_WITHIN_MS = 240_000
+TWENTY_MINUTES_MS = 1_200_000
+
+
+class Crash(BaseException):
+    pass
+
+
+def lose_all_messages(world: World) -> None:
+    """All that are visible; AWS purges a queue once a minute at most."""
+    url = world.settings.slice_queue_url
+    while messages := world.receive():
+        for message in messages:
+            world.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+
+def minutes(world: World, number: int) -> None:
+    for _ in range(number):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        world.drain()
+        world.sweep_once()
+        world.drain()
+
+
+def hold(world: World, task: Task, page: str = "0", for_ms: int = TWENTY_MINUTES_MS) -> PageLease:
+    lease = PageLease(task.home.second, task.home.shard, page)
+    held = world.pages.take(lease, "alive", world.clock.now_ms(), for_ms)
+    assert isinstance(held, PageLease)
+    return held
+
+
+def called_after_ms(world: World, task: Task) -> int:
+    (received,) = [one for one in world.receiver.received if one.task_id == task.task_id]
+    return received.at_ms - task.due_ms
+
+
+def findings(world: World, tasks: list[Task]) -> list[Any]:
+    seconds = [task.home.second for task in tasks]
+    return list(world.audit(AuditRequest(min(seconds), max(seconds) + 900)).findings)
+
+
+def places(world: World) -> list[tuple[int, Why]]:
+    return [(p.second, p.why) for p in world.pointer(pointers.SWEEP).open_places]
+
+
+def others(world: World) -> None:
+    """A healthy task every five seconds: what the sweep sees of the notifiers."""
+    for number in range(100):
+        world.created(in_ms=60_000 + number * 5_000, biz_type="others")
+
+
+def minutes_that_lose(world: World, seconds: set[int], number: int, sweep: Any) -> None:
+    """All messages for these seconds are lost, but those that the sweep sends."""
+    for _ in range(number):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        deliver_but(world, seconds)
+        sweep()
+        world.drain()
+
+
+def deliver_but(world: World, seconds: set[int]) -> None:
+    while messages := world.receive():
+        for message in messages:
+            if decode(message["Body"]).second in seconds:
+                url = world.settings.slice_queue_url
+                world.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            else:
+                world.handle(message)
+
+
+@pytest.mark.parametrize("lane", list(Lane))
+def test_a_page_that_is_called_for_long_keeps_no_lost_message_of_another_business_waiting(
+    world: World, lane: Lane
+) -> None:
+    world.configured("slow", lane=lane)
+    slow = world.created(in_ms=60_000, biz_type="slow")
+    lost = [world.created(in_ms=61_500 + n * 20_000) for n in range(12)]
+    others(world)
+    world.dispatch_until(slow.home.second)
+    hold(world, slow, "0s" if lane is Lane.SLOW else "0")
+    if lane is Lane.SLOW:
+        world.drain(Lane.MAIN)
+    world.sweep_once()
+    minutes_that_lose(world, {task.home.second for task in lost}, 9, world.sweep_once)
+    assert max(called_after_ms(world, task) for task in lost) <= FOUND_WITHIN_MS
+    assert places(world) == [(slow.home.second, Why.HELD)]
+
+
+class Trouble:
+    """In the sweeper's way: a key that is beaten before each of its rescues, a partition that
+    refuses, and a second of which each slice takes long; everybody else goes on meanwhile."""
+
+    SHARDS = 16
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.huge = (world.clock.now_ms() + 62_000) // 1000
+        world.headers.raise_to(self.huge, self.SHARDS)
+        world.size_seconds.known.keep({self.huge: self.SHARDS})
+        world.create_batch([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
+        self.throttled = world.created(in_ms=63_000)
+        self.beaten = world.created_by_key(world.new(30_000, key="beaten", digest="same")).task
+        self._beat()
+        self._slots = {f"{self.huge % world.settings.buckets}.{n}" for n in range(self.SHARDS)}
+
+    def sweep(self) -> None:
+        self.world.recorder.before = self._in_the_way
+        self.world.sweep_once()
+        self.world.recorder.before = None
+
+    def _in_the_way(self, call: Call) -> None:
+        self.world.recorder.before = None
+        if call.operation == "UpdateItem" and self._is_rescue(call):
+            self._beat()
+        if call.operation == "Query":
+            slot = call.request["ExpressionAttributeValues"].get(":slot", {}).get("S")
+            if slot == self.throttled.home.slot(self.world.settings.buckets):
+                self.world.recorder.before = self._in_the_way
+                raise ClientError({"Error": {"Code": "ThrottlingException"}}, "Query")
+            if slot in self._slots:
+                self.world.clock.advance_ms(20_000)
+                self.world.lead_once()
+                self.world.drain()
+        self.world.recorder.before = self._in_the_way
+
+    def _beat(self) -> None:
+        self.world.keyed.upsert(self.world.new(1_000_000, key="beaten", digest="same"))
+
+    def _is_rescue(self, call: Call) -> bool:
+        return call.request["Key"].get("place") == {"S": self.beaten.home.place}
+
+
+def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(world: World) -> None:
+    """A page is called for twenty minutes, a key is beaten without end, a second takes the sweep
+    minutes, and a partition refuses all reads."""
+    held = world.created(in_ms=60_000)
+    trouble = Trouble(world)
+    lost = [world.created(in_ms=64_500 + n * 20_000) for n in range(12)]
+    others(world)
+    lose_all_messages(world)
+    world.dispatch_until(held.home.second)
+    hold(world, held)
+    world.sweep_once()
+    minutes_that_lose(world, {task.home.second for task in lost}, 9, trouble.sweep)
+    assert max(called_after_ms(world, task) for task in lost) <= FOUND_WITHIN_MS
+    assert {second for second, _ in places(world)} >= {
+        held.home.second,
+        trouble.throttled.home.second,
+    }
+    minutes(world, 25)
+    assert places(world) == []
+    assert world.read(trouble.throttled).status is Status.DELIVERED
+
+
+def test_a_page_whose_slice_holds_another_that_is_called_is_found(world: World) -> None:
+    world.wire(page_size=2)
+    tasks = [world.created(in_ms=60_000 + n) for n in range(4)]
+    world.dispatch_until(tasks[0].home.second)
+    held = hold(world, tasks[0])
+    assert world.pages.record_end(held, tasks[1].home.place) is not None
+    lose_all_messages(world)
+    minutes(world, 5)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks[2:])
+
+
+def unbegun(world: World) -> list[Task]:
+    """Two tasks of a page that was sent again five times and that nobody has begun."""
+    tasks = [world.created(in_ms=60_000 + n) for n in range(2)]
+    world.dispatch_until(tasks[0].home.second)
+    lose_all_messages(world)
+    lease = PageLease(tasks[0].home.second, tasks[0].home.shard)
+    for resends in range(TRIES_MAX):
+        now_ms = world.clock.now_ms()
+        seen = PageLease(lease.second, lease.shard, resends=resends)
+        assert world.pages.note_resend(seen, now_ms)
+        world.clock.advance_ms(600_000)
+    return tasks
+
+
+def test_a_page_that_is_begun_while_it_is_to_be_taken_apart_is_called_once(world: World) -> None:
+    tasks = unbegun(world)
+
+    def begin(call: Call) -> None:
+        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
+            world.recorder.before = None
+            hold(world, tasks[0])
+
+    world.recorder.before = begin
+    assert world.sweep_second_once(tasks[0].home.second) is False
+    assert world.recorder.before is None
+    assert [world.read(task) for task in tasks] == tasks, "left to who has begun it"
+
+
+def test_who_dies_between_closing_a_page_and_entering_its_tasks_is_made_up_for(
+    world: World,
+) -> None:
+    tasks = unbegun(world)
+
+    def die(call: Call) -> None:
+        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
+            world.recorder.after = None
+            raise Crash
+
+    world.recorder.after = die
+    with pytest.raises(Crash):
+        world.sweep_second_once(tasks[0].home.second)
+    minutes(world, 4)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_what_is_rescued_is_announced_before_its_message_is_too_late(world: World) -> None:
+    """However many were lost together, and however long each write takes."""
+    tasks = [world.created(in_ms=1_000) for _ in range(300)]
+    lose_all_messages(world)
+    world.clock.advance_ms(200_000)
+    late_ms: list[int] = []
+
+    def slowly(call: Call) -> None:
+        if call.operation in ("PutItem", "UpdateItem"):
+            world.clock.advance_ms(100)
+        if call.operation == "SendMessageBatch":
+            for entry in call.request["Entries"]:
+                message = decode(entry["MessageBody"])
+                assert isinstance(message, DirectMessage)
+                late_ms.append(world.clock.now_ms() - message.second * 1000)
+            world.recorder.after = None
+            world.drain()
+            world.recorder.after = slowly
+
+    world.recorder.after = slowly
+    world.sweep_second_once(tasks[0].home.second)
+    world.recorder.after = None
+    assert max(late_ms) < 30_000
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_while_its_list_is_full_the_pointer_waits(world: World) -> None:
+    tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(6)]
+    world.dispatch_until(tasks[-1].home.second)
+    lose_all_messages(world)
+    for task in tasks:
+        hold(world, task, for_ms=TWENTY_MINUTES_MS)
+    with (
+        patch.object(open_places, "OPEN_PLACES_MAX", 4),
+        patch.object(open_places, "OF_ONE_SECOND_MAX", 1),
+    ):
+        minutes(world, 4)
+        assert len(places(world)) == 3
+        assert world.pointer(pointers.SWEEP).position == tasks[2].home.second
+        assert findings(world, tasks) == []
+    minutes(world, 30)
+    assert places(world) == []
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_task_that_names_an_entry_of_a_slice_long_closed_is_rescued(world: World) -> None:
+    """As a writer leaves it that was frozen, and whose entry the sweep has taken away."""
+    task, later = world.created(in_ms=60_000), world.created(in_ms=61_000)
+    world.dispatch_until(later.home.second)
+    lose_all_messages(world)
+    entry = world.reenter.put(task.home, later.due_ms)
+    hold(world, task)
+    minutes(world, 5)
+    assert world.swept_second == task.home.second - 1
+    (state,) = world.tasks.home_states([task.home])[0].values()
+    assert world.tasks.name_entry(state, entry)
+    minutes(world, 3)
+    assert world.receiver.task_ids.count(task.task_id) == 1
+
+
+def totals(world: World, task: Task) -> Any:
+    minute = task.home.second // 60
+    return world.read_statistics("orders", StatsRequest(minute, minute))
+
+
+def test_a_second_that_stays_open_is_counted_once_and_closes_its_minute_late(world: World) -> None:
+    tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(4)]
+    world.dispatch_until(tasks[-1].home.second)
+    hold(world, tasks[1])
+    minutes(world, 6)
+    while_open = totals(world, tasks[0])
+    assert while_open.closed_until_second == tasks[1].home.second
+    assert (while_open.total.created, while_open.total.delivered) == (4, 3)
+    minutes(world, 25)
+    closed = totals(world, tasks[0])
+    assert closed.closed_until_second > tasks[-1].home.second
+    assert (closed.total.created, closed.total.delivered) == (4, 4)
+
+
+def situation(world: World) -> list[Task]:
+    """A page that is held, lost pages on both sides, and a lost direct message."""
+    tasks = [world.created(in_ms=1_000), *(world.created(in_ms=60_000 + n * 500) for n in range(5))]
+    world.dispatch_until(tasks[-1].home.second)
+    lose_all_messages(world)
+    hold(world, tasks[2], for_ms=400_000)
+    world.sweep_once()
+    world.dispatch_until(world.clock.now_ms() // 1000 + 200)
+    return tasks
+
+
+def crash_at(world: World, number: int, run: Callable[[], None]) -> bool:
+    calls = 0
+
+    def crash(_: Call) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            world.recorder.after = None
+            raise Crash
+
+    world.recorder.after = crash
+    try:
+        run()
+    except Crash:
+        return True
+    finally:
+        world.recorder.after = None
+    return False
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_a_sweeper_that_dies_at_any_call_loses_nothing_and_counts_nothing_twice(
+    world: World, first: int
+) -> None:
+    """Every third call in one life of the wheel; after each death another sweeper goes on, and
+    nothing is ever neither ahead of the pointer nor in an open place."""
+    tasks = situation(world)
+    for number in range(first, 400, 3):
+        died = crash_at(world, number, world.sweep_once)
+        assert findings(world, tasks) == []
+        world.dispatch_until(world.clock.now_ms() // 1000 + 30)
+        world.drain()
+        if not died and not places(world) and world.swept_second >= tasks[-1].home.second:
+            break
+    minutes(world, 6)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+    assert places(world) == []
+    minutes_of = {task.home.second // 60 for task in tasks}
+    counted = world.read_statistics("orders", StatsRequest(min(minutes_of), max(minutes_of))).total
+    assert (counted.created, counted.delivered) == (len(tasks), len(tasks))
+
+
+def test_two_sweepers_at_once_leave_one_list(world: World) -> None:
+    """One loses its lease in the midst of it; what the other notes stands."""
+    tasks = situation(world)
+
+    def overtake(call: Call) -> None:
+        if call.operation == "Query":
+            world.recorder.before = None
+            world.clock.advance_ms(60_000)
+            world.sweep_once()
+
+    world.recorder.before = overtake
+    world.sweep_once()
+    assert findings(world, tasks) == []
+    assert (tasks[2].home.second, Why.HELD) in places(world)
+    minutes(world, 9)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
