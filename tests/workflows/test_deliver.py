@@ -1,7 +1,5 @@
 """From a queue message to callbacks made and settled, and what happens when it breaks off."""
 
-import asyncio
-
 import pytest
 from msgspec.structs import replace
 
@@ -16,7 +14,6 @@ from duewheel.rules.messages import (
 from duewheel.rules.outcome import Outcome
 from duewheel.rules.page_lease import Finished, Held, PageLease
 from duewheel.rules.task import Status, Task
-from duewheel.stores.conditions import Throttled
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
@@ -340,19 +337,3 @@ def crash_when_done(world: World) -> None:
             raise Crash
 
     world.recorder.before = hook
-
-
-def test_a_page_whose_businesses_cannot_be_read_leaves_nothing_on_the_loop(world: World) -> None:
-    """What is left there would go on in the next run."""
-    (task,) = tasks_of_one_second(world, 1)
-    world.dispatch_until(task.due_ms // 1000)
-    message = only_message(world)
-
-    def refuse(call: Call) -> None:
-        if world.settings.registry_table in call.request.get("RequestItems", {}):
-            raise Throttled("refused for the test")
-
-    world.recorder.before = refuse
-    with pytest.raises(Throttled):
-        world.handle(message)
-    assert asyncio.all_tasks(world.loop) == set()
