@@ -1,9 +1,11 @@
 """Timers on the whole stack: planned, called and shown, by both interfaces."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.client import BaseClient
 
 from local.stack import LocalStack
 from tests.support.service import Service, ms_of
@@ -98,8 +100,9 @@ def test_what_is_changed_holds_for_the_next_call_and_what_was_called_is_counted(
 
 
 def test_a_disabled_timer_of_every_second_leaves_nothing_to_come_up(
-    service: Service, running: LocalStack
+    service: Service, running: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Counted by all requests of the functions and pollers while the clock is moved."""
     new = {
         "biz_type": "orders",
         "name": "each second",
@@ -114,6 +117,17 @@ def test_a_disabled_timer_of_every_second_leaves_nothing_to_come_up(
     service.advance(1)
     called = len(service.received("box"))
     service.advance(15)  # what was about to come up is cancelled
+    asked: Counter[str] = Counter()
+    real = BaseClient._make_api_call
+
+    def counted(client: BaseClient, operation: str, params: Any) -> Any:
+        asked[operation] += 1
+        return real(client, operation, params)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", counted)
+    service.advance(120)
+    monkeypatch.undo()
+    assert asked.total() < 5 * 120, asked
     pending = done(service, "GET", f"/v1/timers/{timer_id}/runs?status=pending")
     assert pending["tasks"] == []
     assert len(service.received("box")) == called
