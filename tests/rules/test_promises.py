@@ -99,6 +99,15 @@ def test_a_task_that_comes_for_the_first_time_does_not_jump_the_line() -> None:
     assert plan.moves.line == Step(add_us=100_000, least_us=NOON_US)
 
 
+def test_no_place_is_before_the_instant_of_its_task() -> None:
+    tasks = [a_task(number, NOON_MS + 400 * number) for number in range(3)]
+    seen = replace(TEN, free_us=NOON_US, line_us=NOON_US + 300_000)
+    after = replace(seen, line_us=NOON_US + 600_000)
+    soon, later = shared_out(planned(tasks, seen, NOON_MS - 500), seen, after)
+    assert soon == []
+    assert [held.at_ms - NOON_MS for _, held in later] == [300, 400, 800]
+
+
 def test_a_free_turn_goes_to_a_task_that_came_back_however_late_it_is() -> None:
     waited = in_line(a_task(1, NOON_MS), NOON_MS - 40_000)
     plan = planned([waited], replace(TEN, free_us=NOON_US - 60_000_000), NOON_MS)

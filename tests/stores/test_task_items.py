@@ -16,6 +16,7 @@ from duewheel.rules.task import (
     HttpCallback,
     Occurrence,
     Plan,
+    Promise,
     RetryPolicy,
     Status,
     Task,
@@ -139,6 +140,25 @@ def item_of(task: Task, *, listed: bool = True) -> dict[str, Any]:
 @given(tasks, st.booleans())
 def test_a_task_comes_back_as_it_was(task: Task, listed: bool) -> None:
     assert task_items.task_from(item_of(task, listed=listed)) == task
+
+
+@pytest.mark.parametrize(
+    ("promise", "attribute", "row"),
+    [
+        (Promise(5, 7), "line", "[5,7,0]"),
+        (Promise(5, 7, is_late=True), "line", "[5,7,1]"),
+        (Promise(5, 7, is_turn=True), "promise", "[5,7]"),  # as older releases write it
+    ],
+)
+@given(tasks)
+def test_a_turn_and_a_place_in_a_line_come_back_as_what_they_were(
+    promise: Promise, attribute: str, row: str, task: Task
+) -> None:
+    task = replace(task, promise=promise)
+    item = item_of(task)
+    assert item[attribute] == {"S": row}
+    assert {"line", "promise"} & item.keys() == {attribute}
+    assert task_items.task_from(item).promise == promise
 
 
 @given(tasks, st.booleans())

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.business import Business
 from duewheel.rules.task import Promise, Task
-from duewheel.rules.turns import NoTurn
+from duewheel.rules.turns import Cursors, Moves, NoTurn, lengthened
 from duewheel.stores.turns import CALLS
 from duewheel.workflows.limit_calls import LimitCalls
 from tests.support.limited_business import a_task
@@ -106,6 +106,16 @@ def test_tasks_that_lapse_together_are_called_at_the_rate_and_stay_in_their_orde
     assert places[0] == world.clock.now_ms() + 2_100
 
 
+def test_a_process_that_has_not_seen_the_line_lets_no_new_task_jump_it(
+    world: World, business: Business
+) -> None:
+    process(world)(crowd(world, 100), business)
+    world.clock.advance_ms(5_000)  # no turn was taken since
+    shared = process(world)(crowd(world, 1), business)
+    assert instants(world, shared) == []
+    assert [held.at_ms - world.clock.now_ms() for _, held in shared[1]] == [5_000]
+
+
 def test_what_an_older_release_promised_is_called_at_its_turn(
     world: World, business: Business
 ) -> None:
@@ -156,6 +166,23 @@ def test_lines_of_settings_that_an_older_release_replaced_are_void(world: World)
     assert [held.at_ms - world.clock.now_ms() for _, held in shared[1]][:2] == [2_100, 2_200]
     again, count = writes(world, lambda: limit(crowd(world, 1), business))
     assert (again[1][0][1].at_ms - world.clock.now_ms(), count) == (3_100, 1)
+
+
+def test_lines_that_another_process_has_begun_are_not_begun_again(
+    world: World, business: Business
+) -> None:
+    rate = business.call_rate
+    assert rate is not None
+    now_us = world.clock.now_ms() * 1_000
+    first = world.turns.line_up("orders", rate, 50, now_us)
+    unseen = Cursors(rate.interval_us, rate.version, has_lines=False)
+
+    def ten_more(seen: Cursors) -> Moves:
+        return Moves(line=lengthened(seen.line_us, now_us, 10 * seen.interval_us))
+
+    seen, after = world.turns.move("orders", rate, ten_more, unseen)
+    assert seen.line_us == first.first_us + 50 * rate.interval_us
+    assert after.line_us == seen.line_us + 10 * rate.interval_us
 
 
 def test_a_process_with_old_settings_obeys_the_newer_ones(world: World) -> None:
