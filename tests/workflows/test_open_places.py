@@ -255,7 +255,9 @@ def test_what_is_rescued_is_announced_before_its_message_is_too_late(world: Worl
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def test_while_its_list_is_full_the_pointer_waits(world: World) -> None:
+def test_while_its_list_is_full_the_pointer_waits(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(6)]
     world.dispatch_until(tasks[-1].home.second)
     lose_all_messages(world)
@@ -267,6 +269,7 @@ def test_while_its_list_is_full_the_pointer_waits(world: World) -> None:
     ):
         minutes(world, 4)
         assert len(places(world)) == 3
+        assert "sweep waits" in caplog.text
         assert world.pointer(pointers.SWEEP).position == tasks[2].home.second
         assert findings(world, tasks) == []
     minutes(world, 30)

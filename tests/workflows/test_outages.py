@@ -104,6 +104,21 @@ def test_an_hour_without_notifiers(world: World, minutes: Minutes) -> None:
     assert sent(passed) <= HOUR / 6 + 2, "the tasks of pages that were taken apart, once more"
 
 
+def test_near_tasks_are_not_rescued_all_through_an_hour_without_notifiers(
+    world: World, minutes: Minutes
+) -> None:
+    """Their messages come too late each time; what is late is given to a slice, and stays there for
+    some 25 minutes: five new entries at most, where every third minute would make twenty."""
+    tasks = [world.created(in_ms=1_000) for _ in range(5)]
+    minutes.notifier = False
+    minutes.pass_by(HOUR)
+    written = max(world.read(task).version for task in tasks) - 1
+    assert 2 <= written <= 5
+
+    minutes.notifier = True
+    assert_all_is_well_again(minutes, tasks, within_minutes=8)
+
+
 def test_an_hour_without_sqs_is_bridged_by_the_second_link(world: World, minutes: Minutes) -> None:
     tasks = tasks_of_the_hour(world)
     minutes.refused = SQS

@@ -92,7 +92,7 @@ class Sweep(Struct, frozen=True):
             if not run.may_go_on() or not (waiting or run.has_more(bound)):
                 break
             bound = run.look_ahead(bound)
-        if run.has_more(bound) and not run.places.has_room:
+        if run.position < bound and not run.places.has_room:
             logger.warning("sweep waits", action="sweep-waits", second=run.position + 1)
         run.end()
 
