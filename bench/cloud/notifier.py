@@ -188,6 +188,9 @@ class Notifier:
             yield from self._first_ended(page)
             if writing and not (self._is_whole(page) and writing < WRITES_AT_ONCE):
                 written = Signal()
+                if writing < WRITES_AT_ONCE and len(page.ended) >= WRITES_PER_BATCH:
+                    whole_ms = sorted(page.ended)[WRITES_PER_BATCH - 1][0]
+                    self._loop.at(whole_ms, self._loop.fire, written)
                 yield written
                 continue
             batch = yield from self._ended_together(page)

@@ -67,7 +67,10 @@ class Table:
         """The same, of what is left unprocessed. Returns what is left in the end."""
         left = items
         for tries in count():
-            left -= yield from self._part(self._of_partition(partition), left)
+            taken = left
+            while left and taken:  # what brings anything is asked again at once
+                taken = yield from self._part(self._of_partition(partition), left)
+                left -= taken
             until_ms = self._after_a_pause(tries)
             if not left or until_ms > deadline_ms - TRY_MS_MAX:
                 break
