@@ -163,12 +163,14 @@ def test_the_crowd_is_worked_off_at_the_limit_and_everybody_is_called_once(crowd
     assert set(crowd.statuses) == {"delivered"}
 
 
-def test_what_was_due_first_is_called_first() -> None:
+def test_what_was_due_first_is_called_first_but_for_messages_of_one_second() -> None:
+    """Which queues may hand out in another order."""
     crowd = crowd_of(400, apart_ms=5)
     in_order = sorted(crowd.calls["limited"], key=lambda call: call.began_seconds)
     assert len(in_order) == 400
     due = [call.due_at for call in in_order]
-    assert due == sorted(due)
+    places = {at: place for place, at in enumerate(sorted(due))}
+    assert max(abs(place - places[at]) for place, at in enumerate(due)) < PER_SECOND
 
 
 def test_another_business_is_called_no_later_than_without_the_limit() -> None:
