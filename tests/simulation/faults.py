@@ -35,6 +35,7 @@ ROUGH = Rates(
     delay=0.05,
     network=0.05,
     missed_schedule=0.1,
+    invoked_twice=0.2,
     lag=0.1,
     partition_units=160.0,  # as a second is crowded with fewer tasks than in earnest
     skew_ms=950,
