@@ -132,6 +132,7 @@ _READERS: dict[tuple[str, str], Callable[[Params], Iterator[Asked]]] = {
     ("dynamodb", "BatchGetItem"): _batch("BatchGetItem"),
     ("dynamodb", "BatchWriteItem"): _batch("BatchWriteItem"),
     ("dynamodb", "TransactWriteItems"): _transaction,
+    ("sqs", "GetQueueAttributes"): _on_a_queue("GetQueueAttributes"),
     ("sqs", "SendMessage"): _on_a_queue("SendMessage"),
     ("sqs", "SendMessageBatch"): _on_a_queue("SendMessage"),
     ("sqs", "ChangeMessageVisibility"): _on_a_queue("ChangeMessageVisibility"),

@@ -218,8 +218,7 @@ def test_a_message_that_fails_is_counted_and_told_by_what_it_was_to_deliver(
         left = notifier.handler(queued(*texts), Context())
     assert left == {"batchItemFailures": [{"itemIdentifier": "0"}, {"itemIdentifier": "1"}]}
     assert lines.told == [{"FailedMessages": 2}]
-    of_page, of_garbage = written()
-    assert {of_page["action"], of_garbage["action"]} == {"message-failed"}
+    of_page, of_garbage = (one for one in written() if one["action"] == "message-failed")
     assert (of_page["second"], of_page["shard"]) == (page.second, page.shard)
     assert "second" not in of_garbage
 

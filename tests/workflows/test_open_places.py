@@ -107,6 +107,32 @@ def test_a_page_that_is_called_for_long_keeps_no_lost_message_of_another_busines
     assert places(world) == [(slow.home.second, Why.HELD)]
 
 
+def test_what_a_purged_queue_held_is_sent_again_by_the_first_run_of_an_idle_wheel(
+    world: World,
+) -> None:
+    lost = [world.created(in_ms=60_000 + number * 1_000) for number in range(20)]
+    world.dispatch_until(lost[-1].home.second)
+    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
+    world.clock.advance_ms(125_000)
+    for _ in range(2):  # the first notes where the time pointer stands
+        world.sweep_once()
+        world.drain()
+        world.clock.advance_ms(125_000)
+    assert {world.read(task).status for task in lost} == {Status.DELIVERED}
+    assert all(called_after_ms(world, task) <= 2 * 125_000 + 20_000 for task in lost)
+
+
+def test_pages_that_wait_in_the_queue_are_not_sent_again_by_their_number(world: World) -> None:
+    waiting = [world.created(in_ms=60_000 + number * 1_000) for number in range(20)]
+    world.dispatch_until(waiting[-1].home.second)
+    world.sweep_once()
+    world.clock.advance_ms(125_000)
+    before = len(world.emulator.messages_visible_at_ms(world.settings.slice_queue_url))
+    world.sweep_once()
+    after = len(world.emulator.messages_visible_at_ms(world.settings.slice_queue_url))
+    assert (before, after) == (20, 21)  # those of one second in any case
+
+
 class Trouble:
     """In the sweeper's way: a key that is beaten before each of its rescues, a partition that
     refuses, and a second of which each slice takes long; everybody else goes on meanwhile."""

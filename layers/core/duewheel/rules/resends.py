@@ -1,13 +1,16 @@
 """How many pages a run of the sweep sends again, so that a backlog is not multiplied.
 
-Whether the message of a page was lost or only waits, the sweep cannot see. What it sees is whether
-pages are worked off: where they are, what was not begun is lost, and where nothing is, it waits.
+Whether the message of one page was lost or only waits, the sweep cannot see. It sees whether pages
+are worked off: where they are, what was not begun is lost, and where none is, it waits. And it sees
+how many messages are in the queues: what is unbegun beyond that number is lost.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from duewheel.rules.addresses import is_slow_page
+from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import PageLease
 from duewheel.rules.sweep_verdict import SeenEntry
@@ -22,6 +25,10 @@ class Unbegun(Struct, frozen=True):
     lease: PageLease
     message: PageMessage | None = None
     owed: tuple[SeenEntry, ...] = ()
+
+    @property
+    def lane(self) -> Lane:
+        return Lane.SLOW if is_slow_page(self.lease.page) else Lane.MAIN
 
 
 def has_room(asked: Iterable[Unbegun]) -> bool:
@@ -42,9 +49,19 @@ class Evidence(Struct):
         return 1 + 2 * self.made_good + self.done // SHARE_OF_DONE
 
 
-def chosen(asked: Iterable[Unbegun], seconds_max: int) -> list[Unbegun]:
+def chosen(
+    asked: Iterable[Unbegun], seconds_max: int, waiting: Mapping[Lane, int | None]
+) -> list[Unbegun]:
     """Those that have been sent again least often first, then the oldest seconds: a page that is
-    sent in vain keeps none from being sent for the first time."""
+    sent in vain keeps none from being sent for the first time. `waiting`: how many messages were in
+    a lane's queue before anything was sent again; None when that is not known."""
     ranked = sorted(asked, key=lambda each: (each.lease.resends, each.lease.second))
-    seconds = list(dict.fromkeys(each.lease.second for each in ranked))[:seconds_max]
-    return [each for each in ranked if each.lease.second in set(seconds)]
+    seconds = set(list(dict.fromkeys(each.lease.second for each in ranked))[: max(0, seconds_max)])
+    lost = {lane: _lost(ranked, lane, number) for lane, number in waiting.items()}
+    return [page for page in ranked if page.lease.second in seconds or page in lost[page.lane]]
+
+
+def _lost(ranked: Sequence[Unbegun], lane: Lane, waiting: int | None) -> list[Unbegun]:
+    """As many as cannot be in the queue."""
+    pages = [page for page in ranked if page.lane is lane]
+    return [] if waiting is None else pages[: max(0, len(pages) - waiting)]

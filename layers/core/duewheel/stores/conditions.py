@@ -54,7 +54,8 @@ def is_conflict(answer: Mapping[str, Any]) -> bool:
 def is_refused_for_load(answer: Mapping[str, Any]) -> bool:
     """Whether an answer, good or bad, says that something was not carried out for load."""
     reasons = {reason.get("Code") for reason in answer.get("CancellationReasons", ())}
-    left = (answer.get(name) for name in ("UnprocessedItems", "UnprocessedKeys", "Failed"))
+    left = [answer.get(name) for name in ("UnprocessedItems", "UnprocessedKeys")]
+    left += [not entry.get("SenderFault") for entry in answer.get("Failed", ())]
     is_refused = answer.get("Error", {}).get("Code") in _THROTTLING
     return is_refused or bool(reasons & _THROTTLED_IN_TRANSACTION) or any(left)
 

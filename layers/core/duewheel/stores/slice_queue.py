@@ -12,8 +12,14 @@ from duewheel.stores import message_visibility
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
+    from mypy_boto3_sqs.literals import QueueAttributeNameType
 
 _MESSAGES_PER_BATCH = 10
+# A message that a notifier works on, or that waits for one, is not visible.
+_WAITING: tuple["QueueAttributeNameType", ...] = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+)
 
 M = TypeVar("M", bound=Message)
 
@@ -39,6 +45,18 @@ class SliceQueue(Struct, frozen=True):
                 return [*refused, *waiting[start:]]
             refused.extend(failed)
         return refused
+
+    def waiting(self) -> int | None:
+        """About how many messages are in the queue, without those that are delayed; None when SQS
+        does not say."""
+        try:
+            answer = self.client.get_queue_attributes(
+                QueueUrl=self.url, AttributeNames=list(_WAITING)
+            )
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("queue not counted", action="queue-refused", error=str(error))
+            return None
+        return sum(int(answer["Attributes"][name]) for name in _WAITING)
 
     def hide(self, receipt_handle: str, seconds: int) -> None:
         message_visibility.hide(self.client, self.url, receipt_handle, seconds)

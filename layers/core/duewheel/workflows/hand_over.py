@@ -45,6 +45,11 @@ class HandOver(Struct):
         if self.send([message]):
             raise HandOverRefused(f"neither link took a {type(message).__name__}")
 
+    def waiting(self, lane: Lane) -> int | None:
+        """About how many messages wait for notifiers; None when that is not known: SQS does not
+        say, or refuses messages, which then wait where they cannot be counted."""
+        return None if lane in self.refusing else self.queues[lane].waiting()
+
     def _send(self, lane: Lane, refused: list[M], delay_seconds: Callable[[M], int]) -> list[M]:
         """SQS is asked first, every time, so that it has the messages again as soon as it takes
         them, and again as long as it takes some. Where it takes none it is tried again at once; it

@@ -15,6 +15,7 @@ from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.metrics import counts
 from duewheel.rules import leadership, sweep_bound, wheel
+from duewheel.rules.lanes import Lane
 from duewheel.rules.leadership import Pointer, Step
 from duewheel.rules.metric_lines import (
     OPEN_PLACE_AGE,
@@ -149,6 +150,7 @@ class _Run:
         self._finished: list[SweptSecond] = []  # whole ones, with anything in them
         self._asked: list[Unbegun] = []
         self._seconds_sent = 0
+        self._waiting: dict[Lane, int | None] = {}  # messages in the queues
         self._evidence = Evidence()
         self._failures = 0  # in a row, of new seconds
 
@@ -201,7 +203,12 @@ class _Run:
 
     def send_again(self) -> None:
         """Of what the run has found unbegun as much as there is evidence that it was lost."""
-        pages = chosen(self._asked, self._evidence.seconds_max - self._seconds_sent)
+        if not self._asked:
+            return
+        for lane in {page.lane for page in self._asked} - self._waiting.keys():
+            self._waiting[lane] = self._sweep.sweep_second.hand_over.waiting(lane)
+        seconds_max = self._evidence.seconds_max - self._seconds_sent
+        pages = chosen(self._asked, seconds_max, self._waiting)
         self._seconds_sent += len({page.lease.second for page in pages})
         for page in pages:
             if not self.may_go_on():
