@@ -5,7 +5,7 @@ It reads one second after the other on one processor, so it has a speed of its o
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
@@ -45,6 +45,7 @@ class Sweeper:
     notes: sweep_bound.Notes = ()
     takes_all_as_done: bool = False  # to look at its speed alone
     resent: int = 0
+    open: set[int] = field(default_factory=set)
 
     def each_minute(self) -> Story[None]:
         while True:
@@ -61,19 +62,25 @@ class Sweeper:
         self.notes = sweep_bound.noted(self.notes, dispatched, now_ms, lag_ms)
         bound = sweep_bound.sweepable_second(self.notes, now_ms, lag_ms)
         processor = Processor(self.knobs.sweeper_mb)
+        for second in sorted(self.open):
+            yield from self._look(second, processor)
         while bound is not None and self.position < bound and self.loop.now_ms < until_ms:
-            second = self.position + 1
-            unfinished: list[PageLease] = []
-            for shard in range(self.state.shards.get(second, 1)):
-                entries = len(self.state.slices.get((second, shard), ()))
-                yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS + SWEEP_CPU_MS * entries)
-                units = max(0.5, entries * TASK_UNITS_READ / 2)
-                yield from self.table.read(self.state.slot(second, shard), units)
-                unfinished += self._unfinished(second, shard)
-            if unfinished:
-                yield from self._send_again(unfinished)
-                return
-            self.position = second
+            self.position += 1
+            yield from self._look(self.position, processor)
+
+    def _look(self, second: int, processor: Processor) -> Story[None]:
+        """What cannot be finished now is open, and looked at again in the next run."""
+        unfinished: list[PageLease] = []
+        for shard in range(self.state.shards.get(second, 1)):
+            entries = len(self.state.slices.get((second, shard), ()))
+            yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS + SWEEP_CPU_MS * entries)
+            units = max(0.5, entries * TASK_UNITS_READ / 2)
+            yield from self.table.read(self.state.slot(second, shard), units)
+            unfinished += self._unfinished(second, shard)
+        self.open.discard(second)
+        if unfinished:
+            self.open.add(second)
+            yield from self._send_again(unfinished)
 
     def _unfinished(self, second: int, shard: int) -> Iterator[PageLease]:
         page = first_page()
