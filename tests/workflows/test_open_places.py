@@ -8,16 +8,17 @@ import pytest
 from botocore.exceptions import ClientError
 
 from duewheel.rules import open_places
+from duewheel.rules.addresses import slow_page
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.lanes import Lane
-from duewheel.rules.messages import DirectMessage, decode
+from duewheel.rules.messages import DirectMessage, PageMessage, decode
 from duewheel.rules.open_places import Why
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import LAMBDA_MS, World
 
 FOUND_WITHIN_MS = 240_000
 TWENTY_MINUTES_MS = 1_200_000
@@ -199,6 +200,82 @@ def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(wor
     assert world.read(trouble.throttled).status is Status.DELIVERED
 
 
+class SlowSecond:
+    """One of which every read of a slice takes twenty seconds, in which others go on."""
+
+    SHARDS = 8
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.second = (world.clock.now_ms() + 62_000) // 1000
+        world.headers.raise_to(self.second, self.SHARDS)
+        world.size_seconds.known.keep({self.second: self.SHARDS})
+        self.tasks = world.created_many([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
+        self.slots = {f"{self.second % world.settings.buckets}.{n}" for n in range(self.SHARDS)}
+        self.strongly: list[str] = []
+
+    def sweep(self, run_ms: int, lost: set[int]) -> None:
+        """By a sweeper that lives so long."""
+        until_ms = self.world.clock.now_ms() + run_ms
+
+        def slowly(call: Call) -> None:
+            values = call.request.get("ExpressionAttributeValues", {})
+            slot = values.get(":slot", {}).get("S")
+            if call.operation == "Query" and slot in self.slots:
+                if call.request.get("ConsistentRead"):
+                    self.strongly.append(slot)
+                self.world.recorder.before = None
+                self.world.clock.advance_ms(20_000)
+                self.world.drain()
+                self.world.lead_once()
+                deliver_but(self.world, lost)
+                self.world.recorder.before = slowly
+
+        self.world.recorder.before = slowly
+        me = f"sweeper-at-{self.world.clock.now_ms()}"
+        self.world.sweep.run(me, lambda: until_ms - self.world.clock.now_ms())
+        self.world.recorder.before = None
+
+
+def test_a_second_that_no_run_can_read_once_more_keeps_nothing_waiting(world: World) -> None:
+    """It is read through in two runs, and never as a whole; it alone stays open."""
+    slow = SlowSecond(world)
+    lost = [world.created(in_ms=64_500 + n * 20_000) for n in range(20)]
+    seconds = {task.home.second for task in lost}
+    others(world)
+    world.dispatch_until(slow.second)
+    world.drain()
+    world.sweep_once()
+    run_ms = 120_000
+    minutes_that_lose(world, seconds, 8, lambda: slow.sweep(run_ms, seconds))
+    two_runs_ms = 2 * (run_ms + 60_000)
+    delay_ms = world.settings.sweep_delay_seconds * 1000
+    assert max(called_after_ms(world, task) for task in lost) <= delay_ms + two_runs_ms
+    assert places(world) == [(slow.second, Why.NOT_REACHED)]
+
+
+def test_a_second_that_is_read_once_more_is_read_turn_by_turn_strongly_and_counted_once(
+    world: World,
+) -> None:
+    slow = SlowSecond(world)
+    world.dispatch_until(slow.second)
+    world.drain()
+    world.sweep_once()
+    world.dispatch_until(slow.second + 180)
+    slow.sweep(100_000, set())
+    assert places(world) == [(slow.second, Why.NOT_REACHED)]
+    assert slow.strongly == []
+    position = world.pointer(pointers.SWEEP).position
+    slow.sweep(400_000, set())
+    assert places(world) == []
+    assert slow.strongly
+    assert len(slow.strongly) == len(set(slow.strongly)) < slow.SHARDS
+    assert world.pointer(pointers.SWEEP).position > position + 300, "it went on meanwhile"
+    minute = slow.second // 60
+    total = world.read_statistics("orders", StatsRequest(minute, minute)).total
+    assert (total.created, total.delivered) == (len(slow.tasks), len(slow.tasks))
+
+
 def test_a_page_whose_slice_holds_another_that_is_called_is_found(world: World) -> None:
     world.wire(page_size=2)
     tasks = [world.created(in_ms=60_000 + n) for n in range(4)]
@@ -236,6 +313,28 @@ def test_a_page_that_is_begun_while_it_is_to_be_taken_apart_is_called_once(world
     assert world.sweep_second_once(tasks[0].home.second) is False
     assert world.recorder.before is None
     assert [world.read(task) for task in tasks] == tasks, "left to who has begun it"
+
+
+def test_a_page_that_is_done_while_it_is_to_be_taken_apart_is_left_to_whom_it_passed_it_on(
+    world: World,
+) -> None:
+    """Its message came after all; it was passed to the slow lane, which is making the calls."""
+    world.configured("orders", lane=Lane.SLOW)
+    tasks = unbegun(world)
+    first = tasks[0].home
+
+    def pass_on(call: Call) -> None:
+        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
+            world.recorder.before = None
+            deadline_ms = world.clock.now_ms() + LAMBDA_MS
+            message = PageMessage(first.second, first.shard, "0")
+            world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))
+            hold(world, tasks[0], slow_page("0"))
+
+    world.recorder.before = pass_on
+    assert world.sweep_second_once(first.second) is False
+    assert world.recorder.before is None
+    assert [world.read(task) for task in tasks] == tasks, "named by the entries that are called"
 
 
 def test_who_dies_between_closing_a_page_and_entering_its_tasks_is_made_up_for(

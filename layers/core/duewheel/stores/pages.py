@@ -179,8 +179,8 @@ class PageStore(Struct, frozen=True):
 
     def close(self, seen: PageLease, end: str | None, now_ms: int) -> bool:
         """Mark a page done that is to be taken apart; what lies behind `end` is the next page's.
-        False when it is held, or was begun since it was judged: then its calls may be under way.
-        One that is done is nobody's any more, whoever marked it."""
+        False when it is held, or was begun since it was judged: then its calls may be under way,
+        even if it is done by now, in a page that it was passed on to."""
         values: dict[str, Any] = {
             ":done": {"BOOL": True},
             ":expires_at": _expiry(now_ms),
@@ -194,7 +194,12 @@ class PageStore(Struct, frozen=True):
             values |= {":now": {"N": str(now_ms)}, ":tries": {"N": str(seen.tries)}}
             condition = "attribute_not_exists(#done) AND #until_ms < :now AND #tries = :tries"
         result = self._update(seen, update, condition, values)
-        return isinstance(result, Written) or "done" in (result.item or {})
+        if isinstance(result, Written):
+            return True
+        # Done, begun no more often and due to go when this one said: an earlier try of this write.
+        item = result.item or {}
+        is_as_judged = "done" in item and _number(item, "tries") == seen.tries
+        return is_as_judged and item.get("expires_at") == values[":expires_at"]
 
     def close_unbegun(self, seen: PageLease, now_ms: int) -> bool:
         """Mark a page done that nobody has begun, so that nobody will; False when one has."""

@@ -96,10 +96,10 @@ class SliceStore(Struct, frozen=True):
             return page, end
         return page, items[:size][-1]["place"]["S"] if goes_on else None
 
-    def read_whole(self, second: int, shard: int) -> WholeSlice:
+    def read_whole(self, second: int, shard: int, *, strongly: bool = False) -> WholeSlice:
         whole = WholeSlice()
         low, high = addresses.second_range(second)
-        for item in self._pages(second, shard, low, high):
+        for item in self._pages(second, shard, low, high, strongly=strongly):
             try:
                 _add(whole, item)
             except UnreadableItem as damaged:
@@ -125,8 +125,11 @@ class SliceStore(Struct, frozen=True):
             report_unreadable(damaged)
             return 1
 
-    def _pages(self, second: int, shard: int, low: str, high: str) -> Iterator[Any]:
+    def _pages(
+        self, second: int, shard: int, low: str, high: str, *, strongly: bool
+    ) -> Iterator[Any]:
         arguments: dict[str, Any] = {
+            "ConsistentRead": strongly,
             "ProjectionExpression": ", ".join(f"#{name}" for name in _SWEPT),
             "ExpressionAttributeNames": {f"#{name}": name for name in _SWEPT},
         }

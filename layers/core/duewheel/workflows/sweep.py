@@ -44,6 +44,8 @@ HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
 # How long a run keeps at what is open, and then at what is new, before it turns to the other.
 TURN_MS = 15_000
 FAILURES_IN_A_ROW_MAX = 10
+# All is finished, and what other runs have finished of the second is yet to be read once more.
+_TO_BE_READ: Unfinished = "", Why.NOT_REACHED
 
 
 class Sweep(Struct, frozen=True):
@@ -119,6 +121,7 @@ class _Walk:
         self.since_ms = since_ms
         self.is_new = False
         self.is_stuck = False  # too much is open behind it: what was reached stays where it is
+        self.is_judged = False  # to its end; what other runs have finished is read once more
 
     @classmethod
     def again(cls, place: OpenPlace) -> "_Walk":
@@ -160,6 +163,9 @@ class _Run:
             self._write()
         return self._mine is not None and self._remaining_ms() > RESERVE_MS
 
+    def _has_time(self, until_ms: int) -> bool:
+        return self.may_go_on() and self._sweep.clock.now_ms() < until_ms
+
     def has_more(self, bound: int) -> bool:
         return self.position < bound and self.places.has_room
 
@@ -186,7 +192,7 @@ class _Run:
         """See to its slices one after the other; False when there was no time for all of them."""
         while True:
             try:
-                unfinished = self._look(walk)
+                unfinished = self._look(walk, until_ms)
             except Exception:  # of whatever kind: it must not hold up all the others
                 logger.exception("not swept", action="slice-failed", second=walk.second)
                 self._failures += walk.is_new
@@ -196,7 +202,7 @@ class _Run:
             self._step(walk, unfinished)
             if walk.end is None or walk.at >= walk.end:
                 break
-            if not self.may_go_on() or self._sweep.clock.now_ms() >= until_ms:
+            if not self._has_time(until_ms):
                 return False
         self._swept.pop(walk.second, None)
         return True
@@ -228,7 +234,9 @@ class _Run:
             places = tuple(self.places)
             self._sweep.pointers.release(self._mine, self.position, now_ms, places)
 
-    def _look(self, walk: _Walk) -> Unfinished | None:
+    def _look(self, walk: _Walk, until_ms: int) -> Unfinished | None:
+        if walk.is_judged:
+            return None if self._has_finished(walk, until_ms) else _TO_BE_READ
         second, shard = walk.second, walk.at
         sweep_second = self._sweep.sweep_second
         if walk.end is None and shard:
@@ -240,22 +248,23 @@ class _Run:
         if unfinished is None:
             self._swept.setdefault(second, SweptSecond(second)).add(part)
             is_last = walk.at + 1 == walk.end and not walk.is_stuck
-            if is_last and len(self.places.of(second)) == 1 and not self._has_finished(walk):
-                return "", Why.NOT_REACHED
+            walk.is_judged = is_last and len(self.places.of(second)) == 1
+            if walk.is_judged and not self._has_finished(walk, until_ms):
+                return _TO_BE_READ
         if walk.is_new:
             self._failures = 0
         return unfinished
 
-    def _has_finished(self, walk: _Walk) -> bool:
+    def _has_finished(self, walk: _Walk, until_ms: int) -> bool:
         """Nothing of the second is open any more. It is booked as a whole, so what was finished in
-        other runs is read once more; False when there was no time for that."""
+        other runs is read once more; False when the turn ends before that."""
         swept = self._swept[walk.second]
-        if not swept.is_whole:
-            swept = SweptSecond(walk.second)
-            for part in self._sweep.sweep_second.read_second(walk.second):
-                swept.add(part)
-                if not self.may_go_on():
-                    return False
+        while (shard := swept.missing) is not None:
+            # Strongly: what it was judged by may have been a moment ago, and is booked for good.
+            part = self._sweep.sweep_second.read_second.slice(walk.second, shard, strongly=True)
+            swept.add(part)
+            if swept.missing is not None and not self._has_time(until_ms):
+                return False
         if swept.has_header:
             self._sweep.headers.let_go(walk.second)
         self._evidence.made_good += swept.was_made_good
@@ -277,6 +286,8 @@ class _Run:
                 self.places.close(walk.second, walk.at)
             else:
                 self._note(walk, *unfinished)
+        if unfinished == _TO_BE_READ:
+            return
         walk.at += 1
         if not walk.is_stuck and not is_last:
             self._note(walk, "", Why.NOT_REACHED)

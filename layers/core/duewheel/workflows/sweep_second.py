@@ -40,8 +40,9 @@ class SweptSecond:
         self.reentries: list[Address] = []
 
     @property
-    def is_whole(self) -> bool:
-        return self.finished.issuperset(range(self.shards))
+    def missing(self) -> int | None:
+        """The first shard that is not in it. How many there are, shard 0 tells."""
+        return next((n for n in range(self.shards) if n not in self.finished), None)
 
     def add(self, part: SliceOfSecond) -> None:
         self.finished.add(part.shard)
