@@ -13,7 +13,7 @@ from duewheel.rules.page_lease import Finished, PageLease
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
 from duewheel.rules.task import HttpCallback, RetryPolicy, Status, Task
-from duewheel.stores import pointers
+from duewheel.stores import pointers, task_items
 from duewheel.stores.conditions import Conflict, Throttled, is_for_load
 from local.functions import Died
 from tests.support.conflicts import (
@@ -205,6 +205,19 @@ def test_the_sweep_writes_no_key_that_was_released(world: World) -> None:
     swept(world, task)
     written = [call for call in world.recorder.calls if of_keys(call.operation, call.request)]
     assert written == []
+
+
+def test_a_key_whose_ended_task_has_lost_its_ttl_leaves_no_place_open(world: World) -> None:
+    task = keyed(world)
+    with conflicts(of_keys):
+        come_up(world, task)
+    world.unrecorded.update_item(
+        TableName=world.settings.wheel_table,
+        Key=task_items.key(task.home, world.settings.buckets),
+        UpdateExpression="REMOVE expires_at",
+    )
+    swept(world, task)
+    assert not world.pointer(pointers.SWEEP).open_places
 
 
 def test_a_key_that_the_sweep_cannot_release_is_released_by_a_later_run(world: World) -> None:

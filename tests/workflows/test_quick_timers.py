@@ -6,11 +6,12 @@ from functools import partial
 import pytest
 
 from duewheel.rules import planning
+from duewheel.rules.addresses import Address
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.task import Status
 from duewheel.rules.timer import Misfire, Timer
 from tests.support.stories import End, Interruption, Story
-from tests.support.timers import chain_of, fates, made, now, occurrences
+from tests.support.timers import chain_of, fates, made, now, occurrences, patched
 from tests.support.world import CALLER, World
 
 PLANNED = 300
@@ -153,6 +154,41 @@ def test_whatever_happens_at_any_call_of_taking_back_no_run_of_an_enabled_timer_
     assert happened >= 8
 
 
+def plan_of(world: World, chain: Address | None) -> None:
+    """What a notifier does with this chain's entry alone."""
+    task = None if chain is None else world.tasks.get(chain)
+    assert task is not None
+    assert task.plan is not None
+    deadline_ms = world.clock.now_ms() + 60_000
+    world.deliver.call_page.plan_timers([(task, task.plan)], deadline_ms)
+
+
+def test_a_timer_that_is_disabled_again_before_its_new_chain_has_planned_is_taken_back(
+    world: World,
+) -> None:
+    story = Story(world)
+    timer = planned(story)
+    disabled(world, timer)
+    enabled_again(world, timer)
+    plan_of(world, timer.chain)
+    assert len(ahead(world, timer)) > PLANNED - 2 * REACH, "it is enabled again"
+    disabled(world, timer)
+    story.deliver()
+    assert ahead(world, timer) == []
+
+
+def test_a_change_of_a_disabled_timer_while_it_is_taken_back_leaves_no_run(world: World) -> None:
+    """The transactions check the timer as it was read; the chain looks again."""
+    story = Story(world)
+    timer = planned(story)
+    disabled(world, timer)
+    change = Interruption(3, partial(patched, world, timer, payload='{"n":2}'))
+    assert story.interrupted(partial(plan_of, world, timer.chain), change)
+    assert len(ahead(world, timer)) > PLANNED - 2 * REACH
+    story.pass_time(planning.LOOK_AGAIN_MS // 1000 + 1)
+    assert ahead(world, timer) == []
+
+
 def test_a_run_that_was_changed_meanwhile_is_left_to_come_up(world: World) -> None:
     story = Story(world)
     timer = planned(story)
@@ -173,6 +209,20 @@ def test_a_few_planned_runs_are_cancelled_when_they_come_up(world: World) -> Non
     disabled(world, timer)
     story.settle_all()
     assert fates(world, timer) == {"timer disabled": count}
+
+
+def test_a_late_run_that_another_planner_had_written_is_counted_once(world: World) -> None:
+    """It died before its chain moved on; the next one comes up when all of them are late."""
+    story = Story(world)
+    runs = 80
+    timer = made(world, 1, misfire=Misfire.LATEST, grace_seconds=5, max_runs=runs)
+    story.interrupted(partial(plan, world, timer), Interruption(30, End.DEATH))
+    assert 10 < len(occurrences(world, timer)) < runs - planning.MISFIRES_WRITTEN
+    story.idle(PLANNED)
+    plan(world, timer)
+    story.settle_all()
+    counted = world.counters.read(timer.timer_id)
+    assert (counted["superseded"], counted["fired"]) == (runs - 1, 1)
 
 
 @pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.LATEST])

@@ -33,8 +33,8 @@ class Step(Struct, frozen=True):
     """What a planning entry does when it comes up: these are to be written, then the chain is to
     stand so, and to come up again at that instant. None: there is nothing more to come.
 
-    `misfired`: so many before these are late by more than the grace, and are not called. They are
-    counted and not written."""
+    `misfired`: so many are late by more than the grace, and are not called. They are counted and
+    not written, in a step of their own: so what may have been written is never counted here."""
 
     occurrences: tuple[Occurrence, ...]
     plan: Plan
@@ -62,26 +62,25 @@ def chain_home(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
 def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
     """Two steps ahead of now, or one further than planned, but no more than fit into one; what
     is left then comes up at once."""
-    misfired, is_all = _misfired(timer, plan, now_ms // 1000)
+    misfired = _misfired(timer, plan, now_ms // 1000)
     if not misfired:
         return _step_ahead(timer, plan, now_ms)
-    until = misfired[-1] + 1
-    plan = replace(plan, planned_until_second=until, numbered=plan.numbered + len(misfired))
-    step = _step_ahead(timer, plan, now_ms) if is_all else Step((), plan, now_ms)
-    return replace(step, misfired=len(misfired))
+    until, numbered = misfired[-1] + 1, plan.numbered + len(misfired)
+    after = replace(plan, planned_until_second=until, numbered=numbered)
+    return Step((), after, now_ms, len(misfired))
 
 
-def _misfired(timer: Timer, plan: Plan, now: int) -> tuple[list[int], bool]:
-    """The seconds that are surely not called, and whether these are all but the latest of them.
-    The latest are left to be judged one by one: behind each of these there is a later one due."""
+def _misfired(timer: Timer, plan: Plan, now: int) -> list[int]:
+    """The seconds that are surely not called, but for the latest of them. The latest are left to be
+    judged one by one: behind each of these there is a later one due. So are all that somebody may
+    have written before: what is written is counted when it is judged."""
     rules = timer.rules
-    if rules.misfire is Misfire.ALL:
-        return [], True
+    if rules.misfire is Misfire.ALL or plan.planned_until_second < plan.sizes.until_second:
+        return []
     last = now - rules.grace_seconds - rules.jitter_seconds - 1
     most = MISFIRES_MAX + MISFIRES_WRITTEN
     late = seconds_from(rules.schedule, plan.planned_until_second, most, last)
-    of_them = late[: _runs_left(timer, plan)]
-    return of_them[:-MISFIRES_WRITTEN], len(late) < most
+    return late[: _runs_left(timer, plan)][:-MISFIRES_WRITTEN]
 
 
 def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:

@@ -129,6 +129,13 @@ def planned_ahead(timer: Timer, plan: Plan, now_second: int) -> int:
     return len(seconds_from(timer.rules.schedule, now_second + 1, _AHEAD_MAX, last))
 
 
+def written_ahead(timer: Timer, plan: Plan, now_second: int) -> int:
+    """How many behind that second may stand there, written by this chain, which may be about to, or
+    by the one before."""
+    until = max(plan.planned_until_second, plan.sizes.until_second)
+    return planned_ahead(timer, replace(plan, planned_until_second=until), now_second)
+
+
 def ended_chain(chain: Task, after: Timer | None, now_ms: int) -> Task:
     """The home of a chain that plans no more. `after` None: its timer is deleted."""
     if after is None:

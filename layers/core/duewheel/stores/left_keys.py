@@ -23,11 +23,12 @@ class LeftKeys(Struct, frozen=True):
 
     def release(self, homes: Iterable[HomeState], second: int) -> None:
         """Of tasks that ended on an entry of this second, which are `homes` or some of them. The
-        keys are read eventually consistent: the sweep comes long after the end."""
+        keys are read eventually consistent: the sweep comes long after the end. A task that
+        somebody has damaged, so that it has no TTL itself, gives its key none."""
         ended: dict[tuple[str, str], list[HomeState]] = defaultdict(list)
         for home in homes:
             is_ended = home.status is not Status.PENDING and home.entry.second == second
-            if is_ended and home.key is not None:
+            if is_ended and home.key is not None and home.expires_at is not None:
                 ended[_name(key_named(home.biz_type, home.key))].append(home)
         for chunk in chunks(list(ended), READS_PER_BATCH):
             keys = [{"slot": {"S": slot}, "place": {"S": place}} for slot, place in chunk]

@@ -10,7 +10,7 @@ from duewheel.rules import planning
 from duewheel.rules.addresses import Address
 from duewheel.rules.task import Task
 from duewheel.rules.timer import Timer
-from duewheel.rules.timer_change import ended_chain, planned_ahead
+from duewheel.rules.timer_change import ended_chain, written_ahead
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
@@ -55,7 +55,7 @@ class ChainTimer(Struct, frozen=True):
         timer, now_ms = after or before, self.clock.now_ms()
         if chain is None or chain.plan is None or not chain.is_live:
             return Chained(timer)
-        if planned_ahead(before, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
+        if written_ahead(before, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
             return Chained(timer, self.ended(chain, after))
         entry = self.reenter.address(now_ms)
         put = {"Put": self.tasks.entry_request(entry, chain.home)}

@@ -90,7 +90,7 @@ class PlanTimers(Struct, frozen=True):
         self._write(timer, step.occurrences, step.plan.sizes)
         if step.next_ms is None:
             self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
-            self._end(chain, "timer ended", step.misfired, timer)
+            self._end(chain, "timer ended")
             return
         entry = self.reenter.put(chain.home, step.next_ms)
         after = planning.moved_on(chain, step, entry, step.next_ms, self.clock.now_ms())
@@ -126,15 +126,15 @@ class PlanTimers(Struct, frozen=True):
         _log_lost(chain)
         return None
 
-    def _end(self, chain: Task, reason: str, misfired: int = 0, timer: Timer | None = None) -> None:
+    def _end(self, chain: Task, reason: str) -> None:
         """Nobody looks for it; whoever has changed it was faster."""
         now_ms = self.clock.now_ms()
         after = settlement.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN)
-        self._change(chain, after, misfired, timer)
+        self.tasks.change(chain, after)
 
-    def _change(self, chain: Task, after: Task, misfired: int, timer: Timer | None) -> bool:
+    def _change(self, chain: Task, after: Task, misfired: int, timer: Timer) -> bool:
         """Together with the count of what was passed over, so that it is counted once."""
-        if timer is None or not misfired:
+        if not misfired:
             return self.tasks.change(chain, after)
         counted = {COUNTED_AS[reason_of_misfires(timer.rules)]: misfired}
         count = {"Update": self.counters.add_request(timer.timer_id, counted)}

@@ -37,20 +37,21 @@ class TakeBack(Struct, frozen=True):
         while placing.is_near(second):
             second += 1
         behind: str | None = header_place(second)
-        taken = 0
+        taken, is_refused = 0, False
         while behind is not None and self.clock.now_ms() < until_ms:
             homes, goes_on = self.index.page(
                 timer_id, newest_first=False, behind=behind, limit=PAGE
             )
             deleted = self._deleted(homes, timer_id, timer)
-            if deleted is None:
+            if is_refused := deleted is None:
                 break
             taken += deleted
             behind = homes[-1].place if goes_on and homes else None
         logger.info("runs taken back", action="taken-back", timer_id=timer_id, count=taken)
-        return taken > 0
+        return is_refused or taken > 0
 
     def _deleted(self, homes: list[Address], timer_id: str, timer: Timer | None) -> int | None:
+        """None: the timer has been changed, and may still be stopped."""
         for number in range(_TRIES):
             try:
                 return self.planned.take_back(homes, self.timers.unchanged(timer_id, timer))
