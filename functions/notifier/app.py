@@ -5,7 +5,8 @@ so that Lambda invokes the function again with the same event. Lambda may also r
 twice at once, with one request id: what a run holds it holds by a token of its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from duewheel.log import logger, logs_failure
@@ -25,10 +26,11 @@ from duewheel.stores.conditions import is_for_load
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
 from duewheel.wiring.metrics import tells_metrics
-from duewheel.workflows.carry_through import outcomes_of
-from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS, Hold
+from duewheel.workflows.carry_through import in_thread, outcomes_of
+from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS, Hidden, Hold
 
 Result = Held | Finished | BaseException
+Receipts = dict[Lane, dict[str, list[str]]]  # by text
 
 
 class MessagesLeft(Exception):
@@ -53,14 +55,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
 def _from_the_queue(records: list[Any], context: Any) -> dict[str, Any]:
     named_texts = ((r["messageId"], r["body"]) for r in records)
     results = _deliver_all(named_texts, context, _receipts(records))
-    failed = []
-    for record, result in zip(records, results, strict=True):
-        if _is_left(record["messageId"], record["body"], result):
-            failed.append({"itemIdentifier": record["messageId"]})
-        lane = _hidden_lane(record["body"])
-        if lane is not None and not isinstance(result, Finished):
-            queue = process.queues()[lane]
-            queue.hide(record["receiptHandle"], _comes_after_seconds(result))
+    failed = [
+        {"itemIdentifier": record["messageId"]}
+        for record, result in zip(records, results, strict=True)
+        if _is_left(record["messageId"], record["body"], result)
+    ]
     return {"batchItemFailures": failed}
 
 
@@ -70,13 +69,14 @@ def _comes_after_seconds(result: Held | BaseException) -> int:
     return FAILED_COMES_AFTER_SECONDS
 
 
-def _receipts(records: list[Any]) -> dict[Lane, list[str]]:
+def _receipts(records: list[Any]) -> Receipts:
     """Of those messages whose visibility is that of what a run holds."""
-    receipts: dict[Lane, list[str]] = {}
+    receipts: Receipts = {}
     for record in records:
         lane = _hidden_lane(record["body"])
         if lane is not None:
-            receipts.setdefault(lane, []).append(record["receiptHandle"])
+            by_text = receipts.setdefault(lane, {})
+            by_text.setdefault(record["body"], []).append(record["receiptHandle"])
     return receipts
 
 
@@ -91,7 +91,7 @@ def _hidden_lane(text: str) -> Lane | None:
 
 
 def _deliver_all(
-    named_texts: Iterable[tuple[str, str]], context: Any, receipts: Mapping[Lane, list[str]]
+    named_texts: Iterable[tuple[str, str]], context: Any, receipts: Receipts
 ) -> list[Result]:
     """What stands in a batch twice, as it does when the SDK sent it twice, is worked off once:
     nothing would yet stand in the way of a second call."""
@@ -104,17 +104,27 @@ def _deliver_all(
         texts.append(text)
         owners.setdefault(text, f"{run}:{name}")
 
-    async def deliver(text: str, hidden: Hold | None) -> Held | Finished:
-        return await notifier.deliver(decode(text), owners[text], deadline_ms, hidden)
+    async def deliver(text: str, hold: Hold | None) -> Held | Finished:
+        return await notifier.deliver(decode(text), owners[text], deadline_ms, hold)
 
-    async def deliver_all(hidden: Hold | None) -> list[Result]:
-        return await outcomes_of(deliver(text, hidden) for text in owners)
+    async def deliver_hidden(text: str, hidden: Hidden) -> Result:
+        """What is left comes back though others of the batch go on for long."""
+        (result,) = await outcomes_of([deliver(text, hidden.hold)])
+        if not isinstance(result, Finished):
+            for lane, by_text in receipts.items():
+                handles, seconds = by_text.get(text, []), _comes_after_seconds(result)
+                await in_thread(hidden.leave, lane, handles, seconds)
+        return result
 
-    async def deliver_hidden() -> list[Result]:
-        async with notifier.hide_messages(receipts) as hidden:
-            return await deliver_all(hidden)
+    async def deliver_all_hidden() -> list[Result]:
+        by_lane = {lane: list(chain(*by_text.values())) for lane, by_text in receipts.items()}
+        async with notifier.hide_messages(by_lane) as hidden:
+            return await outcomes_of(deliver_hidden(text, hidden) for text in owners)
 
-    ended = notifier.run(deliver_hidden() if receipts else deliver_all(None))
+    async def deliver_all() -> list[Result]:
+        return await outcomes_of(deliver(text, None) for text in owners)
+
+    ended = notifier.run(deliver_all_hidden() if receipts else deliver_all())
     results: dict[str, Result] = dict(zip(owners, ended, strict=True))
     return [results[text] for text in texts]
 

@@ -1,17 +1,19 @@
 """How long other runs do not get what a run of the notifier works on."""
 
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
 import pytest
 
-from duewheel.rules.messages import ReleaseMessage, encode
-from duewheel.rules.page_lease import HIDDEN_MS
+from duewheel.rules.messages import PageMessage, ReleaseMessage, decode, encode
+from duewheel.rules.page_lease import HIDDEN_MS, Finished, PageLease
 from duewheel.stores.message_visibility import NotHidden
 from duewheel.stores.pages import PageStore
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
+from duewheel.wiring.wheel import pages
 from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
 from functions.notifier import app as notifier
 from local.emulator import Emulator
@@ -61,6 +63,39 @@ def test_a_message_that_failed_comes_later_than_that_of_a_run_that_died(
     assert answer is not None
     assert len(answer["batchItemFailures"]) == 1
     assert comes_after_ms() == [FAILED_COMES_AFTER_SECONDS * 1000]
+
+
+def test_a_message_that_another_holds_comes_back_while_the_other_page_of_its_batch_goes_on(
+    batch: dict[str, Any],
+    receiver: tuple[str, list[bytes]],
+    wired: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    create(receiver[0], in_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    [held] = received_batch()["Records"]
+    page = decode(held["body"])
+    assert isinstance(page, PageMessage)
+    lease = PageLease(page.second, page.shard)
+    assert pages().take(lease, "another", wired.now_ms(), 4_000) != Finished()
+    hidden: list[tuple[str, int]] = []
+    is_hidden = Event()
+    mark_done = PageStore.mark_done
+
+    def hide(_: SliceQueue, handle: str, seconds: int) -> None:
+        hidden.append((handle, seconds))
+        is_hidden.set()
+
+    def wait_and_mark_done(self: PageStore, lease: PageLease) -> None:
+        assert is_hidden.wait(10), "while the other page goes on"
+        mark_done(self, lease)
+
+    monkeypatch.setattr(SliceQueue, "hide", hide)
+    monkeypatch.setattr(PageStore, "mark_done", wait_and_mark_done)
+    answer = notifier.handler({"Records": [*batch["Records"], held]}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": held["messageId"]}]}
+    assert hidden == [(held["receiptHandle"], 5)]
 
 
 def test_the_message_of_a_release_stays_hidden_for_as_long_as_its_queue_says(

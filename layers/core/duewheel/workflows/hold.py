@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from threading import Lock
 
 from msgspec import Struct
 
@@ -117,12 +118,36 @@ class HideMessages(Struct, frozen=True):
     keep_hold: KeepHold
 
     @asynccontextmanager
-    async def __call__(self, receipts: Mapping[Lane, Sequence[str]]) -> AsyncIterator[Hold]:
-        def hide(now_ms: int) -> int:
-            for lane, handles in receipts.items():
-                self.queues[lane].hide_all(handles, HIDDEN_MS // 1000)
-            return now_ms + HIDDEN_MS
-
+    async def __call__(self, receipts: Mapping[Lane, Sequence[str]]) -> AsyncIterator["Hidden"]:
+        hidden = Hidden(self.queues, receipts)
         now_ms = self.clock.now_ms()
-        async with self.keep_hold(now_ms, now_ms + HIDDEN_MS, hide, at_once=True) as hold:
-            yield hold
+        until_ms = now_ms + HIDDEN_MS
+        async with self.keep_hold(now_ms, until_ms, hidden.renew, at_once=True) as hidden.hold:
+            yield hidden
+
+
+class Hidden:
+    """The messages of a run, by lane. `hold`: of those that it has not left."""
+
+    hold: Hold
+
+    def __init__(
+        self, queues: Mapping[Lane, SliceQueue], receipts: Mapping[Lane, Sequence[str]]
+    ) -> None:
+        self._queues = queues
+        self._receipts = {lane: list(handles) for lane, handles in receipts.items()}
+        self._lock = Lock()  # what is left is not hidden again by a request under way
+
+    def renew(self, now_ms: int) -> int:
+        with self._lock:
+            for lane, handles in self._receipts.items():
+                if handles:
+                    self._queues[lane].hide_all(handles, HIDDEN_MS // 1000)
+        return now_ms + HIDDEN_MS
+
+    def leave(self, lane: Lane, handles: Sequence[str], seconds: int) -> None:
+        """Let these come back after so long, however long the run goes on with others."""
+        with self._lock:
+            for handle in handles:
+                self._receipts[lane].remove(handle)
+                self._queues[lane].hide(handle, seconds)
