@@ -1,6 +1,7 @@
 """How long other runs do not get what a run of the notifier works on."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
@@ -15,6 +16,7 @@ from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
 from duewheel.wiring.wheel import pages
 from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
+from duewheel.workflows.release import Release
 from functions.notifier import app as notifier
 from local.emulator import Emulator
 from tests.functions.conftest import Context
@@ -152,3 +154,29 @@ def test_an_event_that_lambda_runs_twice_at_once_makes_each_call_once(
     assert notifier.handler(event, context) is None
     assert seconds == ["begun"]
     assert receiver[1] == [b'{"order": 17}']
+
+
+def test_a_page_does_not_wait_for_the_releases_that_came_with_it(
+    batch: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which take most of a minute each, and may come ten in a batch."""
+    is_done = Event()
+    saw: list[bool] = []
+    mark_done = PageStore.mark_done
+
+    def done(*arguments: Any) -> Any:
+        is_done.set()
+        return mark_done(*arguments)
+
+    monkeypatch.setattr(PageStore, "mark_done", done)
+    monkeypatch.setattr(Release, "__call__", lambda *_: saw.append(is_done.wait(10)))
+    (page,) = batch["Records"]
+    releases = [
+        {**page, "messageId": f"part {part}", "body": encode(ReleaseMessage("orders", part))}
+        for part in range(9)
+    ]
+    loop = notifier_wiring.notifier()._loop
+    loop.set_default_executor(ThreadPoolExecutor(3))
+    answer = notifier.handler({"Records": [*releases, page]}, Context())
+    assert answer == {"batchItemFailures": []}
+    assert saw == [True] * 9

@@ -415,6 +415,7 @@ class World:
             KeepHold(self.clock, asyncio.to_thread),
             call_page,
             self.release,
+            asyncio.to_thread,
             SlowLane(
                 self.clock,
                 self.in_standing,

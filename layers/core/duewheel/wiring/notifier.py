@@ -147,6 +147,7 @@ def _deliver(keep_hold: KeepHold) -> Deliver:
         keep_hold,
         call_page,
         release,
+        in_threads_of(ThreadPoolExecutor(PARKED_SLOTS)),
         SlowLane(clock(), businesses_in_standing(), pages(), hand_over(), config.notifier_lives_ms),
         config.lead_ms,
         config.page_size,

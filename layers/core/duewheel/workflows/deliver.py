@@ -5,7 +5,7 @@ because its home does not name it, was placed later, or was passed on, to the sl
 another notifier, in a message of its own. Anything else raises, and the message comes back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from itertools import accumulate
 
@@ -46,6 +46,8 @@ CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once mo
 
 
 class Deliver(Struct, frozen=True):
+    """`beside` runs a release, which takes most of a run, in a thread that no page waits for."""
+
     clock: Clock
     tasks: TaskStore
     slices: SliceStore
@@ -55,6 +57,7 @@ class Deliver(Struct, frozen=True):
     keep_hold: KeepHold
     call_page: CallPage
     release: Release
+    beside: Callable[[Callable[[], None]], Awaitable[None]]
     slow_lane: SlowLane
     lead_ms: int
     page_size: int
@@ -65,7 +68,7 @@ class Deliver(Struct, frozen=True):
     ) -> Held | Finished:
         """`owner`: of one run and message. `hidden`: while other runs do not get the message."""
         if isinstance(message, ReleaseMessage):
-            await in_thread(self.release, message, owner, deadline_ms)
+            await self.beside(partial(self.release, message, owner, deadline_ms))
             return Finished()
         opens_ms = wheel.opens_ms(message.second, self.lead_ms)
         if opens_ms - self.clock.now_ms() > wheel.WAIT_SECONDS_MAX * 1000:
