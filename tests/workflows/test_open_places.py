@@ -1,5 +1,6 @@
 """The sweep goes on: what it cannot finish at one place holds up nothing behind it."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -7,6 +8,7 @@ from unittest.mock import patch
 import pytest
 from botocore.exceptions import ClientError
 
+from duewheel.log import logger
 from duewheel.rules import open_places
 from duewheel.rules.addresses import slow_page
 from duewheel.rules.audit_request import AuditRequest
@@ -383,6 +385,7 @@ def test_what_is_rescued_is_announced_before_its_message_is_too_late(world: Worl
 def test_while_its_list_is_full_the_pointer_waits(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING, logger.name)
     tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(6)]
     world.dispatch_until(tasks[-1].home.second)
     lose_all_messages(world)
