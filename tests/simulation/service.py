@@ -98,12 +98,15 @@ class Service:
         self.turns.wait_for(self._slept(seconds))
 
     async def sleep_until_ms(self, instant_ms: int) -> None:
+        await self._slept_until(instant_ms)
+
+    async def sleep_beside_until_ms(self, instant_ms: int) -> None:
+        await self._slept_until(instant_ms)
+
+    async def _slept_until(self, instant_ms: int) -> None:
         while (missing_ms := instant_ms - self.now_ms()) > 0:
             await asyncio.sleep(missing_ms / 1000)
         await self._slept(0)
-
-    async def sleep_beside_until_ms(self, instant_ms: int) -> None:
-        await self.sleep_until_ms(instant_ms)
 
     async def _slept(self, seconds: float) -> None:
         if seconds > 0:
