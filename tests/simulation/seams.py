@@ -21,7 +21,7 @@ import botocore.endpoint
 from duewheel.stores.keys import KeyStore
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import wheel as wheel_wiring
-from duewheel.workflows import limit_creates
+from duewheel.workflows import hold, limit_creates
 from tests.simulation.invocation import at_work
 from tests.simulation.receiver import Receiver
 from tests.simulation.turn_pool import TurnPool, awaited
@@ -56,7 +56,8 @@ def _replacements(
         if vars(module).get("wait") is concurrent.futures.wait:
             yield module, "wait", awaited
     yield wheel_wiring, "KeyStore", lambda tasks: KeyStore(tasks, pool(KEY_READERS))
-    yield limit_creates, "Lock", lambda: _Lock(sleep)
+    for module in (limit_creates, hold):
+        yield module, "Lock", lambda: _Lock(sleep)
 
 
 def modules_of_the_core() -> list[ModuleType]:
