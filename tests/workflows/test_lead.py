@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from duewheel.rules import leadership
-from duewheel.rules.leadership import LEASE_MS, Pointer
+from duewheel.rules.leadership import LEASE_MS, WATCH_SECONDS_AT_HANDOVER, Pointer, Step
+from duewheel.stores.pointers import PointerStore
 from duewheel.workflows.lead import FAILED_TICKS_MAX
 from tests.support.recorder import Call
 from tests.support.world import World, time_for
@@ -252,3 +254,28 @@ def note_time_of(world: World, operation: str, times: list[int]) -> Callable[[Ca
             times.append(world.clock.now_ms())
 
     return note
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_look_that_was_stale_is_not_repeated_at_once(world: World, waits: bool) -> None:
+    """Whether it shows a lease that another has claimed since, or a place that is taken."""
+    stale = world.pointer()
+    if waits:
+        claimed = world.pointers.claim(stale, "leader", world.clock.now_ms() + 600_000)
+        assert claimed is not None
+        stale = claimed
+        assert world.pointers.register(stale, "heir", Step.REGISTER_AS_HEIR)
+    else:
+        assert world.pointers.claim(stale, "leader", world.clock.now_ms()) is not None
+    until_ms = world.clock.now_ms() + 30_000
+    looks = 0
+
+    def read(*_: Any, **__: Any) -> Pointer:
+        nonlocal looks
+        looks += 1
+        assert looks < 1_000
+        return stale
+
+    with patch.object(PointerStore, "read", read):
+        world.lead.run("another", lambda: until_ms - world.clock.now_ms())
+    assert looks <= 20_000 / 1000 / WATCH_SECONDS_AT_HANDOVER + 1

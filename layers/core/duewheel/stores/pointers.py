@@ -76,10 +76,11 @@ class PointerStore(Struct, frozen=True):
         result = self._write(claimed, condition, values)
         return claimed if _mine(result, me, claimed.epoch) else None
 
-    def register(self, seen: Pointer, me: str, step: Step) -> None:
-        """Take a free place in the queue of those who wait; losing the race is no harm."""
+    def register(self, seen: Pointer, me: str, step: Step) -> bool:
+        """Take a free place in the queue of those who wait; losing the race is no harm:
+        False."""
         place = "heir" if step is Step.REGISTER_AS_HEIR else "newcomer"
-        write_if(
+        result = write_if(
             self.client.update_item,
             TableName=self.table,
             Key=_key(seen.name),
@@ -88,6 +89,7 @@ class PointerStore(Struct, frozen=True):
             ExpressionAttributeNames={"#place": place, "#epoch": "epoch"},
             ExpressionAttributeValues={":me": {"S": me}, ":epoch": {"N": str(seen.epoch)}},
         )
+        return isinstance(result, Written)
 
     def advance(
         self,

@@ -50,8 +50,10 @@ class Lead(Struct, frozen=True):
                         logger.info("leads", action="lead", epoch=mine.epoch, at=mine.position)
                         self._lead(mine, remaining_ms)
                         return
+                    self.clock.sleep(leadership.WATCH_SECONDS_AT_HANDOVER)  # the look was stale
                 case Step.REGISTER_AS_HEIR | Step.REGISTER_AS_NEWCOMER as step:
-                    self.pointers.register(seen, me, step)
+                    if not self.pointers.register(seen, me, step):
+                        self.clock.sleep(leadership.WATCH_SECONDS_AT_HANDOVER)
                 case Step.WAIT:
                     self.clock.sleep(leadership.watch_seconds(seen))
 
