@@ -97,6 +97,16 @@ def damages(service: Service) -> None:
     )
 
 
+def meets_an_item_of_a_newer_release(service: Service) -> None:
+    task = service.create("ok", biz_type="damaged", delay_seconds=60)
+    boto3.client("dynamodb").update_item(
+        TableName="duewheel-Wheel",
+        Key=task_items.key(address_of_task(task["task_id"]), BUCKETS),
+        UpdateExpression="SET v = :newer",
+        ExpressionAttributeValues={":newer": {"N": "99"}},
+    )
+
+
 def fails_at_a_message(service: Service) -> None:
     sqs = boto3.client("sqs")
     url = sqs.get_queue_url(QueueName="duewheel-SliceQueue")["QueueUrl"]
@@ -162,6 +172,7 @@ def test_the_sums_over_all_lines_are_what_the_books_say(story: Story) -> None:
 
 def test_every_metric_there_is_comes_to_be(service: Service, story: Story) -> None:
     damages(service)
+    meets_an_item_of_a_newer_release(service)
     fails_at_a_message(service)
     meets_throttling(service)
     passes(service, minutes=6)

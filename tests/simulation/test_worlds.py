@@ -10,7 +10,7 @@ import pytest
 
 from local.stack import ROOT
 
-AT_WORK = "print('at work', flush=True); import time; time.sleep(600)"
+AT_WORK = "import os, time; os.write(1, b'at work\\n'); time.sleep(600)"
 BEGIN = f"from tests.simulation.worlds import in_worlds; in_worlds(exec, [{AT_WORK!r}] * 2)"
 
 
