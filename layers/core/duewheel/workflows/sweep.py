@@ -211,8 +211,9 @@ class _Run:
         """Of what the run has found unbegun as much as there is evidence that it was lost."""
         if not self._asked:
             return
-        for lane in {page.lane for page in self._asked} - self._waiting.keys():
-            self._waiting[lane] = self._sweep.sweep_second.hand_over.waiting(lane)
+        if not self._waiting:  # what nobody has begun in the slow lane is put off, not sent again
+            waiting = self._sweep.sweep_second.hand_over.waiting(Lane.MAIN)
+            self._waiting = {Lane.MAIN: waiting, Lane.SLOW: None}
         seconds_max = self._evidence.seconds_max - self._seconds_sent
         pages = chosen(self._asked, seconds_max, self._waiting)
         self._seconds_sent += len({page.lease.second for page in pages})
