@@ -6,7 +6,6 @@ twice at once, with one request id: what a run holds it holds by a token of its 
 """
 
 from collections.abc import Iterable
-from itertools import chain
 from typing import Any
 
 from duewheel.log import logger, logs_failure
@@ -109,16 +108,13 @@ def _deliver_all(
 
     async def deliver_hidden(text: str, hidden: Hidden) -> Result:
         """What is left comes back though others of the batch go on for long."""
-        (result,) = await outcomes_of([deliver(text, hidden.hold)])
+        (result,) = await outcomes_of([deliver(text, hidden.holds.get(text))])
         if not isinstance(result, Finished):
-            for lane, by_text in receipts.items():
-                handles, seconds = by_text.get(text, []), _comes_after_seconds(result)
-                await in_thread(hidden.leave, lane, handles, seconds)
+            await in_thread(hidden.leave, text, _comes_after_seconds(result))
         return result
 
     async def deliver_all_hidden() -> list[Result]:
-        by_lane = {lane: list(chain(*by_text.values())) for lane, by_text in receipts.items()}
-        async with notifier.hide_messages(by_lane) as hidden:
+        async with notifier.hide_messages(receipts) as hidden:
             return await outcomes_of(deliver_hidden(text, hidden) for text in owners)
 
     async def deliver_all() -> list[Result]:

@@ -9,7 +9,7 @@ import pytest
 
 from duewheel.rules.messages import PageMessage, ReleaseMessage, decode, encode
 from duewheel.rules.page_lease import HIDDEN_MS, Finished, PageLease
-from duewheel.stores.message_visibility import NotHidden
+from duewheel.stores.message_visibility import Refused
 from duewheel.stores.pages import PageStore
 from duewheel.stores.slice_queue import SliceQueue
 from duewheel.wiring import notifier as notifier_wiring
@@ -118,8 +118,8 @@ def test_a_page_is_delivered_though_sqs_refuses_to_hide_its_message(
     monkeypatch: pytest.MonkeyPatch,
     in_seconds: int,
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise NotHidden
+    def refuse(_: SliceQueue, handles: list[str], seconds: int) -> Refused:
+        return Refused(again=frozenset(handles))
 
     monkeypatch.setattr(SliceQueue, "hide_all", refuse)
     url, bodies = receiver

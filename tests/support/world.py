@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from email.utils import formatdate
 from functools import cached_property
 from itertools import count
@@ -38,7 +37,6 @@ from duewheel.stores.known_pointer import KnownTimePointer
 from duewheel.stores.known_shards import KnownShards
 from duewheel.stores.listings import ListIndex
 from duewheel.stores.loads import LoadStore
-from duewheel.stores.message_visibility import NotHidden
 from duewheel.stores.pages import PageStore
 from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.parking_records import ParkingRecords
@@ -512,8 +510,7 @@ class World:
 
     def _hide(self, queue: SliceQueue, message: dict[str, Any], seconds: int) -> None:
         """Where SQS refuses, it stays hidden for as long as its queue says."""
-        with suppress(NotHidden):
-            queue.hide_all([message["ReceiptHandle"]], seconds)
+        queue.hide_all([message["ReceiptHandle"]], seconds)
 
     def drain(self, *lanes: Lane) -> None:
         """Let notifiers work off all messages that are visible now, and what came past SQS."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from duewheel.log import logger
 from duewheel.rules.messages import Message, encode
 from duewheel.stores import message_visibility
+from duewheel.stores.message_visibility import Refused
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -61,8 +62,8 @@ class SliceQueue(Struct, frozen=True):
     def hide(self, receipt_handle: str, seconds: int) -> None:
         message_visibility.hide(self.client, self.url, receipt_handle, seconds)
 
-    def hide_all(self, receipt_handles: Sequence[str], seconds: int) -> None:
-        message_visibility.hide_all(self.client, self.url, receipt_handles, seconds)
+    def hide_all(self, receipt_handles: Sequence[str], seconds: int) -> Refused:
+        return message_visibility.hide_all(self.client, self.url, receipt_handles, seconds)
 
     def _send(self, batch: list[M], delay_seconds: Callable[[M], int]) -> list[M] | None:
         """Those of the batch that were refused; None where there was no answer at all."""

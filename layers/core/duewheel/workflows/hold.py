@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from functools import partial
 from threading import Lock
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -26,17 +27,35 @@ TRIED_AGAIN_MS = 500
 # A message that failed. Ten tries, after which it is a dead letter, are a quarter of an hour.
 FAILED_COMES_AFTER_SECONDS = 90
 
+R = TypeVar("R")
+R_contra = TypeVar("R_contra", contravariant=True)
 Renew = Callable[[int], int | None]  # now; until when it is held, or None when another has it
-Beside = Callable[[Callable[[], int | None]], Awaitable[int | None]]
+Receipts = Mapping[Lane, Mapping[str, Sequence[str]]]  # by the text of the message
+
+
+class Beside(Protocol):
+    def __call__(self, request: Callable[[], R], /) -> Awaitable[R]: ...
+
+
+class Renewed(Protocol[R_contra]):
+    """What the renewal is for, which runs beside."""
+
+    def renewed(self, renewal: R_contra, /) -> bool:
+        """Whether there is nothing of it to be tried again."""
+
+    def tried(self) -> None: ...
+
+    def over(self) -> None: ...
 
 
 class Hold:
-    """The right to begin calls. `renewed` and `over` are for the renewal, which runs beside."""
+    """The right to begin calls."""
 
     def __init__(self, clock: Clock, until_ms: int) -> None:
         self._clock = clock
         self._until_ms = until_ms
         self._is_over = False
+        self._is_renewed = True
         self._tried = asyncio.Event()
 
     @property
@@ -47,7 +66,7 @@ class Hold:
     async def is_sure_before(self, latest_ms: int) -> bool:
         """Wait until a call may begin; False when none may up to `latest_ms`."""
         while not self.is_sure:
-            if self._is_over:
+            if self._is_over or not self._is_renewed:
                 raise LeaseLost
             if self._clock.now_ms() > latest_ms:
                 return False
@@ -55,8 +74,14 @@ class Hold:
             await self._tried.wait()
         return True
 
-    def renewed(self, until_ms: int) -> None:
-        self._until_ms = until_ms
+    def renewed(self, until_ms: int, /) -> bool:
+        if self._is_renewed:
+            self._until_ms = until_ms
+        return True
+
+    def not_renewed(self) -> None:
+        """It ends when it was to end, though another copy of the same message is renewed."""
+        self._is_renewed = False
 
     def tried(self) -> None:
         self._tried.set()
@@ -73,37 +98,52 @@ class KeepHold(Struct, frozen=True):
     beside: Beside
 
     @asynccontextmanager
-    async def __call__(
-        self, begun_ms: int, until_ms: int, renew: Renew, *, at_once: bool = False
-    ) -> AsyncIterator[Hold]:
-        """`at_once`: the first renewal is what begins it."""
-        hold, ended = Hold(self.clock, until_ms), asyncio.Event()
-        first_ms = begun_ms if at_once else renewal_ms(begun_ms, begun_ms)
-        async with beside(self._renew(hold, begun_ms, first_ms, renew, ended)):
+    async def __call__(self, begun_ms: int, until_ms: int, renew: Renew) -> AsyncIterator[Hold]:
+        hold = Hold(self.clock, until_ms)
+        async with self.renewing(hold, begun_ms, renewal_ms(begun_ms, begun_ms), renew):
+            yield hold
+
+    @asynccontextmanager
+    async def renewing(
+        self,
+        held: Renewed[R],
+        begun_ms: int,
+        first_ms: int,
+        renew: Callable[[int], R | None],
+    ) -> AsyncIterator[None]:
+        ended = asyncio.Event()
+        async with beside(self._renew(held, begun_ms, first_ms, renew, ended)):
             try:
-                yield hold
+                yield
             finally:
                 ended.set()
 
     async def _renew(
-        self, hold: Hold, begun_ms: int, next_ms: int, renew: Renew, ended: asyncio.Event
+        self,
+        held: Renewed[R],
+        begun_ms: int,
+        next_ms: int,
+        renew: Callable[[int], R | None],
+        ended: asyncio.Event,
     ) -> None:
         try:
             while await is_over_before(self.clock.sleep_beside_until_ms(next_ms), ended):
-                now_ms = self.clock.now_ms()
+                now_ms, is_whole = self.clock.now_ms(), False
                 try:
-                    until_ms = await self.beside(partial(renew, now_ms))
+                    renewal = await self.beside(partial(renew, now_ms))
                 except Exception as error:  # noqa: BLE001 - tried again, and calls wait for it
                     logger.warning("not renewed", action="renewal-failed", error=str(error))
-                    next_ms = self.clock.now_ms() + TRIED_AGAIN_MS
                 else:
-                    if until_ms is None:
+                    if renewal is None:
                         return
-                    hold.renewed(until_ms)
+                    is_whole = held.renewed(renewal)
+                if is_whole:
                     next_ms = renewal_ms(begun_ms, now_ms)
-                hold.tried()
+                else:
+                    next_ms = self.clock.now_ms() + TRIED_AGAIN_MS
+                held.tried()
         finally:
-            hold.over()
+            held.over()
 
 
 class HideMessages(Struct, frozen=True):
@@ -118,36 +158,72 @@ class HideMessages(Struct, frozen=True):
     keep_hold: KeepHold
 
     @asynccontextmanager
-    async def __call__(self, receipts: Mapping[Lane, Sequence[str]]) -> AsyncIterator["Hidden"]:
-        hidden = Hidden(self.queues, receipts)
+    async def __call__(self, receipts: Receipts) -> AsyncIterator["Hidden"]:
         now_ms = self.clock.now_ms()
-        until_ms = now_ms + HIDDEN_MS
-        async with self.keep_hold(now_ms, until_ms, hidden.renew, at_once=True) as hidden.hold:
+        hidden = Hidden(self.clock, self.queues, receipts, now_ms + HIDDEN_MS)
+        async with self.keep_hold.renewing(hidden, now_ms, now_ms, hidden.renew):
             yield hidden
 
 
-class Hidden:
-    """The messages of a run, by lane. `hold`: of those that it has not left."""
+class Renewal(Struct, frozen=True):
+    """Until when the `taken` messages are hidden; those whose receipts were refused, `for_good`
+    or not. By their texts."""
 
-    hold: Hold
+    until_ms: int
+    taken: set[str]
+    for_good: set[str]
+    again: set[str]
+
+
+class Hidden:
+    """The messages of a run, by their texts, each with a hold of its own. One request for all of a
+    lane renews them. A receipt that SQS refuses for good is not asked for again: its message may be
+    another run's by then."""
 
     def __init__(
-        self, queues: Mapping[Lane, SliceQueue], receipts: Mapping[Lane, Sequence[str]]
+        self, clock: Clock, queues: Mapping[Lane, SliceQueue], receipts: Receipts, until_ms: int
     ) -> None:
+        self.holds = {
+            text: Hold(clock, until_ms) for by_text in receipts.values() for text in by_text
+        }
         self._queues = queues
-        self._receipts = {lane: list(handles) for lane, handles in receipts.items()}
+        self._receipts = {
+            lane: {handle: text for text, handles in by_text.items() for handle in handles}
+            for lane, by_text in receipts.items()
+        }
         self._lock = Lock()  # what is left is not hidden again by a request under way
 
-    def renew(self, now_ms: int) -> int:
+    def renew(self, now_ms: int) -> Renewal:
+        renewal = Renewal(now_ms + HIDDEN_MS, set(), set(), set())
         with self._lock:
-            for lane, handles in self._receipts.items():
-                if handles:
-                    self._queues[lane].hide_all(handles, HIDDEN_MS // 1000)
-        return now_ms + HIDDEN_MS
+            for lane, texts in self._receipts.items():
+                if not texts:
+                    continue
+                refused = self._queues[lane].hide_all(list(texts), HIDDEN_MS // 1000)
+                renewal.again.update(texts[handle] for handle in refused.again)
+                renewal.for_good.update(texts.pop(handle) for handle in refused.for_good)
+                renewal.taken.update(texts.values())
+        return renewal
 
-    def leave(self, lane: Lane, handles: Sequence[str], seconds: int) -> None:
-        """Let these come back after so long, however long the run goes on with others."""
+    def leave(self, text: str, seconds: int) -> None:
+        """Let it come back after so long, however long the run goes on with others."""
         with self._lock:
-            for handle in handles:
-                self._receipts[lane].remove(handle)
-                self._queues[lane].hide(handle, seconds)
+            for lane, texts in self._receipts.items():
+                for handle in [handle for handle, one in texts.items() if one == text]:
+                    del texts[handle]
+                    self._queues[lane].hide(handle, seconds)
+
+    def renewed(self, renewal: Renewal) -> bool:
+        for text in renewal.for_good:
+            self.holds[text].not_renewed()
+        for text in renewal.taken - renewal.again:
+            self.holds[text].renewed(renewal.until_ms)
+        return not renewal.again
+
+    def tried(self) -> None:
+        for hold in self.holds.values():
+            hold.tried()
+
+    def over(self) -> None:
+        for hold in self.holds.values():
+            hold.over()
