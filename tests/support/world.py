@@ -87,6 +87,7 @@ from duewheel.workflows.lead import Lead
 from duewheel.workflows.limit_calls import LimitCalls
 from duewheel.workflows.limit_creates import LimitCreates
 from duewheel.workflows.list_tasks import ListTasks
+from duewheel.workflows.look_again import LookAgain
 from duewheel.workflows.look_up import LookUp
 from duewheel.workflows.look_up_changes import LookUpChanges
 from duewheel.workflows.park import Park
@@ -338,6 +339,7 @@ class World:
         put_off = PutOff(self.clock, self.tasks, self.reenter, self._pool)
         parked = ParkedStore(self.tasks, self._pool)
         keep_trying = KeepTrying(self.clock, lambda: self.chance)
+        park = Park(self.clock, self.tasks, parked, self._pool)
         call_page = CallPage(
             self.clock,
             Targets(
@@ -355,7 +357,8 @@ class World:
             LimitCalls(self.clock, self.turns),
             put_off,
             self.sealed_secrets,
-            Park(self.clock, self.tasks, parked, self._pool),
+            park,
+            LookAgain(self.clock, known or self.in_standing, park, put_off),
             SpareHosts(
                 self.clock,
                 known or self.in_standing,

@@ -23,6 +23,9 @@ class _Known(Struct, frozen=True):
     business: Business
     read_ms: int
 
+    def is_fresh(self, now_ms: int) -> bool:
+        return 0 <= now_ms - self.read_ms < KEPT_MS
+
 
 class KnownBusinesses:
     def __init__(self, store: BusinessStore, clock: Clock) -> None:
@@ -35,6 +38,13 @@ class KnownBusinesses:
     def one(self, biz_type: str) -> Business:
         return self.many([biz_type])[biz_type]
 
+    def kept(self, biz_type: str) -> Business | None:
+        """As it is known without a request; None when that is too old."""
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            known = self._known.get(biz_type)
+        return known.business if known is not None and known.is_fresh(now_ms) else None
+
     def many(self, biz_types: Iterable[str]) -> dict[str, Business]:
         """No older than they are kept for; of version 0 where there is no record."""
         asked = dict.fromkeys(biz_types)
@@ -43,7 +53,7 @@ class KnownBusinesses:
             found = {
                 biz_type: known.business
                 for biz_type in asked
-                if (known := self._known.get(biz_type)) and 0 <= now_ms - known.read_ms < KEPT_MS
+                if (known := self._known.get(biz_type)) and known.is_fresh(now_ms)
             }
             missing = [biz_type for biz_type in asked if biz_type not in found]
             forgotten = self._forgotten

@@ -54,6 +54,7 @@ from duewheel.workflows.deliver import Deliver
 from duewheel.workflows.hold import HideMessages, KeepHold
 from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.look_again import LookAgain
 from duewheel.workflows.park import WRITERS as PARKERS
 from duewheel.workflows.park import Park
 from duewheel.workflows.plan import WRITERS as PLANNERS
@@ -109,6 +110,7 @@ def _deliver(keep_hold: KeepHold) -> Deliver:
     put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS))
     parked = ParkedStore(tasks(), ThreadPoolExecutor(PARKED_SLOTS))
     keep_trying = KeepTrying(clock(), random.random)
+    park = Park(clock(), tasks(), parked, ThreadPoolExecutor(PARKERS))
     call_page = CallPage(
         clock(),
         _targets(config),
@@ -120,7 +122,8 @@ def _deliver(keep_hold: KeepHold) -> Deliver:
         LimitCalls(clock(), turns),
         put_off,
         sealed_secrets(),
-        Park(clock(), tasks(), parked, ThreadPoolExecutor(PARKERS)),
+        park,
+        LookAgain(clock(), businesses_in_standing(), park, put_off),
         _spare_hosts(config, put_off),
         WatchPace(
             clock(), businesses_in_standing(), StandingStore(dynamodb(), config.registry_table)

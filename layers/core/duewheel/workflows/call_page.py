@@ -30,6 +30,7 @@ from duewheel.workflows.check_occurrences import Checked, CheckOccurrences, Firi
 from duewheel.workflows.hold import Hold
 from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.limit_calls import LimitCalls
+from duewheel.workflows.look_again import LookAgain
 from duewheel.workflows.park import Park
 from duewheel.workflows.plan import PlanTimers
 from duewheel.workflows.put_off import PutOff
@@ -56,6 +57,7 @@ class CallPage(Struct, frozen=True):
     put_off: PutOff
     sealed_secrets: SealedSecrets
     park: Park
+    look_again: LookAgain
     spare_hosts: SpareHosts
     watch_pace: WatchPace
     plan_timers: PlanTimers
@@ -169,13 +171,22 @@ class CallPage(Struct, frozen=True):
         if business.own.signing_secrets:
             secrets = await in_thread(secrets_of, business, self.sealed_secrets)
         own_lines = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
-        run = Run(business, secrets, own_lines, delivery, page or Firing(), [])
+        run = Run(
+            business,
+            secrets,
+            own_lines,
+            delivery,
+            page or Firing(),
+            self.clock.now_ms(),
+            asyncio.Lock(),
+        )
         # Before the limit: who waits takes no turn.
         sorted_out = await self.spare_hosts.sorted_out(tasks, business)
         work = [self._call_by_turns(sorted_out.free, run), self._hold(sorted_out.held, run)]
         work += [self._probe(probe, run) for probe in sorted_out.probes]
         left = await all_of(work)
         await self._hold(run.overtaken, run)
+        await self.look_again.set_aside(run)
         return [task for some in left for task in some]
 
     async def _hold(self, tasks: list[Task], run: Run) -> list[Task]:
@@ -266,6 +277,8 @@ class CallPage(Struct, frozen=True):
 
     async def _is_confirmed(self, task: Task, instant_ms: int, run: Run) -> bool:
         """Whether it is to be called still."""
+        if not await self.look_again(task, instant_ms, run):
+            return False
         is_known = task.occurrence is None or run.page.is_fresh(task, instant_ms)
         return is_known or await self.check.again(task, instant_ms, run.page, run.business)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from duewheel.log import logger
 from duewheel.rules.business import Business
@@ -32,14 +32,19 @@ class Delivery(Struct, frozen=True):
 
 class Run(Struct, frozen=True):
     """What the calls of one business in a page share. `page`: what is known of its occurrences.
-    `overtaken`: those whose host has failed while they waited for a line."""
+    Of those that waited: `overtaken`, whose host has failed meanwhile, `paused` and `deleted`,
+    whose business was. `asking`: one at a time asks for that."""
 
     business: Business
     secrets: Secrets | None
     lines: asyncio.Semaphore
     delivery: Delivery
     page: Firing
-    overtaken: list[Task]
+    begun_ms: int
+    asking: asyncio.Lock
+    overtaken: list[Task] = field(default_factory=list)
+    paused: list[Task] = field(default_factory=list)
+    deleted: list[Task] = field(default_factory=list)
 
 
 def secrets_of(business: Business, sealed_secrets: SealedSecrets) -> Secrets | None:

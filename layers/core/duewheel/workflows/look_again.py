@@ -1,0 +1,60 @@
+"""Look again at the settings of a business whose tasks wait in a notifier: for a turn, for a line.
+
+A page looks its businesses up before its tasks are due. A task that is called when it is due is
+called by that; one that waited is called by settings that were read less than KEPT_MS before. If
+its business is paused by then it is parked, and if that was deleted it comes up again.
+"""
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.rules.business import Business
+from duewheel.rules.lane_wait import come_up_again
+from duewheel.rules.task import Task
+from duewheel.stores.known_businesses import KnownBusinesses
+from duewheel.workflows.calls_of_page import Run
+from duewheel.workflows.carry_through import in_thread
+from duewheel.workflows.park import Park
+from duewheel.workflows.put_off import PutOff
+
+AHEAD_MS = 150  # long enough for the request, so that a turn is not late for it
+WAITED_MS = 250  # less is no wait, and asks for nothing
+
+
+class LookAgain(Struct, frozen=True):
+    clock: Clock
+    known: KnownBusinesses
+    park: Park
+    put_off: PutOff
+
+    async def __call__(self, task: Task, instant_ms: int, run: Run) -> bool:
+        """Right before it is to be called at this instant: whether it still is."""
+        if instant_ms - max(task.next_ms, run.begun_ms) < WAITED_MS:
+            return True
+        await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
+        now = await self._now(run)
+        if now.paused:
+            run.paused.append(task)
+        elif run.business.version and not now.version:
+            run.deleted.append(task)
+        else:
+            return True
+        return False
+
+    async def set_aside(self, run: Run) -> None:
+        """Those that are not to be called."""
+        if run.paused:
+            await in_thread(self.park, run.paused)
+        if run.deleted:
+            await in_thread(self._put_off, run.deleted)
+
+    async def _now(self, run: Run) -> Business:
+        """One asks, and the others of the page hear of it."""
+        biz_type = run.business.biz_type
+        async with run.asking:
+            kept = self.known.kept(biz_type)
+            return await in_thread(self.known.one, biz_type) if kept is None else kept
+
+    def _put_off(self, tasks: list[Task]) -> None:
+        now_ms = self.clock.now_ms()
+        self.put_off.each([(task, come_up_again(task, now_ms)) for task in tasks])
