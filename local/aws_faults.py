@@ -118,9 +118,7 @@ def in_part(request: Any, handle: Handle, is_done: Callable[[Any], bool]) -> Rep
         return reply
     status, headers, body = reply
     answer = json.loads(body)
-    if operation == "BatchGetItem":  # some may have been left as too large
-        for table, wanted in answer["UnprocessedKeys"].items():
-            left.setdefault(table, {**wanted, "Keys": []})["Keys"] += wanted["Keys"]
+    _add(left, answer.get(_PARTS[operation]))  # what was left undone of that part
     answer[_PARTS[operation]] = left
     text = json.dumps(answer)
     kept = {name: value for name, value in headers.items() if "crc32" not in name.lower()}
@@ -147,6 +145,19 @@ def _split(operation: str, asked: Any, is_done: Callable[[Any], bool]) -> tuple[
         return {table: {**wanted, "Keys": some} if operation == "BatchGetItem" else some}
 
     return {**asked, "RequestItems": of_table(done)}, of_table(rest)
+
+
+def _add(left: Any, more: Any) -> None:
+    """To what was left undone of a batch."""
+    if isinstance(more, list):
+        left += more
+        return
+    for table, wanted in (more or {}).items():
+        if isinstance(wanted, list):
+            left[table] = [*left.get(table, []), *wanted]
+        else:
+            keys = left.get(table, {}).get("Keys", [])
+            left[table] = {**wanted, "Keys": [*keys, *wanted["Keys"]]}
 
 
 def _size(operation: str, asked: Any) -> int:

@@ -1,18 +1,21 @@
 """`FAULTS=0.1 make local`: everything goes wrong by chance, and nothing is lost."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSPreparedRequest
 
 from duewheel.rules.task import HttpCallback
 from duewheel.wiring import notifier as notifier_wiring
 from local import __main__ as local_command
-from local.aws_faults import Fault, possible_faults
+from local.aws_faults import Fault, Reply, in_part, possible_faults
 from local.clock import MovableClock
 from local.emulator import Emulator
 from local.faults import BACKLOG_SECONDS, LATE_SECONDS_MAX, SKEW_MS_MAX, Faults
@@ -241,3 +244,49 @@ def test_a_transaction_is_met_by_single_writes_and_transactions_alone() -> None:
     others = ("GetItem", "Query", "BatchGetItem", "BatchWriteItem", "SendMessageBatch", "")
     assert all(Fault.CONFLICT in possible_faults(operation) for operation in operations)
     assert not any(Fault.CONFLICT in possible_faults(operation) for operation in others)
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked", "done_of", "left_of"),
+    [
+        (
+            "BatchWriteItem",
+            {"RequestItems": {"t": [{"PutRequest": {"Item": {"n": n}}} for n in range(25)]}},
+            lambda asked: asked["RequestItems"].get("t", []),
+            lambda answer: answer["UnprocessedItems"].get("t", []),
+        ),
+        (
+            "BatchGetItem",
+            {"RequestItems": {"t": {"Keys": [{"n": n} for n in range(25)]}}},
+            lambda asked: asked["RequestItems"]["t"]["Keys"],
+            lambda answer: answer["UnprocessedKeys"].get("t", {}).get("Keys", []),
+        ),
+        (
+            "SendMessageBatch",
+            {"Entries": [{"Id": f"{n}"} for n in range(10)]},
+            lambda asked: [entry["Id"] for entry in asked["Entries"]],
+            lambda answer: [failed["Id"] for failed in answer["Failed"]],
+        ),
+    ],
+)
+def test_a_batch_that_is_cut_twice_names_all_that_was_left_undone(
+    operation: str, asked: Any, done_of: Callable[[Any], Any], left_of: Callable[[Any], Any]
+) -> None:
+    done: list[Any] = []
+
+    def carry_out(request: Any) -> Reply:
+        done.extend(done_of(json.loads(request.body)))
+        return 200, {}, "{}"
+
+    def cut(request: Any) -> Reply | None:
+        return in_part(request, carry_out, lambda _: chance.random() < 0.5)
+
+    chance = Random(1)
+    headers = {"X-Amz-Target": f"any.{operation}"}
+    request = AWSPreparedRequest("POST", "https://aws", headers, json.dumps(asked), False)
+    reply = in_part(request, cut, lambda _: chance.random() < 0.5)
+    assert reply is not None
+    left = left_of(json.loads(reply[2]))
+    whole = done_of(asked)
+    assert 0 < len(done) < len(whole)
+    assert sorted(map(str, [*done, *left])) == sorted(map(str, whole))
