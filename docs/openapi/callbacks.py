@@ -122,7 +122,10 @@ RETRY_LADDER = body(
     ("delays_seconds",),
 )
 
-_SHOWN_HEADERS = names_to(TEXT)
+_SHOWN_HEADERS = described(
+    names_to(TEXT),
+    "Of one that carries a secret its beginning and a digest, which no request takes.",
+)
 _SHOWN_MESSAGE: dict[str, Schema] = {
     "group_id": TEXT,
     "attributes": names_to(TEXT),

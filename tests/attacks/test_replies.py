@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from duewheel.rules.answers import NOTE_BYTES_MAX, outcome_of_answer
 from duewheel.rules.backoff import RETRY_AFTER_SECONDS_MAX
 from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import HttpCallback
 from duewheel.targets.http_reply import REPLY_BYTES_MAX
 from tests.support.clock import NOON_MS
 from tests.targets.far_side import SHORT_SECONDS, far_side, in_loop, post, target, until
@@ -96,3 +97,15 @@ async def test_a_compressed_reply_is_not_unpacked() -> None:
     assert "\\x08" in outcome.note
     assert "0000" not in outcome.note
     assert len(outcome.note) <= NOTE_BYTES_MAX
+
+
+@in_loop
+async def test_a_receiver_that_echoes_does_not_show_a_secret_to_those_who_read_the_task() -> None:
+    for secret in ("canary-0123456789", "canary" * 60):  # of the second only the start is kept
+        body = b"you sent Bearer " + secret.encode()
+        answer = b"HTTP/1.1 500 Oops\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+        async with far_side(answer) as side, target() as http:
+            callback = HttpCallback(side.url(), headers=(("authorization", f"Bearer {secret}"),))
+            outcome = await http.call(callback, {}, b"{}", SHORT_SECONDS)
+        assert outcome.status_code == 500
+        assert secret[:5] not in outcome.note

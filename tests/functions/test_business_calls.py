@@ -70,7 +70,8 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
     status, business, headers = put(EVERYTHING)
     assert (status, headers["etag"], business["version"]) == (200, '"2"', 2)
     assert business["own"] == list(EVERYTHING)
-    assert business["callback"] == {"type": "http", **EVERYTHING["callback"]}  # type: ignore[dict-item]
+    shown = {"authorization": "Bearer … (sha256 0b84)"}
+    assert business["callback"] == {"type": "http", **HOOK, "method": "PUT", "headers": shown}
     assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]
     for name in ("retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses"):
         assert business[name] == EVERYTHING[name]

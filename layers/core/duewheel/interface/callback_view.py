@@ -1,8 +1,9 @@
 """A callback in an answer: the members that a create takes. What is null is left to the
-business."""
+business. Of a header that carries a secret its shown form alone."""
 
 from typing import assert_never
 
+from duewheel.rules.secret_headers import shown_value
 from duewheel.rules.task import (
     Callback,
     EventBridgeCallback,
@@ -36,7 +37,8 @@ def _joined(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Lines of one name as the one that means the same."""
     joined: dict[str, str] = {}
     for name, value in headers:
-        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+        shown = shown_value(name, value)
+        joined[name] = f"{joined[name]}, {shown}" if name in joined else shown
     return joined
 
 

@@ -7,6 +7,7 @@ from duewheel.interface.answer import Answer, compact
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.message_text import text_of
 from duewheel.rules.refusals import MalformedBody, Refusal
+from duewheel.rules.secret_headers import shown_value
 from duewheel.rules.task import HttpCallback, Status, Task
 from duewheel.rules.timer import Timer
 from duewheel.rules.xtimer_app import app_of
@@ -65,7 +66,7 @@ def record_view(task: Task, timer_id: str) -> dict[str, object]:
 def _param(callback: HttpCallback, payload: str | None) -> dict[str, object]:
     header: dict[str, list[str]] = {}
     for name, value in callback.headers:
-        header.setdefault(name, []).append(value)
+        header.setdefault(name, []).append(shown_value(name, value))
     body = "" if payload is None else text_of(payload, is_raw=callback.is_raw)
     return {"url": callback.url, "method": callback.method, "header": header, "body": body}
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.refusals import TooLarge
+from duewheel.rules.secret_headers import is_shown_form
 from duewheel.rules.task import HttpCallback
 from duewheel.rules.task_fields import Fields, invalid, joined_path
 
@@ -70,6 +71,12 @@ def checked_headers(headers: Sequence[tuple[str, str]], path: str) -> tuple[tupl
             raise invalid(where, "is no name that a header can have.")
         if name.lower() in _FORBIDDEN_HEADERS or name.lower().startswith(_FORBIDDEN_PREFIXES):
             raise invalid(where, "is a header that the delivery itself decides on.")
+        if is_shown_form(value):
+            raise invalid(
+                where,
+                "is what an answer shows of a secret, not the secret itself. Give the value, or "
+                "leave callback out of the change, which keeps it.",
+            )
         if not _HEADER_VALUE.fullmatch(value):
             raise invalid(
                 where, "must be visible ASCII with blanks and tabs only between other characters."

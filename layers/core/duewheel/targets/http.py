@@ -17,6 +17,7 @@ from duewheel.rules.answers import note_from, outcome_of_answer
 from duewheel.rules.callback_url import CallbackUrl, parse_callback_url
 from duewheel.rules.egress import allowed_networks
 from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.secret_headers import without_secrets
 from duewheel.rules.task import HttpCallback
 from duewheel.targets.http_connection import HttpConnection
 from duewheel.targets.http_reply import Reply, ReplyFailed
@@ -73,9 +74,8 @@ class HttpTarget:
             return Outcome(Verdict.RETRY, note_from(str(failure)))
         finally:
             self.calls_in_flight -= 1
-        return outcome_of_answer(
-            reply.status_code, reply.headers, reply.body_start, self._clock.now_ms()
-        )
+        said = without_secrets(reply.body_start, callback.headers)
+        return outcome_of_answer(reply.status_code, reply.headers, said, self._clock.now_ms())
 
     async def close(self) -> None:
         self._kept.close()
