@@ -26,6 +26,7 @@ class Why(StrEnum):
     FAILED = "failed"  # a request failed at this slice
     NEWER = "newer-release"  # an item was written by a newer release, which is waited for
     NOT_REACHED = "not-reached"  # this shard and all later ones of the second are yet to be read
+    NOT_COUNTED = "not-counted"  # all is finished, and yet to be entered in the statistics
 
     @classmethod
     def _missing_(cls, value: object) -> "Why":
@@ -43,7 +44,7 @@ class OpenPlace(Struct, frozen=True, kw_only=True):
     why: Why
 
     def covers(self, entry: Address) -> bool:
-        if entry.second != self.second:
+        if entry.second != self.second or self.why is Why.NOT_COUNTED:
             return False
         is_later = self.why is Why.NOT_REACHED and entry.shard > self.shard
         return is_later or entry.shard == self.shard

@@ -1,26 +1,36 @@
 """Statistics in the Registry: one record per business and minute, a day's under one key.
 
-Only the sweep writes them, each on condition that it still holds what was read.
+Only the sweep writes them, each on condition that it still stands as it was read. One that cannot
+be read is reported; a write replaces it, and a list leaves it out.
 """
 
 import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.log import report_unreadable
+from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.books import Sheet, SheetName
-from duewheel.rules.tally import Tally
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tally import LATENESS_BOUNDS_MS, Tally
 from duewheel.stores import registry_keys
-from duewheel.stores.conditions import Item, Written, write_if
-from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.attributes import Nonsense, made, parsed, text, whole
+from duewheel.stores.conditions import Item, Written, as_read, write_if
+from duewheel.stores.unprocessed import get_batch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 MINUTES_PER_DAY = 1_440
 _COUNTS = tuple(name for name in Tally.__struct_fields__ if name != "lateness_classes")
+_COUNT_MAX = 10**18  # a death taken back may be in a sheet before the death is: down to -_COUNT_MAX
+
+
+class ReadSheet(Struct, frozen=True):
+    sheet: Sheet
+    item: Item | None  # as it was read, readable or not; None when there is none
 
 
 class StatisticsStore(Struct, frozen=True):
@@ -28,45 +38,26 @@ class StatisticsStore(Struct, frozen=True):
     clock: Clock
     table: str
 
-    def sheets(self, names: Iterable[SheetName]) -> dict[SheetName, Sheet]:
-        """Strongly consistent; a sheet that nobody has written yet is empty."""
-        names = list(names)
-        sheets = {name: Sheet(*name) for name in names}
-        for chunk in chunks(names, READS_PER_BATCH):
-            keys = [_key(name) for name in chunk]
-            for item in get_batch(self.client, self.clock, self.table, keys):
-                sheet = _sheet_from(item)
-                sheets[sheet.biz_type, sheet.minute] = sheet
-        return sheets
+    def read(self, name: SheetName) -> ReadSheet:
+        """Strongly consistent; a sheet that is not written yet, or is damaged, is empty."""
+        items = get_batch(self.client, self.clock, self.table, [_key(name)])
+        if not items:
+            return ReadSheet(Sheet(*name), None)
+        return ReadSheet(_readable(items[0]) or Sheet(*name), items[0])
 
-    def write(self, before: Sheet, after: Sheet) -> bool:
-        """False when the sheet no longer stands as `before`. What it holds, it tells by `up_to` and
-        `lacks`; so these two say how it stands."""
+    def write(self, before: ReadSheet, after: Sheet) -> bool:
+        """False when the sheet no longer stands as it was read."""
         item = {**_key((after.biz_type, after.minute)), **_attributes(after)}
-        seen = _attributes(before)
-        values: dict[str, Any] = {}
-        conditions = []
-        for name in ("up_to", "lacks"):
-            if name in seen and before.up_to >= 0:
-                conditions.append(f"#{name} = :{name}")
-                values[f":{name}"] = seen[name]
-            else:
-                conditions.append(f"attribute_not_exists(#{name})")
-        result = write_if(
-            self.client.put_item,
-            TableName=self.table,
-            Item=item,
-            ConditionExpression=" AND ".join(conditions),
-            ExpressionAttributeNames={"#up_to": "up_to", "#lacks": "lacks"},
-            **({"ExpressionAttributeValues": values} if values else {}),
-        )
+        condition = registry_keys.IF_ABSENT if before.item is None else as_read(before.item)
+        result = write_if(self.client.put_item, TableName=self.table, Item=item, **condition)
         return isinstance(result, Written) or result.item == item  # an earlier try of this write
 
     def between(self, biz_type: str, first_minute: int, last_minute: int) -> list[Sheet]:
         """In the order of their minutes, both bounds included."""
         sheets: list[Sheet] = []
         for day in range(first_minute // MINUTES_PER_DAY, last_minute // MINUTES_PER_DAY + 1):
-            sheets += map(_sheet_from, self._day(biz_type, day, first_minute, last_minute))
+            items = self._day(biz_type, day, first_minute, last_minute)
+            sheets += [sheet for item in items if (sheet := _readable(item)) is not None]
         return sheets
 
     def _day(self, biz_type: str, day: int, first_minute: int, last_minute: int) -> list[Item]:
@@ -103,13 +94,40 @@ def _attributes(sheet: Sheet) -> dict[str, Any]:
     }
 
 
+def _readable(item: Item) -> Sheet | None:
+    try:
+        return _sheet_from(item)
+    except Nonsense as nonsense:
+        report_unreadable(
+            UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
+        )
+        return None
+
+
 def _sheet_from(item: Item) -> Sheet:
-    counts = {name: int(item[name]["N"]) for name in _COUNTS if name in item}
-    classes = tuple(map(int, item["lateness_classes"]["S"].split(",")))
+    counts = {name: _count(item, name) for name in _COUNTS if name in item}
     return Sheet(
-        biz_type=item["biz_type"]["S"],
+        biz_type=text(item, "biz_type"),
         minute=int(item["record"]["S"]),
-        tally=Tally(**counts, lateness_classes=classes),
-        up_to=int(item["up_to"]["N"]),
-        lacks=frozenset(json.loads(item["lacks"]["S"])) if "lacks" in item else frozenset(),
+        tally=Tally(**counts, lateness_classes=_classes(item)),
+        up_to=made(item, "up_to", lambda: whole(int(item["up_to"]["N"]), SECOND_MAX, -1)),
+        lacks=parsed(item, "lacks", _seconds) if "lacks" in item else frozenset(),
     )
+
+
+def _count(item: Item, name: str) -> int:
+    return made(item, name, lambda: whole(int(item[name]["N"]), _COUNT_MAX, -_COUNT_MAX))
+
+
+def _classes(item: Item) -> tuple[int, ...]:
+    def build() -> tuple[int, ...]:
+        classes = tuple(map(int, item["lateness_classes"]["S"].split(",")))
+        if len(classes) != len(LATENESS_BOUNDS_MS) + 1:
+            raise ValueError("not one number for each class")
+        return classes
+
+    return made(item, "lateness_classes", build)
+
+
+def _seconds(values: Any) -> frozenset[int]:
+    return frozenset(whole(value, SECOND_MAX) for value in values)

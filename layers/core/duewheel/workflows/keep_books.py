@@ -1,9 +1,9 @@
 """Keep the books: enter what the sweep met in the seconds it has finished.
 
 The order makes it exact: first the sheets, then the entries go that told the facts, and only
-then does the sweep pointer move, or a second leave its list of open places. Who sweeps the same
-seconds again after a crash finds the facts still there, and in each sheet which seconds it holds
-already.
+then does the sweep pointer move, or a second leave its list of open places. A sweeper that sweeps
+the same seconds again after a crash finds the facts still there, and in each sheet which seconds
+it holds already. A second stays open when a write for it fails; all others are booked.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.rules.books import SheetName, booked, joined
+from duewheel.log import logger
+from duewheel.rules.books import Sheet, SheetName, booked, joined
 from duewheel.rules.tally import Tally
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
@@ -38,17 +39,41 @@ class KeepBooks(Struct, frozen=True):
         finished: Sequence[SweptSecond],
         up_to: int,
         still_open: frozenset[int] = frozenset(),
-    ) -> None:
-        """`finished` are whole seconds, in any order; all others up to `up_to` have been booked
-        before, or held nothing, but those that are still open."""
+    ) -> frozenset[int]:
+        """Book whole seconds, in any order; all others up to `up_to` have been booked before, or
+        held nothing, but those that are still open. Returns the seconds that were not booked."""
         facts = joined(swept.met.facts for swept in finished)
-        fan_out(
+        entered = fan_out(
             self.writers,
-            lambda name, by_second: self._enter(name, by_second, up_to, still_open),
+            lambda name, by_second: self._is_entered(name, by_second, up_to, still_open),
             facts,
             facts.values(),
         )
-        self.tasks.delete_entries([entry for swept in finished for entry in swept.reentries])
+        refused = [by for by, done in zip(facts.values(), entered, strict=True) if not done]
+        left = {second for by_second in refused for second in by_second}
+        told = [swept for swept in finished if swept.reentries and swept.second not in left]
+        try:
+            self.tasks.delete_entries([entry for swept in told for entry in swept.reentries])
+        except Exception:  # noqa: BLE001 - logged, and done again
+            logger.exception("re-entries not deleted", action="not-booked")
+            left |= {swept.second for swept in told}
+        return frozenset(left)
+
+    def _is_entered(
+        self,
+        name: SheetName,
+        by_second: dict[int, Tally],
+        up_to: int,
+        still_open: frozenset[int],
+    ) -> bool:
+        """One sheet that cannot be read or written holds up no other."""
+        try:
+            self._enter(name, by_second, up_to, still_open)
+        except Exception:  # noqa: BLE001 - logged, and its seconds stay open
+            biz_type, minute = name
+            logger.exception("not booked", action="not-booked", biz_type=biz_type, minute=minute)
+            return False
+        return True
 
     def _enter(
         self,
@@ -58,10 +83,10 @@ class KeepBooks(Struct, frozen=True):
         still_open: frozenset[int],
     ) -> None:
         for _ in range(_TRIES):
-            sheet = self.statistics.sheets([name])[name]
-            if sheet.expires_at <= self.clock.now_ms() // 1000:
+            if Sheet(*name).expires_at <= self.clock.now_ms() // 1000:
                 return  # of a task that lived longer than the statistics of its minute
-            brought_up = booked(sheet, by_second, up_to, still_open)
-            if brought_up == sheet or self.statistics.write(sheet, brought_up):
+            before = self.statistics.read(name)
+            brought_up = booked(before.sheet, by_second, up_to, still_open)
+            if brought_up == before.sheet or self.statistics.write(before, brought_up):
                 return
         raise BooksContested(f"the sheet {name} changed {_TRIES} times")

@@ -44,8 +44,6 @@ HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
 # How long a run keeps at what is open, and then at what is new, before it turns to the other.
 TURN_MS = 15_000
 FAILURES_IN_A_ROW_MAX = 10
-# All is finished, and what other runs have finished of the second is yet to be read once more.
-_TO_BE_READ: Unfinished = "", Why.NOT_REACHED
 
 
 class Sweep(Struct, frozen=True):
@@ -121,12 +119,18 @@ class _Walk:
         self.since_ms = since_ms
         self.is_new = False
         self.is_stuck = False  # too much is open behind it: what was reached stays where it is
-        self.is_judged = False  # to its end; what other runs have finished is read once more
+        self.is_judged = False  # nothing of the second is unfinished; it is yet to be booked
 
     @classmethod
     def again(cls, place: OpenPlace) -> "_Walk":
         end = None if place.why is Why.NOT_REACHED else place.shard + 1
-        return cls(place.second, place.shard, end, place.since_ms)
+        walk = cls(place.second, place.shard, end, place.since_ms)
+        walk.is_judged = place.why is Why.NOT_COUNTED
+        return walk
+
+    @property
+    def is_over(self) -> bool:
+        return self.end is None or self.at >= self.end
 
 
 def _measure(seen: Pointer, now_ms: int) -> None:
@@ -189,23 +193,29 @@ class _Run:
         return max(bound, ahead)
 
     def finish(self, walk: _Walk, until_ms: int) -> bool:
-        """See to its slices one after the other; False when there was no time for all of them."""
-        while True:
+        """See to its slices one after the other, and book the second if nothing of it is open any
+        more. False when there was no time for all of this."""
+        while not walk.is_judged:
             try:
-                unfinished = self._look(walk, until_ms)
-            except Exception:  # of whatever kind: it must not hold up all the others
-                logger.exception("not swept", action="slice-failed", second=walk.second)
-                self._failures += walk.is_new
-                if self._failures >= FAILURES_IN_A_ROW_MAX:
-                    raise  # it is no matter of single places
+                unfinished = self._look(walk)
+            except Exception as error:  # noqa: BLE001 - logged; it must not hold up all the others
+                self._failed(walk, error)
                 unfinished = "", Why.FAILED
             self._step(walk, unfinished)
-            if walk.end is None or walk.at >= walk.end:
+            if walk.is_judged or walk.is_over:
                 break
             if not self._has_time(until_ms):
                 return False
+        if walk.is_judged and not self._has_counted(walk, until_ms):
+            return False
         self._swept.pop(walk.second, None)
         return True
+
+    def _failed(self, walk: _Walk, error: Exception) -> None:
+        logger.exception("not swept", action="slice-failed", second=walk.second)
+        self._failures += walk.is_new
+        if self._failures >= FAILURES_IN_A_ROW_MAX:
+            raise error  # it is no matter of single places
 
     def send_again(self) -> None:
         """Of what the run has found unbegun as much as there is evidence that it was lost."""
@@ -235,9 +245,7 @@ class _Run:
             places = tuple(self.places)
             self._sweep.pointers.release(self._mine, self.position, now_ms, places)
 
-    def _look(self, walk: _Walk, until_ms: int) -> Unfinished | None:
-        if walk.is_judged:
-            return None if self._has_finished(walk, until_ms) else _TO_BE_READ
+    def _look(self, walk: _Walk) -> Unfinished | None:
         second, shard = walk.second, walk.at
         sweep_second = self._sweep.sweep_second
         if walk.end is None and shard:
@@ -247,33 +255,13 @@ class _Run:
             walk.end = part.whole.shards
         unfinished = sweep_second.finish(part, self.position, self.places.covers, self._asked)
         if unfinished is None:
-            self._swept.setdefault(second, SweptSecond(second)).add(part)
-            is_last = walk.at + 1 == walk.end and not walk.is_stuck
-            walk.is_judged = is_last and len(self.places.of(second)) == 1
-            if walk.is_judged and not self._has_finished(walk, until_ms):
-                return _TO_BE_READ
+            self._swept_of(walk).add(part)
         if walk.is_new:
             self._failures = 0
         return unfinished
 
-    def _has_finished(self, walk: _Walk, until_ms: int) -> bool:
-        """Nothing of the second is open any more. It is booked as a whole, so what was finished in
-        other runs is read once more; False when the turn ends before that."""
-        swept = self._swept[walk.second]
-        while (shard := swept.missing) is not None:
-            # Strongly: what it was judged by may have been a moment ago, and is booked for good.
-            part = self._sweep.sweep_second.read_second.slice(walk.second, shard, strongly=True)
-            swept.add(part)
-            if swept.missing is not None and not self._has_time(until_ms):
-                return False
-        if swept.has_header:
-            self._sweep.headers.let_go(walk.second)
-        self._evidence.made_good += swept.was_made_good
-        self._evidence.done += walk.is_new and swept.was_done and not swept.was_made_good
-        counts.add(SWEPT, swept.size)
-        if swept.size:
-            self._finished.append(swept)
-        return True
+    def _swept_of(self, walk: _Walk) -> SweptSecond:
+        return self._swept.setdefault(walk.second, SweptSecond(walk.second, walk.since_ms))
 
     def _step(self, walk: _Walk, unfinished: Unfinished | None) -> None:
         """Note what became of the slice, and how far the walk has come."""
@@ -287,13 +275,39 @@ class _Run:
                 self.places.close(walk.second, walk.at)
             else:
                 self._note(walk, *unfinished)
-        if unfinished == _TO_BE_READ:
+        if is_last and not self.places.of(walk.second):
+            walk.is_judged = True
+            self._note_not_counted(self._swept_of(walk))
             return
         walk.at += 1
         if not walk.is_stuck and not is_last:
             self._note(walk, "", Why.NOT_REACHED)
+
+    def _has_counted(self, walk: _Walk, until_ms: int) -> bool:
+        """Nothing of the second is open any more. It is booked as a whole, so what was finished in
+        other runs is read once more; False when the turn ends before that."""
+        swept = self._swept_of(walk)
+        try:
+            while (shard := swept.missing) is not None:
+                # Strongly: what it was judged by may be old by now, and is booked for good.
+                read_second = self._sweep.sweep_second.read_second
+                swept.add(read_second.slice(walk.second, shard, strongly=True))
+                if swept.missing is not None and not self._has_time(until_ms):
+                    return False
+            if swept.has_header:
+                self._sweep.headers.let_go(walk.second)
+        except Exception as error:  # noqa: BLE001 - logged; the second stays open
+            self._failed(walk, error)
+            return True
+        self._evidence.made_good += swept.was_made_good
+        self._evidence.done += walk.is_new and swept.was_done and not swept.was_made_good
+        for place in self.places.of(walk.second):
+            self.places.close(walk.second, place.shard)
+        if swept.size:
+            self._finished.append(swept)
         if sum(swept.size for swept in self._finished) > HOMES_HELD_MAX:
             self._write()
+        return True
 
     def _note(self, walk: _Walk, page: str, why: Why) -> None:
         place = OpenPlace(
@@ -301,11 +315,21 @@ class _Run:
         )
         self.places.note(place)
 
+    def _note_not_counted(self, swept: SweptSecond) -> None:
+        since_ms, why = swept.since_ms, Why.NOT_COUNTED
+        self.places.note(OpenPlace(second=swept.second, shard=0, since_ms=since_ms, why=why))
+
     def _book(self) -> None:
         """The books first: nobody goes back to a second that is neither ahead nor open."""
-        if self._finished:
-            self._sweep.keep_books(self._finished, self.position, self.places.seconds)
-        self._finished = []
+        finished, self._finished = self._finished, []
+        if not finished:
+            return
+        left = self._sweep.keep_books(finished, self.position, self.places.seconds)
+        for swept in finished:
+            if swept.second in left:
+                self._note_not_counted(swept)
+            else:
+                counts.add(SWEPT, swept.size)
 
     def _write(self) -> None:
         if self._mine is not None:

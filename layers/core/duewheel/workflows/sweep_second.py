@@ -28,8 +28,9 @@ Unfinished = tuple[str, Why]  # the first page that is not finished, or '', and 
 class SweptSecond:
     """What is kept of the finished slices of a second, to be booked when it is finished."""
 
-    def __init__(self, second: int) -> None:
+    def __init__(self, second: int, since_ms: int = 0) -> None:
         self.second = second
+        self.since_ms = since_ms  # of the first look at it
         self.size = 0
         self.shards = 1
         self.finished: set[int] = set()
