@@ -1,11 +1,15 @@
 """Which callbacks a receiver believes, and which it has had before."""
 
 import base64
+import hmac
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 from standardwebhooks import Webhook  # another implementation than ours
 
 from duewheel import Delivery, Duewheel, NotGenuine, Receiver, StillAtWork
@@ -102,11 +106,94 @@ def test_headers_are_taken_as_frameworks_have_them() -> None:
         f"HTTP_{name.upper().replace('-', '_')}": text for name, text in headers.items()
     }
     wsgi = {**wsgi, "CONTENT_TYPE": wsgi.pop("HTTP_CONTENT_TYPE"), "wsgi.input": object()}
+    wsgi["SERVER_NAME"] = "webhook_id"
     asgi = [(name.encode(), text.encode()) for name, text in headers.items()]
     titled = {name.title(): text for name, text in headers.items()}
     expected = receiver().verify(headers, BODY)
     for given in (wsgi, asgi, titled):
         assert receiver().verify(given, BODY) == expected
+
+
+LATER = SENT_AT + 400 * 86_400
+SPLIT_ELSEWHERE = [
+    {"webhook-id": f"AQG5.{SENT_AT}", "webhook-timestamp": str(LATER)},
+    {"webhook-id": f"AQG5.{SENT_AT}.x", "webhook-timestamp": str(LATER)},
+    {"webhook-id": f"AQG5.{SENT_AT}", "webhook-timestamp": f"+{LATER}"},
+    {"webhook-id": f"AQG5.{SENT_AT}", "webhook-timestamp": f"{LATER:_}"},
+    {"webhook-id": f"AQG5.{SENT_AT}", "webhook-timestamp": f" {LATER}"},
+    {"webhook-id": f"AQG5.{SENT_AT}", "webhook-timestamp": f"{LATER}\n"},
+]
+
+
+@pytest.mark.parametrize("split", SPLIT_ELSEWHERE)
+def test_what_was_signed_is_not_believed_as_another_call(split: dict[str, str]) -> None:
+    """Id, timestamp and body are separated by dots, and the body may have dots, too."""
+    signed_text = ".".join([split["webhook-id"], split["webhook-timestamp"], '{"order": 18}'])
+    body = signed_text.removeprefix(f"AQG5.{SENT_AT}.").encode()
+    receiver().verify(signed(**{"webhook-signature": signature(NEW, body)}), body)
+    headers = signed(**{"webhook-signature": signature(NEW, body), **split})
+    with pytest.raises(NotGenuine):
+        receiver(now=LATER).verify(headers, b'{"order": 18}')
+
+
+SIGNED_IDS = ["AQG5.1", "AQ G5", "", "AQG5\n", "ä", "\ud800", "../AQG5"]
+SIGNED_TIMESTAMPS = [f"+{SENT_AT}", f"{SENT_AT:_}", "١٨٩٦٠٧٨٦٠٥", "1" * 5_000]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        *({"webhook-id": webhook_id} for webhook_id in SIGNED_IDS),
+        *({"webhook-timestamp": timestamp} for timestamp in SIGNED_TIMESTAMPS),
+    ],
+)
+def test_ids_and_timestamps_that_the_service_does_not_write_are_not_believed(
+    named: dict[str, str],
+) -> None:
+    """Not by a signature that fits them either."""
+    given = {**signed(), **named}
+    text = f"{given['webhook-id']}.{given['webhook-timestamp']}.".encode(errors="replace") + BODY
+    fitting = base64.b64encode(hmac.digest(bytes([2]) * 24, text, "sha256")).decode()
+    with pytest.raises(NotGenuine):
+        receiver().verify({**given, "webhook-signature": f"v1,{fitting}"}, BODY)
+
+
+NAMES = [*HEADERS, "webhook-signature", "webhook_id", "HTTP_WEBHOOK_ID", "wsgi.input", "é", ""]
+TEXTS = st.text(st.characters(categories=None), max_size=8) | st.sampled_from(
+    ["AQG5", str(SENT_AT), "\ud800", "v1,\udfff", signature(NEW), f"v1,é {signature(NEW)}"]
+)
+
+
+@hypothesis.given(st.lists(st.tuples(st.sampled_from(NAMES), TEXTS)), st.booleans())
+def test_whatever_the_headers_hold_nothing_but_not_genuine_is_raised(
+    pairs: list[tuple[str, str]], is_mapping: bool
+) -> None:
+    with suppress(NotGenuine):
+        receiver().verify(dict(pairs) if is_mapping else pairs, BODY)
+
+
+@pytest.mark.parametrize("half", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+def test_half_a_surrogate_pair_in_a_header_is_not_believed(half: str) -> None:
+    for text in ("\ud800", f"{signed()[half]}\ud800"):
+        with pytest.raises(NotGenuine):
+            receiver().verify(signed(**{half: text}), BODY)
+
+
+def test_a_name_with_underscores_is_another_header() -> None:
+    folded = {"webhook_id": "AQG6", "HTTP_WEBHOOK_ID": "AQG7", "http_duewheel_attempt": "9"}
+    for given in ({**signed(), **folded}, [*signed().items(), *folded.items()]):
+        delivery = receiver().verify(given, BODY)
+        assert (delivery.task_id, delivery.attempt) == ("AQG5", 2)
+    with pytest.raises(NotGenuine):
+        receiver().verify({name.replace("-", "_"): text for name, text in signed().items()}, BODY)
+
+
+@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "Webhook-ID"])
+def test_a_header_that_comes_twice_is_not_believed(name: str) -> None:
+    twice = (name, signed()[name.lower()])
+    for pairs in ([*signed().items(), twice], [twice, *signed().items()]):
+        with pytest.raises(NotGenuine):
+            receiver().verify(pairs, BODY)
 
 
 def test_a_decoded_body_is_refused() -> None:

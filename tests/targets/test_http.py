@@ -57,6 +57,15 @@ def test_a_header_of_several_values_is_sent_as_several_lines() -> None:
     ]
 
 
+def test_stored_headers_that_a_receiver_may_take_for_the_services_are_not_sent() -> None:
+    """CGI and WSGI write hyphens and underscores alike; earlier releases have stored such names."""
+    url = parse_callback_url("http://receiver.example/")
+    names = ("webhook_id", "Webhook.Signature", "DUEWHEEL_ATTEMPT", "transfer_encoding", "x_team")
+    callback = HttpCallback("", "GET", tuple((name, "forged") for name in names))
+    sent = request_bytes(url, callback, {"webhook-id": "t1"}, None).decode()
+    assert [line for line in sent.split("\r\n") if "forged" in line] == ["x_team: forged"]
+
+
 @in_loop
 async def test_the_services_headers_win_over_the_callbacks_in_any_case() -> None:
     async with far_side() as side, target() as http:

@@ -1,7 +1,9 @@
 """Tells a genuine callback, and a repeated one.
 
 Signatures are those of Standard Webhooks (docs/delivery.md). Invariant: what `verify` returns was
-signed with one of the secrets within five minutes of now, byte for byte.
+signed with one of the secrets within five minutes of now, byte for byte, as this call and no other:
+dots separate id, timestamp and body in what is signed, so there is none in the first two. Whatever
+the headers hold, what is not genuine raises `NotGenuine`.
 """
 
 import base64
@@ -9,6 +11,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +26,9 @@ from duewheel.seen import Seen, SeenInMemory
 TOLERANCE_SECONDS = 300
 SECRET_PREFIX = "whsec_"
 VERSION = "v1"
+AN_ID = re.compile(r"[A-Za-z0-9_-]+")
+A_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+OF_AN_ENVIRON = frozenset({"REQUEST_METHOD", "wsgi.input"})
 
 Headers = Mapping[str, Any] | Iterable[tuple[bytes | str, bytes | str]]
 
@@ -91,6 +97,8 @@ class Receiver:
             raise TypeError("the body is needed as the bytes that came")
         given = _by_name(headers)
         task_id, timestamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
+        if not AN_ID.fullmatch(task_id) or not A_TIMESTAMP.fullmatch(timestamp):
+            raise NotGenuine("Its id or its timestamp is none that the service writes")
         signed = f"{task_id}.{timestamp}.".encode() + body
         if not self._is_signed(signed, given.get("webhook-signature", "")):
             raise NotGenuine("No signature fits the request")
@@ -127,7 +135,7 @@ class Receiver:
     def _is_signed(self, signed: bytes, signatures: str) -> bool:
         """Each comparison takes as long whatever is wrong."""
         brought = [
-            text.encode()
+            text.encode(errors="replace")
             for version, _, text in (each.partition(",") for each in signatures.split(" "))
             if version == VERSION
         ]
@@ -146,13 +154,27 @@ def _key(secret: str) -> bytes:
 
 
 def _by_name(headers: Headers) -> dict[str, str]:
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return {_name(name): _text(value) for name, value in pairs if isinstance(value, str | bytes)}
+    """In lower case. What comes twice is joined by a comma, as WSGI does it, and so is no id."""
+    named: dict[str, str] = {}
+    for key, value in _pairs(headers):
+        if isinstance(value, str | bytes):
+            name, text = _text(key).lower(), _text(value)
+            named[name] = f"{named[name]},{text}" if name in named else text
+    return named
 
 
-def _name(name: bytes | str) -> str:
-    """WSGI writes HTTP_WEBHOOK_ID, and CONTENT_TYPE without HTTP_."""
-    return _text(name).lower().removeprefix("http_").replace("_", "-")
+def _pairs(headers: Headers) -> Iterator[tuple[bytes | str, bytes | str]]:
+    """Only in a WSGI environ do underscores stand for hyphens. Elsewhere such a name is another
+    header, which the service has not sent."""
+    if not isinstance(headers, Mapping):
+        yield from headers
+    elif OF_AN_ENVIRON.isdisjoint(headers):
+        yield from headers.items()
+    else:
+        yield "content-type", headers.get("CONTENT_TYPE", "")
+        for name, text in headers.items():
+            if name.startswith("HTTP_") and name != "HTTP_CONTENT_TYPE":
+                yield name.removeprefix("HTTP_").replace("_", "-"), text
 
 
 def _text(value: bytes | str) -> str:

@@ -1,10 +1,29 @@
-"""What every callback carries besides the caller's own headers."""
+"""What every callback carries besides the caller's own headers, and which names are not theirs."""
+
+import re
 
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.signature import signatures
 from duewheel.rules.task import Task
 
 ATTEMPT = "duewheel-attempt"
+
+_FORBIDDEN_HEADERS = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
+_NO_LETTER_OR_DIGIT = re.compile(r"[^0-9a-z]")
 
 
 def callback_headers(
@@ -21,3 +40,9 @@ def callback_headers(
         ATTEMPT: str(task.attempts + 1),
         "duewheel-biz-type": task.biz_type,
     }
+
+
+def is_of_the_delivery(name: str) -> bool:
+    """Also in the spellings that a receiver may take for its own."""
+    read_as = _NO_LETTER_OR_DIGIT.sub("-", name.lower())
+    return read_as in _FORBIDDEN_HEADERS or read_as.startswith(_FORBIDDEN_PREFIXES)

@@ -1,12 +1,14 @@
 """The callback of type `http`, checked before it is stored.
 
 A header that passes here can be sent as it is: it is one line, it is ASCII, and it is none
-that the delivery itself sets or that would change how the call is framed.
+that the delivery itself sets or that would change how the call is framed. Nor is it one that a
+receiver takes for such a header: CGI and WSGI write `webhook_id` as they write `webhook-id`.
 """
 
 import re
 from collections.abc import Sequence
 
+from duewheel.rules.callback_headers import is_of_the_delivery
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.refusals import TooLarge
 from duewheel.rules.secret_headers import is_shown_form
@@ -19,21 +21,6 @@ HEADERS_BYTES_MAX = 4_096
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[!-~](?:[!-~ \t]*[!-~])?)?")
-_FORBIDDEN_HEADERS = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-_FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
 
 
 def http_callback(fields: Fields, *, is_raw: bool) -> HttpCallback:
@@ -69,7 +56,7 @@ def checked_headers(headers: Sequence[tuple[str, str]], path: str) -> tuple[tupl
         where = joined_path(path, name)
         if not _HEADER_NAME.fullmatch(name):
             raise invalid(where, "is no name that a header can have.")
-        if name.lower() in _FORBIDDEN_HEADERS or name.lower().startswith(_FORBIDDEN_PREFIXES):
+        if is_of_the_delivery(name):
             raise invalid(where, "is a header that the delivery itself decides on.")
         if is_shown_form(value):
             raise invalid(

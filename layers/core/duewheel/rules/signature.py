@@ -2,11 +2,16 @@
 
 While a secret is being replaced two of them live, and a callback carries one signature of each, so
 that receivers can change over when they like.
+
+What is signed is a text with dots, and many receivers take an id with dots in it. So a body that
+such a receiver could take for an instant to come and another body is not signed: its signature
+would be good for a second call, later.
 """
 
 import base64
 import binascii
 import hmac
+import json
 import re
 from collections.abc import Iterable
 
@@ -17,9 +22,16 @@ SECRET_IS = (
     f"must be 'whsec_' and the base64 of {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} random bytes."
 )
 
+TOLERANCE_SECONDS = 300  # by which receivers let a timestamp differ from their clock
+
 _PREFIX = "whsec_"
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _SHOWN_CHARACTERS = 4
+# As lenient receivers read a timestamp: with blanks, a plus, zeros and underscores. Possessive, so
+# that a body of digits is looked at once.
+_NUMBER_BETWEEN_DOTS = re.compile(r"(?:^|\.)[ \t]*+\+?+([0-9_]++)[ \t]*+(?=\.)")
+_DIGITS_MAX = 18
+_SECRET_SECONDS_MAX = 100 * 366 * 86_400  # longer than a secret is kept
 
 
 def secret_from(text: str) -> bytes:
@@ -48,3 +60,27 @@ def signatures(secrets: Iterable[bytes], webhook_id: str, seconds: int, body: by
         "v1," + base64.b64encode(hmac.digest(secret, signed, "sha256")).decode("ascii")
         for secret in secrets
     )
+
+
+def has_second_reading(body: bytes, seconds: int) -> bool:
+    """Whether a part of the body can pass for the timestamp of another call, which a signature made
+    at `seconds` would fit as well. What follows a dot in a JSON document is no JSON document, so
+    such a body has no second reading; a bare number is the exception."""
+    text = body.decode()
+    numbers = (found[1] for found in _NUMBER_BETWEEN_DOTS.finditer(text))
+    return any(_is_to_come(number, seconds) for number in numbers) and not _is_document(text)
+
+
+def _is_to_come(number: str, seconds: int) -> bool:
+    digits = number.replace("_", "").lstrip("0")
+    if not 0 < len(digits) <= _DIGITS_MAX:
+        return False
+    return -TOLERANCE_SECONDS <= int(digits) - seconds <= _SECRET_SECONDS_MAX
+
+
+def _is_document(text: str) -> bool:
+    try:
+        json.loads(text, parse_int=str)  # int() takes no more than 4,300 digits
+    except (ValueError, RecursionError):
+        return False
+    return text.lstrip().startswith(("{", "[", '"'))

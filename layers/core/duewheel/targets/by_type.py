@@ -7,6 +7,7 @@ from msgspec import Struct
 from duewheel.rules.callback_headers import callback_headers
 from duewheel.rules.message_text import text_of, unsuitable
 from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.signature import has_second_reading
 from duewheel.rules.task import (
     Callback,
     EventBridgeCallback,
@@ -21,6 +22,8 @@ from duewheel.targets.http import HttpTarget
 from duewheel.targets.lambda_function import LambdaTarget
 from duewheel.targets.sns import SnsTarget
 from duewheel.targets.sqs import SqsTarget
+
+NOT_TO_BE_SIGNED = "cannot be signed: a number between dots in the body reads as a later timestamp"
 
 
 class Targets(Struct, frozen=True):
@@ -50,6 +53,8 @@ class Targets(Struct, frozen=True):
         match callback:
             case HttpCallback():
                 body = _body(callback, task)
+                if secrets and body and has_second_reading(body, now_ms // 1000):
+                    return Outcome(Verdict.STOP, NOT_TO_BE_SIGNED)
                 headers = callback_headers(task, now_ms, secrets, body)
                 return await self.http.call(callback, headers, body, timeout_seconds)
             case LambdaCallback():

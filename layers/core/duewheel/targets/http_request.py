@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from duewheel import __version__
+from duewheel.rules.callback_headers import is_of_the_delivery
 from duewheel.rules.callback_url import CallbackUrl
 from duewheel.rules.task import HttpCallback
 
@@ -19,8 +20,8 @@ _VALUE = re.compile(r"[\t\x20-\x7e]*")
 def request_bytes(
     url: CallbackUrl, callback: HttpCallback, service_headers: Mapping[str, str], body: bytes | None
 ) -> bytes:
-    """Headers of the service win over the callback's, of which one name may have several lines;
-    raises ValueError for what cannot be sent."""
+    """Of the callback's headers, those that the delivery decides on are left out: earlier releases
+    have stored some. One name may have several lines. Raises ValueError for what cannot be sent."""
     if callback.method == "GET":
         body = None
     usual = {"host": url.authority, "user-agent": f"duewheel/{__version__}", "accept": "*/*"}
@@ -31,7 +32,7 @@ def request_bytes(
     if callback.method != "GET":
         decided["content-length"] = str(len(body or b""))
     own = [(name.lower(), value) for name, value in callback.headers]
-    own = [header for header in own if header[0] != "host" and header[0] not in decided]
+    own = [header for header in own if not is_of_the_delivery(header[0])]
     named = {*decided, *(name for name, _ in own)}
     headers = [header for header in usual.items() if header[0] not in named]
     lines = [f"{_token(callback.method)} {url.target} HTTP/1.1"]
