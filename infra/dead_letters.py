@@ -148,7 +148,13 @@ def _line(message: dict[str, Any], now_ms: int) -> str:
     sent_ms = int(attributes.get("SentTimestamp", now_ms))
     age_seconds = max(0, now_ms - sent_ms) // 1000
     what = _reason(message.get("MessageAttributes", {})) or _what(message["Body"])
-    return f"{what}  received {received} times, sent {age_seconds} s ago"
+    return f"{_visible(what)}  received {received} times, sent {age_seconds} s ago"
+
+
+def _visible(text: str) -> str:
+    """What others wrote neither ends the line nor reaches the terminal as a command."""
+    shown = (c if c.isascii() and c.isprintable() else ascii(c)[1:-1] for c in text)
+    return "".join(shown)
 
 
 def _reason(attributes: Mapping[str, Any]) -> str:
@@ -157,7 +163,7 @@ def _reason(attributes: Mapping[str, Any]) -> str:
         return ""
     names = (CAME_AS, "problem", "detail")
     told = [attributes[name]["StringValue"] for name in names if name in attributes]
-    return "  ".join(text.encode("ascii", "backslashreplace").decode() for text in told)
+    return "  ".join(told)
 
 
 def _what(body: str) -> str:

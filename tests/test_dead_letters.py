@@ -80,6 +80,30 @@ def test_a_list_leaves_the_queue_as_it_was(world: World, dead_url: str) -> None:
     assert waiting(world, dead_url) == 4
 
 
+FORGED = "x\n2027-01-15T08:00:00.000Z  shard 0, page 3"
+
+
+def test_what_others_wrote_is_one_line_of_visible_ascii(world: World, dead_url: str) -> None:
+    """A detail names the member that was refused, as its sender has spelt it."""
+    hostile = f"{FORGED}\r\x1b[2J\x9b2J\x7f\u2028\u202e\ud800"
+    told = {
+        name: {"DataType": "String", "StringValue": text}
+        for name, text in (("problem", "invalid-field"), ("detail", hostile))
+    }
+    message = {"MessageId": "1", "Body": "{}", "MessageAttributes": told}
+    for line in (dead_letters._line(message, 0), dead_letters._line({"Body": hostile}, 0)):
+        assert line.isascii()
+        assert line.isprintable()
+    world.sqs.send_message(
+        QueueUrl=dead_url,
+        MessageBody="{}",
+        MessageAttributes={**told, "detail": {"DataType": "String", "StringValue": FORGED}},
+    )
+    (line,) = dead_letters.listed(world.sqs, dead_url, world.clock)
+    assert line.startswith("invalid-field  x\\n2027-01-15")
+    assert line.isprintable()
+
+
 def test_a_redrive_moves_what_can_be_carried_out_and_leaves_garbage(
     world: World, dead_url: str
 ) -> None:
