@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
@@ -110,5 +111,11 @@ def test_one_that_fails_while_its_other_writes_are_under_way_is_found() -> None:
     def mapped(pool: Any, function: Any, *arguments: Any) -> list[Any]:
         return list(pool.map(function, *arguments))
 
-    with patch.object(put_off, "fan_out", mapped), patch.object(park, "fan_out", mapped):
+    def raising(write: Any) -> Any:
+        return write
+
+    with ExitStack() as stack:
+        for module in (put_off, park):
+            stack.enter_context(patch.object(module, "fan_out", mapped))
+            stack.enter_context(patch.object(module, "tried", raising))
         assert paused(replace(FAILING, latency_ms=400.0)).left_at_work

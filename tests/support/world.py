@@ -358,7 +358,7 @@ class World:
             put_off,
             self.sealed_secrets,
             park,
-            LookAgain(self.clock, known or self.in_standing, park, put_off),
+            LookAgain(self.clock, known or self.in_standing, park, put_off, keep_trying),
             SpareHosts(
                 self.clock,
                 known or self.in_standing,
@@ -404,6 +404,7 @@ class World:
             put_off,
             self.turns,
             self.hand_over,
+            keep_trying,
             config.notifier_lives_ms,
         )
         return Deliver(

@@ -123,7 +123,7 @@ def _deliver(keep_hold: KeepHold) -> Deliver:
         put_off,
         sealed_secrets(),
         park,
-        LookAgain(clock(), businesses_in_standing(), park, put_off),
+        LookAgain(clock(), businesses_in_standing(), park, put_off, keep_trying),
         _spare_hosts(config, put_off),
         WatchPace(
             clock(), businesses_in_standing(), StandingStore(dynamodb(), config.registry_table)
@@ -138,6 +138,7 @@ def _deliver(keep_hold: KeepHold) -> Deliver:
         put_off,
         turns,
         hand_over(),
+        keep_trying,
         config.notifier_lives_ms,
     )
     return Deliver(

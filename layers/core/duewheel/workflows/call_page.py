@@ -96,10 +96,11 @@ class CallPage(Struct, frozen=True):
                 continue
             match decide(entry, task, now_ms):
                 case Decision.PLACE_LATER:
-                    work.append(in_thread(self.retry_or_end.place_later, task))
+                    place_later = partial(self.retry_or_end.place_later, task)
+                    work.append(self.keep_trying(place_later, delivery.deadline_ms))
                 case Decision.EXPIRE:
-                    own = businesses[task.biz_type]
-                    work.append(in_thread(self.retry_or_end.expire, task, own))
+                    expire = partial(self.retry_or_end.expire, task, businesses[task.biz_type])
+                    work.append(self.keep_trying(expire, delivery.deadline_ms))
                 case Decision.DELIVER if task.plan is not None:
                     chains.append((task, task.plan))
                 case Decision.DELIVER:
@@ -118,13 +119,16 @@ class CallPage(Struct, frozen=True):
         timed: dict[str, list[Task]] = {}
         for biz_type, tasks in due.items():
             if businesses[biz_type].paused:
-                yield in_thread(self.park, tasks)
+                yield self._park(tasks, delivery)
             elif any(task.occurrence is not None for task in tasks):
                 timed[biz_type] = tasks
             else:
                 yield self._call_all(tasks, businesses[biz_type], delivery)
         if timed:
             yield self._call_timed(timed, businesses, delivery)
+
+    async def _park(self, tasks: list[Task], delivery: Delivery) -> None:
+        await self.keep_trying(self.park(tasks), delivery.deadline_ms)
 
     async def _call_timed(
         self,
@@ -191,20 +195,23 @@ class CallPage(Struct, frozen=True):
 
     async def _hold(self, tasks: list[Task], run: Run) -> list[Task]:
         if tasks:
-            await in_thread(self.spare_hosts.hold, tasks, run.business)
+            hold = self.spare_hosts.hold(tasks, run.business)
+            await self.keep_trying(hold, run.delivery.deadline_ms)
         return []
 
     async def _call_by_turns(self, tasks: list[Task], run: Run) -> list[Task]:
         soon = [(task, task.next_ms) for task in tasks]
         later: list[tuple[Task, Promise]] = []
         if tasks and run.business.call_rate is not None:
-            soon, later = await in_thread(self.limit_calls, tasks, run.business)
-        work: list[Coroutine[None, None, Task | None]] = [
+            limit = partial(self.limit_calls, tasks, run.business)
+            soon, later = await self.keep_trying(limit, run.delivery.deadline_ms)
+        work: list[Coroutine[None, None, object]] = [
             self._call_in_time(task, from_ms, run) for task, from_ms in soon
         ]
         if later:
-            work.append(in_thread(self.put_off, later))
-        return [task for task in await all_of(work) if task is not None]
+            put_off = self.put_off.promised(later)
+            work.append(self.keep_trying(put_off, run.delivery.deadline_ms))
+        return [task for task in await all_of(work) if isinstance(task, Task)]
 
     async def _probe(self, probe: Probe, run: Run) -> list[Task]:
         """One call, beside any limit; what becomes of the others depends on it."""
@@ -251,7 +258,8 @@ class CallPage(Struct, frozen=True):
                 else:
                     outcome = await self._outcome(task, callback, run, started_ms, probe)
             if outcome is None:
-                status = await in_thread(self.retry_or_end.expire, task, business)
+                expire = partial(self.retry_or_end.expire, task, business)
+                status = await self.keep_trying(expire, run.delivery.deadline_ms)
                 run.page.count(task, status, was_called=False)
                 return None
             attempt = settlement.attempt_made(task, outcome, started_ms, self.clock.now_ms())

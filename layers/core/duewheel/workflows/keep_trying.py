@@ -5,6 +5,7 @@ notifiers ask no more of a table than it gives, and nothing that was called has 
 """
 
 from collections.abc import Callable
+from itertools import count
 from typing import TypeVar
 
 from msgspec import Struct
@@ -27,16 +28,32 @@ class KeepTrying(Struct, frozen=True):
 
     async def __call__(self, write: Callable[[], T], deadline_ms: int) -> T:
         """Once in any case. `write` may find what an earlier try of it has written."""
-        tries = 0
-        while True:
+        for tries in count():
             try:
                 return await in_thread(write)
             except Throttled:
-                until_ms = self.clock.now_ms() + pause_ms(tries, self.random_unit())
-                if until_ms > deadline_ms - TRY_MS_MAX:
+                pause = self._pause_ms(tries, deadline_ms)
+                if pause is None:
                     raise
-            tries += 1
-            await self.clock.sleep_until_ms(until_ms)
+            await self.clock.sleep_until_ms(self.clock.now_ms() + pause)
+        raise AssertionError
+
+    def on_this_thread(self, write: Callable[[], T], deadline_ms: int) -> T:
+        """The same for who has a thread of its own, which waits meanwhile."""
+        for tries in count():
+            try:
+                return write()
+            except Throttled:
+                pause = self._pause_ms(tries, deadline_ms)
+                if pause is None:
+                    raise
+            self.clock.sleep(pause / 1000)
+        raise AssertionError
+
+    def _pause_ms(self, tries: int, deadline_ms: int) -> int | None:
+        """None when there is no time for another try."""
+        pause = pause_ms(tries, self.random_unit())
+        return pause if self.clock.now_ms() + pause <= deadline_ms - TRY_MS_MAX else None
 
 
 def pause_ms(tries: int, random_unit: float) -> int:

@@ -14,6 +14,7 @@ from duewheel.rules.task import Task
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.workflows.calls_of_page import Run
 from duewheel.workflows.carry_through import in_thread
+from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.park import Park
 from duewheel.workflows.put_off import PutOff
 
@@ -26,6 +27,7 @@ class LookAgain(Struct, frozen=True):
     known: KnownBusinesses
     park: Park
     put_off: PutOff
+    keep_trying: KeepTrying
 
     async def __call__(self, task: Task, instant_ms: int, run: Run) -> bool:
         """Right before it is to be called at this instant: whether it still is."""
@@ -43,10 +45,12 @@ class LookAgain(Struct, frozen=True):
 
     async def set_aside(self, run: Run) -> None:
         """Those that are not to be called."""
+        now_ms, deadline_ms = self.clock.now_ms(), run.delivery.deadline_ms
         if run.paused:
-            await in_thread(self.park, run.paused)
+            await self.keep_trying(self.park(run.paused), deadline_ms)
         if run.deleted:
-            await in_thread(self._put_off, run.deleted)
+            again = [(task, come_up_again(task, now_ms)) for task in run.deleted]
+            await self.keep_trying(self.put_off.tries(again), deadline_ms)
 
     async def _now(self, run: Run) -> Business:
         """One asks, and the others of the page hear of it."""
@@ -54,7 +58,3 @@ class LookAgain(Struct, frozen=True):
         async with run.asking:
             kept = self.known.kept(biz_type)
             return await in_thread(self.known.one, biz_type) if kept is None else kept
-
-    def _put_off(self, tasks: list[Task]) -> None:
-        now_ms = self.clock.now_ms()
-        self.put_off.each([(task, come_up_again(task, now_ms)) for task in tasks])

@@ -18,6 +18,7 @@ from duewheel.rules.metric_lines import PARKED
 from duewheel.rules.task import Task
 from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.tasks import TaskStore
+from duewheel.workflows.tries import Outcome, Tries, tried
 
 WRITERS = 16
 
@@ -28,12 +29,16 @@ class Park(Struct, frozen=True):
     parked: ParkedStore
     writers: ThreadPoolExecutor
 
-    def __call__(self, tasks: Sequence[Task]) -> None:
-        self.parked.put(tasks)
-        fan_out(self.writers, self._mark, tasks)
+    def __call__(self, tasks: Sequence[Task]) -> Tries[Task]:
+        return Tries(tasks, self._once)
 
-    def _mark(self, task: Task) -> None:
-        if self.tasks.change(task, settlement.parked(task, self.clock.now_ms())):
+    def _once(self, tasks: Sequence[Task]) -> list[Outcome]:
+        self.parked.put(tasks)
+        return fan_out(self.writers, tried(self._mark), tasks)
+
+    def _mark(self, task: Task) -> bool:
+        is_parked = self.tasks.change(task, settlement.parked(task, self.clock.now_ms()))
+        if is_parked:
             counts.add(PARKED)
         else:
             logger.info(
@@ -42,3 +47,4 @@ class Park(Struct, frozen=True):
                 task_id=task.task_id,
                 biz_type=task.biz_type,
             )
+        return is_parked

@@ -19,8 +19,11 @@ from duewheel.rules.metric_lines import LIMITER_WAITS
 from duewheel.rules.task import Promise, Task
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
+from duewheel.workflows.tries import Outcome, Tries, may_be_written, tried
 
 WRITERS = 16
+
+Change = tuple[Task, Task]
 
 
 class PutOff(Struct, frozen=True):
@@ -29,24 +32,42 @@ class PutOff(Struct, frozen=True):
     reenter: Reenter
     writers: ThreadPoolExecutor
 
-    def __call__(self, promised: Sequence[tuple[Task, Promise]]) -> None:
+    def promised(self, promised: Sequence[tuple[Task, Promise]]) -> Tries[Change]:
         """To the instants that their business's limit promises them."""
         now_ms = self.clock.now_ms()
-        named = self.each([(task, settlement.put_off(task, to, now_ms)) for task, to in promised])
-        counts.add(LIMITER_WAITS, sum(named))
 
-    def each(self, changes: Sequence[tuple[Task, Task]]) -> list[bool]:
+        def once(changes: Sequence[Change]) -> list[Outcome]:
+            outcomes = self._once(changes)
+            counts.add(LIMITER_WAITS, sum(outcome is True for outcome in outcomes))
+            return outcomes
+
+        return Tries([(task, settlement.put_off(task, to, now_ms)) for task, to in promised], once)
+
+    def tries(self, changes: Sequence[Change]) -> Tries[Change]:
         """Every task becomes the one beside it, and gets an entry at its instant; whether it
         did, for nobody was faster."""
+        return Tries(changes, self._once)
+
+    def each(self, changes: Sequence[Change]) -> list[bool]:
+        """The same, in one try."""
+        return self.tries(changes)()
+
+    def _once(self, changes: Sequence[Change]) -> list[Outcome]:
+        """What was named is announced, whatever came of the others."""
         entries = self.reenter.addresses([after.next_ms for _, after in changes])
         homes = [before.home for before, _ in changes]
         self.tasks.put_entries(list(zip(entries, homes, strict=True)))
-        named = fan_out(self.writers, self._name, changes, entries)
-        self.reenter.announce([e for e, is_named in zip(entries, named, strict=True) if is_named])
-        return named
+        named = list(zip(changes, entries, strict=True))
+        outcomes = fan_out(self.writers, tried(self._name), named)
+        self.reenter.announce(
+            entry
+            for entry, outcome in zip(entries, outcomes, strict=True)
+            if may_be_written(outcome)
+        )
+        return outcomes
 
-    def _name(self, change: tuple[Task, Task], entry: Address) -> bool:
-        before, after = change
+    def _name(self, named: tuple[Change, Address]) -> bool:
+        (before, after), entry = named
         if self.tasks.change(before, replace(after, entry=entry)):
             return True
         logger.info(

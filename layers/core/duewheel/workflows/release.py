@@ -7,6 +7,7 @@ stands until nothing is parked and nobody can believe in the pause any more.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -26,6 +27,7 @@ from duewheel.stores.parked_items import ParkedStore
 from duewheel.stores.parking_records import ParkingRecords
 from duewheel.stores.turns import TurnStore
 from duewheel.workflows.hand_over import HandOver
+from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.put_off import PutOff
 
 BLOCK = 100
@@ -50,6 +52,7 @@ class Release(Struct, frozen=True):
     put_off: PutOff
     turns: TurnStore
     hand_over: HandOver
+    keep_trying: KeepTrying
     lease_ms: int
 
     def __call__(self, message: ReleaseMessage, me: str, deadline_ms: int) -> None:
@@ -108,7 +111,9 @@ class Release(Struct, frozen=True):
             block = self.parked.block(biz_type, after, BLOCK, part)
             if block.is_empty:
                 return Seen(unpaused_ms, empty_ms=read_ms if after is None else None)
-            line_ms = self._release(block.items, business, line_ms, part)
+            # Of what a try has released, the next one sees that it is over.
+            release = partial(self._release, block.items, business, line_ms, part)
+            line_ms = self.keep_trying.on_this_thread(release, deadline_ms)
             if block.after is None:
                 return Seen(unpaused_ms)
             after, blocks = block.after, blocks + 1

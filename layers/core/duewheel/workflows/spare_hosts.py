@@ -25,7 +25,8 @@ from duewheel.rules.task import Callback, Task
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.standings import StandingStore, StandingUnknown
 from duewheel.workflows.carry_through import in_thread
-from duewheel.workflows.put_off import PutOff
+from duewheel.workflows.put_off import Change, PutOff
+from duewheel.workflows.tries import Tries
 
 HOSTS_COUNTED_MAX = 500  # in a process: some megabytes at most
 MARK_BYTES = 4
@@ -121,7 +122,7 @@ class SpareHosts:
             await in_thread(self._conclude, probe)
         return self._breaker(probe.biz_type, probe.breaker.host) is None
 
-    def hold(self, tasks: Sequence[Task], business: Business) -> None:
+    def hold(self, tasks: Sequence[Task], business: Business) -> Tries[Change]:
         """Put them off, without an attempt: in the order of their instants, behind the breaker of
         their host."""
         of_hosts: dict[str | None, list[Task]] = {}
@@ -134,8 +135,8 @@ class SpareHosts:
             instants = rules.put_off_instants_ms(breaker, of_host, now_ms, self._random_unit())
             for task, instant_ms in zip(of_host, instants, strict=True):
                 changes.append((task, settlement.held_off(task, instant_ms, now_ms)))
-        self._put_off.each(changes)
         logger.info("hosts spared", action="spare", biz_type=business.biz_type, count=len(changes))
+        return self._put_off.tries(changes)
 
     async def _sort_out(
         self, business: Business, host: str, tasks: list[Task], sorted_out: SortedOut
