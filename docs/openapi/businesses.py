@@ -27,6 +27,7 @@ from duewheel.rules import (
     business_request,
     dead,
     host_patterns,
+    origins,
     signature,
     status_lists,
 )
@@ -52,6 +53,7 @@ _STATUS: Schema = {"oneOf": [whole(_STATUSES[0], _STATUSES[-1]), one_of(status_l
 _STATUS_LIST = some(_STATUS, 0, status_lists.ENTRIES_MAX)
 _SECRET = {**TEXT, "pattern": f"^{signature._PREFIX}(?:{signature._BASE64.pattern})$"}
 _HOSTS = some(text(1), 1, host_patterns.PATTERNS_MAX)
+_ORIGINS = some(text(1), 1, origins.ORIGINS_MAX)
 
 _SET: dict[str, Schema] = {
     "callback": ref("Callback"),
@@ -59,6 +61,9 @@ _SET: dict[str, Schema] = {
     "retention_days": whole(RETENTION_DAYS_MIN, RETENTION_DAYS_MAX),
     "timeout_seconds": {"type": "number", "minimum": business_request.TIMEOUT_SECONDS_MIN},
     "allowed_hosts": _HOSTS,
+    "trusted_origins": described(
+        _ORIGINS, "Where the headers of `callback` go, beside the origin of its own URL."
+    ),
     "retry_statuses": _STATUS_LIST,
     "stop_statuses": _STATUS_LIST,
     "on_dead": described(ref("Callback"), "Whole: nothing fills in what it leaves out."),
@@ -81,6 +86,7 @@ _SHOWN: dict[str, Schema] = {
     "retention_days": COUNT,
     "timeout_seconds": {"type": "number"},
     "allowed_hosts": nullable(some(TEXT)),
+    "trusted_origins": nullable(some(TEXT)),
     "retry_statuses": some(_STATUS),
     "stop_statuses": some(_STATUS),
     "on_dead": nullable(ref("ShownCallback")),

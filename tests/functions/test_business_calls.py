@@ -20,6 +20,7 @@ EVERYTHING = {
     "retention_days": 3,
     "timeout_seconds": 2.5,
     "allowed_hosts": ["receiver.example", "*.Example.com"],
+    "trusted_origins": ["https://receiver.example:443", "http://*.Example.com:8080"],
     "retry_statuses": [410, "5xx"],
     "stop_statuses": [404, "3xx"],
     "on_dead": {"url": "https://ops.example.com/dead"},
@@ -50,6 +51,7 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
         "retention_days": 30,
         "timeout_seconds": 10,
         "allowed_hosts": None,
+        "trusted_origins": None,
         "retry_statuses": [401, 403, 404, 408, 425, 429, "5xx"],
         "stop_statuses": [400, 405, 410, 413, 414, 415, 422, "3xx"],
         "on_dead": None,
@@ -73,6 +75,7 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
     shown = {"authorization": "Bearer … (sha256 0b84)"}
     assert business["callback"] == {"type": "http", **HOOK, "method": "PUT", "headers": shown}
     assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]
+    assert business["trusted_origins"] == ["https://receiver.example", "http://*.example.com:8080"]
     for name in ("retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses"):
         assert business[name] == EVERYTHING[name]
     assert sent("GET", PATH)[1] == {**business, "breakers": []}
@@ -116,6 +119,12 @@ def test_the_default_of_one_list_gives_way_to_the_other(wired: ManualClock) -> N
         ({"allowed_hosts": ["*"]}, "allowed_hosts[0]"),
         ({"allowed_hosts": ["a.*.example"]}, "allowed_hosts[0]"),
         ({"allowed_hosts": [7]}, "allowed_hosts[0]"),
+        ({"trusted_origins": []}, "trusted_origins"),
+        ({"trusted_origins": ["https://a.example", "b.example"]}, "trusted_origins[1]"),
+        ({"trusted_origins": ["https://*"]}, "trusted_origins[0]"),
+        ({"trusted_origins": ["https://a.example/"]}, "trusted_origins[0]"),
+        ({"trusted_origins": ["https://user@a.example"]}, "trusted_origins[0]"),
+        ({"trusted_origins": ["ftp://a.example"]}, "trusted_origins[0]"),
         ({"retry_statuses": [200]}, "retry_statuses[0]"),
         ({"stop_statuses": ["2xx"]}, "stop_statuses[0]"),
         ({"stop_statuses": [404, True]}, "stop_statuses[1]"),

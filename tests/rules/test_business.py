@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.rules.business import Business, Defaults, Own
 from duewheel.rules.callback_defaults import completed
 from duewheel.rules.host_patterns import host_pattern, is_allowed
 from duewheel.rules.status_lists import RETRY_DEFAULT, STOP_DEFAULT, StatusLists, lists_of
@@ -100,7 +101,11 @@ callbacks = st.builds(
 def test_what_a_task_says_stays_and_what_it_leaves_out_is_filled_in(
     own: HttpCallback | None, usual: HttpCallback | None
 ) -> None:
-    whole = completed(own, usual)
+    listed = ("https://a", "https://b")
+    business = Business(
+        "orders", Defaults(30, 10.0, 30.0), Own(callback=usual, trusted_origins=listed)
+    )
+    whole = completed(own, business)
     said, filled = own or HttpCallback("", ""), usual or HttpCallback("", "")
     if not (said.url or filled.url):
         assert whole is None

@@ -32,6 +32,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "retention_days": (7, 7),
     "timeout_seconds": (2.0, 2),
     "allowed_hosts": (("a.example", "*.b.example"), ["a.example", "*.b.example"]),
+    "trusted_origins": (("https://*.b.example",), ["https://*.b.example"]),
     "retry_statuses": ((410, "5xx"), [410, "5xx"]),
     "stop_statuses": ((), []),
     "on_dead": (HOOK, None),

@@ -44,6 +44,7 @@ class BusinessSettings(TypedDict, total=False):
     retention_days: int | None
     timeout_seconds: Seconds | None
     allowed_hosts: Sequence[str] | None
+    trusted_origins: Sequence[str] | None
     retry_statuses: Sequence[int | str] | None
     stop_statuses: Sequence[int | str] | None
     on_dead: str | Mapping[str, Any] | None

@@ -81,6 +81,9 @@ class Business(Value):
     retention_days: int | None = field(default=None, repr=False)
     timeout_seconds: float | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
+    trusted_origins: tuple[str, ...] | None = field(
+        default=None, repr=False, metadata=read_by(tuple)
+    )
     retry_statuses: tuple[int | str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     stop_statuses: tuple[int | str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     on_dead: Mapping[str, Any] | None = field(default=None, repr=False)

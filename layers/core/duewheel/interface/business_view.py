@@ -22,7 +22,7 @@ def etag(business: Business) -> str:
 
 def business_view(business: Business, now_ms: int) -> dict[str, object]:
     """`now_ms`: what was observed of its calls holds for a while only."""
-    hosts = business.own.allowed_hosts
+    hosts, trusted = business.own.allowed_hosts, business.own.trusted_origins
     choice = business.lane_at(now_ms)
     return {
         "biz_type": business.biz_type,
@@ -32,6 +32,7 @@ def business_view(business: Business, now_ms: int) -> dict[str, object]:
         "retention_days": business.retention_days,
         "timeout_seconds": number_said(business.timeout_seconds),
         "allowed_hosts": None if hosts is None else list(hosts),
+        "trusted_origins": None if trusted is None else list(trusted),
         "retry_statuses": list(business.statuses.retry),
         "stop_statuses": list(business.statuses.stop),
         "on_dead": _callback(business.on_dead),

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duewheel.rules import host_patterns
+from duewheel.rules import host_patterns, origins
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.lanes import Lane, LaneChoice, lane_choice
@@ -49,6 +49,7 @@ class Own(Struct, frozen=True):
     retention_days: int | None = None
     timeout_seconds: float | None = None
     allowed_hosts: tuple[str, ...] | None = None  # None: all
+    trusted_origins: tuple[str, ...] | None = None  # beside that of `callback`
     retry_statuses: tuple[StatusEntry, ...] | None = None
     stop_statuses: tuple[StatusEntry, ...] | None = None
     on_dead: Callback | None = None
@@ -138,6 +139,15 @@ class Business(Struct, frozen=True):
         if hosts is None or not isinstance(callback, HttpCallback):
             return True
         return host_patterns.is_allowed(parse_callback_url(callback.url).host, hosts)
+
+    def trusts(self, callback: HttpCallback) -> bool:
+        """Whether the headers of the business's own callback go to where this one leads."""
+        origin, usual = origins.origin_of(callback.url), self.callback
+        if origin is None:  # such a call is never made
+            return False
+        if isinstance(usual, HttpCallback) and origin == origins.origin_of(usual.url):
+            return True
+        return origins.is_among(origin, self.own.trusted_origins or ())
 
 
 def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Business:

@@ -4,7 +4,7 @@ and what is absent stays. Signing secrets are read as they are given: they are y
 from collections.abc import Callable
 from typing import Any
 
-from duewheel.rules import host_patterns, status_lists
+from duewheel.rules import host_patterns, origins, status_lists
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.business import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
 from duewheel.rules.callback_request import callback_from
@@ -36,7 +36,12 @@ def business_change(
         "timeout_seconds": lambda name: fields.number(
             name, TIMEOUT_SECONDS_MIN, defaults.timeout_seconds_max
         ),
-        "allowed_hosts": lambda name: _hosts(fields, name),
+        "allowed_hosts": lambda name: _patterns(
+            fields, name, host_patterns.PATTERNS_MAX, host_patterns.host_pattern
+        ),
+        "trusted_origins": lambda name: _patterns(
+            fields, name, origins.ORIGINS_MAX, origins.origin_pattern
+        ),
         "retry_statuses": lambda name: _statuses(fields, name),
         "stop_statuses": lambda name: _statuses(fields, name),
         "on_dead": lambda name: _whole_callback(fields.nested(name), allowed),
@@ -52,17 +57,19 @@ def business_change(
     return {name: None if fields.is_null(name) else read[name](name) for name in fields.members}
 
 
-def _hosts(fields: Fields, name: str) -> tuple[str, ...]:
+def _patterns(
+    fields: Fields, name: str, count_max: int, pattern_of: Callable[[str], str]
+) -> tuple[str, ...]:
     patterns = []
-    elements = fields.elements(name, host_patterns.PATTERNS_MAX)
-    if not 1 <= len(elements) <= host_patterns.PATTERNS_MAX:
-        raise fields.invalid(name, f"must have from 1 to {host_patterns.PATTERNS_MAX} elements.")
+    elements = fields.elements(name, count_max)
+    if not 1 <= len(elements) <= count_max:
+        raise fields.invalid(name, f"must have from 1 to {count_max} elements.")
     for index, element in enumerate(elements):
         where, value = f"{fields.where(name)}[{index}]", element.scalar
         if not isinstance(value, str):
             raise invalid(where, "must be a string.")
         try:
-            patterns.append(host_patterns.host_pattern(value))
+            patterns.append(pattern_of(value))
         except ValueError as error:
             raise invalid(where, f"{error}.") from error
     return tuple(dict.fromkeys(patterns))

@@ -15,9 +15,11 @@ from duewheel.rules.task_fields import invalid
 METHOD_DEFAULT = "POST"
 
 
-def completed(callback: Callback | None, usual: Callback | None) -> Callback | None:
-    """The callback with what `usual` adds to it. One of another type takes nothing. None when
-    nobody says where the call goes."""
+def completed(callback: Callback | None, business: Business) -> Callback | None:
+    """The callback with what its business adds to it. One of another type takes nothing, and one
+    that leads elsewhere than the business trusts takes no headers. None when nobody says where the
+    call goes."""
+    usual = business.callback
     if callback is None:
         callback = usual
     elif isinstance(callback, HttpCallback) and isinstance(usual, HttpCallback):
@@ -25,8 +27,15 @@ def completed(callback: Callback | None, usual: Callback | None) -> Callback | N
             callback,
             url=callback.url or usual.url,
             method=callback.method or usual.method,
-            headers=_with_others(callback.headers, usual.headers),
         )
+        if callback.url and business.trusts(callback):
+            headers = _with_others(callback.headers, usual.headers)
+            callback = replace(callback, headers=headers)
+    return whole(callback)
+
+
+def whole(callback: Callback | None) -> Callback | None:
+    """The callback as it is called when nothing else is said; None without a URL."""
     if not isinstance(callback, HttpCallback):
         return callback
     if not callback.url:
@@ -36,14 +45,14 @@ def completed(callback: Callback | None, usual: Callback | None) -> Callback | N
 
 def check_callback(callback: Callback | None, payload: str | None, business: Business) -> None:
     """Refuse what could not be called as things stand."""
-    whole = completed(callback, business.callback)
-    if whole is None:
+    found = completed(callback, business)
+    if found is None:
         if callback is None:
             raise invalid("callback", "is missing, and its business has none to fill in.")
         raise invalid("callback.url", "is missing, and its business has none to fill in.")
-    if not business.allows(whole):
+    if not business.allows(found):
         raise invalid("callback.url", "leads to a host that its business does not allow.")
-    if (why := unsuitable(whole, payload)) is not None:
+    if (why := unsuitable(found, payload)) is not None:
         raise invalid("payload", why)
 
 
@@ -54,14 +63,14 @@ def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
     if task.notice_of is not None:
         if business.on_dead is None:
             return Outcome(Verdict.STOP, "its business has no on_dead any more")
-        whole = completed(business.on_dead, None)
+        found = whole(business.on_dead)
     else:
-        whole = completed(task.callback, business.callback)
-    if whole is None:
+        found = completed(task.callback, business)
+    if found is None:
         return Outcome(Verdict.STOP, "neither the task nor its business says where to call")
-    if not business.allows(whole):
+    if not business.allows(found):
         return Outcome(Verdict.STOP, "host-not-allowed: its business does not allow this host")
-    return whole
+    return found
 
 
 def _with_others(

@@ -22,6 +22,7 @@ _SHOWN = {
     "retention_days",
     "timeout_seconds",
     "allowed_hosts",
+    "trusted_origins",
     "retry_statuses",
     "stop_statuses",
     "calls_per_second",

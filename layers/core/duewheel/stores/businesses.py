@@ -132,7 +132,7 @@ class BusinessStore(Struct, frozen=True):
             return Business(
                 biz_type,
                 self.defaults,
-                _own(json.loads(item["settings"]["S"])),
+                replace(_own(json.loads(item["settings"]["S"])), **_beside_the_settings(item)),
                 version,
                 created_ms=whole(int(item["created_ms"]["N"])),
                 updated_ms=whole(int(item["updated_ms"]["N"])),
@@ -159,8 +159,26 @@ def _item(business: Business) -> dict[str, Any]:
         "version": {"N": str(business.version)},
         "created_ms": {"N": str(business.created_ms)},
         "updated_ms": {"N": str(business.updated_ms)},
-        "settings": {"S": json.dumps(_row(business.own), separators=(",", ":"))},
+        "settings": {"S": _compact(_row(business.own))},
+        **_item_beside_the_settings(business.own),
     }
+
+
+def _item_beside_the_settings(own: Own) -> dict[str, Any]:
+    """Settings that an older release passes over, and does not take for damage."""
+    if own.trusted_origins is None:
+        return {}
+    return {"trusted_origins": {"S": _compact(own.trusted_origins)}}
+
+
+def _beside_the_settings(item: Item) -> dict[str, Any]:
+    if "trusted_origins" not in item:
+        return {}
+    return {"trusted_origins": tuple(map(words, json.loads(item["trusted_origins"]["S"])))}
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _row(own: Own) -> dict[str, Any]:

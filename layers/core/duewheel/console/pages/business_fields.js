@@ -23,6 +23,7 @@ export function settingFields(business) {
   const byDefault = (name, said = "") => (business === null || own(name) !== null ? "service default" : `service default: ${business[name] ?? said}`);
   const number = (name, label, hint) => text(name, label, own(name) ?? "", { hint, inputmode: "decimal", placeholder: byDefault(name, "no limit") });
   const statuses = (name, label) => text(name, label, own(name) === null ? "" : own(name).join(", ") || NONE, { hint: STATUSES, placeholder: byDefault(name) });
+  const origins = { rows: 3, placeholder: "service default: none", hint: "Beside the callback's own. One a line: https://api.example.com, or https://*.example.com for all below it." };
   const hosts = { rows: 3, placeholder: "service default: all", hint: "One a line: api.example.com, or *.example.com for all below it." };
   return [
     group("Callback", callbackFields("callback", "What its tasks leave out", own("callback"), "service default: each task says it all")),
@@ -30,6 +31,7 @@ export function settingFields(business) {
       "Calls",
       number("timeout_seconds", "A call may take (seconds)"),
       area("allowed_hosts", "Allowed hosts", own("allowed_hosts")?.join("\n") ?? "", hosts),
+      area("trusted_origins", "Default headers also go to", own("trusted_origins")?.join("\n") ?? "", origins),
       laneField(own("lane")),
     ),
     group("Limits", NUMBERS.map((one) => number(...one))),
@@ -56,6 +58,7 @@ export function wantedSettings(values) {
     retry: retryOf(values),
     ...Object.fromEntries(numbers.map((name) => [name, typedNumber(values[name])])),
     allowed_hosts: orDefault(words(values.allowed_hosts)),
+    trusted_origins: orDefault(words(values.trusted_origins)),
     retry_statuses: statuses(values.retry_statuses),
     stop_statuses: statuses(values.stop_statuses),
     on_dead: callbackOf("on_dead", values),

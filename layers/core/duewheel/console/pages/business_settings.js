@@ -20,6 +20,7 @@ const SETTINGS = [
   ["retry_statuses", "Tried again on", (value) => value.join(", ") || "none"],
   ["stop_statuses", "Ended by", (value) => value.join(", ") || "none"],
   ["allowed_hosts", "Allowed hosts", (value) => value?.join(", ") ?? "all"],
+  ["trusted_origins", "Default headers also go to", (value) => value?.join(", ") ?? "no other origin"],
   ["on_dead", "Told of dead tasks", (value) => (value === null ? "nobody" : callback(value)), headers],
   ["calls_per_second", "Calls a second", limit],
   ["calls_in_flight", "Calls of one page at once", limit],

@@ -1,0 +1,63 @@
+"""A caller who may create tasks, after what the business's admin has set."""
+
+from typing import Any
+
+import pytest
+
+from duewheel.rules.change import Change
+from duewheel.rules.task import HttpCallback, Task
+from tests.support.world import World
+
+CANARY = "Bearer canary-0123456789"
+USUAL = HttpCallback("https://own.example/hook", "POST", (("Authorization", CANARY), ("x-a", "1")))
+THEIRS = HttpCallback("https://stranger.example/hook", "", (("x-b", "2"),))
+
+
+@pytest.fixture
+def called(world: World, monkeypatch: pytest.MonkeyPatch) -> list[HttpCallback]:
+    calls: list[HttpCallback] = []
+    call_anyway = world.receiver.call
+
+    async def call(callback: HttpCallback, *more: Any) -> Any:
+        calls.append(callback)
+        return await call_anyway(callback, *more)
+
+    monkeypatch.setattr(world.receiver, "call", call)
+    return calls
+
+
+def call_all(world: World, last: Task) -> None:
+    world.dispatch_until(last.next_ms // 1000)
+    world.clock.set_ms(last.next_ms + 1_000)
+    world.drain()
+
+
+def test_default_headers_follow_no_url_that_a_task_names(
+    world: World, called: list[HttpCallback]
+) -> None:
+    """Neither of a task that was made before there were any, nor of one that was changed."""
+    world.configured("orders", callback=HttpCallback(USUAL.url))
+    before, moved = world.created(callback=THEIRS), world.created(callback=None)
+    world.configured("orders", callback=USUAL)
+    world.change(moved.task_id, Change(callback=THEIRS))
+    for url in (
+        "http://own.example/",
+        "https://own.example:8443/",
+        "https://own.example.a.example",
+    ):
+        world.created(callback=HttpCallback(url, ""))
+    call_all(world, before)
+    assert len(called) == 5
+    assert CANARY not in str(called)
+
+
+@pytest.mark.parametrize("listed", [None, ("https://theirs.example",)])
+def test_default_headers_go_to_the_origin_of_the_callback_and_to_those_that_are_listed(
+    world: World, called: list[HttpCallback], listed: tuple[str, ...] | None
+) -> None:
+    world.configured("orders", callback=USUAL, trusted_origins=listed)
+    for url in ("", "https://own.example/other", "https://theirs.example/"):
+        task = world.created(callback=HttpCallback(url, ""))
+    call_all(world, task)
+    assert len(called) == 3
+    assert str(called).count(CANARY) == (2 if listed is None else 3)
