@@ -23,6 +23,7 @@ from duewheel.rules.page_lease import HIDDEN_MS, Finished, Held
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.resends import Unbegun
+from duewheel.rules.taking_back import Claims
 from duewheel.rules.task import HttpCallback, Made, NewTask, Task
 from duewheel.settings import Settings, settings_from
 from duewheel.stores import pointers, task_items
@@ -340,6 +341,16 @@ class World:
         parked = ParkedStore(self.tasks, self._pool)
         keep_trying = KeepTrying(self.clock, lambda: self.chance)
         park = Park(self.clock, self.tasks, parked, self._pool)
+        take_back = TakeBack(
+            self.clock,
+            PlannedRuns(self.tasks),
+            self.pages,
+            self.timers,
+            self.counters,
+            RunIndex(self.dynamodb, config.wheel_table),
+            self.reenter,
+            Claims(),
+        )
         call_page = CallPage(
             self.clock,
             Targets(
@@ -376,13 +387,7 @@ class World:
                 known or self.in_standing,
                 self.reenter,
                 put_off,
-                TakeBack(
-                    self.clock,
-                    PlannedRuns(self.tasks),
-                    self.timers,
-                    RunIndex(self.dynamodb, config.wheel_table),
-                    self.reenter,
-                ),
+                take_back,
                 self._pool,
             ),
             CheckOccurrences(
@@ -392,6 +397,7 @@ class World:
                 RunningStore(self.dynamodb, self.clock, config.registry_table),
                 self.counters,
                 put_off,
+                take_back,
                 self._pool,
             ),
             StopTimer(self.change_timer),

@@ -8,10 +8,13 @@ import pytest
 from duewheel.rules import planning
 from duewheel.rules.addresses import Address
 from duewheel.rules.audit_request import AuditRequest
+from duewheel.rules.firing import Reason
+from duewheel.rules.page_lease import PageLease
+from duewheel.rules.schedule import seconds_from
 from duewheel.rules.task import Status
 from duewheel.rules.timer import Misfire, Timer
 from tests.support.stories import End, Interruption, Story
-from tests.support.timers import chain_of, fates, made, now, occurrences, patched
+from tests.support.timers import called_seconds, chain_of, fates, made, now, occurrences, patched
 from tests.support.world import CALLER, World
 
 PLANNED = 300
@@ -284,3 +287,105 @@ def test_where_late_runs_are_called_all_of_them_are_written(world: World) -> Non
     assert [t.occurrence.number for t in occurrences(world, timer) if t.occurrence][:200] == list(
         range(1, 201)
     )
+
+
+@pytest.mark.parametrize("rules", [{"every_seconds": 7}, {"max_runs": 30}])
+def test_what_a_changed_timer_does_not_contain_any_more_is_taken_back_by_the_page(
+    world: World, rules: dict[str, object]
+) -> None:
+    """What it still contains stays, and is called with what the new chain plans."""
+    story = Story(world)
+    begins = now(world)
+    timer = planned(story)
+    after = patched(world, timer, **rules)
+    asked = operations_of(world, story.deliver)
+    first, until = now(world) + REACH + 1, now(world) + PLANNED // 2
+    contained = seconds_from(after.rules.schedule, first, PLANNED, until)
+    if after.rules.max_runs is not None:
+        contained = [second for second in contained if second <= begins + after.rules.max_runs]
+    assert [second for second in ahead(world, timer) if second <= until] == contained
+    assert asked["TransactWriteItems"] < PLANNED / 10
+    story.pass_time(70)
+    assert [s for s in called_seconds(world) if s >= first] == [
+        second for second in contained if second <= now(world)
+    ]
+    chain = world.tasks.get(timer.chain)  # type: ignore[arg-type]
+    assert chain is not None
+    assert chain.reason == "plans no timer any more"
+
+
+def test_a_timer_that_is_changed_back_at_any_call_of_taking_back_keeps_all_its_runs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "TAKEN_BACK_MIN", 20)
+    monkeypatch.setattr(planning, "OCCURRENCES_MAX", 30)
+    monkeypatch.setattr(planning, "STEP_SECONDS", 30)
+    happened = 0
+    for number in range(1, 60, 5):
+        story = Story(world)
+        timer = made(world, 1)
+        for _ in range(4):
+            story.deliver()
+        patched(world, timer, every_seconds=7)
+        world.reenter.placing()
+        back = partial(patched, world, timer, every_seconds=1)
+        if not story.interrupted(story.deliver, Interruption(number, back)):
+            break
+        happened += 1
+        begins = now(world)
+        for _ in range(4):
+            story.deliver()
+        seconds = {t.occurrence.second for t in occurrences(world, timer) if t.occurrence}
+        assert seconds >= set(range(begins + 1, begins + 40))
+    assert happened >= 4
+
+
+def missed(world: World, timer: Timer) -> int:
+    counted = world.counters.read(timer.timer_id)
+    return counted["missed"] + counted["superseded"]
+
+
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
+
+
+def writes_of(asked: Counter[str]) -> int:
+    return sum(number for name, number in asked.items() if name in WRITES)
+
+
+@pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.LATEST])
+def test_what_was_planned_and_missed_in_an_outage_is_taken_back_by_the_page(
+    world: World, misfire: Misfire
+) -> None:
+    """All runs have their numbers: what was called, is listed as cancelled, or was taken back."""
+    story = Story(world)
+    timer = planned(story, misfire=misfire, grace_seconds=5, max_runs=PLANNED + 40)
+    assert chain_of(world, timer) is not None
+    story.idle(PLANNED + 60)
+    asked = operations_of(world, partial(story.pass_time, 1))
+    late = missed(world, timer)
+    listed = fates(world, timer)
+    cancelled = listed["missed"] + listed["superseded"]
+    assert late == PLANNED + 40 - listed["delivered"]
+    assert listed.total() == cancelled + listed["delivered"]
+    assert planning.MISFIRES_WRITTEN <= cancelled < 4 * planning.MISFIRES_WRITTEN
+    assert writes_of(asked) < PLANNED, asked
+    story.settle_all()
+    story.check()
+    assert missed(world, timer) == late
+
+
+def test_a_missed_run_in_a_slice_that_a_run_has_begun_is_left(world: World) -> None:
+    """Its call may be under way."""
+    story = Story(world)
+    timer = planned(story, misfire=Misfire.SKIP, grace_seconds=5)
+    met, *others = [t for t in occurrences(world, timer) if t.home.second > now(world) + REACH]
+    begun = others[20]
+    story.idle(PLANNED + 60)
+    page = PageLease(begun.home.second, begun.home.shard)
+    assert isinstance(world.pages.take(page, "a run", now(world) * 1000, 14_000), PageLease)
+    current = world.timers.read(timer.timer_id)
+    world.deliver.call_page.check.take_back.missed(met, current, Reason.MISSED)
+    left = {task.home for task in occurrences(world, timer)}
+    assert begun.home in left
+    assert others[19].home not in left
+    assert others[21].home not in left

@@ -129,11 +129,19 @@ def planned_ahead(timer: Timer, plan: Plan, now_second: int) -> int:
     return len(seconds_from(timer.rules.schedule, now_second + 1, _AHEAD_MAX, last))
 
 
-def written_ahead(timer: Timer, plan: Plan, now_second: int) -> int:
-    """How many behind that second may stand there, written by this chain, which may be about to, or
-    by the one before."""
+def to_take_back(before: Timer, after: Timer | None, plan: Plan, now_second: int) -> int:
+    """How many that are not called any more may stand behind that second: written by this chain,
+    which may be about to, or by the one before. `after` None: its timer is deleted."""
     until = max(plan.planned_until_second, plan.sizes.until_second)
-    return planned_ahead(timer, replace(plan, planned_until_second=until), now_second)
+    written = seconds_from(before.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
+    if after is None or not after.enabled:
+        return len(written)
+    if before.rules.jitter_seconds != after.rules.jitter_seconds:
+        return len(written)
+    contained = seconds_from(after.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
+    most = after.rules.max_runs
+    too_many = 0 if most is None else min(len(written), max(0, plan.numbered - most))
+    return max(too_many, len(set(written).difference(contained)))
 
 
 def ended_chain(chain: Task, after: Timer | None, now_ms: int) -> Task:

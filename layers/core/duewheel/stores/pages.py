@@ -4,7 +4,7 @@ A lease is bookkeeping, not work: it may expire by TTL, and without it the page 
 merely be looked at again. So one that somebody has damaged is forgotten.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import attributes
 from duewheel.stores.attributes import Nonsense, reads_an_item
 from duewheel.stores.conditions import Item, Refused, Throttled, Written, write_if, written
-from duewheel.stores.unprocessed import write_batch
+from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch, write_batch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -213,6 +213,19 @@ class PageStore(Struct, frozen=True):
             return True
         # Done and never begun: an earlier try of this very write.
         return result.item is not None and "done" in result.item and "owner" not in result.item
+
+    def begun(self, slices: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Those slices, by second and shard, of which a run has begun the first page. It comes
+        before all others."""
+        firsts = [PageLease(second, shard, addresses.first_page()) for second, shard in slices]
+        keys = [self._key(first) for first in dict.fromkeys(firsts)]
+        found: set[tuple[int, int]] = set()
+        for chunk in chunks(keys, READS_PER_BATCH):
+            for item in get_batch(self.client, self.clock, self.table, chunk):
+                if "owner" in item:
+                    place, slot = item["place"]["S"], item["slot"]["S"]
+                    found.add((addresses.second_of(place), addresses.shard_of(slot)))
+        return found
 
     def _note(
         self, lease: PageLease, after: PageLease, assignment: str, value: Any

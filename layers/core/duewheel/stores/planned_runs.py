@@ -1,9 +1,9 @@
 """Occurrences that have been planned and are to be taken back before they come up.
 
-Each goes only if it stands as it was planned: whatever has become of it since is left alone.
+Each goes only if it stands as it was planned: what it has become since is left alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -18,28 +18,32 @@ from duewheel.stores.tasks import TaskStore
 class PlannedRuns(Struct, frozen=True):
     tasks: TaskStore
 
-    def take_back(self, homes: Sequence[Address], check: Any) -> int | None:
+    def take_back(
+        self, homes: Sequence[Address], check: Any, counted: Callable[[Sequence[Address]], Any]
+    ) -> int | None:
         """Delete those of these that stand as they were planned, all while `check` holds, which is
-        a part of the transaction. Returns how many; None when it held no longer."""
-        deletes = [{"Delete": self._delete(home)} for home in homes]
-        while deletes:
-            refused = refused_parts(self.tasks.client, [check, *deletes])
+        a part of the transaction; `counted` makes the part that counts those it is handed, or
+        None. Returns how many were deleted; None when `check` held no longer."""
+        while homes:
+            count = counted(homes)
+            others = [check] if count is None else [check, count]
+            deletes = [{"Delete": self._delete(home)} for home in homes]
+            refused = refused_parts(self.tasks.client, [*others, *deletes])
             if not refused:
-                return len(deletes)
+                return len(homes)
             if 0 in refused:
                 return None
-            deletes = [one for number, one in enumerate(deletes, 1) if number not in refused]
+            homes = [one for n, one in enumerate(homes, len(others)) if n not in refused]
         return 0
 
     def _delete(self, home: Address) -> dict[str, Any]:
-        """What is gone already is none the worse for it."""
+        """One that is gone is refused: nothing is counted twice."""
         return {
             "TableName": self.tasks.table,
             "Key": task_items.key(home, self.tasks.buckets),
-            "ConditionExpression": "attribute_not_exists(#place) OR (#version = :planned"
-            " AND #status = :pending AND attribute_not_exists(#entry))",
+            "ConditionExpression": "#version = :planned AND #status = :pending"
+            " AND attribute_not_exists(#entry)",
             "ExpressionAttributeNames": {
-                "#place": "place",
                 "#version": "version",
                 "#status": "status",
                 "#entry": "entry",

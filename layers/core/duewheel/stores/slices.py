@@ -96,6 +96,15 @@ class SliceStore(Struct, frozen=True):
             return page, end
         return page, items[:size][-1]["place"]["S"] if goes_on else None
 
+    def is_bare(self, second: int, shard: int) -> bool:
+        """Whether no entry and no lease stands in it, strongly consistent."""
+        low, _ = addresses.entries_range(second)
+        _, high = addresses.second_range(second)
+        answer = self._query(
+            second, shard, low, high, Limit=1, ConsistentRead=True, ProjectionExpression="place"
+        )
+        return not answer["Items"]
+
     def read_whole(self, second: int, shard: int, *, strongly: bool = False) -> WholeSlice:
         whole = WholeSlice()
         low, high = addresses.second_range(second)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from duewheel.rules.addresses import PARKED_SLOTS
+from duewheel.rules.taking_back import Claims
 from duewheel.settings import Settings
 from duewheel.stores.aws import TargetClients
 from duewheel.stores.known_businesses import KnownBusinesses
@@ -161,6 +162,16 @@ def _deliver(keep_hold: KeepHold) -> Deliver:
 
 def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccurrences, StopTimer]:
     counters = CounterStore(dynamodb(), config.registry_table)
+    take_back = TakeBack(
+        clock(),
+        PlannedRuns(tasks()),
+        pages(),
+        timers(),
+        counters,
+        run_index(),
+        reenter(),
+        Claims(),
+    )
     plan_timers = PlanTimers(
         clock(),
         tasks(),
@@ -169,7 +180,7 @@ def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccu
         businesses_in_standing(),
         reenter(),
         put_off,
-        TakeBack(clock(), PlannedRuns(tasks()), timers(), run_index(), reenter()),
+        take_back,
         ThreadPoolExecutor(PLANNERS),
     )
     check_occurrences = CheckOccurrences(
@@ -179,6 +190,7 @@ def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccu
         RunningStore(dynamodb(), clock(), config.registry_table),
         counters,
         put_off,
+        take_back,
         ThreadPoolExecutor(ENDERS),
     )
     chain_timer = ChainTimer(clock(), tasks(), reenter())

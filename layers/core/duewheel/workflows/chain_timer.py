@@ -10,18 +10,18 @@ from duewheel.rules import planning
 from duewheel.rules.addresses import Address
 from duewheel.rules.task import Task
 from duewheel.rules.timer import Timer
-from duewheel.rules.timer_change import ended_chain, written_ahead
+from duewheel.rules.timer_change import ended_chain, to_take_back
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
 
 class Chained(Struct, frozen=True):
-    """`actions` go into the transaction that writes the timer; `entry`, if any, is announced when
-    it is written."""
+    """`actions` go into the transaction that writes the timer; `entries` are announced when it is
+    written."""
 
     timer: Timer
     actions: tuple[Any, ...] = ()
-    entry: Address | None = None
+    entries: tuple[Address, ...] = ()
 
 
 class ChainTimer(Struct, frozen=True):
@@ -40,7 +40,7 @@ class ChainTimer(Struct, frozen=True):
         """With a chain of its own, which is due at once."""
         home = planning.chain_home(timer, self.reenter.placing_now(), self.reenter.random_bytes())
         put = {"Put": self.tasks.put_request(home)}
-        return Chained(replace(timer, chain=home.home), (put,), home.home)
+        return Chained(replace(timer, chain=home.home), (put,), (home.home,))
 
     def ended(self, chain: Task | None, after: Timer | None) -> tuple[Any, ...]:
         """What ends it, if it has not ended by itself."""
@@ -50,20 +50,20 @@ class ChainTimer(Struct, frozen=True):
         return ({"Update": self.tasks.update_request(chain, ended)},)
 
     def stopped(self, before: Timer, chain: Task | None, after: Timer | None) -> Chained:
-        """What ends the chain of a timer that is disabled, or deleted: `after` None. One that has
-        planned much comes up at once, takes that back, and then ends by itself."""
+        """What ends the chain of a timer that is changed, disabled, or deleted: `after` None. One
+        that has planned much that is not called any more comes up at once, takes that back, and
+        then ends by itself."""
         timer, now_ms = after or before, self.clock.now_ms()
         if chain is None or chain.plan is None or not chain.is_live:
             return Chained(timer)
-        if written_ahead(before, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
+        if to_take_back(before, after, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
             return Chained(timer, self.ended(chain, after))
         entry = self.reenter.address(now_ms)
         put = {"Put": self.tasks.entry_request(entry, chain.home)}
         update = self.tasks.update_request(
             chain, planning.named_later(chain, entry, now_ms, now_ms)
         )
-        return Chained(timer, (put, {"Update": update}), entry)
+        return Chained(timer, (put, {"Update": update}), (entry,))
 
     def announce(self, chained: Chained) -> None:
-        if chained.entry is not None:
-            self.reenter.announce([chained.entry])
+        self.reenter.announce(chained.entries)

@@ -103,10 +103,12 @@ class ChangeTimer(Struct, frozen=True):
             return Chained(after)
         old = self.chain.read(before)
         after = timer_change.unchained(before, after, old, self.clock.now_ms() // 1000)
+        stopped = self.chain.stopped(before, old, after)
         if not after.enabled:
-            return self.chain.stopped(before, old, after)
+            return stopped
         begun = self.chain.begun(after)
-        return Chained(begun.timer, (*self.chain.ended(old, after), *begun.actions), begun.entry)
+        actions = (*stopped.actions, *begun.actions)
+        return Chained(begun.timer, actions, (*stopped.entries, *begun.entries))
 
 
 def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:

@@ -28,9 +28,11 @@ from duewheel.stores.timer_counters import COUNTED_AS, Counted, CounterStore
 from duewheel.stores.timers import TimerStore
 from duewheel.workflows.carry_through import in_thread
 from duewheel.workflows.put_off import PutOff
+from duewheel.workflows.take_back import TakeBack
 
 AHEAD_MS = 150  # long enough for the requests of a check
 FRESH_MS = 250
+LATE_MS = 60_000  # an outage: then many may have been missed
 WRITERS = 16
 _ROUNDS = 3
 
@@ -82,6 +84,7 @@ class Checked(Struct, frozen=True):
     fire: list[Task] = field(default_factory=list)  # with all that their timers say of the call
     ended: list[Ended] = field(default_factory=list)
     unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read
+    timers: dict[str, Timer] = field(default_factory=dict)  # of those that are ended, as read
 
 
 class CheckOccurrences(Struct, frozen=True):
@@ -91,6 +94,7 @@ class CheckOccurrences(Struct, frozen=True):
     running: RunningStore
     counters: CounterStore
     put_off: PutOff
+    take_back: TakeBack
     writers: ThreadPoolExecutor
 
     async def of_page(self, tasks: Sequence[Task], page: Firing, earliest_ms: int) -> Checked:
@@ -138,7 +142,17 @@ class CheckOccurrences(Struct, frozen=True):
             timer_ids=sorted({_of(task).timer_id for task, _ in checked.ended}),
             reasons=dict(reasons),
         )
+        self._take_back(checked, now_ms)
         return [ended for ended, is_done in zip(checked.ended, done, strict=True) if is_done]
+
+    def _take_back(self, checked: Checked, now_ms: int) -> None:
+        """What lies behind those that are late, and would be ended one by one."""
+        late: dict[str, Ended] = {}
+        for task, reason in checked.ended:
+            if reason is not Reason.SKIPPED and now_ms - task.due_ms > LATE_MS:
+                late.setdefault(_of(task).timer_id, (task, reason))
+        for timer_id, (task, reason) in late.items():
+            self.take_back.missed(task, checked.timers.get(timer_id), reason)
 
     def write_counts(self, page: Firing) -> None:
         fan_out(self.writers, self.counters.add, page.counts, page.counts.values())
@@ -155,6 +169,8 @@ class CheckOccurrences(Struct, frozen=True):
                 checked.unreadable.append(task)
                 continue
             reason = firing.reason_to_end(task, occurrence, timer, max(read_ms, task.next_ms))
+            if timer is not None:
+                checked.timers[timer.timer_id] = timer
             if reason is not None or timer is None:
                 checked.ended.append((task, reason or Reason.DELETED))
                 continue

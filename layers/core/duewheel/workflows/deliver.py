@@ -42,6 +42,7 @@ from duewheel.workflows.slow_lane import SlowLane
 
 # What is left of an invocation that begins a page: for a call, and to settle it.
 BEGIN_RESERVE_MS = 20_000
+BARE_MS = 60_000  # so late, a look before the lease costs less than the leases of empty pages
 CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once more
 
 
@@ -82,6 +83,8 @@ class Deliver(Struct, frozen=True):
     async def _page(
         self, message: PageMessage, owner: str, opens_ms: int, deadline_ms: int
     ) -> Held | Finished:
+        if await self._is_bare(message):
+            return Finished()
         page = PageLease(message.second, message.shard, message.page, message.after)
 
         def take() -> PageLease | Held | Finished:
@@ -95,6 +98,13 @@ class Deliver(Struct, frozen=True):
             await self._held_page(message, lease, hold, opens_ms, deadline_ms)
         counts.add(PAGES)
         return Finished()
+
+    async def _is_bare(self, message: PageMessage) -> bool:
+        """Whether nothing is left of a late slice, such as one whose occurrences have been taken
+        back: then there is nothing to lease, and nothing that the sweep waits for."""
+        if self.clock.now_ms() < message.second * 1000 + BARE_MS:
+            return False
+        return await in_thread(self.slices.is_bare, message.second, message.shard)
 
     def _renew(self, lease: PageLease, now_ms: int) -> int | None:
         return self.pages.renew(lease, now_ms, self.page_lease_ms)

@@ -75,11 +75,8 @@ class PlanTimers(Struct, frozen=True):
         if isinstance(timer, UnreadableItem):
             self.put_off.each([(chain, come_up_again(chain, self.clock.now_ms()))])
             return
-        if timer is None or not timer.enabled:
+        if timer is None or not timer.enabled or timer.chain != chain.home:
             self._take_back(chain, plan, timer, until_ms)
-            return
-        if timer.chain != chain.home:
-            self._end(chain, _PLANS_NOTHING)
             return
         step = planning.next_step(timer, plan, self.clock.now_ms())
         if unsized := planning.unsized(timer, plan, step):
@@ -102,7 +99,7 @@ class PlanTimers(Struct, frozen=True):
     def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
         """Once more later: who plans it at this moment may write more, and the index of its runs
         follows what is written."""
-        if not self.take_back(plan.timer_id, timer, until_ms):
+        if not self.take_back.ahead(plan.timer_id, timer, until_ms):
             self._end(chain, _PLANS_NOTHING)
             return
         now_ms = self.clock.now_ms()
