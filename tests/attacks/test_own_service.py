@@ -128,6 +128,25 @@ def test_no_list_is_wide_enough_for_the_deployments_own_queues_and_functions(
     assert standing() == before
 
 
+def test_no_form_of_a_name_leads_to_the_deployments_own_functions(
+    widely_allowed: ManualClock,
+) -> None:
+    name = "duewheel-NotifierFunction"
+    own = f"{ACCOUNT_ID}:{name}"
+    forms = (
+        *(own, f"function:{name}", f"{ACCOUNT_ID}:function:{name}", f"{REGION}:{own}"),
+        *(
+            f"{REGION}:{name}",
+            f"{REGION}:function:{name}",
+            f"{REGION}:{ACCOUNT_ID}:function:{name}",
+        ),
+    )
+    for form in (*forms, *(f"{form}:prod" for form in forms), f"{own}:$LATEST.PUBLISHED"):
+        callback = {"type": "lambda", "function": form}
+        refusal = problem("POST", "/v1/tasks", {**TASK, "callback": callback})
+        assert refusal == (422, "target-not-enabled"), form
+
+
 def test_those_of_others_are_as_the_lists_say(widely_allowed: ManualClock) -> None:
     elsewhere = f"arn:aws:lambda:{REGION}:999999999999:function:duewheel-NotifierFunction"
     for function in ("orders-close", "duewheel-NotifierFunction-2", elsewhere):

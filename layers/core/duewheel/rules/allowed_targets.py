@@ -44,10 +44,10 @@ class AllowedTargets(Struct, frozen=True):
     own_names: tuple[str, ...] = ()  # of the deployment's queues and functions
 
     def is_own(self, arn: str) -> bool:
-        """Of a function also by a version or an alias, which stands behind its name."""
+        """`arn`: of a queue, or of a function without version and alias."""
         own = {self.scope.arn("sqs", name) for name in self.own_names}
         own |= {self.scope.arn("lambda", f"function:{name}") for name in self.own_names}
-        return ":".join(arn.split(":")[: _SEGMENTS + 1]) in own
+        return arn in own
 
 
 HTTP_ALONE = AllowedTargets()

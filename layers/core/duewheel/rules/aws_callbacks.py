@@ -7,6 +7,7 @@ is of the form that AWS takes, and is covered by the rights of the notifier.
 import re
 
 from duewheel.rules.allowed_targets import AllowedTargets, is_covered
+from duewheel.rules.function_names import function_name, is_plain
 from duewheel.rules.message_text import NOT_IN_A_MESSAGE
 from duewheel.rules.refusals import TargetNotEnabled, TooLarge
 from duewheel.rules.task import EventBridgeCallback, LambdaCallback, SnsCallback, SqsCallback
@@ -19,7 +20,6 @@ DETAIL_TYPE_CHARACTERS_MAX = 128
 INVOCATIONS = ("sync", "async")  # the first is what it is when nothing is said
 
 _ARN = re.compile(r"arn:([a-z-]+):([a-z]+):([a-z0-9-]+):([0-9]{12}):(.+)")
-_FUNCTION = re.compile(r"[A-Za-z0-9_-]{1,64}(:(\$LATEST|[A-Za-z0-9_-]{1,128}))?")
 _QUEUE_URL = re.compile(
     r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([0-9]{12})"
     r"/([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)"
@@ -35,15 +35,18 @@ _RESERVED_ATTRIBUTES = ("aws.", "amazon.", "duewheel-")
 def lambda_callback(fields: Fields, allowed: AllowedTargets) -> LambdaCallback:
     _check_enabled(fields, allowed.function_arns, "TargetFunctionArns")
     fields.refuse_unknown(("type", "function", "invocation"))
-    name, arn = _named(fields, "function", "lambda", "function:", allowed)
-    if not _FUNCTION.fullmatch(name):
+    text = fields.text("function")
+    named = function_name(text, allowed.scope)
+    if named is None or named.partition != allowed.scope.partition:
         raise fields.invalid("function", "is no function's name or ARN, with or without an alias.")
-    _check_not_own(fields, "function", arn, allowed)
-    _check_covered(fields, "function", arn, allowed.function_arns, "TargetFunctionArns")
+    _check_region(fields, "function", named.region, allowed)
+    _check_not_own(fields, "function", named.function_arn, allowed)
+    _check_covered(fields, "function", named.arn, allowed.function_arns, "TargetFunctionArns")
     invocation = fields.text("invocation") if "invocation" in fields else INVOCATIONS[0]
     if invocation not in INVOCATIONS:
         raise fields.invalid("invocation", f"must be one of {', '.join(INVOCATIONS)}.")
-    return LambdaCallback(fields.text("function"), invocation == "sync")
+    # A part of an ARN could be read otherwise than here.
+    return LambdaCallback(text if is_plain(text) else named.arn, invocation == "sync")
 
 
 def sqs_callback(fields: Fields, allowed: AllowedTargets, *, is_raw: bool) -> SqsCallback:
