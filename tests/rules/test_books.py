@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.addresses import Address, address_at
-from duewheel.rules.books import Facts, Met, Sheet, booked, joined
+from duewheel.rules.books import ELSEWHERE, Facts, Met, Sheet, booked, joined
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.tally import LATENESS_BOUNDS_MS, NOTHING, Tally, delivered_so_late
 from duewheel.rules.task import Status
@@ -36,8 +36,8 @@ def met(home: HomeState, *seconds: int) -> Facts:
 
 def facts_of(second: int, *slices: list[HomeState]) -> Facts:
     met = Met(second)
-    for homes in slices:
-        met.add(homes)
+    for shard, homes in enumerate(slices):
+        met.add(shard, homes)
     return met.facts
 
 
@@ -55,7 +55,9 @@ def test_a_task_waiting_for_a_retry_is_pending_in_its_minute() -> None:
 
 def test_what_settles_later_counts_in_the_minute_in_which_the_task_came_up() -> None:
     settled = replace(DELIVERED, entry=at(LATER), failed_seconds=(SECOND,), lateness_ms=3_600_000)
-    assert met(settled, LATER) == {("orders", MINUTE): {LATER: delivered_so_late(3_600_000)}}
+    assert met(settled, LATER) == {
+        ("orders", MINUTE): {(LATER, ELSEWHERE): delivered_so_late(3_600_000)}
+    }
     whole = tally(met(settled, SECOND, LATER))
     assert (whole.created, whole.delivered, whole.pending, whole.failed_attempts) == (1, 1, 0, 1)
 
@@ -112,7 +114,7 @@ def test_a_task_that_died_before_its_home_came_up_counts_where_it_died() -> None
 def test_a_task_whose_entries_stand_in_several_slices_of_a_second_counts_once() -> None:
     again = replace(DELIVERED, home=at(EARLIER), failed_seconds=(SECOND, SECOND))
     facts = facts_of(SECOND, [again], [DELIVERED, again])
-    assert facts == facts_of(SECOND, [again, DELIVERED])
+    assert facts == facts_of(SECOND, [], [again, DELIVERED])
     assert tally(facts).failed_attempts == 2
 
 
@@ -161,7 +163,7 @@ def test_a_sheet_enters_each_second_once(repeats: list[int], up_to: int) -> None
     by_second = {second: Tally(created=second + 1) for second in range(21)}
     sheet = Sheet("orders", 0)
     for last in [*repeats, up_to]:
-        seen = {second: each for second, each in by_second.items() if second <= last}
+        seen = {(second, 0): each for second, each in by_second.items() if second <= last}
         sheet = booked(sheet, seen, last)
     furthest = max([*repeats, up_to])
     assert sheet.tally.created == sum(s + 1 for s in range(21) if s <= furthest)
@@ -219,7 +221,7 @@ class Wheel:
                 is_open.add(looked_at)
         if dies == "before the books":
             return
-        met = {second: self.facts[second] for second in finished & self.facts.keys()}
+        met = {(second, 0): self.facts[second] for second in finished & self.facts.keys()}
         if met:
             self.sheet = booked(self.sheet, met, position, frozenset(is_open))
         if dies == "never":
@@ -245,3 +247,31 @@ def test_each_fact_is_booked_once_in_whatever_order_seconds_close_and_sweepers_d
     wheel.run([(99, True)] * max(0, ahead), "never")
     finished = sum(1 << second for second in with_facts if second <= wheel.position)
     assert wheel.sheet.tally.created == finished
+
+
+SHARDS = 8
+lives = st.lists(st.tuples(st.integers(1, SHARDS), st.sampled_from(["sheet", "place", "never"])))
+
+
+@given(lives, st.sets(st.sampled_from([*range(SHARDS), ELSEWHERE])))
+def test_each_part_of_a_large_second_is_booked_once_however_far_each_run_comes(
+    runs: list[tuple[int, str]], with_facts: set[int]
+) -> None:
+    """Each run books some shards from the noted one on, and dies before the sheet, before the
+    place is noted, or never; other seconds are booked for the same sheet meanwhile."""
+    facts = {(7, part): Tally(created=1 << part % 100) for part in with_facts}
+    sheet, counted = Sheet("orders", 0), 0
+    for number, (shards, dies_before) in enumerate(runs):
+        reached = min(SHARDS, counted + shards)
+        if dies_before != "sheet":
+            seen = {part: tally for part, tally in facts.items() if counted <= part[1] < reached}
+            partly = {7: reached} if seen else {}
+            sheet = booked(sheet, seen, 10 + number, frozenset({7}), partly)
+        if dies_before == "never":
+            counted = reached
+    assert not sheet.holds(7, ELSEWHERE)
+    left = {part: tally for part, tally in facts.items() if part[1] >= counted}
+    for _ in range(2):  # the second time by who died before the list was written
+        sheet = booked(sheet, left, 100)
+    assert sheet.tally == sum(facts.values(), NOTHING)
+    assert sheet.partly == {}

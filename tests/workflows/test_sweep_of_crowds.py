@@ -1,5 +1,7 @@
 """A crowded second is swept slice by slice: more stands in it than a run can hold in memory."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -7,12 +9,14 @@ import pytest
 
 from duewheel.rules.addresses import Address
 from duewheel.rules.leadership import LEASE_MS
+from duewheel.rules.open_places import Why
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import Made, Status, Task
 from duewheel.stores import pointers
 from duewheel.workflows import read_statistics
 from tests.support.recorder import Call
 from tests.support.world import World
+from tests.workflows.test_open_places import crash_at, places
 
 SHARDS = 8
 PLENTY_MS = 1_000_000
@@ -163,3 +167,56 @@ def test_a_crowd_is_counted_once_it_has_been_swept(world: World, crowd: list[Tas
         after = stats(world, crowd[0])
     assert after.counted_until_second > crowd[0].home.second
     assert after.total.created == after.total.delivered == len(crowd)
+
+
+def met_twice(world: World, second: int) -> Task:
+    """A task of an earlier second that has entries in two shards of this one, and ends here."""
+    task = world.created(in_ms=second * 1000 - 10_000 - world.clock.now_ms())
+    first = world.reenter.put(task.home, second * 1000)
+    while (last := world.reenter.put(task.home, second * 1000)).shard == first.shard:
+        world.tasks.delete_entries([last])
+    (state,) = world.tasks.home_states([task.home])[0].values()
+    assert world.tasks.name_entry(state, last)
+    return task
+
+
+def time_for_slices(world: World, number: int) -> Callable[[], int]:
+    """To a run that has time to read the homes of so many."""
+    world.recorder.clear()
+
+    def remaining_ms() -> int:
+        calls = [call for call in world.recorder.calls if call.operation == "Query"]
+        read = ["FilterExpression" not in call.request for call in calls]
+        return PLENTY_MS if sum(read) < number else 0
+
+    return remaining_ms
+
+
+@pytest.mark.parametrize("first", [None, 1, 2])
+def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
+    world: World, first: int | None
+) -> None:
+    """Each run has time for the homes of two slices; each dies after some call, or none does."""
+    second = (world.clock.now_ms() + 60_000) // 1000
+    world.headers.raise_to(second, SHARDS)
+    world.size_seconds.known.keep({second: SHARDS})
+    tasks = world.created_many([world.new(in_ms=60_000) for _ in range(3 * SHARDS)])
+    tasks.append(met_twice(world, second))
+    world.dispatch_until(second)
+    world.drain()
+    world.sweep_once()
+    world.dispatch_until(second + 300)
+    reasons = set()
+    for number in range(100):
+        run = partial(world.sweep.run, f"short-{number}", time_for_slices(world, 2))
+        died = crash_at(world, (number * 5 + first) % 24, run) if first else run()
+        world.dispatch_until(world.clock.now_ms() // 1000 + 30)
+        reasons.update(places(world))
+        if not died and not places(world) and world.swept_second >= second:
+            break
+    assert (second, Why.NOT_COUNTED) in reasons, "it did take several runs"
+    assert places(world) == []
+    assert world.entries_elsewhere() == []
+    minutes_of = StatsRequest((second - 10) // 60, second // 60)
+    total = world.read_statistics("orders", minutes_of).total
+    assert (total.created, total.delivered) == (len(tasks), len(tasks))

@@ -4,11 +4,16 @@ The sweep finishes every second once, and meets in it the homes that stand there
 those that its re-entries point to. What it books then is what the record says of that very
 second: that the task came up in it for the first time, that an attempt on an entry of it
 failed, that the entry which settled the task stands in it. None of this can change once the
-second is finished, so whoever finishes it again books the same. A second is booked as a whole,
-when nothing of it is open any more; so one that stays open is booked after those behind it.
+second is finished, so whoever finishes it again books the same. A second is booked when nothing of
+it is open any more; so one that stays open is booked after those behind it.
+
+A second too large for one run is booked in parts: the homes that stand in it shard by shard, and at
+last, in one part, the homes that its re-entries point to. Such a home may be met in two shards, so
+it belongs to no single one.
 
 What a minute's record holds already, it tells: all facts of the seconds up to `up_to`, but for
-those that are named in `lacks`, which were open when it was brought up to there.
+those that are named in `lacks`, which were open when it was brought up to there; of these the
+shards before the one that `partly` tells.
 
 A task counts in the minute in which it first came up, a failed attempt in its own. What plans a
 timer is no task of anybody's, and counts nowhere.
@@ -20,12 +25,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duewheel.rules.addresses import Address
+from duewheel.rules.addresses import SHARDS_MAX, Address
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.tally import NOTHING, Tally, delivered_so_late
 from duewheel.rules.task import Status
 
 KEPT_DAYS = 90
+NO_PARTS: Mapping[int, int] = {}
 
 _ENDED = {
     Status.DEAD: Tally(dead=1),
@@ -42,9 +48,14 @@ class Sheet(Struct, frozen=True):
     tally: Tally = NOTHING
     up_to: int = -1  # the last second whose facts are in it
     lacks: frozenset[int] = frozenset()  # seconds before that whose facts are not
+    partly: Mapping[int, int] = (
+        NO_PARTS  # of some of these: the first shard whose facts are not in it
+    )
 
-    def holds(self, second: int) -> bool:
-        return second <= self.up_to and second not in self.lacks
+    def holds(self, second: int, part: int) -> bool:
+        if second not in self.lacks:
+            return second <= self.up_to
+        return part < self.partly.get(second, 0)
 
     @property
     def expires_at(self) -> int:
@@ -66,55 +77,75 @@ class Statistics(Struct, frozen=True):
 
 
 SheetName = tuple[str, int]  # business and minute
-Facts = dict[SheetName, dict[int, Tally]]  # by the second in which they were met
+Part = tuple[int, int]  # second and shard
+Facts = dict[SheetName, dict[Part, Tally]]  # by the part in which they were met
+ELSEWHERE = SHARDS_MAX  # the part behind all shards: homes that re-entries point to
 
 
 class Met:
-    """What is to be booked when a second is passed: of the homes met in it, slice by slice, each
-    once however many of its entries stand there."""
+    """What is to be booked of a second: of the homes met in it, slice by slice, each once however
+    many of its entries stand there."""
 
     def __init__(self, second: int) -> None:
         self.facts: Facts = {}
         self._second = second
         self._from_elsewhere: set[Address] = set()
 
-    def add(self, homes: Iterable[HomeState]) -> None:
+    def add(self, shard: int, homes: Iterable[HomeState]) -> None:
         """The homes of one slice, each once; one that stands in this second only where it does."""
         for home in homes:
+            part = shard
             if home.home.second != self._second:
                 if home.home in self._from_elsewhere:
                     continue
                 self._from_elsewhere.add(home.home)
+                part = ELSEWHERE
             for minute, tally in _facts(home, self._second):
-                by_second = self.facts.setdefault((home.biz_type, minute), {})
-                by_second[self._second] = by_second.get(self._second, NOTHING) + tally
+                by_part = self.facts.setdefault((home.biz_type, minute), {})
+                key = self._second, part
+                by_part[key] = by_part.get(key, NOTHING) + tally
 
 
 def joined(all_facts: Iterable[Facts]) -> Facts:
     """The facts of several seconds together."""
     together: Facts = defaultdict(dict)
     for facts in all_facts:
-        for name, by_second in facts.items():
-            together[name].update(by_second)
+        for name, by_part in facts.items():
+            together[name].update(by_part)
     return dict(together)
+
+
+def before(facts: Facts, shard: int) -> Facts:
+    """Those of the shards before this one."""
+    kept = {
+        name: {part: tally for part, tally in by_part.items() if part[1] < shard}
+        for name, by_part in facts.items()
+    }
+    return {name: by_part for name, by_part in kept.items() if by_part}
 
 
 def booked(
     sheet: Sheet,
-    by_second: Mapping[int, Tally],
+    by_part: Mapping[Part, Tally],
     up_to: int,
     still_open: frozenset[int] = frozenset(),
+    partly: Mapping[int, int] = NO_PARTS,
 ) -> Sheet:
-    """The sheet with what it does not hold yet of `by_second`. All seconds up to `up_to` but those
-    that are `still_open` have been booked with this, or had nothing for this sheet."""
-    new = [tally for second, tally in by_second.items() if not sheet.holds(second)]
+    """The sheet with what it does not hold yet of `by_part`. All seconds up to `up_to` but those
+    that are `still_open` have been booked with this, or had nothing for this sheet; of these the
+    shards before the one that `partly` tells."""
+    new = [tally for part, tally in by_part.items() if not sheet.holds(*part)]
     lacked = {second for second in sheet.lacks if second > up_to or second in still_open}
     now_open = {second for second in still_open if sheet.up_to < second <= up_to}
+    whole = {second for second, _ in by_part} - partly.keys()
+    lacks = frozenset(lacked | now_open) - whole
+    reached = {second: max(partly.get(second, 0), sheet.partly.get(second, 0)) for second in lacks}
     return replace(
         sheet,
         tally=sum(new, sheet.tally),
         up_to=max(sheet.up_to, up_to),
-        lacks=frozenset(lacked | now_open) - by_second.keys(),
+        lacks=lacks,
+        partly={second: shard for second, shard in reached.items() if shard},
     )
 
 

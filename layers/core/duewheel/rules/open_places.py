@@ -26,7 +26,7 @@ class Why(StrEnum):
     FAILED = "failed"  # a request failed at this slice
     NEWER = "newer-release"  # an item was written by a newer release, which is waited for
     NOT_REACHED = "not-reached"  # this shard and all later ones of the second are yet to be read
-    NOT_COUNTED = "not-counted"  # all is finished, and yet to be entered in the statistics
+    NOT_COUNTED = "not-counted"  # all is finished; from this shard on it is yet to be booked
 
     @classmethod
     def _missing_(cls, value: object) -> "Why":

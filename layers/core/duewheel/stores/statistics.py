@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
-from duewheel.rules.addresses import SECOND_MAX
+from duewheel.rules.addresses import SECOND_MAX, SHARDS_MAX
 from duewheel.rules.books import Sheet, SheetName
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tally import LATENESS_BOUNDS_MS, Tally
@@ -90,6 +90,7 @@ def _attributes(sheet: Sheet) -> dict[str, Any]:
         "expires_at": {"N": str(sheet.expires_at)},
         "lateness_classes": {"S": ",".join(map(str, sheet.tally.lateness_classes))},
         **({"lacks": {"S": json.dumps(sorted(sheet.lacks))}} if sheet.lacks else {}),
+        **({"partly": {"S": json.dumps(sorted(sheet.partly.items()))}} if sheet.partly else {}),
         **{name: {"N": str(count)} for name, count in counts.items() if count},
     }
 
@@ -112,6 +113,7 @@ def _sheet_from(item: Item) -> Sheet:
         tally=Tally(**counts, lateness_classes=_classes(item)),
         up_to=made(item, "up_to", lambda: whole(int(item["up_to"]["N"]), SECOND_MAX, -1)),
         lacks=parsed(item, "lacks", _seconds) if "lacks" in item else frozenset(),
+        partly=parsed(item, "partly", _shards) if "partly" in item else {},
     )
 
 
@@ -127,6 +129,10 @@ def _classes(item: Item) -> tuple[int, ...]:
         return classes
 
     return made(item, "lateness_classes", build)
+
+
+def _shards(rows: Any) -> dict[int, int]:
+    return {whole(second, SECOND_MAX): whole(shard, SHARDS_MAX) for second, shard in rows}
 
 
 def _seconds(values: Any) -> frozenset[int]:

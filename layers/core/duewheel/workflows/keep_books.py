@@ -6,7 +6,7 @@ the same seconds again after a crash finds the facts still there, and in each sh
 it holds already. A second stays open when a write for it fails; all others are booked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
@@ -14,7 +14,16 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger
-from duewheel.rules.books import Sheet, SheetName, booked, joined
+from duewheel.rules.books import (
+    NO_PARTS,
+    Facts,
+    Part,
+    Sheet,
+    SheetName,
+    before,
+    booked,
+    joined,
+)
 from duewheel.rules.tally import Tally
 from duewheel.stores.statistics import StatisticsStore
 from duewheel.stores.tasks import TaskStore
@@ -43,14 +52,7 @@ class KeepBooks(Struct, frozen=True):
         """Book whole seconds, in any order; all others up to `up_to` have been booked before, or
         held nothing, but those that are still open. Returns the seconds that were not booked."""
         facts = joined(swept.met.facts for swept in finished)
-        entered = fan_out(
-            self.writers,
-            lambda name, by_second: self._is_entered(name, by_second, up_to, still_open),
-            facts,
-            facts.values(),
-        )
-        refused = [by for by, done in zip(facts.values(), entered, strict=True) if not done]
-        left = {second for by_second in refused for second in by_second}
+        left = self._enter_all(facts, up_to, still_open, NO_PARTS)
         told = [swept for swept in finished if swept.reentries and swept.second not in left]
         try:
             self.tasks.delete_entries([entry for swept in told for entry in swept.reentries])
@@ -59,16 +61,40 @@ class KeepBooks(Struct, frozen=True):
             left |= {swept.second for swept in told}
         return frozenset(left)
 
+    def partly(self, swept: SweptSecond, up_to: int, still_open: frozenset[int]) -> bool:
+        """Book the homes that stand in the shards which follow each other in `swept`, of a second
+        that is still open. Its re-entries stay: they are yet to tell which homes were met."""
+        facts = before(swept.met.facts, swept.reached)
+        return not self._enter_all(facts, up_to, still_open, {swept.second: swept.reached})
+
+    def _enter_all(
+        self,
+        facts: Facts,
+        up_to: int,
+        still_open: frozenset[int],
+        partly: Mapping[int, int],
+    ) -> set[int]:
+        """The seconds of which not all was entered."""
+        entered = fan_out(
+            self.writers,
+            lambda name, by_part: self._is_entered(name, by_part, up_to, still_open, partly),
+            facts,
+            facts.values(),
+        )
+        refused = [by for by, done in zip(facts.values(), entered, strict=True) if not done]
+        return {second for by_part in refused for second, _ in by_part}
+
     def _is_entered(
         self,
         name: SheetName,
-        by_second: dict[int, Tally],
+        by_part: dict[Part, Tally],
         up_to: int,
         still_open: frozenset[int],
+        partly: Mapping[int, int],
     ) -> bool:
         """One sheet that cannot be read or written holds up no other."""
         try:
-            self._enter(name, by_second, up_to, still_open)
+            self._enter(name, by_part, up_to, still_open, partly)
         except Exception:  # noqa: BLE001 - logged, and its seconds stay open
             biz_type, minute = name
             logger.exception("not booked", action="not-booked", biz_type=biz_type, minute=minute)
@@ -78,15 +104,16 @@ class KeepBooks(Struct, frozen=True):
     def _enter(
         self,
         name: SheetName,
-        by_second: dict[int, Tally],
+        by_part: dict[Part, Tally],
         up_to: int,
         still_open: frozenset[int],
+        partly: Mapping[int, int],
     ) -> None:
         for _ in range(_TRIES):
             if Sheet(*name).expires_at <= self.clock.now_ms() // 1000:
                 return  # of a task that lived longer than the statistics of its minute
-            before = self.statistics.read(name)
-            brought_up = booked(before.sheet, by_second, up_to, still_open)
-            if brought_up == before.sheet or self.statistics.write(before, brought_up):
+            stored = self.statistics.read(name)
+            brought_up = booked(stored.sheet, by_part, up_to, still_open, partly)
+            if brought_up == stored.sheet or self.statistics.write(stored, brought_up):
                 return
         raise BooksContested(f"the sheet {name} changed {_TRIES} times")

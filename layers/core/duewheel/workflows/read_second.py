@@ -66,7 +66,11 @@ class ReadSecond(Struct, frozen=True):
         for shard in range(1, first.whole.shards):
             yield self.slice(second, shard)
 
-    def slice(self, second: int, shard: int, *, strongly: bool = False) -> SliceOfSecond:
-        whole = self.slices.read_whole(second, shard, strongly=strongly)
+    def slice(
+        self, second: int, shard: int, *, strongly: bool = False, reentries_only: bool = False
+    ) -> SliceOfSecond:
+        whole = self.slices.read_whole(
+            second, shard, strongly=strongly, reentries_only=reentries_only
+        )
         homes, damaged = self.tasks.home_states(r.home for r in whole.reentries.values())
         return SliceOfSecond(second, shard, whole, homes, [*damaged, *whole.damaged])

@@ -42,10 +42,10 @@ class ReadStatistics(Struct, frozen=True):
         facts, counted_until = self._not_booked(swept, closed_until, asked)
         stored = self.statistics.between(biz_type, asked.first_minute, asked.last_minute)
         sheets = {(sheet.biz_type, sheet.minute): sheet for sheet in stored}
-        for name, by_second in facts.items():
+        for name, by_part in facts.items():
             if name[0] == biz_type and asked.first_minute <= name[1] <= asked.last_minute:
                 sheet = sheets.get(name, Sheet(*name))
-                sheets[name] = booked(sheet, by_second, counted_until - 1)
+                sheets[name] = booked(sheet, by_part, counted_until - 1)
         return Statistics(
             asked.first_minute,
             asked.last_minute,
@@ -79,7 +79,7 @@ class ReadStatistics(Struct, frozen=True):
         read = _Read(second)
         for part in self.read_second(second):
             read.size += part.size
-            read.met.add(part.homes)
+            read.met.add(part.shard, part.homes)
             if read.size > HOMES_AHEAD_MAX:
                 read.is_whole = False
                 break

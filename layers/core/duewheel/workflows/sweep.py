@@ -240,6 +240,7 @@ class _Run:
 
     def end(self) -> None:
         if self._mine is not None:
+            self._book_in_parts()
             self._book()
             now_ms = self._sweep.clock.now_ms()
             places = tuple(self.places)
@@ -261,7 +262,11 @@ class _Run:
         return unfinished
 
     def _swept_of(self, walk: _Walk) -> SweptSecond:
-        return self._swept.setdefault(walk.second, SweptSecond(walk.second, walk.since_ms))
+        if walk.second not in self._swept:
+            swept = SweptSecond(walk.second, walk.since_ms)
+            swept.counted = walk.at if walk.is_judged else 0
+            self._swept[walk.second] = swept
+        return self._swept[walk.second]
 
     def _step(self, walk: _Walk, unfinished: Unfinished | None) -> None:
         """Note what became of the slice, and how far the walk has come."""
@@ -284,14 +289,17 @@ class _Run:
             self._note(walk, "", Why.NOT_REACHED)
 
     def _has_counted(self, walk: _Walk, until_ms: int) -> bool:
-        """Nothing of the second is open any more. It is booked as a whole, so what was finished in
-        other runs is read once more; False when the turn ends before that."""
+        """Nothing of the second is open any more. What other runs have finished and not booked of
+        it is read once more; False when the turn ends before that."""
         swept = self._swept_of(walk)
         try:
             while (shard := swept.missing) is not None:
                 # Strongly: what it was judged by may be old by now, and is booked for good.
-                read_second = self._sweep.sweep_second.read_second
-                swept.add(read_second.slice(walk.second, shard, strongly=True))
+                swept.add(
+                    self._sweep.sweep_second.read_second.slice(
+                        walk.second, shard, strongly=True, reentries_only=shard < swept.counted
+                    )
+                )
                 if swept.missing is not None and not self._has_time(until_ms):
                     return False
             if swept.has_header:
@@ -316,8 +324,10 @@ class _Run:
         self.places.note(place)
 
     def _note_not_counted(self, swept: SweptSecond) -> None:
-        since_ms, why = swept.since_ms, Why.NOT_COUNTED
-        self.places.note(OpenPlace(second=swept.second, shard=0, since_ms=since_ms, why=why))
+        place = OpenPlace(
+            second=swept.second, shard=swept.counted, since_ms=swept.since_ms, why=Why.NOT_COUNTED
+        )
+        self.places.note(place)
 
     def _book(self) -> None:
         """The books first: nobody goes back to a second that is neither ahead nor open."""
@@ -331,8 +341,21 @@ class _Run:
             else:
                 counts.add(SWEPT, swept.size)
 
+    def _book_in_parts(self) -> None:
+        """What was read of seconds that are read once more, so that the next run goes on there."""
+        for swept in self._swept.values():
+            noted = self.places.at(swept.second, swept.counted)
+            is_not_counted = noted is not None and noted.why is Why.NOT_COUNTED
+            if not is_not_counted or swept.reached <= swept.counted:
+                continue
+            if self._sweep.keep_books.partly(swept, self.position, self.places.seconds):
+                self.places.close(swept.second, swept.counted)
+                swept.counted = swept.reached
+                self._note_not_counted(swept)
+
     def _write(self) -> None:
         if self._mine is not None:
+            self._book_in_parts()
             self._book()
             self._written_ms = self._sweep.clock.now_ms()
             self._mine = self._sweep.pointers.advance(

@@ -34,6 +34,7 @@ class SweptSecond:
         self.size = 0
         self.shards = 1
         self.finished: set[int] = set()
+        self.counted = 0  # the homes that stand in the shards before this one are booked
         self.has_header = False
         self.was_done = False
         self.was_made_good = False
@@ -42,8 +43,16 @@ class SweptSecond:
 
     @property
     def missing(self) -> int | None:
-        """The first shard that is not in it. How many there are, shard 0 tells."""
-        return next((n for n in range(self.shards) if n not in self.finished), None)
+        """The next shard to be read. How many there are, shard 0 tells; of those that are counted
+        the re-entries are read, at last."""
+        ordered = (0, *range(self.counted, self.shards), *range(self.counted))
+        return next((n for n in ordered if n not in self.finished), None)
+
+    @property
+    def reached(self) -> int:
+        """The first shard from `counted` on that is not in it."""
+        following = range(self.counted, self.shards)
+        return next((n for n in following if n not in self.finished), self.shards)
 
     def add(self, part: SliceOfSecond) -> None:
         self.finished.add(part.shard)
@@ -52,7 +61,7 @@ class SweptSecond:
         self.shards = max(self.shards, part.whole.shards)
         self.was_made_good |= part.was_made_good
         self.was_done |= any(lease.done for lease in part.whole.leases.values())
-        self.met.add(part.homes)
+        self.met.add(part.shard, part.homes)
         self.reentries += part.whole.reentries
 
 
