@@ -16,8 +16,6 @@ from urllib.parse import unquote
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
-_SINGULAR = {"sqs:SendMessageBatch": "sqs:SendMessage"}  # rights have no batches in SQS
-
 _INVOCATION = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
 
 
@@ -68,8 +66,8 @@ class AwsServer:
 def _noted(access_key: str, target: str, body: dict[str, Any]) -> Iterable[NotedCall]:
     service, operation = target.split(".")
     if service == "AmazonSQS":
-        action = f"sqs:{operation}"
-        yield NotedCall(access_key, _SINGULAR.get(action, action), body.get("QueueUrl", ""))
+        action = f"sqs:{operation.removesuffix('Batch')}"  # rights have no batches in SQS
+        yield NotedCall(access_key, action, body.get("QueueUrl", ""))
     elif operation == "TransactWriteItems":
         for item in body["TransactItems"]:
             [(kind, request)] = item.items()
