@@ -9,23 +9,28 @@ RUNTIME_CLIENT := build/runtime-client
 PACKAGES := build/package
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: build packages deploy deploy-package artefacts package-test deploy-emulated bench-cold
+.PHONY: build packages deploy named-environment deploy-package artefacts package-test deploy-emulated bench-cold
 
 build: $(SAM_READY) ## build what is deployed (ARCHITECTURE=x86_64 for that one)
 	bin=$$(infra/find-python313) && export PATH="$$bin:$$PATH" && \
 	$(SAM) build --build-dir "$(BUILD_DIR)" --parameter-overrides "Architecture=$(ARCHITECTURE)" && \
 	python3.13 infra/finish_build.py "$(BUILD_DIR)" "$(ARCHITECTURE)"
 
-# Of a template that is named, sam looks for its configuration beside it.
-DEPLOY = $(SAM) deploy --template-file "$(1)/template.yaml" --config-file "$(CURDIR)/samconfig.toml"
+# Run by the Python of the SAM CLI, which has all that it needs. $(1): the built package, $(2): the verb.
+DEPLOY = .venv-sam/bin/python -m infra.deploy "$(ENV)" --template "$(1)/template.yaml" --sam "$(SAM)" \
+  --stack "$(STACK)" --parameters '$(PARAMETERS)' --replace-failed "$(REPLACE_FAILED)" \
+  --again 'make $(2) ENV=$(ENV)$(if $(STACK), STACK=$(STACK))$(if $(PACKAGE), PACKAGE=$(PACKAGE))'
 
-deploy: build ## deploy with questions, keeping the answers in samconfig.toml; or what it says of an environment (ENV=dev, staging or prod)
-	$(call DEPLOY,$(BUILD_DIR)) $(if $(ENV),--config-env "$(ENV)",--guided)
+deploy: named-environment build ## build and deploy an environment of samconfig.toml (ENV=dev, staging or prod; STACK=name; PARAMETERS="Name=value ..."; REPLACE_FAILED=yes)
+	$(call DEPLOY,$(BUILD_DIR),$@)
 
-deploy-package: $(SAM_READY) ## deploy a package of a release (PACKAGE=file.zip ENV=staging) as it is, asking nothing
+named-environment:
+	@test -n "$(ENV)" || { echo "ENV is missing: make deploy ENV=dev (or staging, or prod)" >&2; false; }
+
+deploy-package: named-environment $(SAM_READY) ## deploy a package of a release (PACKAGE=file.zip ENV=staging; else as deploy) as it is, asking nothing
 	rm -rf build/deployed
 	python3 -m zipfile -e "$(or $(PACKAGE),$(error PACKAGE=... is missing))" build/deployed
-	$(call DEPLOY,build/deployed) --config-env "$(or $(ENV),$(error ENV=... is missing))" --no-confirm-changeset
+	$(call DEPLOY,build/deployed,$@) --no-questions
 
 packages:
 	$(MAKE) build ARCHITECTURE=arm64 BUILD_DIR=$(PACKAGES)/arm64

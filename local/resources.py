@@ -49,6 +49,9 @@ NOTHING_NEEDED = {
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::Topic",
+    "AWS::SNS::TopicPolicy",
     "AWS::SQS::QueuePolicy",
 }
 _TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes")

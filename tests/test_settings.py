@@ -29,7 +29,7 @@ WHOLE = {
     "LIST_INDEX": "off",
     "METRICS": "off",
     "AUTH_MODE": "keys",
-    "IAM_DEFAULT": "none",
+    "IAM_DEFAULT": "write",
     "ALLOWED_PRIVATE_CIDRS": "10.0.0.0/8, fd00::/8",
     "TARGET_FUNCTION_ARNS": "arn:aws:lambda:eu-central-1:123456789012:function:orders-*",
     "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:a,arn:aws:sqs:*:*:b",
@@ -65,7 +65,7 @@ def test_every_variable_has_its_setting() -> None:
         list_index=False,
         metrics=False,
         auth_mode=AuthMode.KEYS,
-        iam_default=None,
+        iam_default=Right.WRITE,
         allowed_private_cidrs=("10.0.0.0/8", "fd00::/8"),
         target_function_arns=("arn:aws:lambda:eu-central-1:123456789012:function:orders-*",),
         target_queue_arns=("arn:aws:sqs:*:*:a", "arn:aws:sqs:*:*:b"),
@@ -93,7 +93,7 @@ def test_what_the_design_gives_a_default_may_be_left_out() -> None:
     settings = settings_from(LEAST)
     assert (settings.buckets, settings.lead_ms, settings.retention_days) == (10_000_000, 500, 30)
     assert settings.list_index
-    assert (settings.auth_mode, settings.iam_default) == (AuthMode.IAM, Right.ADMIN)
+    assert (settings.auth_mode, settings.iam_default) == (AuthMode.IAM, None)
     assert settings.allowed_private_cidrs == ()
 
 

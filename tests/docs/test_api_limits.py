@@ -113,7 +113,7 @@ STATUSES = LISTABLE[0], LISTABLE[-1]
 AHEAD_DAYS = task_request.AHEAD_DAYS_MAX
 PAYLOADS_OF_A_PAGE_MB = listing.PAYLOAD_BYTES_MAX / 1e6
 YEAR_MAX = 1970 + SECOND_MAX // 31_556_952  # of 365.2425 days
-LEAD = parameter("LeadMilliseconds")
+LEAD_MS = int(TEMPLATE["Mappings"]["Constants"]["Wheel"]["LeadMilliseconds"])
 
 HELD: dict[str, Numbers] = {
     "a request": (GATEWAY_BODY_MB, GATEWAY_HEADER_BYTES),
@@ -253,8 +253,8 @@ HELD: dict[str, Numbers] = {
     "range of statistics": (stats_request.MINUTES_MAX, books.KEPT_DAYS),
     "an audit": (audit.SECONDS_MAX, audit.ITEMS_MAX),
     "a change, a run, a cancel": (
-        (LEAD[0] + wheel.SKEW_MS) / 1000,
-        *LEAD,
+        (LEAD_MS + wheel.SKEW_MS) / 1000,
+        LEAD_MS,
         wheel.SKEW_MS / 1000,
     ),
     "a redrive": (settlement.ABOUT_TO_GO_MS / 60_000,),

@@ -18,6 +18,7 @@ from botocore import xform_name
 from samtranslator.yaml_helper import yaml_parse
 
 from functions.api.app import CALLS
+from infra.deploy_parameters import WrongParameters, chosen
 from tests.support.page_blocks import PAGES, ROOT, indented, text_of
 from tests.support.set_in_commands import commands, options
 
@@ -32,8 +33,8 @@ GLOBAL_OPTIONS = ("--stack", "--profile", "--url", "--key")
 NAMED_ANEW = {"notification-endpoint": "endpoint"}
 OF_ALL_COMMANDS = {"query", "output"}
 # What begins blocks that are no commands.
-DATA = (r"\bdw_", "close_order.apply_async")
-PARAMETERS = '"'
+DATA = (r"\bdw_", "close_order.apply_async", '"headers": ')
+PARAMETERS = re.compile(r"[A-Z][A-Za-z]+=")
 # Of Logs Insights; what they look for is held against the log by tests of their pages.
 QUERIES = ("filter ", "fields ", "| ")
 
@@ -43,23 +44,14 @@ def assert_make(words: list[str], page: str) -> None:
     assert re.search(rf"^{re.escape(verb)}:", MAKEFILES, re.MULTILINE)
     for name in (word.partition("=")[0] for word in given):
         assert f"$({name})" in MAKEFILES or (verb == "local" and f'"{name}"' in LOCAL), name
+    for value in (word.partition("=")[2] for word in given if word.startswith("PARAMETERS=")):
+        chosen({}, "", value, TEMPLATE["Parameters"])
 
 
 def assert_parameters(lines: str) -> None:
-    """Of the list in samconfig.toml."""
-    given = tomllib.loads(f"parameter_overrides = [\n{lines}\n]")["parameter_overrides"]
-    values = dict(pair.split("=", 1) for pair in given)
-    for name, value in values.items():
-        assert takes(TEMPLATE["Parameters"][name], value), f"{name}={value}"
+    """Of a file that `make deploy` reads."""
+    values = chosen({}, lines, "", TEMPLATE["Parameters"])
     assert bool(values.get("SubnetIds")) == bool(values.get("SecurityGroupIds"))
-
-
-def takes(parameter: dict[str, Any], value: str) -> bool:
-    if "AllowedValues" in parameter:
-        return value in map(str, parameter["AllowedValues"])
-    if "MinValue" in parameter:
-        return bool(parameter["MinValue"] <= int(value) <= parameter["MaxValue"])
-    return re.fullmatch(parameter["AllowedPattern"], value) is not None
 
 
 def assert_aws(words: list[str], page: str) -> None:
@@ -171,7 +163,7 @@ CHECKS: dict[str, Callable[[list[str], str], None]] = {
 @pytest.mark.parametrize("page", [page for page in PAGES if indented(text_of(page))])
 def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
     for block in indented(text_of(page)):
-        if block.startswith(PARAMETERS):
+        if PARAMETERS.match(block):
             assert_parameters(block)
         elif not block.startswith(DATA):
             lines = [line for line in block.splitlines() if not line.startswith(QUERIES)]
@@ -184,6 +176,7 @@ def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
     [
         "make nothing",
         "make audit APIURL=x",
+        "make deploy ENV=dev PARAMETERS='Profil=economy'",
         "aws ec2 create-vpc-endpoints --vpc-id vpc-1",
         "aws ec2 create-vpc-endpoint --vpc vpc-1",
         "aws ec2 create-vpc-endpoint --service-name x",
@@ -198,20 +191,22 @@ def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
 )
 def test_a_command_that_is_wrong_is_found_out(wrong: str) -> None:
     ((program, *words),) = commands(wrong)
-    with pytest.raises((AssertionError, KeyError, ValueError, subprocess.CalledProcessError)):
+    with pytest.raises(
+        (AssertionError, KeyError, ValueError, WrongParameters, subprocess.CalledProcessError)
+    ):
         CHECKS[program](words, "README.md")
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        '"Profil=economy",',
-        '"Profile=cheap",',
-        '"RetentionDays=0",',
-        '"SubnetIds=subnet-0a",\n"SecurityGroupIds=",',
-        '"Profile=economy"\n"RetentionDays=1",',
+        "Profil=economy",
+        "Profile=cheap",
+        "RetentionDays=0",
+        "SubnetIds=subnet-0a\nSecurityGroupIds=",
+        "Profile=economy RetentionDays=1",
     ],
 )
 def test_a_parameter_that_is_wrong_is_found_out(wrong: str) -> None:
-    with pytest.raises((AssertionError, KeyError, ValueError)):
+    with pytest.raises((AssertionError, WrongParameters)):
         assert_parameters(wrong)

@@ -15,7 +15,7 @@ from tests.support.page_blocks import PAGES, ROOT, text_of
 
 CONCEPTS = text_of("docs/concepts.md")
 TEMPLATE: Any = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
-LEAD_MS = TEMPLATE["Parameters"]["LeadMilliseconds"]["Default"]
+LEAD_MS = int(TEMPLATE["Mappings"]["Constants"]["Wheel"]["LeadMilliseconds"])
 GUIDES = [page for page in PAGES if page.startswith(("docs/guides/", "docs/concepts"))]
 # Services of AWS by the beginning of their actions, which is the name of their endpoint as well.
 WITHOUT_ENDPOINT = {"logs", "ec2"}  # Lambda itself writes the log and makes the interfaces

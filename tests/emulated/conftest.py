@@ -50,8 +50,13 @@ def whole(emulator: Emulator, account: Account) -> Deployment:
 
 @pytest.fixture(scope="session")
 def plain(whole: Deployment) -> Deployment:
-    """What it makes by default, in the same account."""
-    stack = deploy_again(whole, "duewheel-plain", {"AllowedPrivateCidrs": "127.0.0.0/8"})
+    """What it makes by default, in the same account, but for what a first try needs."""
+    first_try = {
+        "AllowedPrivateCidrs": "127.0.0.0/8",
+        "IamDefault": "admin",
+        "AlarmEmail": "operators@example.com",
+    }
+    stack = deploy_again(whole, "duewheel-plain", first_try)
     said.append(f"CloudFormation made {stack.name} of the same: {len(stack.resources)} resources")
     mend_pollers(stack)
     return stack

@@ -28,10 +28,12 @@ def test_each_alarm_tells_the_topic_that_is_printed_that_it_goes_off_and_is_over
     assert "TasksPerDayGuard" in told
 
 
-def test_without_observability_alarms_are_there_and_tell_nobody(plain: Deployment) -> None:
+def test_without_observability_alarms_notify_the_stacks_own_topic(plain: Deployment) -> None:
     told = {name: (one["AlarmActions"], one["OKActions"]) for name, one in alarms(plain).items()}
 
-    assert told == dict.fromkeys(plain.of_type(ALARM), ([], []))
+    topic = [plain.outputs["AlarmTopic"]]
+    assert plain.outputs["AlarmTopic"] == plain.id("AlarmTopic")
+    assert told == dict.fromkeys(plain.of_type(ALARM), (topic, topic))
     assert told
 
 

@@ -53,6 +53,7 @@ def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPa
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")
     monkeypatch.setenv("AUTH_MODE", "iam")
+    monkeypatch.setenv("IAM_DEFAULT", "admin")
     for name, role in roles_of(resources).items():
         module = HANDLERS[name]
         monkeypatch.setattr(module, "handler", as_function(role, module.handler))

@@ -102,6 +102,7 @@ def boot(
                     "AWS_SESSION_TOKEN": "testing",
                     "ALLOWED_PRIVATE_CIDRS": "127.0.0.0/8",
                     "AUTH_MODE": "iam",  # as the sample requests are signed
+                    "IAM_DEFAULT": "admin",
                 },
                 SCHEDULER_RUNS_SECONDS if name == "SchedulerFunction" else None,
             )

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from duewheel.rules.instants import ms_from_rfc3339, rfc3339
 from duewheel.wiring import notifier as notifier_wiring
-from local.template import load_template
+from local.template import Template, load_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates
 from tests.simulation.receiver import Call
@@ -49,8 +49,7 @@ def neighbours(
 ) -> Neighbours:
     """`lane` of the slow one; None: as it is observed. It ends when nothing is pending any more, or
     so many seconds after the last due instant."""
-    template = load_template(TEMPLATE, {"PageSize": str(PAGE_SIZE)})
-    service = Service(template, Faults(1, rates), seed=2)
+    service = Service(_with_small_pages(), Faults(1, rates), seed=2)
     lines = patch.object(notifier_wiring, "CALLS_IN_FLIGHT_MAX", LINES)
     with lines, service.running():
         sources = EventSources(service, notifiers=NOTIFIERS, slow_notifiers=slow_notifiers)
@@ -61,6 +60,13 @@ def neighbours(
             len(service.receiver.calls) - len(first),
             _pending(service),
         )
+
+
+def _with_small_pages() -> Template:
+    template = load_template(TEMPLATE)
+    for function in template.of_type("AWS::Lambda::Function"):
+        function.properties["Environment"]["Variables"]["PAGE_SIZE"] = str(PAGE_SIZE)
+    return template
 
 
 def _pending(service: Service) -> int:

@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
@@ -12,7 +13,7 @@ from duewheel.rules.metric_lines import METRICS
 from duewheel.rules.open_places import OPEN_PLACES_MAX
 from local.emulator import Emulator
 from local.metrics import filters_of
-from local.resources import Resources
+from local.resources import Resources, create_resources
 from local.template import load_template
 from tests.support.alarms import (
     Metric,
@@ -183,6 +184,19 @@ def test_without_observability_three_alarms_are_there_and_tell_nobody() -> None:
     assert not template.of_type("AWS::CloudFormation::Stack")
 
 
+def test_an_address_alone_is_notified_of_the_alarms_that_are_always_there(
+    emulator: Emulator,
+) -> None:
+    template = load_template(ROOT / "template.yaml", {"AlarmEmail": "on@call.example"})
+    stack = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+    (topic,) = template.of_type("AWS::SNS::Topic")
+    for alarm in template.of_type("AWS::CloudWatch::Alarm"):
+        for actions in ("AlarmActions", "OKActions"):
+            assert stack.resolve(alarm.properties)[actions] == [stack.ref(topic.logical_id)]
+    (subscription,) = template.of_type("AWS::SNS::Subscription")
+    assert stack.resolve(subscription.properties)["Endpoint"] == "on@call.example"
+
+
 @pytest.mark.parametrize(("address", "number"), [("", 0), ("on@call.example", 1)])
 def test_an_address_is_subscribed_where_there_is_one(
     emulator: Emulator, address: str, number: int
@@ -191,10 +205,15 @@ def test_an_address_is_subscribed_where_there_is_one(
     assert len(nested.template.of_type("AWS::SNS::Subscription")) == number
 
 
-def test_alarms_of_this_account_alone_may_speak_to_the_topic(emulator: Emulator) -> None:
-    nested = observability(with_observability())
-    (policy,) = nested.template.of_type("AWS::SNS::TopicPolicy")
-    allowed, refused = nested.resolve(policy.properties)["PolicyDocument"]["Statement"]
+@pytest.mark.parametrize("observed", ["on", "off"])
+def test_alarms_of_this_account_alone_may_speak_to_the_topic(
+    emulator: Emulator, observed: str
+) -> None:
+    stack = with_observability(Observability=observed, AlarmEmail="on@call.example")
+    if observed == "on":
+        stack = observability(stack)
+    (policy,) = stack.template.of_type("AWS::SNS::TopicPolicy")
+    allowed, refused = stack.resolve(policy.properties)["PolicyDocument"]["Statement"]
     assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": "123456789012"}}
     assert (refused["Effect"], refused["Principal"]) == ("Deny", "*")
@@ -233,6 +252,6 @@ def test_a_place_is_old_to_the_console_and_the_command_line_when_the_alarm_goes_
 
 
 def test_a_seconds_lag_is_told_by_what_the_sweep_is_set_to(emulator: Emulator) -> None:
-    nested = observability(with_observability(SweepDelaySeconds="3600"))
-    (alarm,) = [alarm for alarm in alarms_of(nested) if alarm.name == "SweepLag"]
-    assert alarm.expression == "lag - 3600"
+    parent = with_observability()
+    (alarm,) = [alarm for alarm in alarms_of(observability(parent)) if alarm.name == "SweepLag"]
+    assert alarm.expression == f"lag - {parent.environment('sweeper')['SWEEP_DELAY_SECONDS']}"

@@ -244,6 +244,19 @@ def test_chain_of_pages_is_not_cut_as_a_loop(template: Template) -> None:
     assert properties_of(template, "NotifierFunction")["RecursiveLoop"] == "Allow"
 
 
+def test_a_task_may_renew_itself_by_the_ingest_queue_as_often_as_it_likes() -> None:
+    """Queue, ingest, queue, notifier, the receiver's function, and the queue again: by short delays
+    no table comes in between, and Lambda would stop either function after some sixteen rounds."""
+    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    by_queues = {
+        mapping.properties["FunctionName"]["Ref"]
+        for mapping in template.of_type("AWS::Lambda::EventSourceMapping")
+    }
+    assert by_queues == {"NotifierFunction", "IngestFunction"}
+    for name in by_queues:
+        assert properties_of(template, name).get("RecursiveLoop") == "Allow", name
+
+
 def test_what_lambda_has_accepted_for_the_notifier_it_tries_again(template: Template) -> None:
     [config] = [
         config.properties

@@ -43,7 +43,7 @@ class Settings(Struct, frozen=True):
     list_index: bool = True
     metrics: bool = True
     auth_mode: AuthMode = AuthMode.IAM
-    iam_default: Right | None = Right.ADMIN
+    iam_default: Right | None = None
     allowed_private_cidrs: tuple[str, ...] = ()
     target_function_arns: tuple[str, ...] = ()
     target_queue_arns: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ _CHOICES: dict[str, tuple[str, Mapping[str, object]]] = {
     "METRICS": ("on", {"on": True, "off": False}),
     "PROFILE": (PRECISE.name, PROFILES),
     "AUTH_MODE": (AuthMode.IAM, {mode.value: mode for mode in AuthMode}),
-    "IAM_DEFAULT": (Right.ADMIN, IAM_DEFAULTS),
+    "IAM_DEFAULT": ("none", IAM_DEFAULTS),
 }
 
 

@@ -1,0 +1,141 @@
+"""What `make deploy` prints of a stack, before and after it deploys. Pure: facts in, lines out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+# A leader, its standby and the handover between them; the sweeper comes on top once a minute.
+HELD_BY_PRECISE = 4
+HELD_BY_ECONOMY = 2  # scheduler and sweeper, for some seconds of each minute
+LEFT_TO_CALLERS = 2
+SLOW_NOTIFIERS_MIN = 2  # the least that MaximumConcurrency of a queue can be
+USUAL_CONCURRENCY = 1_000
+CONCURRENCY_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
+
+# No update has ever come to its end in a stack of these states, which only a create leads to.
+NEVER_MADE = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED")
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    name: str
+    topics: tuple[str, ...]
+    is_silenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    protocol: str
+    endpoint: str
+    is_confirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    alarms: Sequence[Alarm]
+    subscriptions: Mapping[str, Sequence[Subscription]]  # by topic
+
+
+def obstacle(status: str, stack: str, again: str) -> list[str]:
+    """Why nothing can be deployed over a stack in this state, and what helps; empty: it can be.
+    `again` is the command that deploys it."""
+    if status in NEVER_MADE:
+        return [
+            f"The first creation of {stack} failed ({status}). Such a stack can only be deleted.",
+            f"To delete it, and create it anew: {again} REPLACE_FAILED=yes",
+        ]
+    if status == "DELETE_FAILED":
+        return [
+            f"{stack} was to be deleted, and could not be (DELETE_FAILED). What stands in the way:",
+            f"  aws cloudformation describe-stack-events --stack-name {stack}",
+            f"Then delete it: aws cloudformation delete-stack --stack-name {stack}",
+        ]
+    if status == "UPDATE_ROLLBACK_FAILED":
+        return [
+            f"The last update of {stack} failed, and so did going back (UPDATE_ROLLBACK_FAILED).",
+            f"Go back first: aws cloudformation continue-update-rollback --stack-name {stack}",
+        ]
+    if status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS":
+        return [f"{stack} is being changed at this moment ({status}). Deploy when that is over."]
+    return []
+
+
+def concurrency(limit: int, region: str, parameters: Mapping[str, str], stack: str) -> list[str]:
+    """What the account's concurrency means for this stack; empty: it has enough."""
+    is_precise = parameters["Profile"] == "precise"
+    held = HELD_BY_PRECISE if is_precise else HELD_BY_ECONOMY
+    asked = int(parameters["NotifierConcurrency"]) + int(parameters["SlowNotifierConcurrency"])
+    if asked + held + LEFT_TO_CALLERS <= limit:
+        return []
+    notifiers = max(2, limit - held - LEFT_TO_CALLERS - SLOW_NOTIFIERS_MIN)
+    lines = [
+        f"Lambda runs at most {limit} functions at once in this account in {region}, "
+        f"and the notifiers may take {asked}.",
+        "Under load the functions throttle each other: callers get 503, calls are minutes late.",
+    ]
+    if is_precise and limit < USUAL_CONCURRENCY:
+        lines.append(
+            f"Profile=precise holds three or four of the {limit} all the time. "
+            "Profile=economy holds none."
+        )
+    return [
+        *lines,
+        f"Keep the notifiers below it: put NotifierConcurrency={notifiers} and "
+        f"SlowNotifierConcurrency={SLOW_NOTIFIERS_MIN} into {stack}.parameters.",
+        "Or ask for more: aws service-quotas request-service-quota-increase --service-code lambda "
+        f"--quota-code {CONCURRENCY_QUOTA} --desired-value {max(USUAL_CONCURRENCY, asked + 100)}",
+    ]
+
+
+def access(parameters: Mapping[str, str], stack: str) -> list[str]:
+    if parameters["AuthMode"] == "keys":
+        return [
+            "Access: requests need an API key.",
+            f"  The first key: make admin-key STACK={stack}",
+        ]
+    right = parameters["IamDefault"]
+    if right == "none":
+        return [
+            "Access: only roles and users whose names grant it, such as duewheel-admin or "
+            "duewheel-write-orders. Other callers get 403.",
+            "  Create such a role (docs/security.md#access), or, to let every caller of the "
+            f"account in, put IamDefault=admin into {stack}.parameters, and deploy again.",
+        ]
+    return [
+        "Access: every role and user of the account that has execute-api:Invoke has the right "
+        f"{right} on all businesses (IamDefault={right}).",
+    ]
+
+
+def notified(watched: Watched, stack: str) -> list[str]:
+    """Which alarms there are, and which subscribers they notify."""
+    if not watched.alarms:
+        return ["Alarms: none."]
+    names = sorted(alarm.name for alarm in watched.alarms)
+    lines = [f"Alarms: {', '.join(names)}"]
+    silenced = sorted(alarm.name for alarm in watched.alarms if alarm.is_silenced)
+    if silenced:
+        lines.append(f"  Their actions are disabled: {', '.join(silenced)}")
+    for topic in sorted({topic for alarm in watched.alarms for topic in alarm.topics}):
+        lines += _subscribers(topic, watched.subscriptions[topic])
+    without = sorted(alarm.name for alarm in watched.alarms if not alarm.topics)
+    if without:
+        which = "They notify" if without == names else f"{', '.join(without)}: they notify"
+        lines.append(
+            f"  {which} nobody. To get a mail: put AlarmEmail=you@example.com into "
+            f"{stack}.parameters, and deploy again."
+        )
+    return lines
+
+
+def _subscribers(topic: str, subscriptions: Sequence[Subscription]) -> list[str]:
+    if not subscriptions:
+        return [
+            f"  They notify {topic}, which has no subscriber. To get a mail:",
+            f"  aws sns subscribe --topic-arn {topic} --protocol email "
+            "--notification-endpoint you@example.com",
+        ]
+    lines = [f"  They notify {topic}, and so:"]
+    for each in subscriptions:
+        pending = "" if each.is_confirmed else " (not confirmed yet: it gets nothing)"
+        lines.append(f"    {each.protocol} {each.endpoint}{pending}")
+    return lines
