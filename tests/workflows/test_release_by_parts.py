@@ -52,6 +52,13 @@ def end_pause(world: World) -> None:
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
 
 
+def work_off_parts(world: World) -> None:
+    """They come a second apart."""
+    for _ in range(PARKED_SLOTS):
+        world.drain()
+        world.clock.advance_ms(1_000)
+
+
 def test_one_that_finds_more_than_it_releases_in_line_asks_for_one_in_each_slot(
     world: World,
 ) -> None:
@@ -60,8 +67,14 @@ def test_one_that_finds_more_than_it_releases_in_line_asks_for_one_in_each_slot(
     (message,) = world.receive()
     world.handle(message)
     assert len(parked_items_of(world)) == 130
-    asked = [decode(one["Body"]) for _ in range(2) for one in world.receive()]
-    parts = [one.part for one in asked if isinstance(one, ReleaseMessage) and one.part is not None]
+    asked: list[ReleaseMessage] = []
+    for _ in range(PARKED_SLOTS):
+        batch = [decode(one["Body"]) for one in world.receive()]
+        of_parts = [m for m in batch if isinstance(m, ReleaseMessage) and m.part is not None]
+        assert len(of_parts) == 1, "so that a notifier gets one"
+        asked += of_parts
+        world.clock.advance_ms(1_000)
+    parts = [message.part for message in asked]
     assert parts == list(range(PARKED_SLOTS))
     for part in parts:
         world.release(ReleaseMessage("orders", part), "me", world.clock.now_ms() + 60_000)
@@ -93,7 +106,7 @@ def test_sixteen_release_two_thousand_a_second(world: World) -> None:
 def test_within_a_slot_the_order_in_which_they_came_up_stays(world: World) -> None:
     tasks = many(world, 400)
     end_pause(world)
-    world.drain()
+    work_off_parts(world)
     by_part: dict[int, list[int]] = {}
     for task in sorted(tasks, key=lambda task: task.entry.place):
         by_part.setdefault(list_partition(task.home), []).append(world.read(task).next_ms)
@@ -150,7 +163,7 @@ def test_a_pause_stops_each_slot_between_two_blocks(world: World) -> None:
     world.release(ReleaseMessage("orders", 2), "me", world.clock.now_ms() + 60_000)
     assert len(parked_items_of(world)) == 20
     resume(world)
-    world.drain()
+    work_off_parts(world)
     assert parked_items_of(world) == []
 
 
@@ -161,11 +174,11 @@ def test_what_no_slots_message_brings_is_released_when_the_sweeper_asks_again(
     end_pause(world)
     (message,) = world.receive()
     world.handle(message)
-    for lost in world.receive():
-        assert "part" in str(lost)
     world.clock.advance_ms(60_000)
+    for _ in range(2):
+        assert world.receive(), "these are lost"
     world.send_releases()
-    world.drain()
+    work_off_parts(world)
     assert parked_items_of(world) == []
     let_pass(world, 12)
     assert Counter(world.receiver.task_ids) == Counter(task.task_id for task in tasks)

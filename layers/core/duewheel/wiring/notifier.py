@@ -136,7 +136,7 @@ def _deliver(keep_hold: KeepHold) -> Deliver:
         parking_records(),
         businesses(),
         parked,
-        put_off,
+        PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
         turns,
         hand_over(),
         keep_trying,

@@ -31,6 +31,7 @@ from duewheel.workflows.keep_trying import KeepTrying
 from duewheel.workflows.put_off import PutOff
 
 BLOCK = 100
+PARTS_APART_SECONDS = 1
 RESERVE_MS = 10_000  # what the last block takes before the invocation ends, with time to spare
 
 
@@ -71,8 +72,8 @@ class Release(Struct, frozen=True):
         self.records.give_back(parking, me, known_ms or seen.unpaused_ms)
         # Should both links refuse, the sweeper asks for a release.
         if seen.by_parts:
-            parts = range(PARKED_SLOTS)
-            self.hand_over.send([ReleaseMessage(message.biz_type, part) for part in parts])
+            parts = [ReleaseMessage(message.biz_type, part) for part in range(PARKED_SLOTS)]
+            self.hand_over.send(parts, _delay_seconds)
         elif seen.goes_on:
             self.hand_over.send([message])
 
@@ -177,3 +178,8 @@ class Release(Struct, frozen=True):
 def _behind_ms(part: int | None) -> int:
     """The parts stand behind those that were released in line."""
     return 0 if part is None else rules.BLOCKS_IN_LINE * BLOCK * rules.APART_MS
+
+
+def _delay_seconds(message: ReleaseMessage) -> int:
+    """So far apart that no two come in one batch, to one notifier, and share its processor."""
+    return (message.part or 0) * PARTS_APART_SECONDS
