@@ -5,13 +5,15 @@ import pytest
 
 from duewheel.interface.answer import Answer
 from duewheel.interface.request import Request
+from duewheel.rules.access import ANYTHING
 from duewheel.rules.refusals import MalformedBody, TooLarge
 
 LAMBDA_ANSWER_BYTES_MAX = 6 * 1024 * 1024
 
 
 def text_of(body: str | None, bytes_max: int = 100, *, is_base64: bool = False) -> str:
-    return Request("POST", "/v1/tasks", "request-1", body, is_base64).text(bytes_max)
+    request = Request("POST", "/v1/tasks", "request-1", body, is_base64, permit=ANYTHING)
+    return request.text(bytes_max)
 
 
 def test_a_body_arrives_as_text_or_as_base64() -> None:

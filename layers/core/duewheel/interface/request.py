@@ -54,7 +54,9 @@ class Request(Struct, frozen=True):
         return precondition(self.if_match, self.if_none_match)
 
     def text(self, bytes_max: int) -> str:
-        """The body, which this call needs."""
+        """The body, which this call needs. It is looked into for callers who may make the call on
+        some business, and for no others: reading costs CPU."""
+        self.permit.check_anywhere()
         if not self.body:
             raise MalformedBody("The body is missing; this call takes a JSON object.")
         try:

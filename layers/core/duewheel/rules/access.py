@@ -115,6 +115,11 @@ class Permit(Struct, frozen=True):
             raise unknown
         self.check(biz_type)
 
+    def check_anywhere(self) -> None:
+        """Raise the refusal of who has the right on no business, whatever else the request says."""
+        if not any(grant.right.includes(self.right) for grant in self.access.grants):
+            raise NotPermitted(f"This call needs the right to {_DOING[self.right]} a business.")
+
     def check(self, biz_type: str, path: str = "biz_type") -> None:
         """Also for businesses that there are not: the answer tells nobody which there are."""
         if not self.access.may(self.right, biz_type):

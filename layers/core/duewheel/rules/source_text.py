@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+MEMBERS_MAX = 100  # of an object that is opened: several times what any call takes
+
 _SPACE = re.compile(r"[ \t\n\r]*")
 _EXACT_DIGITS_MAX = 40  # more digits cost quadratic time and fit no field of this service
 
@@ -66,6 +68,8 @@ def members_of(text: str) -> dict[str, Source]:
         if name in members:
             raise RepeatedMember(name)
         members[name] = source
+        if len(members) > MEMBERS_MAX:
+            raise NotJson(f"an object has more than {MEMBERS_MAX} members")
         at = _skip_space(text, end)
         if text[at : at + 1] == "}":
             _expect_end(text, at + 1)
