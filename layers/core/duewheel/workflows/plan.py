@@ -25,7 +25,6 @@ from duewheel.rules.planning import Step
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.task import Occurrence, Plan, Sizes, Task
 from duewheel.rules.timer import Timer
-from duewheel.stores.conditions import Conflict
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.tasks import TaskStore
 from duewheel.stores.timer_counters import COUNTED_AS, CounterStore
@@ -37,7 +36,6 @@ from duewheel.workflows.take_back import TakeBack
 WRITERS = 8  # a timer's occurrences share a partition of their index
 FIRST = 16  # enough for a timer of every second until all are written
 RESERVE_MS = 20_000  # what a step may take, with time to spare
-_TRIES = 3
 _PLANS_NOTHING = "plans no timer any more"
 
 
@@ -136,12 +134,7 @@ class PlanTimers(Struct, frozen=True):
         counted = {COUNTED_AS[reason_of_misfires(timer.rules)]: misfired}
         count = {"Update": self.counters.add_request(timer.timer_id, counted)}
         logger.info("runs misfired", action="misfired", timer_id=timer.timer_id, count=misfired)
-        for _ in range(_TRIES):
-            try:
-                return self.tasks.change_along(chain, after, count)
-            except Conflict:
-                self.clock.sleep(0.05)  # a page adds to the same counters
-        raise PlanningContested(f"{chain.task_id} could not be moved on {_TRIES} times")
+        return self.tasks.change_along(chain, after, count)
 
     def _write(self, timer: Timer, occurrences: Sequence[Occurrence], sizes: Sizes) -> None:
         if not occurrences:
@@ -178,12 +171,7 @@ class PlanTimers(Struct, frozen=True):
             return task if self.tasks.create(task) else None
         entry = self.reenter.address(task.next_ms)
         task = replace(task, entry=entry, first_second=entry.second)
-        for _ in range(_TRIES):
-            try:
-                return task if self.tasks.create_with_entry(task) else None
-            except Conflict:
-                self.clock.sleep(0.05)  # another plans the same: it will be there, or not
-        raise PlanningContested(f"{task.task_id} could not be put {_TRIES} times")
+        return task if self.tasks.create_with_entry(task) else None
 
 
 def _log_lost(chain: Task) -> None:
@@ -193,7 +181,3 @@ def _log_lost(chain: Task) -> None:
         task_id=chain.task_id,
         biz_type=chain.biz_type,
     )
-
-
-class PlanningContested(Exception):
-    """The message comes back, and with it another try."""
