@@ -101,6 +101,18 @@ class Access(Struct, frozen=True):
         mine = [own for own in self.grants if own.right is Right.ADMIN]
         return all(any(own.includes(grant) for own in mine) for grant in grants)
 
+    def is_above(self, grants: Iterable[Grant]) -> bool:
+        """Whether of each admin's right in `grants` this one has a wider one, which they have not.
+        Of two who administer the same, neither is above the other."""
+        theirs = tuple(grants)
+        wider = [
+            own
+            for own in self.grants
+            if own.right is Right.ADMIN and not any(grant.includes(own) for grant in theirs)
+        ]
+        admins = [grant for grant in theirs if grant.right is Right.ADMIN]
+        return all(any(own.includes(grant) for own in wider) for grant in admins)
+
 
 class Permit(Struct, frozen=True):
     """What one call needs, held against the access of who makes it."""

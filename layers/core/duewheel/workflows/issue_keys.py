@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules import api_keys
-from duewheel.rules.access import ALL, Access, Right
+from duewheel.rules.access import ALL, ANYTHING, Access, Right
 from duewheel.rules.api_key_request import NewApiKey, no_such_api_key
 from duewheel.rules.api_keys import ApiKey, State, digest_of, id_text, key_text, secret_text
-from duewheel.rules.callers import key_id_of
+from duewheel.rules.callers import key_caller, key_id_of
 from duewheel.rules.changes import Change
 from duewheel.rules.changes_of_keys import key_revoked, key_rotated
 from duewheel.rules.refusals import ApiKeyEnded, NotPermitted, TooManyApiKeys, Unavailable
@@ -69,6 +69,7 @@ class IssueKeys(Struct, frozen=True):
         secret = secret_text(self.random_bytes())
 
         def rotated(key: ApiKey, now_ms: int) -> ApiKey:
+            _check_may_have_secret(key, by)
             if (state := key.state(now_ms)) is not State.LIVE:
                 raise ApiKeyEnded(f"The key is {state}; make a new one.", "key_id")
             return api_keys.rotated(key, digest_of(secret), now_ms, overlap_seconds)
@@ -116,3 +117,17 @@ class IssueKeys(Struct, frozen=True):
         is_live = key is not None and key.state(self.clock.now_ms()) is State.LIVE
         if key is None or not is_live or key.version != by.key_version:
             raise NotPermitted("The caller's own key has ended, or was changed a moment ago.")
+
+
+def _check_may_have_secret(key: ApiKey, by: Access) -> None:
+    """A new secret goes to the key itself, or to a caller above it, who could do all of that in a
+    name of its own; else one of two equal admins could act in the name of the other. A stack that
+    asks nobody who they are has one caller."""
+    if by.caller in (key_caller(key.key_id), ANYTHING.access.caller):
+        return
+    if not by.is_above(key.grants):
+        raise NotPermitted(
+            "A key that administers is rotated by itself, or by an admin of more. Revoke it, and "
+            "make another.",
+            "key_id",
+        )

@@ -1,0 +1,57 @@
+"""An admin after the name of another: whose key a change was made with is what records say."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.rules.access import Access, Grant, Right
+from tests.attacks.conftest import standing
+from tests.support.clock import ManualClock
+from tests.support.two_businesses import asked
+
+OPERATOR, PEER = "duewheel-admin", "duewheel-admin-orders"
+BY_OPERATOR = f"arn:aws:sts::123456789012:assumed-role/{OPERATOR}"
+
+
+def key(right: str, businesses: str) -> Any:
+    grants = [{"right": right, "businesses": businesses}]
+    answer = asked(OPERATOR, "POST", "/v1/keys", {"name": "another's", "grants": grants})
+    assert answer.status == 201
+    return answer.body
+
+
+def test_a_peer_gets_no_secret_of_another_admins_key(wired: ManualClock) -> None:
+    for peer, businesses in ((PEER, "orders"), (OPERATOR, "*")):
+        path = f"/v1/keys/{key('admin', businesses)['key_id']}"
+        before = standing()
+        answer = asked(peer, "POST", f"{path}/rotate")
+        assert (answer.status, answer.body["field"]) == (403, "key_id")
+        assert standing() == before
+        assert asked(peer, "DELETE", path).status == 200, "a peer may end it"
+
+
+def test_who_had_the_secret_made_anew_is_on_record(wired: ManualClock) -> None:
+    for right, businesses, by in (("admin", "orders", OPERATOR), ("write", "orders", PEER)):
+        path = f"/v1/keys/{key(right, businesses)['key_id']}"
+        assert asked(by, "POST", f"{path}/rotate").status == 200
+        latest = asked(by, "GET", f"{path}/changes").body["changes"][0]
+        assert (latest["did"], latest["by"].rpartition("/")[2]) == ("rotated", by)
+
+
+GRANTS = st.lists(
+    st.builds(Grant, st.sampled_from(Right), st.sampled_from(["*", "or*", "orders", "others"])),
+    min_size=1,
+    max_size=3,
+).map(tuple)
+
+
+@given(GRANTS, GRANTS)
+def test_no_two_admins_are_each_above_the_other(
+    mine: tuple[Grant, ...], theirs: tuple[Grant, ...]
+) -> None:
+    administer = [any(one.right is Right.ADMIN for one in grants) for grants in (mine, theirs)]
+    if all(administer):
+        is_above = Access("a", mine).is_above(theirs)
+        assert not (is_above and Access("b", theirs).is_above(mine))
+        assert not Access("a", mine).is_above(mine)
