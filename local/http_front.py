@@ -1,10 +1,12 @@
 """The HTTP server on loopback: reads requests, writes replies, knows nothing else.
 
-Invariant: it binds 127.0.0.1 only. A thread per connection, kept open between
-requests; hundreds of callbacks at once come back to the inbox this way.
+Invariant: it binds 127.0.0.1 only, and answers no page of another site. A body is read whole, or
+its request is not answered. A thread per connection, kept open between requests; hundreds of
+callbacks at once come back to the inbox this way.
 """
 
 import logging
+import re
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
@@ -13,12 +15,17 @@ from socketserver import TCPServer
 from threading import Thread
 from typing import Any
 
+from local import browsers
 from local.http_api import Reply, Request, gateway_reply
 
 log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 BODY_MAX_BYTES = 10 * 1024 * 1024
+LINE_MAX_BYTES = 1_024
+TRAILERS_MAX = 100
+A_LENGTH = re.compile(r"[0-9]{1,18}")
+A_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(;[^\r\n]*)?\r\n")
 
 
 class HttpFront:
@@ -67,17 +74,23 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # head and body leave in one segment
     timeout = 120
     answer: Callable[[Request], Reply]
+    server: _Server
 
     def handle_any(self) -> None:
+        target, port = self.path, self.server.server_port
+        if self.headers.defects:
+            self._refuse(400, "Bad Request")
+            return
+        if (why := browsers.refused(self.command, target, self.headers, port)) is not None:
+            self._refuse(403, why)
+            return
         try:
             body = self._read_body()
         except _TooLarge:
-            self.close_connection = True
-            self._write(gateway_reply(413, "Request Entity Too Large"))
+            self._refuse(413, "Request Entity Too Large")
             return
         except ValueError:
-            self.close_connection = True
-            self._write(gateway_reply(400, "Bad Request"))
+            self._refuse(400, "Bad Request")
             return
         headers = tuple(self.headers.items())
         request = Request(self.command, self.path, headers, body, self.client_address[0])
@@ -91,32 +104,57 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = handle_any
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        self.close_connection = True
-        self._write(gateway_reply(code, message or HTTPStatus(code).phrase))
+        self._refuse(code, message or HTTPStatus(code).phrase)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are the caller's business; what fails is logged where it fails."""
 
+    def _refuse(self, status: int, message: str) -> None:
+        """What was sent behind it has not been read."""
+        self.close_connection = True
+        self._write(gateway_reply(status, message))
+
     def _read_body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+        codings = self.headers.get_all("Transfer-Encoding", [])
+        lengths = self.headers.get_all("Content-Length", ["0"])
+        if codings:
+            if [coding.lower() for coding in codings] != ["chunked"] or lengths != ["0"]:
+                raise ValueError("a body whose end is in doubt")
             return self._read_chunks()
-        length = int(self.headers.get("Content-Length") or 0)
-        if length < 0:
-            raise ValueError("a length below nothing")
-        if length > BODY_MAX_BYTES:
-            raise _TooLarge
-        return self.rfile.read(length)
+        if len(lengths) != 1 or not A_LENGTH.fullmatch(lengths[0]):
+            raise ValueError("no length")
+        return self._read_whole(int(lengths[0]))
 
     def _read_chunks(self) -> bytes:
         body = bytearray()
-        while size := int(self.rfile.readline(100).split(b";")[0], 16):
-            if len(body) + size > BODY_MAX_BYTES:
-                raise _TooLarge
-            body += self.rfile.read(size)
-            self.rfile.readline(3)
-        while self.rfile.readline(65_537).strip():
-            pass  # trailers say nothing that a function would see
-        return bytes(body)
+        while size := self._chunk_size():
+            body += self._read_whole(size, already=len(body))
+            if self.rfile.read(2) != b"\r\n":
+                raise ValueError("a chunk of another size")
+        for _ in range(TRAILERS_MAX):  # they say nothing that a function would see
+            if self._read_line() == b"\r\n":
+                return bytes(body)
+        raise ValueError("trailers without end")
+
+    def _chunk_size(self) -> int:
+        found = A_CHUNK.fullmatch(self._read_line())
+        if found is None:
+            raise ValueError("no size of a chunk")
+        return int(found[1], 16)
+
+    def _read_line(self) -> bytes:
+        line = self.rfile.readline(LINE_MAX_BYTES)
+        if not line:
+            raise ConnectionAbortedError
+        return line
+
+    def _read_whole(self, size: int, already: int = 0) -> bytes:
+        if size > BODY_MAX_BYTES - already:
+            raise _TooLarge
+        read = self.rfile.read(size)
+        if len(read) < size:
+            raise ConnectionAbortedError
+        return read
 
     def _write(self, reply: Reply) -> None:
         self.send_response_only(reply.status)

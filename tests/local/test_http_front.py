@@ -79,21 +79,104 @@ def test_a_204_has_no_body_and_no_length(
     assert (reply.read(), reply.headers["Content-Length"]) == (b"", None)
 
 
-def test_a_body_over_10_mb_is_refused_before_it_is_read(front: HttpFront, echo: Echo) -> None:
+def asked(front: HttpFront, head: str, body: bytes = b"", host: str | None = None) -> bytes:
+    """What comes back for these very bytes until the connection is closed."""
+    own = f"127.0.0.1:{front.port}" if host is None else host
     with socket.create_connection(("127.0.0.1", front.port), timeout=10) as wire:
-        length = BODY_MAX_BYTES + 1
-        wire.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
-        reply = b"".join(iter(lambda: wire.recv(4096), b""))
-    assert reply.startswith(b"HTTP/1.1 413")
-    assert reply.endswith(b'{"message":"Request Entity Too Large"}')
+        lines = f"{head}\r\nHost: {own}\r\nConnection: close\r\n\r\n"
+        wire.sendall(lines.encode("latin-1") + body)
+        wire.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: wire.recv(4096), b""))
+
+
+def test_a_body_over_10_mb_is_refused_before_it_is_read(front: HttpFront, echo: Echo) -> None:
+    for size in (
+        f"Content-Length: {BODY_MAX_BYTES + 1}",
+        f"Transfer-Encoding: chunked\r\n\r\n{BODY_MAX_BYTES + 1:x}",
+        f"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n{BODY_MAX_BYTES:x}",
+        f"Transfer-Encoding: chunked\r\n\r\n{'f' * 16}",
+    ):
+        own = f"POST / HTTP/1.1\r\nHost: localhost:{front.port}"
+        with socket.create_connection(("127.0.0.1", front.port), timeout=10) as wire:
+            wire.sendall(f"{own}\r\n{size}\r\n\r\n".encode())
+            reply = b"".join(iter(lambda: wire.recv(4096), b""))
+        assert reply.startswith(b"HTTP/1.1 413")
+        assert reply.endswith(b'{"message":"Request Entity Too Large"}')
     assert not echo.requests
 
 
-@pytest.mark.parametrize("length", ["-1", "x"])
-def test_a_length_that_is_none_is_refused(front: HttpFront, length: str) -> None:
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        ("Content-Length: -1", b""),
+        ("Content-Length: +1", b"x"),
+        ("Content-Length: 1_0", b"0123456789"),
+        ("Content-Length: x", b""),
+        ("Content-Length: 1\r\nContent-Length: 2", b"xy"),
+        (f"Content-Length: 1\r\n{CHUNKED}", b"0\r\n\r\n"),
+        (f"{CHUNKED}\r\n{CHUNKED}", b"0\r\n\r\n"),
+        ("Transfer-Encoding: gzip, chunked", b"0\r\n\r\n"),
+        ("Transfer-Encoding: identity", b""),
+        (CHUNKED, b"-1\r\nabc"),
+        (CHUNKED, b"+1\r\na\r\n0\r\n\r\n"),
+        (CHUNKED, b"0x1\r\na\r\n0\r\n\r\n"),
+        (CHUNKED, b"1_0\r\n0123456789abcdef\r\n0\r\n\r\n"),
+        (CHUNKED, b"\r\n"),
+        (CHUNKED, b"0" * 17 + b"\r\n\r\n"),
+        (CHUNKED, b"1;" + b"x" * 2_000 + b"\r\na\r\n0\r\n\r\n"),
+        (CHUNKED, b"1\r\nabc\r\n0\r\n\r\n"),
+        (CHUNKED, b"0\r\n" + b"a: b\r\n" * 200 + b"\r\n"),
+        ("no colon", b""),
+    ],
+)
+def test_a_body_whose_end_is_in_doubt_is_refused(
+    front: HttpFront, echo: Echo, header: str, body: bytes
+) -> None:
+    assert asked(front, f"POST / HTTP/1.1\r\n{header}", body).startswith(b"HTTP/1.1 400")
+    assert not echo.requests
+
+
+def test_a_size_below_nothing_is_refused_while_more_may_come(front: HttpFront) -> None:
+    """Read as a size, it would be all that is ever sent, kept in memory."""
     with socket.create_connection(("127.0.0.1", front.port), timeout=10) as wire:
-        wire.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+        head = f"POST / HTTP/1.1\r\nHost: localhost:{front.port}\r\n{CHUNKED}\r\n\r\n"
+        wire.sendall(f"{head}-1\r\n".encode())
         assert wire.recv(12) == b"HTTP/1.1 400"
+
+
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        ("Content-Length: 3", b"ab"),
+        (CHUNKED, b"3\r\nab"),
+        (CHUNKED, b"2\r\nab\r\n"),
+        (CHUNKED, b"2\r\nab\r\n0\r\na: b\r\n"),
+    ],
+)
+def test_a_body_that_ends_too_early_reaches_nobody(
+    front: HttpFront, echo: Echo, header: str, body: bytes
+) -> None:
+    assert asked(front, f"POST / HTTP/1.1\r\n{header}", body) == b""
+    assert not echo.requests
+
+
+def test_a_chunk_may_have_extensions_and_the_body_trailers(front: HttpFront, echo: Echo) -> None:
+    body = b"2;a=b\r\nab\r\n00A \r\n0123456789\r\n0\r\nx-sum: 1\r\n\r\n"
+    assert b" 200 " in asked(front, f"POST / HTTP/1.1\r\n{CHUNKED}", body)
+    assert echo.requests[0].body == b"ab0123456789"
+
+
+def test_what_is_let_in_is_decided_before_anything_is_read(front: HttpFront, echo: Echo) -> None:
+    for host in ("evil.example", "", f"127.0.0.1:{front.port}\r\nHost: evil.example"):
+        reply = asked(front, "POST / HTTP/1.1\r\nContent-Length: 9", host=host)
+        assert reply.startswith(b"HTTP/1.1 403")
+        assert b"evil" not in reply
+    reply = asked(front, "POST / HTTP/1.1\r\nOrigin: http://evil.example\r\nContent-Length: 9")
+    assert reply.startswith(b"HTTP/1.1 403")
+    assert not echo.requests
 
 
 def test_whatever_fails_behind_it_is_answered(connection: http.client.HTTPConnection) -> None:

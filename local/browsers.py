@@ -1,0 +1,42 @@
+"""Which requests may come in. A page of any site can have the developer's browser send requests to
+a port of this machine, and have a name of its own lead here.
+
+Invariant: what is let in was sent to this stack's address, and by no page but its own. Without
+`Origin` and `Sec-Fetch-Site` it was no page: browsers write them, and pages cannot.
+"""
+
+from email.message import Message
+
+HOST_NAMES = ("127.0.0.1", "localhost")
+HTTP_PORT = 80  # browsers leave it out
+OWN_SITES = ("same-origin", "none")  # none: somebody has typed the address
+READS = ("GET", "HEAD")
+
+
+def refused(method: str, target: str, headers: Message, port: int) -> str | None:
+    """Why this request is not answered; None, if it is."""
+    hosts = [name if port == HTTP_PORT else f"{name}:{port}" for name in HOST_NAMES]
+    host = _all(headers, "host").lower()
+    if host not in hosts:
+        return f"The local stack answers to {' and '.join(hosts)} only."
+    if not _is_of_the_console(method, target) and not _is_own_origin(headers, host):
+        return "The local stack takes calls from its own pages and from programs only."
+    return None
+
+
+def _is_of_the_console(method: str, target: str) -> bool:
+    """Its files are anybody's, and pages of other sites may lead to them."""
+    path = target.partition("?")[0]
+    return method in READS and (path == "/console" or path.startswith("/console/"))
+
+
+def _is_own_origin(headers: Message, host: str) -> bool:
+    site, origin = _all(headers, "sec-fetch-site"), _all(headers, "origin")
+    if site == "same-origin" and origin == "null":  # under a strict referrer policy
+        return True
+    return site in ("", *OWN_SITES) and origin in ("", f"http://{host}")
+
+
+def _all(headers: Message, name: str) -> str:
+    """Sent twice, a header is none of those that are let in."""
+    return ";".join(headers.get_all(name, []))
