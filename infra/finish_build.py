@@ -2,15 +2,19 @@
 
 Bytecode goes beside every source file, since AWS mounts code read-only and would compile
 it at each cold start; unchecked hashes, since packaging changes the files' times. The
-built template says which architecture its wheels are of, where the source has a parameter.
+built template says which architecture its wheels are of, where the source has a parameter, and
+by a digest what it was built from, so that another package makes other versions of the functions.
 """
 
 import compileall
+import hashlib
 import re
 import sys
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from shutil import rmtree
+
+_PLACES_OF_THE_DIGEST = 2  # what the functions are hashed by, and their layer
 
 
 def compile_folder(folder: Path) -> None:
@@ -45,9 +49,29 @@ def settle_architecture(template: Path, architecture: str) -> None:
     template.write_text(text, encoding="utf-8")
 
 
+def digest_of(build: Path) -> str:
+    """Of all that is deployed, by names and content; of bytecode its sources are enough."""
+    digest = hashlib.sha256()
+    for path in sorted(build.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            name = path.relative_to(build).as_posix()
+            digest.update(f"{name} {path.stat().st_size} ".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def settle_digest(template: Path, digest: str) -> None:
+    text, count = re.subn(
+        r"^([ -]*- )unbuilt$", rf"\g<1>{digest}", template.read_text("utf-8"), flags=re.MULTILINE
+    )
+    if count != _PLACES_OF_THE_DIGEST:
+        raise SystemExit(f"{template} has not two places for what it was built from, but {count}")
+    template.write_text(text, encoding="utf-8")
+
+
 def main(build: Path, architecture: str) -> None:
     if sys.version_info[:2] != (3, 13):
         raise SystemExit("bytecode is of use only to the Python that made it: run with python3.13")
+    settle_digest(build / "template.yaml", digest_of(build))
     for folder in sorted(build.iterdir()):
         if folder.is_dir():
             compile_folder(folder)

@@ -89,12 +89,16 @@ def one_at_a_time(function: Function, turn: AbstractContextManager[object]) -> F
 
 
 def load_functions(resources: Resources, roles: Mapping[str, Role]) -> dict[str, Function]:
-    """By ARN. Their environment must be in place (see `environment_of_all`)."""
+    """By the ARNs of their aliases: nothing here invokes what is not published.
+
+    Their environment must be in place (see `environment_of_all`).
+    """
     functions = {}
-    for resource in resources.template.of_type("AWS::Lambda::Function"):
+    for alias in resources.template.of_type("AWS::Lambda::Alias"):
+        resource = resources.template.resources[alias.properties["FunctionName"]["Ref"]]
         properties = resources.resolve(resource.properties)
         folder = resources.template.code_folders[resource.logical_id]
-        arn = resources.attribute(resource.logical_id, "Arn")
+        arn = resources.ref(alias.logical_id)
         functions[arn] = Function(
             folder=folder.name,
             name=resources.ref(resource.logical_id),

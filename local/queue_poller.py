@@ -54,15 +54,17 @@ class Mapped:
 
 
 def mapped_queues(resources: Resources, functions: Mapping[str, Function]) -> list[Mapped]:
-    by_name = {function.name: function for function in functions.values()}
     return [
-        _mapped(mapping.logical_id, resources.resolve(mapping.properties), resources, by_name)
+        _mapped(mapping.logical_id, resources.resolve(mapping.properties), resources, functions)
         for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
     ]
 
 
 def _mapped(
-    logical_id: str, properties: dict[str, Any], resources: Resources, by_name: dict[str, Function]
+    logical_id: str,
+    properties: dict[str, Any],
+    resources: Resources,
+    functions: Mapping[str, Function],
 ) -> Mapped:
     known = {"BatchSize", "EventSourceArn", "FunctionName", "FunctionResponseTypes", "Enabled"}
     known |= {"MaximumBatchingWindowInSeconds", "ScalingConfig", "Tags"}
@@ -76,7 +78,7 @@ def _mapped(
         )
     queue = resources.with_arn(properties["EventSourceArn"])
     return Mapped(
-        function=by_name[properties["FunctionName"]],
+        function=functions[properties["FunctionName"]],
         queue_url=resources.queue_url(queue.logical_id),
         queue_arn=properties["EventSourceArn"],
         batch_size=batch_size,

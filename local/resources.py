@@ -31,6 +31,7 @@ PLAYED_BY_OTHERS = {
     "AWS::IAM::Role": "policies",
     "AWS::KMS::Key": "signing_key",
     "AWS::Lambda::Function": "functions",
+    "AWS::Lambda::Alias": "functions",
     "AWS::Lambda::EventInvokeConfig": "invocations",
     "AWS::Lambda::EventSourceMapping": "queue_poller",
     "AWS::Logs::MetricFilter": "metrics",
@@ -48,6 +49,7 @@ NOTHING_NEEDED = {
     "AWS::IAM::ManagedPolicy",
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
+    "AWS::Lambda::Version",
     "AWS::Logs::LogGroup",
     "AWS::SNS::Subscription",
     "AWS::SNS::Topic",
@@ -129,6 +131,9 @@ class Resources:
         resource = self._declared(logical_id)
         if resource.type == "AWS::KMS::Key":
             return f"alias/{_physical_name(resource)}"
+        if resource.type == "AWS::Lambda::Alias":
+            name = self.resolve(resource.properties["Name"])
+            return f"{self.attribute(resource.properties['FunctionName']['Ref'], 'Arn')}:{name}"
         if resource.type not in self._makers:
             return _physical_name(resource)
         if logical_id not in self._made:

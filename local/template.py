@@ -65,10 +65,7 @@ class Template:
 
 def load_template(path: Path, overrides: Mapping[str, str] | None = None) -> Template:
     """Read, translate and keep what the conditions leave. `overrides` are parameter values."""
-    source = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    parameters = _parameter_values(source.get("Parameters", {}), overrides or {})
-    code_folders = _take_code_away(source, path.parent)
-    translated = _translate(source, parameters)
+    translated, parameters, code_folders = _translated(path, overrides or {})
     intrinsics = Intrinsics(
         {**PSEUDO_PARAMETERS, **parameters},
         translated.get("Conditions", {}),
@@ -80,6 +77,20 @@ def load_template(path: Path, overrides: Mapping[str, str] | None = None) -> Tem
         if "Condition" not in body or intrinsics.holds(body["Condition"])
     }
     return Template(path.parent, resources, intrinsics, code_folders)
+
+
+def translate(path: Path, overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The whole of what CloudFormation is given, whatever the conditions leave of it."""
+    return _translated(path, overrides or {})[0]
+
+
+def _translated(
+    path: Path, overrides: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Path]]:
+    source = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    parameters = _parameter_values(source.get("Parameters", {}), overrides)
+    code_folders = _take_code_away(source, path.parent)
+    return _translate(source, parameters), parameters, code_folders
 
 
 def _parameter_values(

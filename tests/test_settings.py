@@ -108,10 +108,12 @@ def test_a_profile_that_there_is_not_is_refused(text: str) -> None:
     assert error_of({**LEAST, "PROFILE": text}) == f"PROFILE={text!r} is none of precise, economy"
 
 
-def test_the_notifier_knows_its_own_name_from_lambda() -> None:
+def test_the_notifier_knows_its_own_name_from_lambda_and_invokes_its_alias() -> None:
     told = {name: text for name, text in LEAST.items() if name != "NOTIFIER_FUNCTION"}
-    assert settings_from({**told, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function == "me"
-    assert settings_from({**LEAST, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function != "me"
+    assert settings_from({**told, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function == "me:live"
+    assert (
+        settings_from({**LEAST, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function == "notifier"
+    )
 
 
 def test_a_function_is_among_the_deployments_own_by_the_name_that_lambda_gives_it() -> None:

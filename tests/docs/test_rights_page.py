@@ -15,7 +15,7 @@ def test_the_table_of_rights_says_what_each_role_allows(resources: Resources) ->
     told = {
         (function, resource, action)
         for function, resource, actions in re.findall(
-            r"^\| (\w+) \| ([\w ]+) \| ([\w, ]+) \|$", SECTION, re.MULTILINE
+            r"^\| (\w+) \| ([\w :]+) \| ([\w, ]+) \|$", SECTION, re.MULTILINE
         )
         for action in actions.split(", ")
     }

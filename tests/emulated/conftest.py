@@ -44,7 +44,7 @@ def whole(emulator: Emulator, account: Account) -> Deployment:
     mend_rights(stack)
     said.append("  mended: CloudFormation made no alarms of metric math")
     said.append("  mended: MaximumConcurrency of the pollers was a text, and is a number now")
-    said.append(f"  mended in {stack.name}: SendMessage was not taken for SendMessageBatch")
+    said.append(f"  mended in {stack.name}: rights to a message were not taken for ten")
     return stack
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from duewheel.settings import LIVE
 from tests.emulated.deployment import Deployment
 
 CONSOLE_BURST = 20
@@ -81,7 +82,7 @@ def _key_rotates(stack: Deployment) -> bool:
 def _runs_are_not_repeated(stack: Deployment) -> bool:
     functions = stack.emulator.client("lambda")
     configured = [
-        functions.get_function_event_invoke_config(FunctionName=stack.id(name), Qualifier="$LATEST")
+        functions.get_function_event_invoke_config(FunctionName=stack.id(name), Qualifier=LIVE)
         for name in ("SchedulerFunction", "SweeperFunction")
     ]
     return all(
@@ -137,8 +138,10 @@ def _notifier_is_in_the_network(stack: Deployment) -> bool:
 
 
 def _pollers_are_provisioned(stack: Deployment) -> bool:
+    if "ProvisionedSlices" not in stack.resources:
+        return stack.parameters["ProvisionedPollers"] == "0"
     mapping = stack.emulator.client("lambda").get_event_source_mapping(
-        UUID=stack.id("NotifierFunctionSlices")
+        UUID=stack.id("ProvisionedSlices")
     )
     pollers = mapping.get("ProvisionedPollerConfig", {}).get("MinimumPollers", 0)
     return bool(pollers == int(stack.parameters["ProvisionedPollers"]))

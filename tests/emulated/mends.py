@@ -35,14 +35,15 @@ def _await_poller_error(emulator: Emulator) -> None:
 
 
 def mend_rights(deployment: Deployment) -> None:
-    """Who may SendMessage may SendMessageBatch: in AWS, which has no right of that name."""
+    """Who may do a thing to one message may do it to ten: AWS has no rights of these names."""
     iam = deployment.emulator.client("iam")
     for role in deployment.of_type("AWS::IAM::Role").values():
         document = iam.get_role_policy(RoleName=role, PolicyName="least")["PolicyDocument"]
         batches = [
-            {**statement, "Action": "sqs:SendMessageBatch"}
+            {**statement, "Action": f"{action}Batch"}
             for statement in document["Statement"]
-            if _allows(statement, "sqs:SendMessage")
+            for action in ("sqs:SendMessage", "sqs:ChangeMessageVisibility")
+            if _allows(statement, action)
         ]
         if batches:
             added = json.dumps({**document, "Statement": batches})

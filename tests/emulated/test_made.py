@@ -36,8 +36,9 @@ def test_each_resource_is_there_whose_condition_holds(stack: Deployment) -> None
 
 
 def without_hashes(resources: Mapping[str, str]) -> dict[str, str]:
-    """The transform names a layer by the place of its content, which is not the same."""
-    return {re.sub(r"(Layer)[0-9a-f]{10}$", r"\1", name): kind for name, kind in resources.items()}
+    """The transform names layers and versions by their content, which is not the same."""
+    hashed = re.compile(r"(Layer|Version)[0-9a-f]{10}$")
+    return {hashed.sub(r"\1", name): kind for name, kind in resources.items()}
 
 
 def test_the_stack_within_is_made_whole_or_not_at_all(whole: Deployment, plain: Deployment) -> None:

@@ -116,7 +116,7 @@ def of_the_template(resources: Resources, mode: AuthMode) -> Resources:
 
 def test_the_templates_authorizer_guards_all_its_routes(resources: Resources) -> None:
     made = of_the_template(resources, AuthMode.KEYS)
-    arns = [made.attribute(f"{name}Function", "Arn") for name in ("Api", "Authorizer")]
+    arns = [made.ref(f"{name}FunctionAliaslive") for name in ("Api", "Authorizer")]
     functions = {arn: function(arn) for arn in arns}
     (authorizer,) = authorizers_of(made, functions).values()
     assert (authorizer.header, authorizer.kept_ms) == ("authorization", KEPT_MS)

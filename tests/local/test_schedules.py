@@ -99,7 +99,7 @@ def test_while_frozen_one_invocation_ends_after_its_first_tick(
 
 def test_the_template_schedules_scheduler_and_sweeper(resources: Resources) -> None:
     functions = {
-        resources.attribute(name, "Arn"): Function(name, name, name, 1, 1, lambda e, c: None)
+        resources.ref(f"{name}Aliaslive"): Function(name, name, name, 1, 1, lambda e, c: None)
         for name in ("SchedulerFunction", "SweeperFunction")
     }
     found = schedules_of(resources, functions)

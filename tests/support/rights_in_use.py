@@ -56,7 +56,7 @@ def used_by_aws(resources: Resources) -> Iterator[Right]:
     roles = {role.function_arn: role.name for role in roles_of(resources).values()}
     for mapping in template.of_type("AWS::Lambda::EventSourceMapping"):
         properties = resources.resolve(mapping.properties)
-        function = resources.attribute(mapping.properties["FunctionName"]["Ref"], "Arn")
+        function = properties["FunctionName"].rpartition(":")[0]  # it names an alias
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes"):
             yield Right(roles[function], f"sqs:{action}", properties["EventSourceArn"])
         queue = resources.with_arn(properties["EventSourceArn"])

@@ -19,7 +19,7 @@ from duewheel.rules.ingest_verdict import (
 from duewheel.rules.page_lease import HIDDEN_MS
 from duewheel.rules.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel import SKEW_MS
-from duewheel.settings import Settings, settings_from
+from duewheel.settings import LIVE, Settings, settings_from
 from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
 from local.resources import Resources
 from local.template import Template, load_template
@@ -228,16 +228,34 @@ def test_notifier_gets_messages_of_both_lanes_at_once_and_answers_for_each(
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
-def test_pollers_that_stay_are_of_the_slice_queue_and_bound_its_notifiers(emulator: Any) -> None:
-    resources = resources_with(emulator, {"ProvisionedPollers": "20"})
-    mappings = {
-        mapping.properties["EventSourceArn"]["Fn::GetAtt"][0]: resources.resolve(mapping.properties)
-        for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
-    }
-    pollers = {"MinimumPollers": "20", "MaximumPollers": "20"}
-    assert mappings["SliceQueue"]["ProvisionedPollerConfig"] == pollers
-    assert "ScalingConfig" not in mappings["SliceQueue"], "AWS takes only one of them"
-    assert "ProvisionedPollerConfig" not in mappings["SlowQueue"]
+def test_pollers_that_stay_come_and_go_by_a_mapping_of_their_own(emulator: Any) -> None:
+    """Of the others nothing changes, so there is nothing that an update would have to take back."""
+    with_and_without = [
+        {
+            mapping.logical_id: resources.resolve(mapping.properties)
+            for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
+        }
+        for resources in (resources_with(emulator, {"ProvisionedPollers": n}) for n in ("20", "0"))
+    ]
+    mappings, without = with_and_without
+    added = mappings.pop("ProvisionedSlices")
+
+    assert mappings == without
+    assert added["ProvisionedPollerConfig"] == {"MinimumPollers": "20", "MaximumPollers": "20"}
+    beside = mappings["NotifierFunctionSlices"]
+    assert added.keys() - {"ProvisionedPollerConfig"} == beside.keys() - {"ScalingConfig"}
+    for name in ("EventSourceArn", "BatchSize", "FunctionResponseTypes"):
+        assert added[name] == beside[name]
+    assert added["FunctionName"] != beside["FunctionName"], "of one alias Lambda takes one mapping"
+
+
+def test_pollers_that_stay_invoke_the_version_that_is_live() -> None:
+    template = load_template(TEMPLATE, {"ProvisionedPollers": "20"})
+    live, provisioned = (
+        properties_of(template, name) for name in ("NotifierFunctionAliaslive", "ProvisionedAlias")
+    )
+    assert live.pop("Name") != provisioned.pop("Name")
+    assert live == provisioned
 
 
 def test_chain_of_pages_is_not_cut_as_a_loop(template: Template) -> None:
@@ -278,10 +296,11 @@ def test_scheduled_functions_run_each_minute_and_a_late_or_failed_run_is_not_mad
         for config in template.of_type("AWS::Lambda::EventInvokeConfig")
         if config.properties["FunctionName"] != {"Ref": "NotifierFunction"}
     ]
-    scheduled = {target["Arn"]["Fn::GetAtt"][0] for rule in rules for target in rule["Targets"]}
+    scheduled = {target["Arn"]["Ref"] for rule in rules for target in rule["Targets"]}
 
-    assert scheduled == {"SchedulerFunction", "SweeperFunction"}
-    assert scheduled == {config["FunctionName"]["Ref"] for config in invokes}
+    assert scheduled == {"SchedulerFunctionAliaslive", "SweeperFunctionAliaslive"}
+    assert scheduled == {f"{config['FunctionName']['Ref']}Aliaslive" for config in invokes}
+    assert {config["Qualifier"] for config in invokes} == {LIVE}
     for rule in rules:
         assert rule["ScheduleExpression"] == "rate(1 minute)"
         assert [target["RetryPolicy"] for target in rule["Targets"]] == [once]

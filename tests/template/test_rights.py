@@ -26,7 +26,7 @@ from tests.support.rights_in_use import (
 PRIVATE_NETWORK = {name: EVERYTHING[name] for name in ("SubnetIds", "SecurityGroupIds")}
 PARAMETERS = [{}, EVERYTHING]
 EVERY_TRACE = {f"xray:{action}" for action in TRACES}
-PARTS_OF_RESOURCES = re.compile(r"(/index/[a-z_]+)?")
+PARTS_OF_RESOURCES = re.compile(r"(/index/[a-z_]+)?(:live)?")
 
 
 def resources_with(emulator: Emulator, overrides: dict[str, str]) -> Resources:
@@ -70,7 +70,7 @@ def _with_arns(resources: Resources) -> list[str]:
 def test_a_function_may_invoke_the_notifier_and_no_other_but_targets(resources: Resources) -> None:
     invoking = {right for right in given(resources) if right.action == "lambda:InvokeFunction"}
 
-    notifier = resources.attribute("NotifierFunction", "Arn")
+    notifier = resources.ref("NotifierFunctionAliaslive")
     callers = ("ApiRole", "SchedulerRole", "NotifierRole", "SweeperRole", "IngestRole")
     assert invoking == {Right(role, "lambda:InvokeFunction", notifier) for role in callers}
 

@@ -14,6 +14,7 @@ from duewheel.rules.page_lease import LEASE_MS
 from duewheel.rules.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel import DIRECT_LATE_MS
 
+LIVE = "live"  # the alias by which every function is invoked, as the template names it
 GONE_MARGIN_SECONDS = 15  # after its Lambda has ended nothing of a run is under way any more
 SWEEP_MARGIN_SECONDS = 30
 SETTLED_RETENTION_DAYS_DEFAULT = 30
@@ -141,10 +142,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     # Of the ingest function alone.
     values["ingest_queue_url"] = environment.get("INGEST_QUEUE_URL", "")
     values["ingest_dead_letter_queue_url"] = environment.get("INGEST_DEAD_LETTER_QUEUE_URL", "")
-    # A template cannot tell the notifier its own name, which would go round in a circle.
-    values["notifier_function"] = environment.get(
-        "NOTIFIER_FUNCTION", environment.get("AWS_LAMBDA_FUNCTION_NAME", "")
-    )
+    values["notifier_function"] = environment.get("NOTIFIER_FUNCTION", _itself(environment))
     if not values["notifier_function"]:
         problems.append("NOTIFIER_FUNCTION is missing")
     for variable, (field, smallest, largest) in _NUMBERS.items():
@@ -180,6 +178,13 @@ def _read_lists(
             check(listed)
         except ValueError as error:
             problems.append(f"{variable}: {error}")
+
+
+def _itself(environment: Mapping[str, str]) -> str:
+    """What the notifier invokes: a template cannot tell it its own name, which would go round in
+    a circle. By its alias, since what was last deployed without being published is not live."""
+    name = environment.get("AWS_LAMBDA_FUNCTION_NAME", "")
+    return f"{name}:{LIVE}" if name else ""
 
 
 def _own_names(environment: Mapping[str, str]) -> tuple[str, ...]:

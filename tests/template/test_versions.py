@@ -1,0 +1,258 @@
+"""Every function is invoked by its alias, and a new version is published whenever one is needed."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from samtranslator.yaml_helper import yaml_parse
+
+from duewheel.settings import LIVE
+from infra.finish_build import digest_of, settle_digest
+from local.template import Template, load_template, translate
+from tests.support.rights_in_use import EVERYTHING
+
+TEMPLATE = Path(__file__).parents[2] / "template.yaml"
+SOURCE: dict[str, Any] = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
+EVERY_FUNCTION = {"AuthMode": "keys", "IngestQueue": "on", "ProvisionedPollers": "2"}
+# A fact of the package, and of its digest.
+OF_THE_BUILD = {"Architecture"}
+# Of what is no choice and no number.
+SAMPLES = {
+    **EVERYTHING,
+    "AllowedPrivateCidrs": "10.0.0.0/16",
+    "IngestBusinesses": "orders-*",
+    "IngestRules": "arn:aws:events:us-east-1:123456789012:rule/nightly",
+    "AlarmEmail": "operators@example.com",
+    "ProvisionedPollers": "2",
+}
+CANARY = {"Canary": "on", "Observability": "on"}
+
+
+@pytest.fixture(scope="module")
+def usual() -> Template:
+    return load_template(TEMPLATE)
+
+
+def versions(template: Template) -> dict[str, str]:
+    """By function: what makes CloudFormation publish another is another logical id."""
+    return {
+        one.properties["FunctionName"]["Ref"]: one.logical_id
+        for one in template.of_type("AWS::Lambda::Version")
+    }
+
+
+# ---------------------------------------------------------------- who invokes what
+
+
+def test_whatever_invokes_a_function_names_its_alias() -> None:
+    """Else it would meet the code before its layers, or a version that was taken back."""
+    template = load_template(TEMPLATE, EVERY_FUNCTION)
+    functions = {one.logical_id for one in template.of_type("AWS::Lambda::Function")}
+    aliases = {one.logical_id for one in template.of_type("AWS::Lambda::Alias")}
+    invoking = {
+        "AWS::ApiGatewayV2::Integration": "IntegrationUri",
+        "AWS::ApiGatewayV2::Authorizer": "AuthorizerUri",
+        "AWS::Events::Rule": "Targets",
+        "AWS::Lambda::EventSourceMapping": "FunctionName",
+        "AWS::Lambda::Permission": "FunctionName",
+    }
+    named = {
+        (kind, name)
+        for kind, property_ in invoking.items()
+        for one in template.of_type(kind)
+        for name in referred_to(one.properties[property_])
+    }
+
+    assert not {name for _, name in named} & functions
+    assert {name for _, name in named} - {"AWS::Partition", "AWS::Region"} == aliases
+    assert len(aliases) == len(functions) + 1, "and that of the pollers that stay"
+    for config in template.of_type("AWS::Lambda::EventInvokeConfig"):
+        assert config.properties["Qualifier"] == LIVE
+
+
+def test_the_second_link_names_the_alias_too() -> None:
+    template = load_template(TEMPLATE, EVERY_FUNCTION)
+    for function in template.of_type("AWS::Lambda::Function"):
+        variables = function.properties["Environment"]["Variables"]
+        told = variables.get("NOTIFIER_FUNCTION")
+        assert told in (None, {"Fn::Sub": f"${{NotifierFunction}}:{LIVE}"})
+        assert (told is None) == (function.logical_id in ("NotifierFunction", "AuthorizerFunction"))
+
+
+def test_an_api_is_led_to_an_alias_when_it_may_invoke_it() -> None:
+    """An update makes the right first, and requests go on being answered."""
+    made = translate(TEMPLATE)["Resources"]
+    permissions = {
+        name
+        for name, body in made.items()
+        if body["Type"] == "AWS::Lambda::Permission"
+        and body["Properties"]["FunctionName"] == {"Ref": "ApiFunctionAliaslive"}
+    }
+    assert set(made["ApiIntegration"]["DependsOn"]) == permissions
+    assert made["KeyAuthorizer"]["DependsOn"] == "AuthorizerPermission"
+
+
+# ---------------------------------------------------------------- what makes another version
+
+
+def another(name: str) -> str:
+    """A value that the parameter takes, other than its default."""
+    declared = SOURCE["Parameters"][name]
+    usual = str(declared["Default"])
+    if "AllowedValues" in declared:
+        return next(str(value) for value in declared["AllowedValues"] if str(value) != usual)
+    if declared["Type"] == "Number":
+        return next(str(declared[b]) for b in ("MaxValue", "MinValue") if str(declared[b]) != usual)
+    return SAMPLES[name]
+
+
+class Named:
+    def ref(self, logical_id: str) -> str:
+        return logical_id
+
+    def attribute(self, logical_id: str, name: str) -> str:
+        return f"{logical_id}.{name}"
+
+
+def seen_by_functions(template: Template) -> dict[str, Any]:
+    """What they are configured with, but for their layers."""
+    seen = {}
+    for function in template.of_type("AWS::Lambda::Function"):
+        resolved = template.resolve(function.properties, Named())
+        seen[function.logical_id] = {k: v for k, v in resolved.items() if k != "Layers"}
+    return seen
+
+
+@pytest.mark.parametrize("name", sorted(SOURCE["Parameters"].keys() - OF_THE_BUILD))
+def test_a_parameter_that_a_function_sees_makes_other_versions_of_functions_that_are_others(
+    name: str, usual: Template
+) -> None:
+    """Without, it would never come to the functions. And of a function that is what it was Lambda
+    publishes no version, so that the deployment fails: another layer makes it another."""
+    before, after = usual, load_template(TEMPLATE, {name: another(name)})
+    seen, sees = seen_by_functions(before), seen_by_functions(after)
+    changed = any(seen[function] != sees[function] for function in seen.keys() & sees.keys())
+
+    is_published = not versions(before).items() & versions(after).items()
+    assert is_published or (versions(before) == versions(after) and not changed)
+    assert is_published == (layers(before) != layers(after))
+
+
+def layers(template: Template) -> set[str]:
+    return {one.logical_id for one in template.of_type("AWS::Lambda::LayerVersion")}
+
+
+def test_another_package_makes_other_versions_and_another_layer(tmp_path: Path) -> None:
+    def built(*, line: str) -> Template:
+        (tmp_path / "CoreLayer").mkdir(exist_ok=True)
+        (tmp_path / "CoreLayer" / "module.py").write_text(line)
+        path = tmp_path / "template.yaml"
+        path.write_text(yaml.safe_dump(json.loads(json.dumps(SOURCE))), "utf-8")
+        settle_digest(path, digest_of(tmp_path))
+        return load_template(path)
+
+    first, other, again = built(line="A"), built(line="B"), built(line="A")
+
+    assert not versions(first).items() & versions(other).items()
+    assert layers(first) != layers(other)
+    assert (versions(first), layers(first)) == (versions(again), layers(again))
+
+
+def test_bytecode_makes_no_other_package(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("")
+    before = digest_of(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "app.cpython-313.pyc").write_bytes(b"1")
+    assert digest_of(tmp_path) == before
+    (tmp_path / "app.py").rename(tmp_path / "other.py")
+    assert digest_of(tmp_path) != before
+
+
+def test_versions_stay_to_be_gone_back_to() -> None:
+    made = translate(TEMPLATE)["Resources"].values()
+    policies = {one["DeletionPolicy"] for one in made if one["Type"] == "AWS::Lambda::Version"}
+    assert policies == {"Retain"}
+
+
+# ---------------------------------------------------------------- canary
+
+
+def code_deploy(template: Template) -> list[str]:
+    return [one.logical_id for one in template.resources.values() if "CodeDeploy" in one.type]
+
+
+def test_all_runs_take_the_new_version_at_once_unless_a_canary_is_asked_for() -> None:
+    assert code_deploy(load_template(TEMPLATE)) == []
+    made = translate(TEMPLATE, {"Observability": "on"})["Resources"]
+    assert not [name for name, body in made.items() if "UpdatePolicy" in body]
+
+
+def test_a_canary_of_each_function_goes_back_by_the_alarms() -> None:
+    made = translate(TEMPLATE, CANARY | EVERY_FUNCTION)["Resources"]
+    groups = {
+        name: body["Properties"]
+        for name, body in made.items()
+        if body["Type"] == "AWS::CodeDeploy::DeploymentGroup"
+    }
+    live = {name for name in made if name.endswith("Aliaslive")}
+    shifted = {
+        name: body["UpdatePolicy"]["CodeDeployLambdaAliasUpdate"]["DeploymentGroupName"]["Ref"]
+        for name, body in made.items()
+        if "UpdatePolicy" in body
+    }
+
+    assert set(shifted) == live
+    assert set(shifted.values()) == set(groups)
+    nested = yaml_parse((TEMPLATE.parent / "infra" / "observability.yaml").read_text("utf-8"))
+    for group in groups.values():
+        condition, alarms, _ = group["AlarmConfiguration"]["Fn::If"]
+        assert (condition, len(alarms["Alarms"])) == ("HasObservability", 5)
+        for name in referred_to(alarms):
+            if name == "ObservabilityStack":
+                continue
+            assert made[name]["Type"] == "AWS::CloudWatch::Alarm"
+        for output in re.findall(r"Outputs\.(\w+)", json.dumps(alarms)):
+            watched = nested["Outputs"][output]["Value"]["Ref"]
+            assert nested["Resources"][watched]["Type"] == "AWS::CloudWatch::Alarm"
+
+
+def test_a_canary_whose_alarms_are_not_there_is_refused() -> None:
+    rule = SOURCE["Rules"]["CanaryIsWatched"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Canary"}, "on"]}
+    (assertion,) = rule["Assertions"]
+    assert assertion["Assert"] == {"Fn::Equals": [{"Ref": "Observability"}, "on"]}
+
+
+@pytest.mark.parametrize("parameters", [{}, CANARY | EVERY_FUNCTION])
+def test_nothing_waits_for_itself(parameters: dict[str, str]) -> None:
+    """The linter looks at the source, where a canary's alarms stand at the functions."""
+    made = translate(TEMPLATE, parameters)["Resources"]
+    needs = {name: set(referred_to(body)) & made.keys() for name, body in made.items()}
+    while ready := {name for name, needed in needs.items() if not needed & needs.keys()}:
+        needs = {name: needed for name, needed in needs.items() if name not in ready}
+
+    assert needs == {}
+
+
+def referred_to(value: Any) -> Iterator[str]:
+    """The names in references, and in DependsOn."""
+    if isinstance(value, list):
+        for part in value:
+            yield from referred_to(part)
+    if not isinstance(value, Mapping):
+        return
+    for key, part in value.items():
+        if key == "Ref" and isinstance(part, str):
+            yield part
+        elif key == "Fn::GetAtt":
+            yield part[0] if isinstance(part, list) else part.partition(".")[0]
+        elif key == "DependsOn":
+            yield from [part] if isinstance(part, str) else part
+        elif key == "Fn::Sub" and isinstance(part, str):
+            yield from (name.partition(".")[0] for name in re.findall(r"\$\{([^}]+)\}", part))
+        else:
+            yield from referred_to(part)
