@@ -66,11 +66,12 @@ ACCEPTED: Answer = (202, {"Content-Type": "application/json"}, b"")
 
 
 def retries_of(resources: Resources) -> dict[str, int]:
-    """By function name, how often an event is tried again."""
+    """By function and alias, as they are invoked: how often an event is tried again."""
     configs = resources.template.of_type("AWS::Lambda::EventInvokeConfig")
     properties = [resources.resolve(config.properties) for config in configs]
     return {
-        p["FunctionName"]: int(p.get("MaximumRetryAttempts", RETRIES_DEFAULT)) for p in properties
+        f"{p['FunctionName']}:{p['Qualifier']}": int(p.get("MaximumRetryAttempts", RETRIES_DEFAULT))
+        for p in properties
     }
 
 
@@ -142,7 +143,7 @@ class Invocations:
         return next((waiting for waiting in self._waiting if waiting.due_ms <= now_ms), None)
 
     def _invoke(self, invocation: Invocation) -> None:
-        function = self._functions[invocation.function]
+        function = self._functions[invocation.function_name]
         try:
             function.invoke_with_timeout(invocation.event, self._clock, invocation.request_id)
         except Exception:  # Lambda, too, logs what a function raises, and tries again later

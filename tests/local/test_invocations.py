@@ -105,5 +105,5 @@ def test_one_that_fails_is_tried_again_after_a_minute_and_after_two_then_given_u
 def test_the_template_says_how_often(resources: Resources) -> None:
     retries = retries_of(resources)
 
-    assert retries[resources.ref("NotifierFunction")] == 2
-    assert retries[resources.ref("SchedulerFunction")] == 0
+    assert retries[f"{resources.ref('NotifierFunction')}:live"] == 2
+    assert retries[f"{resources.ref('SchedulerFunction')}:live"] == 0
