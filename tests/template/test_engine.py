@@ -270,9 +270,10 @@ def test_a_task_may_renew_itself_by_the_ingest_queue_as_often_as_it_likes() -> N
         mapping.properties["FunctionName"]["Ref"]
         for mapping in template.of_type("AWS::Lambda::EventSourceMapping")
     }
-    assert by_queues == {"NotifierFunction", "IngestFunction"}
+    assert by_queues == {"NotifierFunctionAliaslive", "IngestFunctionAliaslive"}
     for name in by_queues:
-        assert properties_of(template, name).get("RecursiveLoop") == "Allow", name
+        function = properties_of(template, name)["FunctionName"]["Ref"]
+        assert properties_of(template, function).get("RecursiveLoop") == "Allow", name
 
 
 def test_what_lambda_has_accepted_for_the_notifier_it_tries_again(template: Template) -> None:
