@@ -170,6 +170,8 @@ def businesses(caller: Caller, inbox: str) -> None:
     for wrong in (
         {"signing_secrets": [f"whsec_{MARK}"]},
         {"signing_secrets": SIGNING_SECRET},
+        {"secrets": {"token": f"{MARK} "}},
+        {"callback": {"headers": {"x-team": f"{MARK} {{{{secret:}}}}"}}},
         {"callback": {"url": f"ftp://user:{MARK}@host/"}},
         {"allowed_hosts": [f"{MARK}:{MARK}"]},
         {MARK: MARK},

@@ -10,6 +10,7 @@ from docs.openapi.schemas import (
     Schema,
     body,
     described,
+    matching,
     names_to,
     nullable,
     number,
@@ -27,6 +28,7 @@ from duewheel.rules import (
     business_request,
     dead,
     host_patterns,
+    named_secrets,
     origins,
     signature,
     status_lists,
@@ -77,6 +79,14 @@ _SET: dict[str, Schema] = {
     ),
     "paused": TRUTH,
     "lane": one_of(Lane),
+    "secrets": described(
+        names_to(
+            nullable(text(1, named_secrets.VALUE_CHARACTERS_MAX)),
+            propertyNames=matching(named_secrets.NAME),
+            maxProperties=named_secrets.NAMED_SECRETS_MAX,
+        ),
+        "By names, to which headers refer as `{{secret:NAME}}`; `null` takes one away.",
+    ),
 }
 _SHOWN: dict[str, Schema] = {
     "biz_type": ref("BizType"),
@@ -98,6 +108,7 @@ _SHOWN: dict[str, Schema] = {
     "paused": TRUTH,
     "lane": described(one_of(Lane), "The lane that holds now."),
     "lane_by": one_of(ChosenBy),
+    "secrets": nullable(described(some(TEXT), "By their names alone.")),
     "breakers": described(some(ref("Breaker")), "Only the call that reads one business has them."),
     "own": described(some(one_of(Own.__struct_fields__)), "What is set, and no default."),
     "created_at": INSTANT,

@@ -3,6 +3,10 @@
 import json
 from typing import Any
 
+import boto3
+
+from local.resources import Resources
+from local.signing_key import make_keys
 from tests.attacks.conftest import (
     APP_TIMER,
     HOOK,
@@ -113,3 +117,21 @@ def test_the_shown_form_is_no_value_to_send_back(wired: ManualClock) -> None:
             assert 422 in (said.get("status"), said.get("code")), (method, path, answer)
             assert "shows of a secret" in str(said)
     assert standing() == before
+
+
+def test_no_answer_shows_a_secret_that_a_business_keeps_by_its_name(
+    wired: ManualClock, resources: Resources
+) -> None:
+    make_keys(resources, boto3.client("kms"))
+    settings = {"secrets": {"token": CANARY}, "callback": HOOK}
+    answers = [made("PUT", "/v1/businesses/orders", settings)]
+    assert answers[0]["secrets"] == ["token"]
+    refers = {**HOOK, "headers": {"authorization": "Bearer {{secret:token}}"}}
+    answers.append(made("POST", "/v1/tasks", {**TASK, "callback": refers}))
+    assert answers[1]["callback"]["headers"] == refers["headers"]
+    for path in ("/v1/businesses/orders", "/v1/businesses", "/v1/businesses/orders/changes"):
+        answers.append(made("GET", path))
+    wrong = {"secrets": {"token": f"{CANARY} "}}
+    answers.append(attack("PUT", "/v1/businesses/orders", wrong)[1])
+    assert answers[-1]["status"] == 422
+    assert CANARY not in str((answers, standing()))

@@ -31,6 +31,7 @@ from duewheel.rules import (
     idempotency,
     key_request,
     listing,
+    named_secrets,
     origins,
     placeholders,
     schedule_check,
@@ -188,6 +189,7 @@ HELD: dict[str, Numbers] = {
         signature.SECRET_BYTES_MIN,
         signature.SECRET_BYTES_MAX,
     ),
+    "`secrets`": (named_secrets.NAMED_SECRETS_MAX, 1, named_secrets.VALUE_CHARACTERS_MAX),
     "businesses on a page of their list": (
         1,
         business_queries.LIMIT_MAX,

@@ -63,6 +63,7 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
         "paused": False,
         "lane": "main",
         "lane_by": "default",
+        "secrets": None,
         "breakers": [],
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",

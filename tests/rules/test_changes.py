@@ -17,6 +17,7 @@ from duewheel.rules.changes import (
 from duewheel.rules.changes_of_businesses import business_configured, business_deleted
 from duewheel.rules.changes_of_timers import timer_changed, timer_created, timer_deleted
 from duewheel.rules.lanes import Lane
+from duewheel.rules.named_secrets import NamedSecret
 from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.task import HttpCallback, RetryPolicy
 from duewheel.rules.timer import Misfire, Overlap, Rules, Timer
@@ -43,8 +44,9 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "signing_secrets": ((SigningSecret("whsec_…abcd", b"sealed"),), None),
     "paused": (True, True),
     "lane": (Lane.SLOW, "slow"),
+    "secrets": ((NamedSecret("token", b"sealed"),), None),
 }
-NAMES_ALONE = {"callback", "on_dead", "signing_secrets"}
+NAMES_ALONE = {"callback", "on_dead", "signing_secrets", "secrets"}
 
 
 def configured(before: Business, **own: Any) -> Business:

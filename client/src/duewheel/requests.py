@@ -55,6 +55,7 @@ class BusinessSettings(TypedDict, total=False):
     signing_secrets: Sequence[str] | None
     paused: bool
     lane: Literal["main", "slow"] | None
+    secrets: Mapping[str, str | None] | None
 
 
 class Schedule(TypedDict, total=False):

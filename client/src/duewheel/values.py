@@ -94,6 +94,7 @@ class Business(Value):
     signing_secrets: tuple[str, ...] | None = field(
         default=None, repr=False, metadata=read_by(tuple)
     )
+    secrets: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
     breakers: tuple[Breaker, ...] = field(
         default=(), repr=False, metadata=read_by(many(Breaker.read))
     )

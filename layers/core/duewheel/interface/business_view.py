@@ -23,7 +23,7 @@ def etag(business: Business) -> str:
 def business_view(business: Business, now_ms: int) -> dict[str, object]:
     """`now_ms`: what was observed of its calls holds for a while only."""
     hosts, trusted = business.own.allowed_hosts, business.own.trusted_origins
-    choice = business.lane_at(now_ms)
+    secrets, choice = business.own.secrets, business.lane_at(now_ms)
     return {
         "biz_type": business.biz_type,
         "version": business.version,
@@ -44,6 +44,7 @@ def business_view(business: Business, now_ms: int) -> dict[str, object]:
         "paused": business.paused,
         "lane": choice.lane,
         "lane_by": choice.by,
+        "secrets": None if secrets is None else [secret.name for secret in secrets],
         "breakers": _breakers(business.standing),
         "own": [name for name in _SETTINGS if getattr(business.own, name) is not None],
         "created_at": rfc3339(business.created_ms),

@@ -14,6 +14,7 @@ from duewheel.rules import host_patterns, origins
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.callback_url import parse_callback_url
 from duewheel.rules.lanes import Lane, LaneChoice, lane_choice
+from duewheel.rules.named_secrets import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
 from duewheel.rules.standing import NO_STANDING, Standing
 from duewheel.rules.status_lists import StatusEntry, StatusLists, lists_of
 from duewheel.rules.task import Callback, HttpCallback, RetryPolicy
@@ -60,6 +61,7 @@ class Own(Struct, frozen=True):
     signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
     paused: bool | None = None
     lane: Lane | None = None  # None: by what is observed
+    secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
 
 
 class Business(Struct, frozen=True):
@@ -133,6 +135,10 @@ class Business(Struct, frozen=True):
     def lane_at(self, now_ms: int) -> LaneChoice:
         return lane_choice(self.own.lane, self.standing.slow_until_ms, now_ms)
 
+    def unknown_secrets(self, callback: Callback | None) -> list[str]:
+        """Names to which it refers and that there are not."""
+        return sorted(names_in(callback) - {one.name for one in self.own.secrets or ()})
+
     def allows(self, callback: Callback) -> bool:
         """Whether this callback, which has its URL, leads to a host that is allowed."""
         hosts = self.own.allowed_hosts
@@ -151,10 +157,13 @@ class Business(Struct, frozen=True):
 
 
 def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Business:
-    """The business with these settings and all others as they were, checked as a whole.
+    """The business with these settings and all others as they were, checked as a whole. Of its
+    named secrets those that the change does not name stay, too.
 
     Its instant never repeats: limits tell by it which of two settings is the newer.
     """
+    if (secrets := change.get("secrets")) is not None:
+        change = {**change, "secrets": merged(business.own.secrets or (), secrets)}
     after = replace(
         business,
         own=replace(business.own, **change),
@@ -171,6 +180,10 @@ def _check_together(business: Business) -> None:
         raise invalid("stop_statuses", f"has {both[0]}, which is in retry_statuses as well.")
     if business.own.creates_burst is not None and business.own.creates_per_second is None:
         raise invalid("creates_burst", "needs creates_per_second beside it.")
+    if len(business.own.secrets or ()) > NAMED_SECRETS_MAX:
+        raise invalid("secrets", f"must be at most {NAMED_SECRETS_MAX} together.")
     for name, callback in (("callback", business.callback), ("on_dead", business.on_dead)):
+        if unknown := business.unknown_secrets(callback):
+            raise invalid(f"{name}.headers", f"refers to {unknown[0]}, which is not in secrets.")
         if isinstance(callback, HttpCallback) and callback.url and not business.allows(callback):
             raise invalid(f"{name}.url", "leads to a host that is not among allowed_hosts.")

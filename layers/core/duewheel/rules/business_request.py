@@ -4,10 +4,11 @@ and what is absent stays. Signing secrets are read as they are given: they are y
 from collections.abc import Callable
 from typing import Any
 
-from duewheel.rules import host_patterns, origins, status_lists
+from duewheel.rules import host_patterns, named_secrets, origins, status_lists
 from duewheel.rules.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.business import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
 from duewheel.rules.callback_request import callback_from
+from duewheel.rules.http_callback import is_header_value
 from duewheel.rules.lanes import Lane
 from duewheel.rules.retry_request import retry_from
 from duewheel.rules.signature import SECRETS_MAX, secret_from
@@ -52,6 +53,7 @@ def business_change(
         "signing_secrets": lambda name: _secrets(fields, name),
         "paused": fields.truth,
         "lane": lambda name: _lane(fields, name),
+        "secrets": lambda name: _named_secrets(fields.nested(name)),
     }
     fields.refuse_unknown(read)
     return {name: None if fields.is_null(name) else read[name](name) for name in fields.members}
@@ -96,6 +98,26 @@ def _secrets(fields: Fields, name: str) -> tuple[str, ...]:
             raise invalid(f"{fields.where(name)}[{index}]", str(error)) from None
         texts.append(str(text))
     return tuple(texts)
+
+
+def _named_secrets(fields: Fields) -> dict[str, str | None]:
+    """By name; None for one that is taken away. No value is repeated in a refusal."""
+    texts: dict[str, str | None] = {}
+    for name in fields:
+        if not named_secrets.NAME.fullmatch(name):
+            raise fields.invalid(
+                name, "is no name of a secret: 1 to 63 of a-z, 0-9, '.', '_', '-'."
+            )
+        text = None if fields.is_null(name) else fields.text(name)
+        if text is not None and not _is_secret_value(text):
+            most = named_secrets.VALUE_CHARACTERS_MAX
+            raise fields.invalid(name, f"must be 1 to {most} characters that a header can have.")
+        texts[name] = text
+    return texts
+
+
+def _is_secret_value(text: str) -> bool:
+    return 1 <= len(text) <= named_secrets.VALUE_CHARACTERS_MAX and is_header_value(text)
 
 
 def _statuses(fields: Fields, name: str) -> tuple[StatusEntry, ...]:

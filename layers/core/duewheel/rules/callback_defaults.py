@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.business import Business
 from duewheel.rules.message_text import unsuitable
+from duewheel.rules.named_secrets import names_in
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Callback, HttpCallback, Task
 from duewheel.rules.task_fields import invalid
@@ -52,6 +53,8 @@ def check_callback(callback: Callback | None, payload: str | None, business: Bus
         raise invalid("callback.url", "is missing, and its business has none to fill in.")
     if not business.allows(found):
         raise invalid("callback.url", "leads to a host that its business does not allow.")
+    if (reason := _unfillable(found, business)) is not None:
+        raise invalid("callback.headers", f"{reason}.")
     if (why := unsuitable(found, payload)) is not None:
         raise invalid("payload", why)
 
@@ -70,7 +73,21 @@ def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
         return Outcome(Verdict.STOP, "neither the task nor its business says where to call")
     if not business.allows(found):
         return Outcome(Verdict.STOP, "host-not-allowed: its business does not allow this host")
+    is_own = task.notice_of is not None  # the admin's callback, as a whole
+    if (reason := _unfillable(found, business, is_own=is_own)) is not None:
+        return Outcome(Verdict.STOP, f"secret-not-filled-in: {reason}")
     return found
+
+
+def _unfillable(callback: Callback, business: Business, *, is_own: bool = False) -> str | None:
+    """Why the headers' references to secrets of the business are not filled in, if they are not."""
+    if not isinstance(callback, HttpCallback) or not names_in(callback):
+        return None
+    if not (is_own or business.trusts(callback)):
+        return "refer to a secret of the business, which does not go to this origin"
+    if unknown := business.unknown_secrets(callback):
+        return f"refer to {unknown[0]}, which is no secret of the business"
+    return None
 
 
 def _with_others(

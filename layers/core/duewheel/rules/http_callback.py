@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from duewheel.rules.callback_headers import is_of_the_delivery
 from duewheel.rules.callback_url import parse_callback_url
+from duewheel.rules.named_secrets import is_reference, wrong_reference
 from duewheel.rules.refusals import TooLarge
-from duewheel.rules.secret_headers import is_shown_form
+from duewheel.rules.secret_headers import carries_secret, is_shown_form
 from duewheel.rules.task import HttpCallback
 from duewheel.rules.task_fields import Fields, invalid, joined_path
 
@@ -64,6 +65,7 @@ def checked_headers(headers: Sequence[tuple[str, str]], path: str) -> tuple[tupl
                 "is what an answer shows of a secret, not the secret itself. Give the value, or "
                 "leave callback out of the change, which keeps it.",
             )
+        _check_reference(name, value, where)
         if not _HEADER_VALUE.fullmatch(value):
             raise invalid(
                 where, "must be visible ASCII with blanks and tabs only between other characters."
@@ -71,6 +73,18 @@ def checked_headers(headers: Sequence[tuple[str, str]], path: str) -> tuple[tupl
     if sum(len(name) + len(value) for name, value in headers) > HEADERS_BYTES_MAX:
         raise TooLarge(f"The headers are larger than {HEADERS_BYTES_MAX:,} bytes.", path)
     return tuple(headers)
+
+
+def _check_reference(name: str, value: str, where: str) -> None:
+    """What is filled in there is shown to nobody, so the header is one of those that are not."""
+    if wrong_reference(value):
+        raise invalid(where, "has a {{secret:NAME}} that is malformed, or does not end the value.")
+    if is_reference(value) and not carries_secret(name, value):
+        raise invalid(where, "refers to a secret, and is no header whose value is hidden.")
+
+
+def is_header_value(text: str) -> bool:
+    return _HEADER_VALUE.fullmatch(text) is not None
 
 
 def _headers(fields: Fields) -> tuple[tuple[str, str], ...]:

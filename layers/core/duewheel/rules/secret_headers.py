@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 from hashlib import sha256
 
+from duewheel.rules.named_secrets import is_reference
+
 # A name with one of these in it, in any case, carries a secret. Too many are hidden, not too few.
 SECRET_WORDS = (
     "auth",
@@ -41,8 +43,9 @@ def carries_secret(name: str, value: str) -> bool:
 
 
 def shown_value(name: str, value: str) -> str:
-    """What an answer shows of a header: the value, or of a secret its shown form."""
-    if not value or not carries_secret(name, value):
+    """What an answer shows of a header: the value, or of a secret its shown form. A reference to a
+    secret of the business is none itself."""
+    if not value or is_reference(value) or not carries_secret(name, value):
         return value
     found = _SCHEME.fullmatch(value)
     scheme, secret = found.groups() if found else ("", value)

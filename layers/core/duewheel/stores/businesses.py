@@ -24,6 +24,7 @@ from duewheel.rules.changes_of_businesses import (
 )
 from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import NOT_UNDERSTOOD
+from duewheel.rules.named_secrets import NamedSecret
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.standing import Standing
 from duewheel.rules.status_lists import StatusEntry, is_entry
@@ -166,15 +167,28 @@ def _item(business: Business) -> dict[str, Any]:
 
 def _item_beside_the_settings(own: Own) -> dict[str, Any]:
     """Settings that an older release passes over, and does not take for damage."""
-    if own.trusted_origins is None:
-        return {}
-    return {"trusted_origins": {"S": _compact(own.trusted_origins)}}
+    row = {
+        "trusted_origins": own.trusted_origins,
+        "secrets": own.secrets and list(map(_named_row, own.secrets)),
+    }
+    return {name: {"S": _compact(value)} for name, value in row.items() if value is not None}
 
 
 def _beside_the_settings(item: Item) -> dict[str, Any]:
-    if "trusted_origins" not in item:
-        return {}
-    return {"trusted_origins": tuple(map(words, json.loads(item["trusted_origins"]["S"])))}
+    read: dict[str, Callable[[Any], Any]] = {
+        "trusted_origins": lambda origins: tuple(map(words, origins)),
+        "secrets": lambda rows: tuple(map(_named_of_row, rows)),
+    }
+    return {name: read[name](json.loads(item[name]["S"])) for name in read if name in item}
+
+
+def _named_row(secret: NamedSecret) -> list[str]:
+    return [secret.name, b64encode(secret.sealed).decode("ascii")]
+
+
+def _named_of_row(row: list[Any]) -> NamedSecret:
+    name, sealed = row
+    return NamedSecret(words(name), b64decode(words(sealed), validate=True))
 
 
 def _compact(value: Any) -> str:

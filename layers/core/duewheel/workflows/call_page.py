@@ -19,12 +19,19 @@ from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import callback_to_make
 from duewheel.rules.entry_decision import Decision, decide, is_expired
 from duewheel.rules.firing import is_to_stop
+from duewheel.rules.named_secrets import names_in
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.task import Attempt, Callback, HttpCallback, Plan, Promise, Status, Task
 from duewheel.stores.known_businesses import KnownBusinesses
 from duewheel.stores.sealed_secrets import SealedSecrets
 from duewheel.targets.by_type import Targets
-from duewheel.workflows.calls_of_page import Delivery, Run, Secrets, secrets_of
+from duewheel.workflows.calls_of_page import (
+    Delivery,
+    Run,
+    Secrets,
+    secrets_of,
+    with_named_secrets,
+)
 from duewheel.workflows.carry_through import all_of, in_thread
 from duewheel.workflows.check_occurrences import Checked, CheckOccurrences, Firing
 from duewheel.workflows.hold import Hold
@@ -303,6 +310,10 @@ class CallPage(Struct, frozen=True):
         if run.secrets is None:
             return Outcome(Verdict.RETRY, "cannot be signed: the secrets do not open")
         business = run.business
+        if isinstance(callback, HttpCallback) and names_in(callback):
+            callback = await in_thread(with_named_secrets, callback, business, self.sealed_secrets)
+            if isinstance(callback, Outcome):
+                return callback
         outcome = await self.targets.call(
             callback, task, started_ms, business.timeout_seconds, run.secrets
         )

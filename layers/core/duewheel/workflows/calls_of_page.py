@@ -6,7 +6,9 @@ from msgspec import Struct, field
 
 from duewheel.log import logger
 from duewheel.rules.business import Business
-from duewheel.rules.task import Task
+from duewheel.rules.named_secrets import filled, names_in
+from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.task import HttpCallback, Task
 from duewheel.stores.sealed_secrets import KeyUnavailable, SealedSecrets
 from duewheel.workflows.check_occurrences import Firing
 from duewheel.workflows.hold import Hold
@@ -59,3 +61,23 @@ def secrets_of(business: Business, sealed_secrets: SealedSecrets) -> Secrets | N
             "not opened", action="not-opened", biz_type=business.biz_type, error=str(error)
         )
         return None
+
+
+def with_named_secrets(
+    callback: HttpCallback, business: Business, sealed_secrets: SealedSecrets
+) -> HttpCallback | Outcome:
+    """With the secrets of the business to which its headers refer. Each process opens a secret
+    once; without it the call is not made."""
+    names = names_in(callback)
+    try:
+        values = {
+            one.name: sealed_secrets.open(business.biz_type, one.sealed).decode()
+            for one in business.own.secrets or ()
+            if one.name in names
+        }
+    except KeyUnavailable as error:
+        logger.error(
+            "not opened", action="not-opened", biz_type=business.biz_type, error=str(error)
+        )
+        return Outcome(Verdict.RETRY, "cannot be filled in: the secrets do not open")
+    return filled(callback, values)

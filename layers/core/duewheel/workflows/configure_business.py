@@ -1,6 +1,7 @@
 """Configure a business: read it, change what is named, write it if it still stands so."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.business import Business, SigningSecret, changed
+from duewheel.rules.named_secrets import NamedSecret
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Unavailable
 from duewheel.rules.signature import hint_of, secret_from
@@ -62,14 +64,20 @@ class ConfigureBusiness(Struct, frozen=True):
         return business
 
     def _with_sealed_secrets(self, biz_type: str, change: Mapping[str, Any]) -> Mapping[str, Any]:
-        if (texts := change.get("signing_secrets")) is None:
-            return change
+        signing, named = change.get("signing_secrets"), change.get("secrets")
+        sealed: dict[str, Any] = {}
+        seal = partial(self.sealed_secrets.seal, biz_type)
         try:
-            secrets = tuple(
-                SigningSecret(hint_of(text), self.sealed_secrets.seal(biz_type, secret_from(text)))
-                for text in texts
-            )
+            if signing is not None:
+                sealed["signing_secrets"] = tuple(
+                    SigningSecret(hint_of(text), seal(secret_from(text))) for text in signing
+                )
+            if named is not None:
+                sealed["secrets"] = {
+                    name: None if text is None else NamedSecret(name, seal(text.encode()))
+                    for name, text in named.items()
+                }
         except KeyUnavailable as error:
             logger.error("secrets not sealed", action="not-sealed", error=str(error))
             raise Unavailable("The key that seals secrets cannot be used. Try it again.") from error
-        return {**change, "signing_secrets": secrets}
+        return {**change, **sealed}

@@ -28,6 +28,7 @@ const SETTINGS = [
   ["creates_burst", "Creates at once after a pause", limit],
   ["lane", "Lane", (value, { lane_by: by }) => `${value}, by ${by}`],
   ["signing_secrets", "Signing secrets", (value) => value?.join(", ") ?? "none: calls are not signed"],
+  ["secrets", "Named secrets", (value) => value?.join(", ") ?? "none"],
   ["retention_days", "Ended tasks are kept", (value) => `${value} days`],
 ];
 
