@@ -123,8 +123,13 @@ def help_of(*command: str) -> str:
 
 def assert_curl(words: list[str], page: str) -> None:
     """Reads, by the stack's address."""
-    (path,) = (word.removeprefix("$API_URL") for word in words if word.startswith("$API_URL"))
-    assert "GET" in CALLS.by_path[path]
+    (target,) = (word.removeprefix("$API_URL") for word in words if word.startswith("$API_URL"))
+    path = target.partition("?")[0]
+    assert any("GET" in CALLS.by_path[known] for known in CALLS.by_path if _leads(known, path))
+
+
+def _leads(pattern: str, path: str) -> bool:
+    return re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path) is not None
 
 
 def assert_pip(words: list[str], page: str) -> None:
@@ -152,6 +157,7 @@ CHECKS: dict[str, Callable[[list[str], str], None]] = {
     "make": assert_make,
     "aws": assert_aws,
     "duewheel": assert_duewheel,
+    "awscurl": assert_curl,
     "curl": assert_curl,
     "pip": assert_pip,
     "python3": assert_venv,
