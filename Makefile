@@ -40,7 +40,7 @@ check: $(VENV)/ready ## format, lint, types, import rules, template
 	$(IN_VENV)/mypy
 	$(IN_CLIENT)/mypy --config-file pyproject.toml
 	PYTHONPATH=layers/core $(IN_VENV)/lint-imports --no-cache
-	$(IN_VENV)/cfn-lint template.yaml infra/observability.yaml
+	$(IN_VENV)/cfn-lint template.yaml infra/observability.yaml infra/deploy_role.yaml
 
 format: $(VENV)/ready ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff format $(SOURCES)

@@ -194,10 +194,17 @@ def _looked_up(account: Account, asked: Asked, declared: Mapping[str, Any]) -> l
     return [
         f"{asked.stack} in {account.region} runs version {outputs['Version']}.",
         f"API: {outputs['ApiUrl']}",
+        *_domain_of(outputs),
         f"Console: {outputs['ConsoleUrl']}",
         *advice.access(parameters, asked.stack),
         *advice.notified(_watched(account, asked.stack), asked.stack),
     ]
+
+
+def _domain_of(outputs: Mapping[str, str]) -> list[str]:
+    if "DomainUrl" not in outputs:
+        return []
+    return [f"     {outputs['DomainUrl']}, by a record in DNS to {outputs['DomainTarget']}"]
 
 
 def _watched(account: Account, stack: str) -> advice.Watched:

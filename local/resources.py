@@ -44,6 +44,8 @@ PLAYED_BY_OTHERS = {
     "AWS::ApiGatewayV2::Authorizer": "key_authorizer",
 }
 NOTHING_NEEDED = {
+    "AWS::ApiGatewayV2::ApiMapping",
+    "AWS::ApiGatewayV2::DomainName",
     "AWS::CloudFormation::Stack",
     "AWS::CloudWatch::Alarm",
     "AWS::IAM::ManagedPolicy",

@@ -88,7 +88,7 @@ def test_a_job_has_the_rights_that_it_needs_and_says_them() -> None:
     assert rights == {
         "release.yml:check": reading,
         "release.yml:artefacts": reading,
-        "release.yml:publish": {"contents": "write"},
+        "release.yml:publish": {"contents": "write", "id-token": "write", "attestations": "write"},
         "release.yml:staging": by_oidc,
         "release.yml:prod": by_oidc,
     }
@@ -131,6 +131,15 @@ def test_a_release_is_published_whatever_waits_for_a_reviewer() -> None:
     assert held == {
         name: {"group": name, "cancel-in-progress": False} for name in ("staging", "prod")
     }
+
+
+def test_every_file_that_is_published_has_an_attestation_of_the_workflow_that_built_it() -> None:
+    """Made after the files were checked against their sums, and before others can get them."""
+    checked, attested, published = steps(WORKFLOWS["release.yml"]["jobs"]["publish"])[1:]
+    assert checked["run"] == "sha256sum --check --strict SHA256SUMS"
+    assert attested["uses"].startswith("actions/attest-build-provenance@")
+    assert attested["with"] == {"subject-path": "build/release/*"}
+    assert published["run"].endswith(" build/release/*")
 
 
 def test_nothing_is_published_or_deployed_of_a_commit_that_is_not_on_main(tmp_path: Path) -> None:

@@ -135,6 +135,8 @@ def everything_on(account: Account) -> dict[str, str]:
         "TargetEventBusArns": account.event_bus_arn,
         "AuthMode": "keys",
         "ConsoleAccess": "closed",
+        "DomainName": "timers.example.com",
+        "CertificateArn": "arn:aws:acm:us-east-1:000000000000:certificate/0f5a2c9e",
         "IngestQueue": "on",
         "IngestBusinesses": "orders",
         "IngestRules": account.asking_rule_arn,

@@ -81,6 +81,31 @@ def test_strangers_get_the_consoles_files_and_few_of_them(template: Template) ->
     assert all(limit["ThrottlingBurstLimit"] <= 200 for limit in limits.values())
 
 
+def test_a_domain_leads_to_the_same_stage_and_takes_no_old_tls() -> None:
+    certificate = "arn:aws:acm:us-east-1:123456789012:certificate/0f5a2c9e"
+    own = {"DomainName": "timers.example.com", "CertificateArn": certificate}
+    template = load_template(TEMPLATE, own)
+    (mapping,) = template.of_type("AWS::ApiGatewayV2::ApiMapping")
+    assert mapping.properties == {
+        "ApiId": {"Ref": "HttpApi"},
+        "DomainName": {"Ref": "ApiDomain"},
+        "Stage": {"Ref": "ApiStage"},
+    }
+    properties = resolved(template, template.resources["ApiDomain"])
+    assert properties["DomainName"] == own["DomainName"]
+    (configuration,) = properties["DomainNameConfigurations"]
+    assert configuration == {
+        "CertificateArn": certificate,
+        "EndpointType": "REGIONAL",
+        "SecurityPolicy": "TLS_1_2",
+    }
+
+
+def test_without_a_domain_there_is_none() -> None:
+    types = {resource.type for resource in load_template(TEMPLATE).resources.values()}
+    assert not types & {"AWS::ApiGatewayV2::DomainName", "AWS::ApiGatewayV2::ApiMapping"}
+
+
 def test_no_deployment_can_be_told_to_ask_nobody(source: dict[str, Any]) -> None:
     assert source["Parameters"]["AuthMode"]["AllowedValues"] == [AuthMode.IAM, AuthMode.KEYS]
     assert set(source["Parameters"]["IamDefault"]["AllowedValues"]) == set(IAM_DEFAULTS)

@@ -27,6 +27,8 @@ SAMPLES = {
     "IngestBusinesses": "orders-*",
     "IngestRules": "arn:aws:events:us-east-1:123456789012:rule/nightly",
     "AlarmEmail": "operators@example.com",
+    "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/0f5a2c9e",
+    "DomainName": "timers.example.com",
     "ProvisionedPollers": "2",
 }
 CANARY = {"Canary": "on", "Observability": "on"}

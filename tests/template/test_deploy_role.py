@@ -1,0 +1,190 @@
+"""The role that deploys: what CloudFormation needs for each resource type, and no more.
+
+What it needs is what the types' own schemas say, as cfn-lint brings them.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+from samtranslator.yaml_helper import yaml_parse
+
+from local.template import REGION, load_template
+from tests.support.rights_in_use import EVERYTHING
+
+ROOT = Path(__file__).parents[2]
+ROLE = ROOT / "infra" / "deploy_role.yaml"
+NAMED = {"StackName": "duewheel-staging", "Repository": "me/mine", "Environment": "staging"}
+POLICY_CHARACTERS_MAX = 6_144  # of a managed policy, white space left out
+OTHER_WAYS = [
+    {
+        **EVERYTHING,
+        "Observability": "on",
+        "Canary": "on",
+        "AlarmEmail": "on@call.example",
+        "TasksPerDayAlarm": "1",
+        "DomainName": "timers.example.com",
+        "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/0f5a2c9e",
+    },
+    {"AlarmEmail": "on@call.example"},
+]
+# Of the handlers, for what the template does not use.
+UNUSED = {
+    "import and replication of tables, streams, insights, policies of tables": """
+        dynamodb:DescribeImport dynamodb:ImportTable dynamodb:UpdateContributorInsights
+        dynamodb:EnableKinesisStreamingDestination dynamodb:DisableKinesisStreamingDestination
+        dynamodb:UpdateKinesisStreamingDestination dynamodb:PutResourcePolicy
+        dynamodb:DeleteResourcePolicy dynamodb:CreateTableReplica dynamodb:AssociateTableReplica
+        dynamodb:Scan dynamodb:Query dynamodb:UpdateItem dynamodb:PutItem dynamodb:GetItem
+        dynamodb:DeleteItem dynamodb:BatchWriteItem kinesis:DescribeStream kinesis:PutRecords
+        iam:CreateServiceLinkedRole kms:ListAliases kms:RevokeGrant logs:CreateLogStream
+        logs:DescribeLogStreams logs:PutLogEvents s3:GetObjectMetadata s3:ListBucket""",
+    "which IAM does not know: a tag is a POST": "apigateway:TagResource apigateway:UntagResource",
+    "APIs and certificates from a bucket": "s3:getObject s3:GetObjectVersion",
+    "encryption of a function's variables and filters by a key": """
+        kms:Decrypt kms:Encrypt kms:GenerateDataKey""",
+    "keys that are disabled": "kms:DisableKey kms:DisableKeyRotation kms:EnableKey",
+    "reserved and provisioned concurrency, file systems, code signing, runtimes of one's own": """
+        lambda:PutFunctionConcurrency lambda:DeleteFunctionConcurrency
+        elasticfilesystem:DescribeMountTargets s3files:ListMountTargets
+        lambda:GetCodeSigningConfig lambda:PutFunctionCodeSigningConfig
+        lambda:DeleteFunctionCodeSigningConfig lambda:PutRuntimeManagementConfig
+        lambda:PutFunctionScalingConfig lambda:PassCapacityProvider lambda:AssociateRuntimeAlias
+        lambda:PutProvisionedConcurrencyConfig lambda:GetProvisionedConcurrencyConfig
+        lambda:DeleteProvisionedConcurrencyConfig""",
+    "machines of one's own": "codedeploy:RegisterOnPremisesInstance",
+    "protection, indexes, policies and keys of log groups": """
+        logs:GetDataProtectionPolicy logs:PutDataProtectionPolicy logs:DeleteDataProtectionPolicy
+        logs:PutIndexPolicy logs:DeleteIndexPolicy logs:DescribeIndexPolicies
+        logs:DeleteResourcePolicy logs:AssociateKmsKey logs:DisassociateKmsKey
+        logs:PutLogGroupDeletionProtection logs:PutBearerTokenAuthentication
+        firehose:TagDeliveryStream s3:REST.PUT.OBJECT""",
+    "protection of a topic's data": "sns:PutDataProtectionPolicy sns:GetDataProtectionPolicy",
+    "policies of users and groups, boundaries": """
+        iam:GetUserPolicy iam:GetGroupPolicy iam:PutUserPolicy iam:PutGroupPolicy
+        iam:DeleteUserPolicy iam:DeleteGroupPolicy iam:DeleteRolePermissionsBoundary
+        iam:PutRolePermissionsBoundary""",
+    "policies and protection of a nested stack": """
+        cloudformation:GetStackPolicy cloudformation:SetStackPolicy
+        cloudformation:UpdateTerminationProtection""",
+}
+# By the SAM CLI and infra/deploy.py, and by API Gateway in the name of who sets up access logs.
+BESIDE = {
+    "cloudformation:CreateChangeSet",
+    "cloudformation:DeleteChangeSet",
+    "cloudformation:DescribeChangeSet",
+    "cloudformation:DescribeStackEvents",
+    "cloudformation:ExecuteChangeSet",
+    "cloudformation:GetTemplateSummary",
+    "cloudformation:ListStackResources",
+    "lambda:GetAccountSettings",
+    "logs:DeleteLogDelivery",
+    "logs:GetLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:UpdateLogDelivery",
+    "s3:PutObject",
+}
+
+
+def resource_types() -> set[str]:
+    """Of both templates, whatever the parameters."""
+    translated = {
+        resource.type
+        for parameters in OTHER_WAYS
+        for resource in load_template(ROOT / "template.yaml", parameters).resources.values()
+    }
+    declared = {
+        resource["Type"]
+        for name in ("template.yaml", "infra/observability.yaml")
+        for resource in yaml_parse((ROOT / name).read_text("utf-8"))["Resources"].values()
+    }
+    return translated | {name for name in declared if "::Serverless::" not in name}
+
+
+def needed_by(type_name: str) -> set[str]:
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, type_name).schema
+    handlers = {name: one for name, one in schema["handlers"].items() if name != "list"}
+    return {action for handler in handlers.values() for action in handler["permissions"]}
+
+
+def statements(**parameters: str) -> Iterator[dict[str, Any]]:
+    template = load_template(ROLE, {**NAMED, **parameters})
+    for policy in template.of_type("AWS::IAM::ManagedPolicy"):
+        resolved = template.resolve(policy.properties, _Named())
+        yield from resolved["PolicyDocument"]["Statement"]
+
+
+class _Named:
+    def ref(self, logical_id: str) -> str:
+        return logical_id
+
+    def attribute(self, logical_id: str, name: str) -> str:
+        return f"{logical_id}.{name}"
+
+
+def allowed() -> set[str]:
+    key = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e"
+    return {one for each in statements(KmsKeyArn=key) for one in as_list(each["Action"])}
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+UNUSED_ACTIONS = {action for actions in UNUSED.values() for action in actions.split()}
+TYPES = sorted(resource_types())
+
+
+@pytest.mark.parametrize("type_name", TYPES)
+def test_the_role_may_do_what_a_resource_of_the_template_needs(type_name: str) -> None:
+    assert needed_by(type_name) - UNUSED_ACTIONS - allowed() == set()
+
+
+def test_the_role_may_do_nothing_else() -> None:
+    needed = {action for name in TYPES for action in needed_by(name)}
+    assert allowed() - needed - BESIDE == set()
+    assert allowed() & UNUSED_ACTIONS == set()
+    assert UNUSED_ACTIONS - needed == set(), "which no type of the template has any more"
+
+
+def test_actions_on_all_resources_are_those_that_know_none_or_are_bound_by_a_condition() -> None:
+    wide = [one for one in statements() if one["Resource"] == "*" and "Condition" not in one]
+    actions = {action for one in wide for action in as_list(one["Action"])}
+    changing = {name for name in actions if not re.match(r"\w+:(Describe|Get|List)", name)}
+    assert changing == {
+        "logs:CreateLogDelivery",
+        "logs:DeleteLogDelivery",
+        "logs:PutResourcePolicy",
+        "logs:UpdateLogDelivery",
+        "sns:SetSubscriptionAttributes",
+        "sns:Unsubscribe",
+    }
+
+
+def test_roles_are_written_and_passed_on_only_under_the_stacks_name() -> None:
+    for statement in statements():
+        if "iam:" in str(statement["Action"]):
+            assert statement["Resource"] == "arn:aws:iam::123456789012:role/duewheel-staging-*"
+
+
+def test_one_environment_of_one_repository_may_assume_it() -> None:
+    template = load_template(ROLE, NAMED)
+    (role,) = template.of_type("AWS::IAM::Role")
+    (trust,) = template.resolve(role.properties, _Named())["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Condition"] == {
+        "StringEquals": {
+            "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
+            "token.actions.githubusercontent.com:sub": "repo:me/mine:environment:staging",
+        }
+    }
+
+
+def test_its_policies_are_no_longer_than_iam_takes() -> None:
+    template = load_template(ROLE, NAMED)
+    for policy in template.of_type("AWS::IAM::ManagedPolicy"):
+        document = template.resolve(policy.properties, _Named())["PolicyDocument"]
+        assert len(json.dumps(document, separators=(",", ":"))) < POLICY_CHARACTERS_MAX
