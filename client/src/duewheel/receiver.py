@@ -44,8 +44,9 @@ class StillAtWork(DuewheelError):
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """`task_id` and `body` are covered by the signature. `biz_type`, `due_at` and `attempt` are
-    headers that it does not cover, None where something on the way took them out."""
+    """`task_id`, `sent_at_seconds` and `body` are covered by the signature. `biz_type`, `due_at`,
+    `attempt` and `content_type`, by which `payload` is read, are headers that it does not cover:
+    None, or an empty content type, where something on the way took them out."""
 
     task_id: str
     sent_at_seconds: int

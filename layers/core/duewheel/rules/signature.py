@@ -29,7 +29,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _SHOWN_CHARACTERS = 4
 # As lenient receivers read a timestamp: with blanks, a plus, zeros and underscores. Possessive, so
 # that a body of digits is looked at once.
-_NUMBER_BETWEEN_DOTS = re.compile(r"(?:^|\.)[ \t]*+\+?+([0-9_]++)[ \t]*+(?=\.)")
+_NUMBER_BETWEEN_DOTS = re.compile(r"(?:^|\.)[ \t]*+\+?+([0-9_]{10,}+)[ \t]*+(?=\.)")
 _DIGITS_MAX = 18
 _SECRET_SECONDS_MAX = 100 * 366 * 86_400  # longer than a secret is kept
 
