@@ -7,6 +7,7 @@ from duewheel.rules.signature import signatures
 from duewheel.rules.task import Task
 
 ATTEMPT = "duewheel-attempt"
+BIZ_TYPE = "duewheel-biz-type"
 
 _FORBIDDEN_HEADERS = frozenset(
     {
@@ -38,7 +39,7 @@ def callback_headers(
         **(signed if secrets else {}),
         "duewheel-due-at": rfc3339(task.due_ms),
         ATTEMPT: str(task.attempts + 1),
-        "duewheel-biz-type": task.biz_type,
+        BIZ_TYPE: task.biz_type,
     }
 
 

@@ -16,4 +16,5 @@ class Outcome(Struct, frozen=True):
     note: str  # the reason, or the start of the reply's body
     status_code: int | None = None
     retry_after_seconds: float | None = None
+    was_begun: bool = True  # else nothing went out, and it is no attempt
     said_stop: bool = False  # by the receiver itself, whatever the status means

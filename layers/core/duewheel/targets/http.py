@@ -14,6 +14,7 @@ from functools import cached_property
 
 from duewheel.clock import Clock
 from duewheel.rules.answers import note_from, outcome_of_answer
+from duewheel.rules.callback_headers import BIZ_TYPE
 from duewheel.rules.callback_url import CallbackUrl, parse_callback_url
 from duewheel.rules.egress import allowed_networks
 from duewheel.rules.outcome import Outcome, Verdict
@@ -23,7 +24,12 @@ from duewheel.targets.http_connection import HttpConnection
 from duewheel.targets.http_reply import Reply, ReplyFailed
 from duewheel.targets.http_request import request_bytes
 from duewheel.targets.kept_connections import KeptConnections
-from duewheel.targets.resolver import RefusedAddress, Resolver
+from duewheel.targets.resolver import (
+    BEGIN_SECONDS_MAX,
+    LookupNotBegun,
+    RefusedAddress,
+    Resolver,
+)
 
 CONNECT_SECONDS_MAX = 3.0
 _ADDRESSES_TRIED_MAX = 2  # each with half of the time: long enough for a second SYN
@@ -64,7 +70,12 @@ class HttpTarget:
         self.calls_in_flight += 1
         try:
             async with asyncio.timeout(timeout_seconds), self._places:
-                reply = await self._exchange(url, request)
+                begin_seconds = min(BEGIN_SECONDS_MAX, timeout_seconds / 2)
+                addresses = await self._addresses(url, headers.get(BIZ_TYPE, ""), begin_seconds)
+                reply = await self._exchange(url, addresses, request)
+        except LookupNotBegun:
+            note = "not begun: too many look-ups of names of its business are under way"
+            return Outcome(Verdict.RETRY, note, was_begun=False)
         except RefusedAddress:
             note = "refused-address: the host leads where callbacks may not go"
             return Outcome(Verdict.STOP, note)
@@ -81,11 +92,17 @@ class HttpTarget:
         self._kept.close()
         await self._resolver.close()
 
-    async def _exchange(self, url: CallbackUrl, request: bytes) -> Reply:
+    async def _addresses(
+        self, url: CallbackUrl, biz_type: str, begin_seconds: float
+    ) -> tuple[str, ...]:
         try:
-            addresses = await self._resolver.addresses_of(url.host)
+            return await self._resolver.addresses_of(url.host, biz_type, begin_seconds)
         except OSError as error:
             raise ConnectFailed(f"the host does not resolve: {_reason(error)}") from error
+
+    async def _exchange(
+        self, url: CallbackUrl, addresses: tuple[str, ...], request: bytes
+    ) -> Reply:
         origin = (url.scheme, url.host, url.port)
         connection = self._kept.take(origin, addresses) or await self._connect(url, addresses)
         try:

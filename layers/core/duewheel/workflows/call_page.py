@@ -15,6 +15,7 @@ from duewheel.clock import Clock
 from duewheel.rules import settlement
 from duewheel.rules.addresses import Address
 from duewheel.rules.answers import judged
+from duewheel.rules.breaker import may_wait
 from duewheel.rules.business import Business
 from duewheel.rules.callback_defaults import callback_to_make
 from duewheel.rules.entry_decision import Decision, decide, is_expired
@@ -269,6 +270,9 @@ class CallPage(Struct, frozen=True):
                 status = await self.keep_trying(expire, run.delivery.deadline_ms)
                 run.page.count(task, status, was_called=False)
                 return None
+            if not outcome.was_begun and may_wait(task, started_ms):
+                run.unbegun.append(task)
+                return None
             attempt = settlement.attempt_made(task, outcome, started_ms, self.clock.now_ms())
             await self._record(task, outcome, attempt, run, line)
         await self.watch_pace(business, attempt, run.delivery.deadline_ms)
@@ -319,5 +323,6 @@ class CallPage(Struct, frozen=True):
         )
         if isinstance(callback, HttpCallback):  # of other types a status says less
             outcome = judged(outcome, business.statuses)
-        await self.spare_hosts.heard(business, callback, outcome, started_ms, probe)
+        if outcome.was_begun:
+            await self.spare_hosts.heard(business, callback, outcome, started_ms, probe)
         return outcome

@@ -35,7 +35,8 @@ class Delivery(Struct, frozen=True):
 class Run(Struct, frozen=True):
     """What the calls of one business in a page share. `page`: what is known of its occurrences.
     Of those that waited: `overtaken`, whose host has failed meanwhile, `paused` and `deleted`,
-    whose business was. `asking`: one at a time asks for that."""
+    whose business was. `asking`: one at a time asks for that. `unbegun`: whose calls could not
+    begin."""
 
     business: Business
     secrets: Secrets | None
@@ -47,6 +48,7 @@ class Run(Struct, frozen=True):
     overtaken: list[Task] = field(default_factory=list)
     paused: list[Task] = field(default_factory=list)
     deleted: list[Task] = field(default_factory=list)
+    unbegun: list[Task] = field(default_factory=list)
 
 
 def secrets_of(business: Business, sealed_secrets: SealedSecrets) -> Secrets | None:

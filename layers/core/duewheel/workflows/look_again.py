@@ -8,6 +8,8 @@ its business is paused by then it is parked, and if that was deleted it comes up
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules import unbegun
 from duewheel.rules.business import Business
 from duewheel.rules.lane_wait import come_up_again
 from duewheel.rules.task import Task
@@ -51,6 +53,15 @@ class LookAgain(Struct, frozen=True):
         if run.deleted:
             again = [(task, come_up_again(task, now_ms)) for task in run.deleted]
             await self.keep_trying(self.put_off.tries(again), deadline_ms)
+        if run.unbegun:
+            changes = unbegun.come_up_again(run.unbegun, now_ms)
+            await self.keep_trying(self.put_off.tries(changes), deadline_ms)
+            logger.info(
+                "calls not begun",
+                action="not-begun",
+                biz_type=run.business.biz_type,
+                count=len(changes),
+            )
 
     async def _now(self, run: Run) -> Business:
         """One asks, and the others of the page hear of it."""
