@@ -88,22 +88,21 @@ def loses_a_message(service: Service) -> None:
 
 
 def damages(service: Service) -> None:
-    task = service.create("ok", biz_type="damaged", delay_seconds=60)
-    boto3.client("dynamodb").update_item(
-        TableName="duewheel-Wheel",
-        Key=task_items.key(address_of_task(task["task_id"]), BUCKETS),
-        UpdateExpression="SET attempts = :wrong",
-        ExpressionAttributeValues={":wrong": {"S": "?"}},
-    )
+    spoil(service, "attempts", {"S": "?"})
 
 
 def meets_an_item_of_a_newer_release(service: Service) -> None:
+    spoil(service, "v", {"N": "99"})
+
+
+def spoil(service: Service, attribute: str, value: Any) -> None:
+    """Of a task that is due in a minute."""
     task = service.create("ok", biz_type="damaged", delay_seconds=60)
     boto3.client("dynamodb").update_item(
         TableName="duewheel-Wheel",
         Key=task_items.key(address_of_task(task["task_id"]), BUCKETS),
-        UpdateExpression="SET v = :newer",
-        ExpressionAttributeValues={":newer": {"N": "99"}},
+        UpdateExpression=f"SET {attribute} = :wrong",
+        ExpressionAttributeValues={":wrong": value},
     )
 
 

@@ -10,6 +10,7 @@ from duewheel.rules.open_places import Why
 from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.sweep_verdict import (
     RESEND_EVERY_MS,
+    SLOW_BEGUN_WITHIN_MS,
     UNBEGUN_EVERY_MS_MAX,
     EntryState,
     Verdict,
@@ -252,7 +253,7 @@ SLOW = (here(0).place, here(1).place)
     ],
 )
 def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, action: str) -> None:
-    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS)
+    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS)
     verdict = with_leases(owed_homes(2), parent, *(() if found is None else (found,))).verdict()
     assert {
         "put off": [one.page for one, _ in verdict.put_off],
@@ -267,8 +268,8 @@ def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, act
     assert verdict.is_finished == (action in ("put off", "rescue"))
 
 
-def test_what_was_passed_to_the_slow_lane_a_moment_ago_is_waited_for() -> None:
-    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS + 1)
+def test_the_slow_lane_is_given_the_time_its_queue_may_hide_a_message() -> None:
+    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS + 1)
     verdict = with_leases(owed_homes(2), parent).verdict()
     assert verdict == Verdict(waits_for=["0s"], unfinished=[("0s", Why.UNBEGUN)])
 

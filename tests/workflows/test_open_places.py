@@ -19,6 +19,7 @@ from duewheel.rules.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
+from duewheel.workflows.hand_over import HandOver
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
 
@@ -200,6 +201,42 @@ def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(wor
     minutes(world, 25)
     assert places(world) == []
     assert world.read(trouble.throttled).status is Status.DELIVERED
+
+
+def test_what_is_dispatched_in_a_long_run_is_not_taken_for_lost_by_an_earlier_count(
+    world: World,
+) -> None:
+    """The messages are counted when the run begins to send again, and again when it goes on."""
+    lost = [world.created(in_ms=60_000 + number * 1_000) for number in range(3)]
+    waiting = [world.created(in_ms=200_000 + number * 1_000) for number in range(20)]
+    world.dispatch_until(lost[-1].home.second)
+    lose_all_messages(world)
+    world.sweep_once()  # notes where the time pointer stands
+    world.clock.advance_ms(125_000)
+
+    counts: list[int | None] = []
+
+    def end_the_turn(call: Call) -> None:
+        if call.operation == "Query" and len(counts) < 2:
+            world.clock.advance_ms(20_000)
+
+    def dispatch_after_counting(hand_over: HandOver, lane: Lane) -> int | None:
+        counts.append(counted(hand_over, lane))
+        if len(counts) == 1:
+            world.recorder.after = None
+            world.dispatch_until(waiting[-1].home.second)
+            world.recorder.after = end_the_turn
+        if len(counts) == 2:
+            world.clock.advance_ms(125_000)  # and they are looked at
+        return counts[-1]
+
+    counted = HandOver.waiting
+    world.recorder.after = end_the_turn
+    with patch.object(HandOver, "waiting", dispatch_after_counting):
+        world.sweep_once()
+    assert world.pointer(pointers.SWEEP).position >= waiting[-1].home.second
+    queue = world.emulator.messages_visible_at_ms(world.settings.slice_queue_url)
+    assert len(queue) <= len(lost) + len(waiting)
 
 
 class SlowSecond:

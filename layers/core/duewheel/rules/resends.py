@@ -5,12 +5,11 @@ are worked off: where they are, what was not begun is lost, and where none is, i
 how many messages are in the queues: what is unbegun beyond that number is lost.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from duewheel.rules.addresses import is_slow_page
-from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import PageLease
 from duewheel.rules.sweep_verdict import SeenEntry
@@ -25,10 +24,6 @@ class Unbegun(Struct, frozen=True):
     lease: PageLease
     message: PageMessage | None = None
     owed: tuple[SeenEntry, ...] = ()
-
-    @property
-    def lane(self) -> Lane:
-        return Lane.SLOW if is_slow_page(self.lease.page) else Lane.MAIN
 
 
 def has_room(asked: Iterable[Unbegun]) -> bool:
@@ -49,19 +44,12 @@ class Evidence(Struct):
         return 1 + 2 * self.made_good + self.done // SHARE_OF_DONE
 
 
-def chosen(
-    asked: Iterable[Unbegun], seconds_max: int, waiting: Mapping[Lane, int | None]
-) -> list[Unbegun]:
+def chosen(asked: Iterable[Unbegun], seconds_max: int, waiting: int | None) -> list[Unbegun]:
     """Those that have been sent again least often first, then the oldest seconds: a page that is
-    sent in vain keeps none from being sent for the first time. `waiting`: how many messages were in
-    a lane's queue before anything was sent again; None when that is not known."""
+    sent in vain keeps none from being sent for the first time. `waiting`: how many messages are in
+    the queue of the main lane; None when that is not known."""
     ranked = sorted(asked, key=lambda each: (each.lease.resends, each.lease.second))
     seconds = set(list(dict.fromkeys(each.lease.second for each in ranked))[: max(0, seconds_max)])
-    lost = {lane: _lost(ranked, lane, number) for lane, number in waiting.items()}
-    return [page for page in ranked if page.lease.second in seconds or page in lost[page.lane]]
-
-
-def _lost(ranked: Sequence[Unbegun], lane: Lane, waiting: int | None) -> list[Unbegun]:
-    """As many as cannot be in the queue."""
-    pages = [page for page in ranked if page.lane is lane]
-    return [] if waiting is None else pages[: max(0, len(pages) - waiting)]
+    main = [page for page in ranked if not is_slow_page(page.lease.page)]
+    lost = [] if waiting is None else main[: max(0, len(main) - waiting)]
+    return [page for page in ranked if page.lease.second in seconds or page in lost]

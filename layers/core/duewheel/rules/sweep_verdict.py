@@ -27,6 +27,9 @@ from duewheel.rules.task import Status, Task
 
 RESEND_EVERY_MS = 60_000
 UNBEGUN_EVERY_MS_MAX = 8 * RESEND_EVERY_MS
+# After the lease of the run that passed a page to the slow lane: a message of that queue stays
+# hidden for so long when a batch is throttled.
+SLOW_BEGUN_WITHIN_MS = 90_000
 
 
 class HomeState(Struct, frozen=True):
@@ -219,7 +222,7 @@ class _Judging(Struct, frozen=True):
         is_held = lease.owner is not None and self.now_ms < lease.until_ms
         why = Why.UNBEGUN
         if by is not None and is_slow_page(lease.page) and not lease.tries:
-            if self.now_ms >= by.until_ms:
+            if self.now_ms >= by.until_ms + SLOW_BEGUN_WITHIN_MS:
                 self.verdict.put_off.append((lease, owed))
                 return
             self.verdict.waits_for.append(lease.page)  # it was passed on a moment ago

@@ -157,7 +157,6 @@ class _Run:
         self._finished: list[SweptSecond] = []  # whole ones, with anything in them
         self._asked: list[Unbegun] = []
         self._seconds_sent = 0
-        self._waiting: dict[Lane, int | None] = {}  # messages in the queues
         self._evidence = Evidence()
         self._failures = 0  # in a row, of new seconds
 
@@ -221,11 +220,11 @@ class _Run:
         """Of what the run has found unbegun as much as there is evidence that it was lost."""
         if not self._asked:
             return
-        if not self._waiting:  # what nobody has begun in the slow lane is put off, not sent again
-            waiting = self._sweep.sweep_second.hand_over.waiting(Lane.MAIN)
-            self._waiting = {Lane.MAIN: waiting, Lane.SLOW: None}
+        # Counted anew in each turn, after the pages were found unbegun: in a long run others are
+        # dispatched meanwhile. A slow page that nobody has begun is put off, not sent again.
+        waiting = self._sweep.sweep_second.hand_over.waiting(Lane.MAIN)
         seconds_max = self._evidence.seconds_max - self._seconds_sent
-        pages = chosen(self._asked, seconds_max, self._waiting)
+        pages = chosen(self._asked, seconds_max, waiting)
         self._seconds_sent += len({page.lease.second for page in pages})
         for page in pages:
             if not self.may_go_on():
