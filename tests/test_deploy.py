@@ -1,5 +1,7 @@
 """`make deploy`: what it deploys with, what it refuses, what it says of account and stack."""
 
+import shlex
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -181,6 +183,31 @@ def test_an_empty_value_and_one_with_blanks_reach_sam_whole() -> None:
     """The SAM CLI refuses `Name=`, and ends a value at a blank."""
     values = in_command('SubnetIds= AllowedPrivateCidrs="10.0.0.0/8, fd00::/8"')
     assert as_arguments(values) == ['SubnetIds=""', 'AllowedPrivateCidrs="10.0.0.0/8, fd00::/8"']
+
+
+def made(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_make_hands_on_what_it_is_given() -> None:
+    """`-n`: it says what it would run."""
+    given = ("ENV=dev", "STACK=my-timers", "PARAMETERS=LogLevel=INFO Profile=precise")
+    command = made("-n", "deploy", *given, "REPLACE_FAILED=yes").stdout.replace("\\\n", " ")
+    (line,) = [one for one in command.splitlines() if "-m infra.deploy" in one]
+    words = shlex.split(line)
+    options = dict(zip(words[4::2], words[5::2], strict=True))
+    assert words[3] == "dev"
+    assert options["--stack"] == "my-timers"
+    assert options["--parameters"] == "LogLevel=INFO Profile=precise"
+    assert options["--replace-failed"] == "yes"
+    assert options["--again"] == "make deploy ENV=dev STACK=my-timers"
+
+
+def test_without_an_environment_make_says_which_there_are_before_it_builds() -> None:
+    refused = made("deploy")
+    assert refused.returncode != 0
+    assert "make deploy ENV=dev" in refused.stderr
+    assert "sam" not in refused.stdout
 
 
 def test_a_first_deployment_asks_nothing_and_sam_writes_no_file(aws: Aws, sam: Path) -> None:

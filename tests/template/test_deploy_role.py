@@ -171,6 +171,16 @@ def test_roles_are_written_and_passed_on_only_under_the_stacks_name() -> None:
             assert statement["Resource"] == "arn:aws:iam::123456789012:role/duewheel-staging-*"
 
 
+def test_what_is_not_named_after_the_stack_is_in_reach_by_its_own_name() -> None:
+    reached = " ".join(str(statement["Resource"]) for statement in statements())
+    template = load_template(ROOT / "template.yaml", OTHER_WAYS[0])
+    layers = {one.properties["LayerName"] for one in template.of_type("AWS::Lambda::LayerVersion")}
+    assert set(re.findall(r":layer:(\w+)\*", reached)) == layers
+    for group in template.of_type("AWS::Logs::LogGroup"):
+        name = template.resolve(group.properties, _Named()).get("LogGroupName", "")
+        assert name == "" or name.startswith("/aws/vendedlogs/")
+
+
 def test_one_environment_of_one_repository_may_assume_it() -> None:
     template = load_template(ROLE, NAMED)
     (role,) = template.of_type("AWS::IAM::Role")

@@ -1,0 +1,93 @@
+"""`make deploy ENV=dev` as a person runs it, with the real SAM CLI, in an account of its own."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.deploy import REFUSED
+from tests.emulated.conftest import VERB
+from tests.emulated.deployment import DEPLOY_SECONDS_MAX, ROOT
+from tests.emulated.emulator import Emulator
+from tests.emulated.observed import until
+from tests.support.by_verb import given
+
+STACK = "duewheel-dev"
+FAILS = {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 999_999}}
+
+
+@pytest.fixture(scope="module")
+def first_used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """Of nobody else, so that what is left over is in no other test's way."""
+    python = given("EMULATOR_PYTHON", VERB).absolute()
+    emulator = Emulator(python, tmp_path_factory.mktemp("first-used"))
+    yield emulator
+    emulator.stop()
+
+
+def deployed(emulator: Emulator, **options: str) -> subprocess.CompletedProcess[str]:
+    """With nobody there to answer a question."""
+    sam: Path = given("SAM", VERB).absolute()
+    template = given("PACKAGE", VERB).resolve() / "template.yaml"
+    named = {"template": str(template), "sam": str(sam), "again": "make deploy", **options}
+    return subprocess.run(
+        [
+            sam.with_name("python"), "-m", "infra.deploy", "dev",
+            *(word for name, value in named.items() for word in (f"--{name}", value)),
+        ],
+        cwd=ROOT,
+        env=emulator.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEPLOY_SECONDS_MAX,
+        check=False,
+    )  # fmt: skip
+
+
+def status(emulator: Emulator) -> str:
+    (stack,) = emulator.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+    return str(stack["StackStatus"])
+
+
+def changed_files() -> str:
+    asked = ["git", "status", "--porcelain"]
+    return subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def failed(first_used: Emulator) -> Emulator:
+    """Where the first creation of the stack has failed."""
+    template = json.dumps({"Resources": {"Cause": FAILS}})
+    first_used.client("cloudformation").create_stack(StackName=STACK, TemplateBody=template)
+    until(lambda: status(first_used) == "ROLLBACK_COMPLETE", "the failure")
+    return first_used
+
+
+def test_over_a_first_creation_that_failed_nothing_is_deployed_until_that_is_asked_for(
+    failed: Emulator,
+) -> None:
+    refused = deployed(failed)
+    assert refused.returncode == REFUSED, refused.stdout
+    assert "REPLACE_FAILED=yes" in refused.stderr
+    assert "It failed on Cause: Invalid value for the parameter VisibilityTimeout" in refused.stderr
+    assert status(failed) == "ROLLBACK_COMPLETE"
+
+    replaced = deployed(failed, **{"replace-failed": "yes"})
+    assert replaced.returncode == 0, replaced.stdout + replaced.stderr
+    assert status(failed) == "CREATE_COMPLETE"
+
+
+def test_a_deployment_asks_nothing_changes_no_file_and_says_what_came_of_it(
+    failed: Emulator,
+) -> None:
+    before = changed_files()
+    done = deployed(failed, parameters='AlarmEmail=me@example.com AllowedPrivateCidrs=""')
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert changed_files() == before
+    said = done.stdout.partition(f"{STACK} in us-east-1 runs version")[2]
+    assert "API: https://" in said
+    assert "Alarms: Damage, DeadLetters, Rescued, TasksPerDayGuard" in said
+    assert "email me@example.com" in said
