@@ -106,6 +106,16 @@ def test_headers_of_the_browser_and_those_that_mislead_stay_here(
     assert never & set(request.headers) == set()
 
 
+def test_a_header_that_cannot_be_written_is_left_out_of_the_answer(
+    service: Upstream, proxy: Proxy
+) -> None:
+    service.headers = {"etag": "€".encode().decode("latin-1"), "retry-after": "1"}
+    answer = proxy.ask("GET /v1/wheel")
+    assert answer.status_code == 200
+    assert answer.headers["retry-after"] == "1"
+    assert "etag" not in answer.headers
+
+
 def test_no_answer_opens_this_origin_or_sets_anything_in_it(
     service: Upstream, proxy: Proxy
 ) -> None:

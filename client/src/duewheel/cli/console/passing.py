@@ -113,10 +113,14 @@ class Service:
 
 
 def _answered(got: httpx.Response) -> Iterator[tuple[str, str]]:
-    """Without cookies, and without what would open this origin or lead out of it."""
+    """Without cookies, without what would open this origin or lead out of it, and without what
+    cannot be written as a header."""
     for name in ANSWERED:
-        if name in got.headers and not (name == "location" and got.is_redirect):
-            yield name, got.headers[name]
+        text = got.headers.get(name)
+        if text is None or (name == "location" and got.is_redirect):
+            continue
+        if text.isascii() and text.isprintable():
+            yield name, text
 
 
 def _no_answer(error: httpx.RequestError, method: str) -> Reply:
