@@ -116,7 +116,7 @@ def _inbox_alone_called() -> Iterator[None]:
     """A callback that the page gives to somebody else must not come due."""
     strays: list[str] = []
 
-    async def addresses_of(_: Resolver, host: str) -> tuple[str, ...]:
+    async def addresses_of(_: Resolver, host: str, *_more: object) -> tuple[str, ...]:
         if host == _INBOX_HOST:
             return (host,)
         strays.append(host)
