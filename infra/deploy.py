@@ -177,6 +177,22 @@ def _unprotect(account: Account, table: str | None) -> None:
         dynamodb.get_waiter("table_exists").wait(TableName=table)
 
 
+def _protected(account: Account, stack: str) -> list[str]:
+    """The tables, from deletion; only now, since they would keep a first creation that fails from
+    being taken back. What CloudFormation did not set it leaves alone at each update."""
+    dynamodb = account.client("dynamodb")
+    protected = []
+    for resource in account.resources(stack):
+        if resource["ResourceType"] != "AWS::DynamoDB::Table":
+            continue
+        table = resource["PhysicalResourceId"]
+        described = dynamodb.describe_table(TableName=table)["Table"]
+        if not described.get("DeletionProtectionEnabled"):
+            dynamodb.update_table(TableName=table, DeletionProtectionEnabled=True)
+            protected.append(f"{table} is protected from deletion now.")
+    return protected
+
+
 def _result(account: Account, asked: Asked, declared: Mapping[str, Any]) -> list[str]:
     """What was deployed stays deployed, also if these credentials may not look at all of it."""
     try:
@@ -198,6 +214,7 @@ def _looked_up(account: Account, asked: Asked, declared: Mapping[str, Any]) -> l
         f"Console: {outputs['ConsoleUrl']}",
         *advice.access(parameters, asked.stack),
         *advice.notified(_watched(account, asked.stack), asked.stack),
+        *_protected(account, asked.stack),
     ]
 
 

@@ -3,6 +3,7 @@
 Invariant: a call that is not understood is an error, never a call that asks for nothing.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ Params = Mapping[str, Any]
 class Asked:
     action: str
     resource: str
-    item: Params | None = None  # whose key says which partition of a table it is about
+    items: tuple[Params, ...] = ()  # whose keys say which partitions of a table it is about
     via: str = ""  # the service that asks in the function's name
 
 
@@ -34,8 +35,7 @@ def asked_of(service: str, operation: str, params: Params) -> Iterator[Asked]:
 
 def _on_a_table(operation: str) -> Callable[[Params], Iterator[Asked]]:
     def asked(params: Params) -> Iterator[Asked]:
-        item = params.get("Key") or params.get("Item")
-        yield Asked(f"dynamodb:{operation}", _table(params["TableName"]), item)
+        yield Asked(f"dynamodb:{operation}", _table(params["TableName"]), _of_one(params))
 
     return asked
 
@@ -43,15 +43,43 @@ def _on_a_table(operation: str) -> Callable[[Params], Iterator[Asked]]:
 def _query(params: Params) -> Iterator[Asked]:
     """Of an index: the right to the index, and none to its table."""
     index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
-    yield Asked("dynamodb:Query", _table(params["TableName"]) + index)
+    yield Asked("dynamodb:Query", _table(params["TableName"]) + index, (_equal(params),))
+
+
+def _equal(params: Params) -> Params:
+    """What a Query wants to be equal, as an item: its partition is among it."""
+    names = params.get("ExpressionAttributeNames", {})
+    values = params.get("ExpressionAttributeValues", {})
+    return {
+        names.get(name, name): values[value]
+        for name, value in _EQUALITY.findall(params.get("KeyConditionExpression", ""))
+    }
+
+
+_EQUALITY = re.compile(r"(#?\w+) *= *(:\w+)")
 
 
 def _batch(operation: str) -> Callable[[Params], Iterator[Asked]]:
+    """IAM looks at all of a table's keys at once: one that is not covered refuses the others."""
+
     def asked(params: Params) -> Iterator[Asked]:
-        for table in params["RequestItems"]:
-            yield Asked(f"dynamodb:{operation}", _table(table))
+        for table, wanted in params["RequestItems"].items():
+            items = wanted["Keys"] if "Keys" in wanted else map(_written, wanted)
+            yield Asked(f"dynamodb:{operation}", _table(table), tuple(items))
 
     return asked
+
+
+def _written(request: Params) -> Params:
+    """Of a batch of writes."""
+    ((_, written),) = request.items()
+    (item,) = _of_one(written)
+    return item
+
+
+def _of_one(params: Params) -> tuple[Params, ...]:
+    item = params.get("Key") or params.get("Item")
+    return () if item is None else (item,)
 
 
 _PARTS = {
@@ -66,8 +94,7 @@ def _transaction(params: Params) -> Iterator[Asked]:
     """A transaction is no action of its own: each of its parts asks for what it does."""
     for part in params["TransactItems"]:
         ((kind, written),) = part.items()
-        item = written.get("Key") or written.get("Item")
-        yield Asked(f"dynamodb:{_PARTS[kind]}", _table(written["TableName"]), item)
+        yield Asked(f"dynamodb:{_PARTS[kind]}", _table(written["TableName"]), _of_one(written))
 
 
 def _on_a_queue(action: str) -> Callable[[Params], Iterator[Asked]]:

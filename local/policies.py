@@ -83,22 +83,23 @@ class Role:
 
     def _holds(self, statement: Statement, asked: Asked) -> bool:
         return all(
-            _OPERATORS[operator](self._known(key, asked), wanted)
+            _OPERATORS[operator](value, wanted)
             for operator, keys in statement.condition.items()
             for key, wanted in keys.items()
+            for value in self._known(key, asked)
         )
 
-    def _known(self, key: str, asked: Asked) -> str:
+    def _known(self, key: str, asked: Asked) -> list[str]:
         match key:
             case "kms:ViaService":
-                return asked.via
+                return [asked.via]
             case "lambda:SourceFunctionArn":
-                return self.function_arn
+                return [self.function_arn]
             case "dynamodb:LeadingKeys":
-                if asked.item is None:
+                if not asked.items:
                     raise TemplateError(f"{key} of {asked.action} is not understood")
-                value: str = asked.item[self.partition_keys[asked.resource]]["S"]
-                return value
+                partition = self.partition_keys[asked.resource]
+                return [item[partition]["S"] for item in asked.items]
         raise TemplateError(f"a condition on {key} is not understood")
 
 
@@ -110,7 +111,8 @@ def _is_like_any_of(value: str, wanted: tuple[str, ...]) -> bool:
     return any(re.fullmatch(_translated(one, "."), value) for one in wanted)
 
 
-# Each of a single value here, so "for all values" is for that one.
+# Of each value of a key by itself. Those of one value need no "for all values"; those of several
+# have it, and are asked for each.
 _OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
     "StringEquals": _is_any_of,
     "ForAllValues:StringEquals": _is_any_of,

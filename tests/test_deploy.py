@@ -365,6 +365,31 @@ def watched(aws: Aws, topics: dict[str, list[str]]) -> None:
     aws.answers("cloudwatch", "describe_alarms", {"MetricAlarms": alarms})
 
 
+def tables_are(aws: Aws, *, protected: bool) -> None:
+    tables = [resource("AWS::DynamoDB::Table", name) for name in ("Wheel", "Registry")]
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": tables})
+    for _ in tables:
+        described = {"Table": {"DeletionProtectionEnabled": protected}}
+        aws.answers("dynamodb", "describe_table", described)
+
+
+def test_the_tables_are_protected_from_deletion_once_they_are_there_to_stay(
+    aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each time, since CloudFormation leaves alone what its template does not name."""
+    account = deploy.Account(aws.client, "eu-west-1")
+    tables = [resource("AWS::DynamoDB::Table", name) for name in ("Wheel", "Registry")]
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": tables})
+    for name in ("duewheel-dev-Wheel", "duewheel-dev-Registry"):
+        aws.answers("dynamodb", "describe_table", {"Table": {}}, TableName=name)
+        aws.answers(
+            "dynamodb", "update_table", {}, TableName=name, DeletionProtectionEnabled=True
+        )  # fmt: skip
+    assert len(deploy._protected(account, "duewheel-dev")) == 2
+    tables_are(aws, protected=True)
+    assert deploy._protected(account, "duewheel-dev") == []
+
+
 def deployed_over(aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]) -> str:
     before = capsys.readouterr()
     assert before.out == ""
@@ -379,6 +404,7 @@ def test_it_ends_with_the_address_and_with_alarms_that_notify_nobody(
     limit(aws, 1_000)
     aws.answers("cloudformation", "describe_stacks", stack_in("UPDATE_COMPLETE"))
     watched(aws, {"Rescued": [], "DeadLetters": []})
+    tables_are(aws, protected=True)
     said = deployed_over(aws, sam, capsys)
     assert "runs version 1.2.3" in said
     assert "API: https://api\n" in said
@@ -399,6 +425,7 @@ def test_it_ends_with_who_is_notified_and_who_has_not_confirmed(
         {"Protocol": "https", "Endpoint": "https://pager", "SubscriptionArn": f"{TOPIC}:1"},
     ]
     aws.answers("sns", "list_subscriptions_by_topic", {"Subscriptions": subscribed}, TopicArn=TOPIC)
+    tables_are(aws, protected=True)
     said = deployed_over(aws, sam, capsys)
     assert "email a@b.example (not confirmed yet" in said
     assert "https https://pager\n" in said

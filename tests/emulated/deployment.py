@@ -75,7 +75,17 @@ def deploy(
     emulator: Emulator, sam: Path, package: Path, name: str, parameters: Mapping[str, str]
 ) -> Deployment:
     """As `make deploy` does, with samconfig.toml, but for the questions."""
-    done = subprocess.run(
+    done = sam_deploy(emulator, sam, package, name, parameters)
+    assert done.returncode == 0, f"{done.stdout}\n{emulator.printed()}"
+    return made(emulator, name)
+
+
+def sam_deploy(
+    emulator: Emulator, sam: Path, package: Path, name: str, parameters: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Nothing to change is no failure."""
+    overrides = [f"{key}={value}" for key, value in parameters.items()]
+    return subprocess.run(
         [
             sam.resolve(), "deploy",
             "--config-file", ROOT / "samconfig.toml",
@@ -83,7 +93,8 @@ def deploy(
             "--stack-name", name,
             "--no-confirm-changeset",
             "--no-progressbar",
-            "--parameter-overrides", *(f"{key}={value}" for key, value in parameters.items()),
+            "--no-fail-on-empty-changeset",
+            *(["--parameter-overrides", *overrides] if overrides else []),
         ],
         env=emulator.environment(),
         stdout=subprocess.PIPE,
@@ -92,8 +103,18 @@ def deploy(
         timeout=DEPLOY_SECONDS_MAX,
         check=False,
     )  # fmt: skip
-    assert done.returncode == 0, f"{done.stdout}\n{emulator.printed()}"
-    return _deployment(emulator, name)
+
+
+def delete(stack: Deployment) -> None:
+    """With all that outlives it but its key."""
+    cloudformation, dynamodb = map(stack.emulator.client, ("cloudformation", "dynamodb"))
+    cloudformation.delete_stack(StackName=stack.name)
+    cloudformation.get_waiter("stack_delete_complete").wait(
+        StackName=stack.name, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+    )
+    for table in stack.of_type("AWS::DynamoDB::Table").values():
+        dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+        dynamodb.delete_table(TableName=table)
 
 
 def deploy_again(first: Deployment, name: str, parameters: Mapping[str, str]) -> Deployment:
@@ -109,7 +130,7 @@ def deploy_again(first: Deployment, name: str, parameters: Mapping[str, str]) ->
     )
     waiter = cloudformation.get_waiter("stack_create_complete")
     waiter.wait(StackName=name, WaiterConfig={"Delay": 1, "MaxAttempts": DEPLOY_SECONDS_MAX})
-    return _deployment(first.emulator, name)
+    return made(first.emulator, name)
 
 
 def _uploaded_template(stack: Deployment) -> str:
@@ -121,7 +142,7 @@ def _uploaded_template(stack: Deployment) -> str:
     return f"{stack.emulator.endpoint}/{stack.name}/template"
 
 
-def _deployment(emulator: Emulator, name: str) -> Deployment:
+def made(emulator: Emulator, name: str) -> Deployment:
     cloudformation = emulator.client("cloudformation")
     [stack] = cloudformation.describe_stacks(StackName=name)["Stacks"]
     resources = _resources(cloudformation, name)

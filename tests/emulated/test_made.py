@@ -12,8 +12,8 @@ from tests.emulated.deployment import ROOT, Deployment
 TEMPLATE = ROOT / "template.yaml"
 DECLARED = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
 NESTED = yaml_parse((ROOT / "infra" / "observability.yaml").read_text(encoding="utf-8"))
-# Observability needs it, and without either it is on by default.
-IN_BOTH = {"HasMetrics"}
+# Observability needs metrics, which are on by default; and both have somebody to notify.
+IN_BOTH = {"HasMetrics", "NotifiesOfAlarms"}
 
 
 def played(stack: Deployment) -> Template:

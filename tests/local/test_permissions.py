@@ -128,8 +128,8 @@ def test_one_part_without_a_right_refuses_the_whole_transaction(roles: dict[str,
 
 
 def test_a_right_that_is_used_is_noted(roles: dict[str, Role]) -> None:
-    must_allow(roles["scheduler"], "dynamodb", "GetItem", {"TableName": "duewheel-Registry"})
-    assert permissions.in_use == {Right("SchedulerRole", "dynamodb:GetItem", REGISTRY)}
+    must_allow(roles["notifier"], "dynamodb", "GetItem", {"TableName": "duewheel-Registry"})
+    assert permissions.in_use == {Right("NotifierRole", "dynamodb:GetItem", REGISTRY)}
 
 
 def role(*statements: Statement) -> Role:
@@ -141,8 +141,60 @@ def test_a_condition_on_the_partition_of_a_table_holds_for_its_items_alone() -> 
     mine = role(Statement("Allow", ("dynamodb:GetItem",), (REGISTRY,), condition))
     other = {**KEY, "kind": {"S": "business"}}
 
-    assert mine.right_to(Asked("dynamodb:GetItem", REGISTRY, KEY)) is not None
-    assert mine.right_to(Asked("dynamodb:GetItem", REGISTRY, other)) is None
+    assert mine.right_to(Asked("dynamodb:GetItem", REGISTRY, (KEY,))) is not None
+    assert mine.right_to(Asked("dynamodb:GetItem", REGISTRY, (other,))) is None
+
+
+TABLE = "duewheel-Registry"
+FORBIDDEN = {**KEY, "kind": {"S": "business"}}
+_QUERY = {
+    "TableName": TABLE,
+    "KeyConditionExpression": "#kind = :kind AND #record BETWEEN :first AND :last",
+    "ExpressionAttributeNames": {"#kind": "kind", "#record": "record"},
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "params_with"),
+    [
+        ("GetItem", lambda key: {"TableName": TABLE, "Key": key}),
+        ("PutItem", lambda key: {"TableName": TABLE, "Item": key}),
+        ("UpdateItem", lambda key: {"TableName": TABLE, "Key": key}),
+        ("DeleteItem", lambda key: {"TableName": TABLE, "Key": key}),
+        ("Query", lambda key: {**_QUERY, "ExpressionAttributeValues": {":kind": key["kind"]}}),
+        ("BatchGetItem", lambda key: {"RequestItems": {TABLE: {"Keys": [KEY, key]}}}),
+        (
+            "BatchWriteItem",
+            lambda key: {
+                "RequestItems": {
+                    TABLE: [{"PutRequest": {"Item": KEY}}, {"DeleteRequest": {"Key": key}}]
+                }
+            },
+        ),
+        (
+            "TransactWriteItems",
+            lambda key: {
+                "TransactItems": [
+                    {"Put": {"TableName": TABLE, "Item": KEY}},
+                    {"Update": {"TableName": TABLE, "Key": key}},
+                ]
+            },
+        ),
+    ],
+)
+def test_a_condition_on_partitions_is_played_for_each_way_to_name_one(
+    operation: str, params_with: Any
+) -> None:
+    """As on AWS, where one key that is not covered refuses the whole request."""
+    actions = ("Get", "Put", "Update", "Delete", "BatchGet", "BatchWrite")
+    condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ("api-*",)}}
+    every = (*(f"dynamodb:{action}Item" for action in actions), "dynamodb:Query")
+    mine = role(Statement("Allow", every, (REGISTRY,), condition))
+
+    must_allow(mine, "dynamodb", operation, params_with(KEY))
+    with pytest.raises(ClientError):
+        must_allow(mine, "dynamodb", operation, params_with(FORBIDDEN))
+    assert len(taken_refusals()) == 1
 
 
 def test_what_is_denied_no_other_statement_allows() -> None:

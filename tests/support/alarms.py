@@ -21,7 +21,7 @@ from local.template import load_template
 
 ROOT = Path(__file__).parents[2]
 LOOKED_AT_BEYOND = 2  # periods; AWS says "a few", and shows two in its examples
-TREATED: Mapping[str, bool] = {"breaching": True, "notBreaching": False}
+TREATED: Mapping[str, bool | None] = {"breaching": True, "notBreaching": False, "missing": None}
 COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "GreaterThanThreshold": operator.gt,
     "LessThanThreshold": operator.lt,
@@ -64,16 +64,25 @@ class Alarm:
     to_alarm: int  # of those
     threshold: float
     is_breaching: Callable[[float, float], bool]
-    is_missing_breaching: bool
+    is_missing_breaching: bool | None  # None: then it goes to INSUFFICIENT_DATA
 
     def is_off(self, read: Read, minute: int) -> bool:
-        """Whether it is in the state ALARM after the minute."""
+        """Whether it has told, by the minute, of a state that is not well: ALARM or, where that is
+        told, INSUFFICIENT_DATA. Each begins in that one, of which it tells nobody."""
         step = next(iter(self.watched.values())).minutes
         looked_at = self.evaluated + LOOKED_AT_BEYOND
         values = [self._value(read, minute - back * step) for back in range(looked_at)]
         known = [self.is_breaching(v, self.threshold) for v in values if v is not None]
+        if self.is_missing_breaching is None:
+            if not known:
+                return self._was_told(read, minute)
+            return sum(known[: self.evaluated]) >= self.to_alarm
         filled = known + [self.is_missing_breaching] * self.evaluated
         return sum(filled[: self.evaluated]) >= self.to_alarm
+
+    def _was_told(self, read: Read, minute: int) -> bool:
+        watched = self.watched.values()
+        return any(told <= minute for each in watched for told in read(each.metric))
 
     def _value(self, read: Read, minute: int) -> float | None:
         parts = {name: each.at(read, minute) for name, each in self.watched.items()}

@@ -177,6 +177,25 @@ def test_every_alarm_of_either_template_tells_the_topic_when_it_goes_off_and_whe
         assert len(topics) == 1
 
 
+def test_on_a_stack_of_which_nothing_is_known_yet_no_alarm_goes_off(emulator: Emulator) -> None:
+    parent = with_observability(**PARAMETERS[-1])
+    for alarm in alarms_of(parent, observability(parent)):
+        assert not alarm.is_off(lambda _: {}, 1_000), alarm.name
+
+
+def test_where_silence_is_what_is_wrong_the_alarm_tells_of_it(emulator: Emulator) -> None:
+    nested = observability(with_observability())
+    silent = {
+        alarm.logical_id: nested.resolve(alarm.properties)
+        for alarm in nested.template.of_type("AWS::CloudWatch::Alarm")
+        if "InsufficientDataActions" in alarm.properties
+    }
+    assert set(silent) == {"TicksAlarm", "SweepLagAlarm"}
+    for properties in silent.values():
+        assert properties["TreatMissingData"] == "missing"
+        assert properties["InsufficientDataActions"] == properties["AlarmActions"]
+
+
 def test_without_observability_three_alarms_are_there_and_tell_nobody() -> None:
     template = load_template(ROOT / "template.yaml")
     alarms = template.of_type("AWS::CloudWatch::Alarm")

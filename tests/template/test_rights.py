@@ -5,10 +5,13 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
+from duewheel.stores import registry_keys
 from local.aws_actions import Asked
 from local.emulator import Emulator
 from local.inbox_resources import ALLOWED
+from local.permissions import must_allow, taken_refusals
 from local.policies import Right, Role, roles_of
 from local.resources import Resources, create_resources
 from local.template import load_template
@@ -187,3 +190,52 @@ def test_a_policy_that_is_not_understood_is_no_right(emulator: Emulator, tmp_pat
         resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
         with pytest.raises(Exception, match="not understood in a policy"):
             roles_of(resources)
+
+
+# ---------------------------------------------------------------- records of the Registry
+
+RECORDS = {
+    "an API key": registry_keys.api_key("k"),
+    "a business with its secrets": registry_keys.business("orders"),
+    "a secret of the service": registry_keys.secret("cursors"),
+    "who changed an API key": registry_keys.changes("api-key", "k"),
+    "who changed a business": registry_keys.changes("business", "orders"),
+}
+WRITES = ("PutItem", "UpdateItem", "DeleteItem")
+
+
+@pytest.mark.parametrize("function", ["notifier", "ingest", "scheduler", "sweeper"])
+@pytest.mark.parametrize("record", RECORDS)
+def test_no_function_but_the_api_writes_who_may_call_and_with_which_secrets(
+    resources: Resources, function: str, record: str
+) -> None:
+    registry = resources.attribute("Registry", "Arn")
+    role = roles_of(resources)[function]
+    for write in WRITES:
+        asked = Asked(f"dynamodb:{write}", registry, (RECORDS[record],))
+        assert role.right_to(asked) is None, write
+
+
+def test_the_api_writes_them_all(resources: Resources) -> None:
+    role = roles_of(resources)["api"]
+    registry = resources.attribute("Registry", "Arn")
+    for record in RECORDS.values():
+        assert role.right_to(Asked("dynamodb:UpdateItem", registry, (record,))) is not None
+
+
+def test_one_forbidden_record_refuses_a_transaction_of_a_function_that_may_write_the_other(
+    resources: Resources,
+) -> None:
+    table = resources.ref("Registry")
+    parts = [
+        {"Update": {"TableName": table, "Key": key}}
+        for key in (registry_keys.standing("orders"), registry_keys.api_key("k"))
+    ]
+    with pytest.raises(ClientError):
+        must_allow(
+            roles_of(resources)["notifier"],
+            "dynamodb",
+            "TransactWriteItems",
+            {"TransactItems": parts},
+        )
+    assert len(taken_refusals()) == 1

@@ -169,7 +169,7 @@ def test_tables_are_safe_from_deletion_and_readers_of_disks(
     assert len(tables) == 2
     for table in tables:
         declared = source["Resources"][table.logical_id]
-        assert declared["DeletionPolicy"] == declared["UpdateReplacePolicy"] == "Retain"
+        assert declared["UpdateReplacePolicy"] == "Retain"
         properties = resolved(template, table)
         assert properties["BillingMode"] == "PAY_PER_REQUEST"
         assert properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
@@ -178,6 +178,20 @@ def test_tables_are_safe_from_deletion_and_readers_of_disks(
             "AttributeName": "expires_at",
             "Enabled": True,
         }
+
+
+KEPT = {"Wheel", "Registry", "SigningKey"}
+
+
+def test_what_outlives_the_stack_does_not_outlive_a_creation_that_fails(
+    source: dict[str, Any],
+) -> None:
+    """A table that is protected from deletion could not be taken back: `make deploy` protects."""
+    policies = {name: body.get("DeletionPolicy") for name, body in source["Resources"].items()}
+    assert {name for name, policy in policies.items() if policy not in (None, "Delete")} == KEPT
+    for name in KEPT:
+        assert policies[name] == "RetainExceptOnCreate"
+        assert "DeletionProtectionEnabled" not in source["Resources"][name]["Properties"]
 
 
 def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:
