@@ -35,6 +35,7 @@ def test_a_new_business_gets_what_is_typed_and_nothing_else(
     viewer.choose("How a failed call is tried again", "these delays")
     viewer.fill("Delays (seconds)", "1.5, 60")
     viewer.fill("Allowed hosts", "*.example.com\napi.example.org")
+    viewer.fill("Default headers also go to", "https://*.example.com")
     viewer.fill("Tried again on", "404, 5XX")
     viewer.fill("Ended by", "none")
     viewer.fill("Calls a second", "2.5")
@@ -42,7 +43,7 @@ def test_a_new_business_gets_what_is_typed_and_nothing_else(
     saved(viewer)
     answer = business(service, "fresh")
     assert answer["own"] == [
-        "callback", "retry", "allowed_hosts", "retry_statuses", "stop_statuses",
+        "callback", "retry", "allowed_hosts", "trusted_origins", "retry_statuses", "stop_statuses",
         "calls_per_second", "lane",
     ]  # fmt: skip
     assert answer["callback"] == {

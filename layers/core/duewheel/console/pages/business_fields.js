@@ -23,7 +23,7 @@ export function settingFields(business) {
   const byDefault = (name, said = "") => (business === null || own(name) !== null ? "service default" : `service default: ${business[name] ?? said}`);
   const number = (name, label, hint) => text(name, label, own(name) ?? "", { hint, inputmode: "decimal", placeholder: byDefault(name, "no limit") });
   const statuses = (name, label) => text(name, label, own(name) === null ? "" : own(name).join(", ") || NONE, { hint: STATUSES, placeholder: byDefault(name) });
-  const origins = { rows: 3, placeholder: "service default: none", hint: "Beside the callback's own. One a line: https://api.example.com, or https://*.example.com for all below it." };
+  const origins = { rows: 3, placeholder: "service default: none", hint: "Beside the callback's own. One a line: https://example.com, or https://*.example.com for all below it." };
   const hosts = { rows: 3, placeholder: "service default: all", hint: "One a line: api.example.com, or *.example.com for all below it." };
   return [
     group("Callback", callbackFields("callback", "What its tasks leave out", own("callback"), "service default: each task says it all")),
