@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from local.stack import LocalStack
+from tests.console.conftest import CHROMIUM
 from tests.support.service import Service
 
 SEND = """async ([url, body]) => {
@@ -72,3 +73,18 @@ def test_the_stacks_own_page_creates_tasks_and_another_sites_none(
     assert len(service.received("pages")) == (1 if own else 0)
     service.call("DELETE", "/_local/received/pages")
     context.close()
+
+
+def test_a_name_that_leads_to_this_machine_shows_nothing(
+    browser: Browser, stack: LocalStack
+) -> None:
+    rules = "--host-resolver-rules=MAP leads-here.example 127.0.0.1"
+    misled = browser.browser_type.launch(executable_path=CHROMIUM, args=["--no-sandbox", rules])
+    page = misled.new_page()
+    port = stack.url.rpartition(":")[2]
+    for path in ("/console", "/_local/clock"):
+        answer = page.goto(f"http://leads-here.example:{port}{path}")
+        assert answer is not None
+        assert answer.status == 403
+        assert "The local stack answers to" in answer.text()
+    misled.close()
