@@ -2,14 +2,21 @@
 
 from typing import Any
 
+import boto3
 import pytest
 
 from duewheel.rules.change import Change
-from duewheel.rules.task import HttpCallback, Task
+from duewheel.rules.refusals import InvalidField
+from duewheel.rules.task import HttpCallback, Status, Task
+from local.resources import Resources
+from local.signing_key import make_keys
+from tests.support.timers import made
 from tests.support.world import World
 
 CANARY = "Bearer canary-0123456789"
 USUAL = HttpCallback("https://own.example/hook", "POST", (("Authorization", CANARY), ("x-a", "1")))
+REFERS = (("authorization", "Bearer {{secret:token}}"),)
+TO_A_STRANGER = HttpCallback("https://stranger.example/", headers=REFERS)
 THEIRS = HttpCallback("https://stranger.example/hook", "", (("x-b", "2"),))
 
 
@@ -61,3 +68,27 @@ def test_default_headers_go_to_the_origin_of_the_callback_and_to_those_that_are_
     call_all(world, task)
     assert len(called) == 3
     assert str(called).count(CANARY) == (2 if listed is None else 3)
+
+
+def test_a_stranger_gets_no_secret_by_a_url_of_theirs(
+    world: World, called: list[HttpCallback], resources: Resources
+) -> None:
+    make_keys(resources, boto3.client("kms"))
+    trusted = ("https://stranger.example",)
+    world.configured("orders", callback=USUAL, secrets={"token": CANARY}, trusted_origins=trusted)
+    before = world.created(callback=TO_A_STRANGER)
+    plain = world.created()
+    world.configured("orders", trusted_origins=None)
+    world.clock.advance_ms(5_000)
+    for attack in (
+        lambda: world.created(callback=TO_A_STRANGER),
+        lambda: world.change(plain.task_id, Change(callback=TO_A_STRANGER)),
+        lambda: made(world, 60, callback=TO_A_STRANGER),
+    ):
+        with pytest.raises(InvalidField, match="does not go to this origin"):
+            attack()
+    call_all(world, before)
+    dead = world.read(before)
+    assert (dead.status, dead.reason) == (Status.DEAD, "stopped")
+    assert str(dead.last_error).startswith("secret-not-filled-in")
+    assert CANARY not in str(called)
