@@ -176,9 +176,14 @@ def test_what_is_not_named_after_the_stack_is_in_reach_by_its_own_name() -> None
     template = load_template(ROOT / "template.yaml", OTHER_WAYS[0])
     layers = {one.properties["LayerName"] for one in template.of_type("AWS::Lambda::LayerVersion")}
     assert set(re.findall(r":layer:(\w+)\*", reached)) == layers
-    for group in template.of_type("AWS::Logs::LogGroup"):
-        name = template.resolve(group.properties, _Named()).get("LogGroupName", "")
-        assert name == "" or name.startswith("/aws/vendedlogs/")
+    groups = {
+        template.resolve(one.properties, _Named()).get("LogGroupName")
+        for one in template.of_type("AWS::Logs::LogGroup")
+    }
+    assert re.findall(r"log-group:(/aws/[\w/-]+/)", reached) == [
+        f"{name.rpartition('/')[0]}/".replace("/duewheel/duewheel/", "/duewheel/duewheel-staging/")
+        for name in groups - {None}
+    ]
 
 
 def test_one_environment_of_one_repository_may_assume_it() -> None:
