@@ -49,6 +49,7 @@ def _replacements(
     yield notifier_wiring, "in_threads_of", lambda _: partial(_in_thread, turns)
     yield notifier_wiring.random, "random", chance.random
     yield wheel_wiring.secrets, "token_bytes", chance.randbytes
+    yield wheel_wiring.secrets, "randbelow", chance.randrange
     pool = partial(TurnPool, turns)
     for module in modules_of_the_core():
         if vars(module).get("ThreadPoolExecutor") is ThreadPoolExecutor:

@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
+from moto.moto_api._internal import mock_random
 
 from bench.limits import TABLE_WRITE_UNITS
 from duewheel.log import logger
@@ -120,6 +121,7 @@ class Service:
     @contextmanager
     def running(self) -> Iterator["Service"]:
         random.seed(self._seed)  # the SDK waits between its tries by chance
+        mock_random.seed(self._seed)  # and moto names messages by chance
         with ExitStack() as stack:
             for each in (logger, logging.getLogger("asyncio")):
                 stack.callback(each.setLevel, each.level)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,10 +22,13 @@ from duewheel.stores.request_records import RequestRecords
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 from functions.ingest import app as ingest
-from tests.simulation.faults import CALM, Rates
+from local.aws_faults import Handle, Reply, operation_of
+from tests.simulation.faults import CALM, ROUGH, Rates
+from tests.simulation.invocation import current
 from tests.simulation.service import Service
 from tests.simulation.soak import TEMPLATE, Soak, soaked
 from tests.simulation.verdict import Report
+from tests.simulation.wire import Wire
 from tests.support.clock import NOON_MS
 
 WITH_MESSAGES = 1  # a seed by which they come early
@@ -66,6 +70,29 @@ def test_where_nothing_goes_wrong_nothing_is_repeated_and_a_run_can_be_repeated(
     assert first[0].messages.done
     assert first[0].messages.letters
     assert (first[0], first[2]) == (second[0], second[2])
+
+
+@pytest.mark.parametrize(("seed", "met"), [(3, "timer#"), (5, "idempotency#")])
+def test_whatever_goes_wrong_a_seed_makes_the_same_calls_again(seed: int, met: str) -> None:
+    first, second = (calls_of(small(tasks=16, seed=seed, rates=ROUGH)) for _ in range(2))
+    assert any(met in call for call in first)
+    assert first == second
+
+
+def calls_of(soak: Soak) -> list[str]:
+    """Of AWS, by the functions."""
+    calls: list[str] = []
+
+    def noted(wire: Wire, request: Any, handle: Handle) -> Reply | None:
+        if current.get() is not None:
+            body = re.sub(r'"ClientRequestToken": "[^"]+"', "", str(request.body))
+            calls.append(f"{wire._seconds():.3f} {operation_of(request)} {body}")
+        return answer(wire, request, handle)
+
+    answer = Wire.answer
+    with patch.object(Wire, "answer", noted):
+        soaked(soak)
+    return calls
 
 
 def test_the_command_shares_the_tasks_between_worlds_and_says_what_came_of_each() -> None:
