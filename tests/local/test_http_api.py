@@ -131,7 +131,7 @@ def test_full_matches_go_before_greedy_ones_and_the_default_comes_last() -> None
 
 
 def test_the_templates_routes_lead_to_the_api_function(resources: Resources) -> None:
-    arns = [resources.attribute(f"{name}Function", "Arn") for name in ("Api", "Authorizer")]
+    arns = [resources.ref(f"{name}FunctionAliaslive") for name in ("Api", "Authorizer")]
     api, asked = function("api"), function("authorizer")
     routes = routes_of(resources, dict(zip(arns, (api, asked), strict=True)))
     console = {"GET /console", "GET /console/{file+}"}
