@@ -9,7 +9,7 @@ RUNTIME_CLIENT := build/runtime-client
 PACKAGES := build/package
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: build packages deploy named-environment deploy-package artefacts package-test deploy-emulated bench-cold
+.PHONY: build packages deploy named-environment deploy-package artefacts package-test deploy-emulated package-before bench-cold
 
 build: $(SAM_READY) ## build what is deployed (ARCHITECTURE=x86_64 for that one)
 	bin=$$(infra/find-python313) && export PATH="$$bin:$$PATH" && \
@@ -49,10 +49,18 @@ MACHINE := $(patsubst aarch64,arm64,$(shell uname -m))
 
 EMULATED := .venv-emulated
 
-deploy-emulated: $(VENV)/ready $(EMULATED)/ready ## build, deploy to an emulator of AWS by sam deploy, let tasks fire there, and delete it
+deploy-emulated: $(VENV)/ready $(EMULATED)/ready ## build, deploy to an emulator of AWS by sam deploy, let tasks fire there, and delete it (BEFORE=commit: an update from that one, else from itself)
 	$(MAKE) build ARCHITECTURE=$(MACHINE) BUILD_DIR=$(PACKAGES)/$(MACHINE)
-	PACKAGE="$(PACKAGES)/$(MACHINE)" SAM="$(SAM)" EMULATOR_PYTHON="$(EMULATED)/bin/python" \
+	$(if $(BEFORE),$(MAKE) package-before)
+	PACKAGE="$(PACKAGES)/$(MACHINE)" BEFORE="$(if $(BEFORE),build/package-before,$(PACKAGES)/$(MACHINE))" SAM="$(SAM)" EMULATOR_PYTHON="$(EMULATED)/bin/python" \
 	$(IN_VENV)/python -m pytest tests/emulated
+
+package-before: $(SAM_READY)
+	rm -rf build/before build/package-before && mkdir -p build/before
+	git archive "$(BEFORE)" | tar -x -C build/before
+	bin=$$(infra/find-python313) && export PATH="$$bin:$$PATH" ARCHITECTURE=$(MACHINE) && cd build/before && \
+	"$(CURDIR)/$(SAM)" build --build-dir "$(CURDIR)/build/package-before" --parameter-overrides "Architecture=$(MACHINE)" && \
+	python3.13 infra/finish_build.py "$(CURDIR)/build/package-before" $(MACHINE)
 
 bench-cold: $(VENV)/ready ## build, and print what each function costs until its first event, beside a bare boto3
 	@$(MAKE) build ARCHITECTURE=$(MACHINE) BUILD_DIR=$(PACKAGES)/$(MACHINE) >&2

@@ -122,4 +122,4 @@ def test_what_it_says_of_times_and_limits_is_so() -> None:
     assert RESOURCES["SchedulerFunction"]["Properties"]["Timeout"] == 300
     assert RESOURCES["NotifierFunction"]["Properties"]["Timeout"] == 60
     assert "MessageRetentionPeriod" not in RESOURCES["SliceQueue"]["Properties"], "four days"
-    assert RESOURCES["SliceQueue"]["Properties"]["RedrivePolicy"]["maxReceiveCount"] == 10
+    assert RESOURCES["SliceQueue"]["Properties"]["RedrivePolicy"]["maxReceiveCount"] == 100

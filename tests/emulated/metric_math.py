@@ -1,13 +1,17 @@
-"""Runs ministack, whose CloudFormation refuses alarms of metric math; here it makes them.
+"""Runs ministack, with two things mended that its CloudFormation does otherwise than AWS's.
 
-Run by the environment that `make deploy-emulated` makes, never by the tests' own. Such an alarm is
-there with all that the template says of it, and nothing evaluates it: ministack knows no math.
+Run by the environment that `make deploy-emulated` makes, never by the tests' own. It refuses alarms
+of metric math: here such an alarm is there with all that the template says of it, and nothing
+evaluates it, for ministack knows no math. And it gives SAM's transform no parameters, by which the
+transform decides when a new version of a function is published: here it does.
 """
 
+from contextvars import ContextVar
 from typing import Any
 
 from ministack.app import main
-from ministack.services.cloudformation import provisioners
+from ministack.services.cloudformation import changesets, engine, handlers, provisioners
+from samtranslator.translator import transform
 
 _record = provisioners._cw_metric_alarm_record
 
@@ -32,5 +36,24 @@ def _expect_refusal(name: str, properties: dict[str, Any]) -> None:
         raise RuntimeError("ministack makes alarms of metric math itself: run it as it is")
 
 
+_applied, _transform = engine._apply_transforms, transform.transform
+_parameters: ContextVar[dict[str, str]] = ContextVar("parameters")
+
+
+def with_parameters(template: Any, provided: Any = None, previous: Any = None) -> Any:
+    _parameters.set(engine._transform_parameters(template, provided, previous))
+    return _applied(template, provided, previous)
+
+
+def transformed(template: Any, values: dict[str, str], loader: Any) -> Any:
+    """Fails the stack once it is not needed."""
+    if values:
+        raise RuntimeError("ministack gives SAM's transform its parameters: run it as it is")
+    return _transform(template, _parameters.get(), loader)
+
+
 provisioners._cw_metric_alarm_record = record
+transform.transform = transformed
+for users in (engine, changesets, handlers):
+    users._apply_transforms = with_parameters
 main()

@@ -1,6 +1,7 @@
 """Each alarm goes off by its fault, without any other, and is over when that is mended."""
 
 import ast
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -279,10 +280,19 @@ def minute_with_a_run(watched: WatchedStack, function: str) -> Callable[[], None
     return minute
 
 
+def given_up_after(tries: int) -> None:
+    sqs = boto3.client("sqs")
+    answer = sqs.get_queue_attributes(QueueUrl=slice_queue(), AttributeNames=["RedrivePolicy"])
+    policy = {**json.loads(answer["Attributes"]["RedrivePolicy"]), "maxReceiveCount": tries}
+    attributes = {"RedrivePolicy": json.dumps(policy)}
+    sqs.set_queue_attributes(QueueUrl=slice_queue(), Attributes=attributes)
+
+
 def test_a_message_that_fails_sets_off_that_on_functions_and_at_last_that_on_dead_letters(
     watched: WatchedStack,
 ) -> None:
     sqs = boto3.client("sqs")
+    given_up_after(10)  # as if it had been handed out ninety times already
     sqs.send_message(QueueUrl=slice_queue(), MessageBody="garbage")
     goes_off(watched, "FunctionErrors", lambda: watched.passes(minutes=1))
     goes_off(watched, "DeadLetters", lambda: watched.passes(minutes=1), "FunctionErrors")

@@ -142,3 +142,9 @@ def test_what_no_authorizer_says_is_nobodys(context: Any) -> None:
 def test_a_stack_that_asks_nobody_lets_everybody_do_everything() -> None:
     callers = Callers(AuthMode.OFF, ACCOUNT, None)
     assert callers.access({"iam": {"userArn": role("duewheel-read")}}, NOW_MS) is ANYTHING.access
+
+
+@pytest.mark.parametrize("mode", [AuthMode.IAM, AuthMode.KEYS])
+def test_of_whom_nobody_says_anything_may_do_nothing(mode: AuthMode) -> None:
+    """As of everybody while a route asks nobody, on the way from one mode to the other."""
+    assert Callers(mode, ACCOUNT, ADMIN).access({}, NOW_MS) == NOBODY

@@ -127,11 +127,25 @@ def test_a_claimed_request_outlives_its_function_by_more_than_clocks_differ() ->
         assert timeout * 1000 + SKEW_MS + 10_000 < LEASE_MS
 
 
-def test_a_message_that_fails_ten_times_ends_in_the_dead_letter_queue(template: Template) -> None:
+def test_throttling_alone_makes_no_dead_letters_of_what_a_new_account_works_off(
+    template: Template,
+) -> None:
+    """A hundred thousand tasks of one second, whose calls take all the time there is, and six of an
+    account's ten runs at once for them. The others are the scheduler's, twice, and the API's."""
+    pages, at_once, a_run = 1_000, 6 * 2, properties_of(template, "NotifierFunction")["Timeout"]
+    for queue in ("SliceQueue", "SlowQueue"):
+        properties = properties_of(template, queue)
+        tries = properties["RedrivePolicy"]["maxReceiveCount"]
+        assert pages / at_once * a_run < tries * properties["VisibilityTimeout"]
+
+
+def test_a_message_that_fails_a_hundred_times_ends_in_the_dead_letter_queue(
+    template: Template,
+) -> None:
     for queue in ("SliceQueue", "SlowQueue"):
         assert properties_of(template, queue)["RedrivePolicy"] == {
             "deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]},
-            "maxReceiveCount": 10,
+            "maxReceiveCount": 100,
         }
 
 

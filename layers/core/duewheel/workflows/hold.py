@@ -24,7 +24,7 @@ from duewheel.workflows.carry_through import beside, is_over_before
 # After a renewal that failed. Until one succeeds no call begins once the hold is nearly over.
 TRIED_AGAIN_MS = 500
 
-# A message that failed. Ten tries, after which it is a dead letter, are a quarter of an hour.
+# A message that failed. A hundred tries, after which it is a dead letter, are two hours and a half.
 FAILED_COMES_AFTER_SECONDS = 90
 
 R = TypeVar("R")

@@ -1,0 +1,81 @@
+"""A first creation that fails leaves nothing that is paid for, and nothing in the way."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.emulated.deployment import ROOT, delete, made, sam_deploy
+from tests.emulated.emulator import Emulator
+from tests.support.by_verb import given, said
+
+NAME = "duewheel-failed"
+# After the tables and the key, so that there is something to take back.
+FAILING = """
+  Failing:
+    Type: AWS::SQS::Queue
+    DependsOn: [Wheel, Registry, SigningKey]
+    Properties: { VisibilityTimeout: 999999 }
+"""
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Path:
+    package = tmp_path / "package"
+    shutil.copytree(given("PACKAGE", "deploy-emulated"), package)
+    template = package / "template.yaml"
+    text = template.read_text("utf-8")
+    template.write_text(text.replace("\nResources:\n", f"\nResources:\n{FAILING}", 1), "utf-8")
+    return package
+
+
+def test_a_creation_that_fails_leaves_nothing_and_is_made_good_by_one_command(
+    emulator: Emulator, failing: Path
+) -> None:
+    dynamodb, kms = emulator.client("dynamodb"), emulator.client("kms")
+    tables = set(dynamodb.list_tables()["TableNames"])
+    keys = enabled_keys(kms)
+
+    failed = sam_deploy(emulator, given("SAM", "deploy-emulated"), failing, NAME, {})
+
+    assert failed.returncode != 0
+    [stack] = emulator.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
+    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert set(dynamodb.list_tables()["TableNames"]) == tables
+    assert enabled_keys(kms) == keys
+
+    refused = make_deploy(emulator)
+    assert refused.returncode != 0
+    assert "REPLACE_FAILED=yes" in refused.stdout + refused.stderr
+    again = make_deploy(emulator, replace_failed="yes")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+    deployment = made(emulator, NAME)
+    for name in ("Wheel", "Registry"):
+        described = dynamodb.describe_table(TableName=deployment.id(name))["Table"]
+        assert described["DeletionProtectionEnabled"] is True
+    delete(deployment)
+    said.append(f"{NAME} failed at its first creation, left nothing, and was made by one command")
+
+
+def make_deploy(emulator: Emulator, replace_failed: str = "") -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable, "-m", "infra.deploy", "dev",
+        "--template", given("PACKAGE", "deploy-emulated").resolve() / "template.yaml",
+        "--sam", given("SAM", "deploy-emulated").resolve(),
+        "--stack", NAME,
+        "--parameters", "",
+        "--replace-failed", replace_failed,
+        "--again", "make deploy ENV=dev",
+    ]  # fmt: skip
+    return subprocess.run(
+        command, cwd=ROOT, env=emulator.environment(), capture_output=True, text=True, check=False
+    )
+
+
+def enabled_keys(kms: object) -> set[str]:
+    found = kms.list_keys()["Keys"]  # type: ignore[attr-defined]
+    described = [kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"] for key in found]  # type: ignore[attr-defined]
+    return {key["KeyId"] for key in described if key["Enabled"]}
