@@ -51,16 +51,18 @@ def test_a_message_that_is_garbage_ends_in_the_dead_letter_queue(
     dead_url: str,
     wired: ManualClock,  # noqa: F811
 ) -> None:
-    world.sqs.send_message(QueueUrl=world.settings.slice_queue_url, MessageBody=GARBAGE)
-    for _ in range(10):
+    url = world.settings.slice_queue_url
+    world.sqs.send_message(QueueUrl=url, MessageBody=GARBAGE)
+    answer = world.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+    for _ in range(json.loads(answer["Attributes"]["RedrivePolicy"])["maxReceiveCount"]):
         (message,) = world.receive()
         record = {
             "messageId": message["MessageId"],
             "receiptHandle": message["ReceiptHandle"],
             "body": message["Body"],
         }
-        answer: Any = notifier.handler({"Records": [record]}, Context())
-        assert answer["batchItemFailures"] == [{"itemIdentifier": message["MessageId"]}]
+        reply: Any = notifier.handler({"Records": [record]}, Context())
+        assert reply["batchItemFailures"] == [{"itemIdentifier": message["MessageId"]}]
         world.clock.advance_ms(91_000)
     assert world.receive() == []
     assert waiting(world, dead_url) == 1
