@@ -9,7 +9,7 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
+  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -108,6 +108,10 @@ audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=...,
 
 admin-key: $(VENV)/ready ## put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.admin_key "$(or $(STACK),$(error STACK=... is missing))"
+
+roll-back: $(VENV)/ready ## lead the aliases of a stack (STACK=name) to the versions of the deployment before the last one, or to another (TO=n); SHOW=yes only shows which there are
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.roll_back "$(or $(STACK),$(error STACK=... is missing))" \
+	  $(if $(TO),--to "$(TO)") $(if $(filter yes,$(SHOW)),--show)
 
 reconcile: $(VENV)/ready ## say what a stack (STACK=name) has lost, also of restored tables (WHEEL=..., REGISTRY=...); WRITE=yes mends it (OVERDUE=deliver or expire, PER_SECOND=n)
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.reconcile "$(or $(STACK),$(error STACK=... is missing))" \
