@@ -10,7 +10,7 @@ from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.planning import due_second, next_step, occurrence_task
 from duewheel.rules.schedule import Schedule
 from duewheel.rules.task import HttpCallback, Occurrence, Plan, RetryPolicy
-from duewheel.rules.timer import Misfire, Rules, Timer
+from duewheel.rules.timer import Gap, Misfire, Rules, Timer
 
 HOUR = 3_600
 ZERO = 1_800_000_000  # a full hour
@@ -45,6 +45,31 @@ def test_nothing_is_called_of_a_disabled_timer_but_what_somebody_asked_for() -> 
     disabled = replace(timer(), enabled=False)
     assert decided(disabled, occurrence(disabled)) is Reason.DISABLED
     assert decided(disabled, occurrence(disabled, number=0, manual=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "task", "reason"),
+    [
+        (ZERO, {}, None),
+        (ZERO + HOUR, {}, Reason.DISABLED),
+        (ZERO + 2 * HOUR, {}, Reason.DISABLED),
+        (ZERO + 3 * HOUR, {}, None),
+        (ZERO + HOUR, {"attempts": 1}, None),
+        (ZERO + HOUR, {"redrives": 1}, None),
+    ],
+    ids=["as it was disabled", "in it", "as it was enabled", "behind it", "retried", "redriven"],
+)
+def test_nothing_new_is_called_for_seconds_in_which_its_timer_was_disabled(
+    second: int, task: dict[str, int], reason: Reason | None
+) -> None:
+    of = replace(timer(misfire=Misfire.ALL), gaps=(Gap(1, 2), Gap(ZERO, ZERO + 2 * HOUR)))
+    assert decided(of, occurrence(of, second), second, **task) is reason
+
+
+def test_a_late_run_is_not_superseded_by_one_for_a_second_in_which_its_timer_was_disabled() -> None:
+    of = replace(timer(misfire=Misfire.LATEST), gaps=(Gap(ZERO, ZERO + 2 * HOUR),))
+    assert decided(of, occurrence(of), ZERO + 3 * HOUR - 1) is None
+    assert decided(of, occurrence(of), ZERO + 3 * HOUR) is Reason.SUPERSEDED
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,14 @@ from duewheel.rules.placing import Placing
 from duewheel.rules.planning import chain_home
 from duewheel.rules.schedule import Schedule
 from duewheel.rules.task import HttpCallback, Plan, Status
-from duewheel.rules.timer import Misfire, Overlap, Rules, Timer
+from duewheel.rules.timer import Gap, Misfire, Overlap, Rules, Timer
 from duewheel.rules.timer_change import (
+    GAPS_MAX,
     changed,
     ended_chain,
     keeps_chain,
     numbered_until,
+    planned_by,
     unchained,
 )
 from duewheel.rules.timer_queries import State
@@ -86,6 +88,22 @@ def test_a_timer_that_is_unchained_has_not_ended() -> None:
     chain = replace(home(), plan=Plan(TIMER.timer_id, NOW + 600, 20))
     freed = unchained(TIMER, after(version=4, ended=True), chain, NOW)
     assert freed == after(version=4, chain=None, numbered=11, ended=False)
+
+
+def test_a_timer_knows_the_latest_gaps_in_which_it_was_disabled() -> None:
+    timer, gaps = TIMER, []
+    for number in range(GAPS_MAX + 1):
+        begins = NOW + 100 * number
+        disabled = unchained(timer, replace(timer, enabled=False), None, begins)
+        assert disabled.gaps[-1] == Gap(begins)
+        changed_meanwhile = unchained(disabled, replace(disabled, version=9), None, begins + 5)
+        enabled = unchained(
+            changed_meanwhile, replace(changed_meanwhile, enabled=True), None, begins + 10
+        )
+        timer = planned_by(enabled, home().home, begins + 10)
+        gaps.append(Gap(begins, begins + 10))
+    assert timer.gaps == tuple(gaps[1:])
+    assert planned_by(timer, home().home, NOW + 999).gaps == timer.gaps, "another schedule"
 
 
 def home() -> Any:

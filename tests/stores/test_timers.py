@@ -9,7 +9,7 @@ from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.task import HttpCallback, LambdaCallback, RetryPolicy
-from duewheel.rules.timer import Misfire, Overlap, Rules, Timer
+from duewheel.rules.timer import Gap, Misfire, Overlap, Rules, Timer
 from duewheel.stores import registry_keys
 from duewheel.stores.timers import TimerLine, TimerStore
 from tests.support.clock import NOON_MS
@@ -68,7 +68,8 @@ def lines(store: TimerStore, prefix: str = "") -> list[TimerLine]:
 
 @pytest.mark.parametrize("rules", [HOURLY, EVERYTHING, INTERVAL], ids=lambda rules: rules.name)
 def test_what_is_stored_is_read_as_it_was(store: TimerStore, rules: Rules) -> None:
-    made = timer(rules, enabled=True, chain=chain(), numbered=12, ended=True)
+    gaps = (Gap(NOON_MS // 1000, NOON_MS // 1000 + 1), Gap(NOON_MS // 1000 + 7))
+    made = timer(rules, enabled=True, chain=chain(), numbered=12, ended=True, gaps=gaps)
     assert store.create(made, CALLER, [])
     assert store.read(made.timer_id) == made
     assert store.read_many([made.timer_id, "17", made.timer_id]) == {made.timer_id: made}
@@ -168,6 +169,8 @@ def test_lists_go_by_name_and_prefix_page_by_page(store: TimerStore) -> None:
         ("payload", {"S": "{"}),
         ("biz_type", {"S": "NO"}),
         ("numbered", {"N": "-1"}),
+        ("gaps", {"S": "[[1,2,3]]"}),
+        ("gaps", {"S": '[["1",2]]'}),
     ],
 )
 def test_a_damaged_definition_is_unreadable_and_no_other_with_it(

@@ -123,6 +123,51 @@ def enabled_again(world: World, timer: Timer) -> None:
     world.change_timer.enable(timer.timer_id, by=CALLER)
 
 
+def disabled_and_enabled(story: Story, timer: Timer, gaps: list[range]) -> None:
+    """The seconds in which it is disabled go into `gaps`."""
+    story.idle(3)
+    begins = now(story.world) + 1
+    disabled(story.world, timer)
+    story.idle(10)
+    enabled_again(story.world, timer)
+    gaps.append(range(begins, now(story.world) + 1))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_planner_that_is_slow_at_any_call_brings_no_call_for_seconds_in_which_its_timer_was_off(
+    world: World, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """It goes on with what it has read before, and puts runs for them."""
+    monkeypatch.setattr(planning, "OCCURRENCES_MAX", 30)
+    monkeypatch.setattr(planning, "STEP_SECONDS", 30)
+    put = 0
+    for number in (1, 2, 3, 4, 5, 10, 20, 30):
+        story = Story(world)
+        begins = now(world)
+        timer = made(world, 1)
+        gaps: list[range] = []
+
+        def toggled(story: Story = story, timer: Timer = timer, gaps: list[range] = gaps) -> None:
+            for _ in range(times):
+                disabled_and_enabled(story, timer, gaps)
+
+        step = partial(plan, world, timer)
+        assert story.interrupted(step, Interruption(number, toggled))
+        for _ in range(4):
+            story.deliver()
+        story.pass_time(20)
+        off = {second for gap in gaps for second in gap}
+        runs = [(task, task.occurrence) for task in occurrences(world, timer) if task.occurrence]
+        put += sum(one.second in off for _, one in runs)
+        assert {t.reason for t, one in runs if one.second in off} <= {"timer disabled"}
+        called = [one.second for t, one in runs if t.status is Status.DELIVERED]
+        enabled = gaps[-1][-1]
+        assert [s for s in called if s > enabled] == list(range(enabled + 1, now(world) + 1))
+        assert set(called) <= set(range(begins, now(world) + 1)) - off
+        assert len(world.receiver.received) == len(called)
+    assert put >= 20, "those of which this speaks"
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_whatever_happens_at_any_call_of_taking_back_no_run_of_an_enabled_timer_is_lost(
     world: World, monkeypatch: pytest.MonkeyPatch, moment: str

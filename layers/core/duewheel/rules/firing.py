@@ -42,6 +42,8 @@ def reason_to_end(
         return Reason.DISABLED
     if not _is_contained(task, occurrence, timer):
         return Reason.CHANGED
+    if _is_in_gap(task, occurrence, timer):
+        return Reason.DISABLED
     return misfire(task, occurrence, timer, now_ms)
 
 
@@ -95,6 +97,14 @@ def _is_contained(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
     return due * 1000 == task.due_ms and contains(rules.schedule, occurrence.second)
 
 
+def _is_in_gap(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
+    """Put by a planner that was slow while its timer was disabled and enabled again, or planned
+    before and late. What was begun before goes on."""
+    if task.attempts or task.redrives:
+        return False
+    return timer.gap_of(occurrence.second) is not None
+
+
 def _is_later_one_due(occurrence: Occurrence, timer: Timer, now: int) -> bool:
     """With jitter a later one may be due before an earlier one is; all of a nominal second that
     is older than the jitter are."""
@@ -106,9 +116,15 @@ def _is_later_one_due(occurrence: Occurrence, timer: Timer, now: int) -> bool:
     if max_runs is not None and occurrence.number >= max_runs:
         return False
     following = next_second(schedule, occurrence.second)
+    while following is not None and (over := timer.gap_of(following)) is not None:
+        following = next_second(schedule, over)
     if following is None or following > now:
         return False
     if following + jitter <= now:
         return True
     later = seconds_from(schedule, following, _LOOKED_AT_MAX, now)
-    return any(due_second(timer.timer_id, second, jitter) <= now for second in later)
+    return any(
+        due_second(timer.timer_id, second, jitter) <= now
+        for second in later
+        if timer.gap_of(second) is None
+    )

@@ -43,11 +43,19 @@ class Rules(Struct, frozen=True):
     disable_on_stop: bool = False
 
 
+class Gap(Struct, frozen=True):
+    """Seconds in which a timer was disabled: those behind `behind`, up to `until` and with it.
+    None: it still is."""
+
+    behind: int
+    until: int | None = None
+
+
 class Timer(Struct, frozen=True):
     """The stored record. `chain` is the home of the planning entry that plans it, as long as it
     is enabled; `numbered` says how many occurrences came before those that this chain plans, and
     `sizes` by which of them are placed that an earlier chain may have written.
-    `ended`: enabled, but its definition contains nothing more."""
+    `ended`: enabled, but its definition contains nothing more. `gaps`: the latest ones."""
 
     timer_id: str
     biz_type: str
@@ -60,3 +68,11 @@ class Timer(Struct, frozen=True):
     numbered: int = 0
     sizes: Sizes = UNSIZED
     ended: bool = False
+    gaps: tuple[Gap, ...] = ()
+
+    def gap_of(self, second: int) -> int | None:
+        """The last second of the gap in which this one lies, and which is over."""
+        for gap in self.gaps:
+            if gap.until is not None and gap.behind < second <= gap.until:
+                return gap.until
+        return None

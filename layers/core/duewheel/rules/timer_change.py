@@ -10,18 +10,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from duewheel.rules import settlement
+from duewheel.rules.addresses import Address
 from duewheel.rules.business import RETENTION_SECONDS_MIN
 from duewheel.rules.message_text import unsuitable
 from duewheel.rules.schedule import DstGap, DstOverlap, Schedule, seconds_from
 from duewheel.rules.schedule_check import refusal_of
 from duewheel.rules.task import Plan, Task
 from duewheel.rules.task_fields import invalid
-from duewheel.rules.timer import Rules, Timer
+from duewheel.rules.timer import Gap, Rules, Timer
 
 BLANK = Rules(name="", schedule=Schedule())  # what a new timer is made from
 
 # As many as a chain plans ahead, twice over: no more are taken back.
 _AHEAD_MAX = 4_000
+GAPS_MAX = 5  # kept with the timer, whose record every page of its runs reads
 
 _IN_THE_SCHEDULE = {
     "cron": "cron",
@@ -112,7 +114,19 @@ def unchained(before: Timer, after: Timer, chain: Task | None, now_second: int) 
     plan = None if chain is None else chain.plan
     numbered = numbered_until(before, plan, now_second)
     sizes = (before if plan is None else plan).sizes.kept_from(now_second + 1)
-    return replace(after, chain=None, numbered=numbered, sizes=sizes, ended=False)
+    gaps = after.gaps
+    if before.enabled and not after.enabled:
+        gaps = (*gaps, Gap(now_second))[-GAPS_MAX:]
+    return replace(after, chain=None, numbered=numbered, sizes=sizes, ended=False, gaps=gaps)
+
+
+def planned_by(timer: Timer, chain: Address, now_second: int) -> Timer:
+    """The timer with a chain that plans it behind that second. It was disabled up to there, if it
+    was."""
+    gaps = timer.gaps
+    if gaps and gaps[-1].until is None:
+        gaps = (*gaps[:-1], replace(gaps[-1], until=now_second))
+    return replace(timer, chain=chain, gaps=gaps)
 
 
 def numbered_until(timer: Timer, plan: Plan | None, now_second: int) -> int:

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from duewheel.rules.addresses import SECOND_MAX
 from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule, cron_of
-from duewheel.rules.timer import Misfire, Overlap, Rules
+from duewheel.rules.timer import Gap, Misfire, Overlap, Rules
 from duewheel.rules.zones import zone_named
 from duewheel.stores.attributes import decimal, flag, whole, words
 from duewheel.stores.callback_rows import callback_of_row, callback_row
@@ -50,6 +50,14 @@ def rules_of_row(row: dict[str, Any], payload: str | None) -> Rules:
         "disable_on_stop": flag,
     }
     return Rules(payload=payload, **{name: read[name](value) for name, value in row.items()})
+
+
+def gaps_row(gaps: tuple[Gap, ...]) -> list[list[int]]:
+    return [[gap.behind] if gap.until is None else [gap.behind, gap.until] for gap in gaps]
+
+
+def gaps_from(rows: list[list[Any]]) -> tuple[Gap, ...]:
+    return tuple(Gap(*(_seconds(second) for second in row)) for row in rows)
 
 
 def _schedule(row: dict[str, Any]) -> Schedule:

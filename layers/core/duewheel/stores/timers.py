@@ -26,7 +26,7 @@ from duewheel.stores.attributes import flag, whole
 from duewheel.stores.change_records import ChangeRecords
 from duewheel.stores.conditions import Item, Refused, transact, write_if
 from duewheel.stores.task_rows import compact, sizes_from, sizes_row
-from duewheel.stores.timer_rows import rules_of_row, rules_row
+from duewheel.stores.timer_rows import gaps_from, gaps_row, rules_of_row, rules_row
 from duewheel.stores.unprocessed import READS_PER_BATCH, chunks, get_batch
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def timer_from(item: Item) -> Timer:
             numbered=whole(int(item["numbered"]["N"]), _COUNT_MAX),
             sizes=sizes_from(json.loads(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
             ended="ended" in item,
+            gaps=gaps_from(json.loads(item["gaps"]["S"])) if "gaps" in item else (),
         )
     except NOT_UNDERSTOOD as error:
         raise UnreadableItem(item["kind"]["S"], item["record"]["S"], "definition") from error
@@ -210,6 +211,8 @@ def _item(timer: Timer) -> dict[str, Any]:
         item["sizes"] = {"S": compact(sizes_row(timer.sizes))}
     if timer.ended:
         item["ended"] = {"BOOL": True}
+    if timer.gaps:
+        item["gaps"] = {"S": compact(gaps_row(timer.gaps))}
     return item
 
 

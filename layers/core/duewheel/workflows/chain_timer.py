@@ -3,14 +3,13 @@
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules import planning
 from duewheel.rules.addresses import Address
 from duewheel.rules.task import Task
 from duewheel.rules.timer import Timer
-from duewheel.rules.timer_change import ended_chain, to_take_back
+from duewheel.rules.timer_change import ended_chain, planned_by, to_take_back
 from duewheel.stores.tasks import TaskStore
 from duewheel.workflows.reenter import Reenter
 
@@ -38,9 +37,11 @@ class ChainTimer(Struct, frozen=True):
 
     def begun(self, timer: Timer) -> Chained:
         """With a chain of its own, which is due at once."""
-        home = planning.chain_home(timer, self.reenter.placing_now(), self.reenter.random_bytes())
+        placing = self.reenter.placing_now()
+        home = planning.chain_home(timer, placing, self.reenter.random_bytes())
         put = {"Put": self.tasks.put_request(home)}
-        return Chained(replace(timer, chain=home.home), (put,), (home.home,))
+        after = planned_by(timer, home.home, placing.now_ms // 1000)
+        return Chained(after, (put,), (home.home,))
 
     def ended(self, chain: Task | None, after: Timer | None) -> tuple[Any, ...]:
         """What ends it, if it has not ended by itself."""
