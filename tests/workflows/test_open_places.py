@@ -15,7 +15,7 @@ from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import DirectMessage, PageMessage, decode
 from duewheel.rules.open_places import Why
-from duewheel.rules.page_lease import TRIES_MAX, PageLease
+from duewheel.rules.page_lease import LEASE_MS, TRIES_MAX, PageLease
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
@@ -363,6 +363,37 @@ def test_a_page_that_is_begun_while_it_is_to_be_taken_apart_is_called_once(world
     assert world.sweep_second_once(tasks[0].home.second) is False
     assert world.recorder.before is None
     assert [world.read(task) for task in tasks] == tasks, "left to who has begun it"
+
+
+def renewed(world: World, lease: PageLease) -> None:
+    """By its run, that stood still."""
+    assert world.pages.renew(lease, world.clock.now_ms(), LEASE_MS) is not None
+
+
+def begun_again(world: World, lease: PageLease) -> None:
+    """By another run, which stands still in turn, or has died."""
+    held = world.pages.take(lease, "other", world.clock.now_ms(), LEASE_MS)
+    assert isinstance(held, PageLease)
+    world.clock.advance_ms(LEASE_MS + 1)
+
+
+@pytest.mark.parametrize("goes_on", [renewed, begun_again])
+def test_a_page_once_begun_that_goes_on_while_it_is_to_be_taken_apart_is_left(
+    world: World, goes_on: Callable[[World, PageLease], None]
+) -> None:
+    tasks = unbegun(world)
+    lease = hold(world, tasks[0])
+    world.clock.advance_ms(TWENTY_MINUTES_MS + 1)
+
+    def go_on(call: Call) -> None:
+        if call.operation == "Query":
+            world.recorder.after = None
+            goes_on(world, lease)
+
+    world.recorder.after = go_on
+    assert world.sweep_second_once(tasks[0].home.second) is False
+    assert world.recorder.after is None
+    assert [world.read(task) for task in tasks] == tasks, "left to who is calling it"
 
 
 def test_a_page_that_is_done_while_it_is_to_be_taken_apart_is_left_to_whom_it_passed_it_on(

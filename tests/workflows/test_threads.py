@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.messages import PageMessage
 from duewheel.rules.page_lease import Finished, Held
 from duewheel.rules.task import Status
 from duewheel.stores import registry_keys
+from duewheel.stores.tasks import TaskStore
 from tests.support.world import LAMBDA_MS, World
 
 THREADS = 6
@@ -78,3 +80,23 @@ def test_many_cancels_are_one_cancel(world: World) -> None:
 
     assert {answer.status for answer in answers} == {Status.CANCELLED}
     assert len({answer.settled_ms for answer in answers}) == 1
+
+
+def test_a_rescue_names_several_entries_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write waits for three others: one after the other they would never go on."""
+    tasks = [world.created(in_ms=1_000) for _ in range(4)]
+    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
+    world.clock.advance_ms(200_000)
+    together = Barrier(len(tasks))
+    name_entry = TaskStore.name_entry
+
+    def name_with_others(*arguments: Any) -> bool:
+        together.wait(10)
+        return name_entry(*arguments)
+
+    monkeypatch.setattr(TaskStore, "name_entry", name_with_others)
+    world.sweep_second_once(tasks[0].home.second)
+    world.drain()
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
