@@ -63,4 +63,4 @@ def test_what_a_reader_may_not_do_is_refused_and_changes_nothing(
     assert service.task(task) == task
     reader.open(f"tasks/new?biz_type={business}")
     reader.press("Create")
-    expect(reader.page.locator("[data-field=biz_type]")).to_contain_text("right to write")
+    expect(reader.page.get_by_role("alert")).to_contain_text("right to write to a business")

@@ -289,15 +289,15 @@ def test_ingest_creates_what_messages_ask_for_and_gives_up_what_it_cannot_read(
 def test_a_function_may_do_what_it_did(
     aws_server: AwsServer, resources: Resources, name: str
 ) -> None:
-    notifier = resources.attribute("NotifierFunction", "Arn")
+    notifier = resources.ref("NotifierFunctionAliaslive")  # an ARN
     arns = {
         **{resources.table_name(t): resources.attribute(t, "Arn") for t in ("Wheel", "Registry")},
         **{
             resources.queue_url(q): resources.attribute(q, "Arn")
             for q in ("SliceQueue", "IngestMessageQueue", "IngestDeadLetterQueue")
         },
-        resources.ref("NotifierFunction"): notifier,
-        "NotifierFunction": notifier,  # as the notifier calls itself here
+        f"{resources.ref('NotifierFunction')}:live": notifier,
+        "NotifierFunction:live": notifier,  # as the notifier calls itself here
         TARGET_QUEUE_URL: TARGET_QUEUE_ARN,
     }
     done = {
