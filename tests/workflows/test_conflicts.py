@@ -13,7 +13,7 @@ from duewheel.rules.page_lease import Finished, PageLease
 from duewheel.rules.precondition import Precondition
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
 from duewheel.rules.task import HttpCallback, RetryPolicy, Status, Task
-from duewheel.stores import pointers, task_items
+from duewheel.stores import aws, pointers, task_items
 from duewheel.stores.conditions import Conflict, Throttled, is_for_load
 from local.functions import Died
 from tests.support.conflicts import (
@@ -64,6 +64,19 @@ def test_a_write_of_what_a_transaction_holds_for_a_moment_is_carried_out(
     assert met.refused == A_MOMENT
     assert 0 < met.paused_seconds < 0.2
     assert world.read(task).status is Status.CANCELLED
+
+
+def test_the_client_of_the_functions_tries_again_what_a_transaction_holds(world: World) -> None:
+    task = world.created()
+    with conflicts(lambda operation, _: operation == "UpdateItem", times=A_MOMENT) as met:
+        aws.dynamodb_client().update_item(
+            TableName=world.settings.wheel_table,
+            Key=task_items.key(task.home, world.settings.buckets),
+            UpdateExpression="SET attempts = :two",
+            ExpressionAttributeValues={":two": {"N": "2"}},
+        )
+    assert met.refused == A_MOMENT
+    assert world.read(task).attempts == 2
 
 
 @pytest.mark.parametrize("wanted", [of_homes, of_transactions], ids=["single", "transaction"])
