@@ -9,14 +9,13 @@ import pytest
 
 from duewheel.rules.addresses import Address
 from duewheel.rules.leadership import LEASE_MS
-from duewheel.rules.messages import PageMessage
 from duewheel.rules.open_places import Why
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import Made, Status, Task
 from duewheel.stores import pointers
 from duewheel.workflows import read_statistics
 from tests.support.recorder import Call
-from tests.support.world import LAMBDA_MS, World
+from tests.support.world import World
 from tests.workflows.test_open_places import crash_at, places
 
 SHARDS = 8
@@ -221,38 +220,3 @@ def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     minutes_of = StatsRequest((second - 10) // 60, second // 60)
     total = world.read_statistics("orders", minutes_of).total
     assert (total.created, total.delivered) == (len(tasks), len(tasks))
-
-
-@pytest.mark.parametrize("stands_in_it", [True, False])
-def test_a_task_that_ends_in_a_later_slice_of_a_second_while_that_is_swept_is_counted(
-    world: World, stands_in_it: bool
-) -> None:
-    """Its home, or another entry of it, was read in an earlier slice, when it was pending."""
-    second = (world.clock.now_ms() + 60_000) // 1000
-    world.headers.raise_to(second, SHARDS)
-    world.size_seconds.known.keep({second: SHARDS})
-    task = world.created(in_ms=60_000 if stands_in_it else 50_000)
-    first = task.home if stands_in_it else world.reenter.put(task.home, second * 1000)
-    while (last := world.reenter.put(task.home, second * 1000)).shard <= first.shard:
-        world.tasks.delete_entries([last])
-    (state,) = world.tasks.home_states([task.home])[0].values()
-    assert world.tasks.name_entry(state, last)
-    world.dispatch_until(second)
-    sweepable(world)
-    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
-
-    def deliver(call: Call) -> None:
-        if call.operation == "Query" and last.slot(world.settings.buckets) in str(call.request):
-            world.recorder.before = None
-            message = PageMessage(second, last.shard, "0")
-            deadline_ms = world.clock.now_ms() + LAMBDA_MS
-            world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))
-
-    world.recorder.before = deliver
-    world.sweep_once()
-    assert world.recorder.before is None
-    assert places(world) == []
-    assert world.receiver.task_ids == [task.task_id]
-    minutes_of = StatsRequest((second - 10) // 60, second // 60)
-    total = world.read_statistics("orders", minutes_of).total
-    assert (total.created, total.delivered) == (1, 1)

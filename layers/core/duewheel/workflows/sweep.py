@@ -254,7 +254,7 @@ class _Run:
         if walk.end is None:
             walk.end = part.whole.shards
         unfinished = sweep_second.finish(part, self.position, self.places.covers, self._asked)
-        if unfinished is None and not part.may_change:  # else it is read again to be counted
+        if unfinished is None:
             self._swept_of(walk).add(part)
         if walk.is_new:
             self._failures = 0
