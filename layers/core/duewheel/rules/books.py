@@ -48,9 +48,7 @@ class Sheet(Struct, frozen=True):
     tally: Tally = NOTHING
     up_to: int = -1  # the last second whose facts are in it
     lacks: frozenset[int] = frozenset()  # seconds before that whose facts are not
-    partly: Mapping[int, int] = (
-        NO_PARTS  # of some of these: the first shard whose facts are not in it
-    )
+    partly: Mapping[int, int] = NO_PARTS  # of some of these: the first shard that is not in it
 
     def holds(self, second: int, part: int) -> bool:
         if second not in self.lacks:
