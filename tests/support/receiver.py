@@ -26,6 +26,7 @@ class Receiver:
     clock: ManualClock
     answer: Callable[[Received], Outcome] = lambda received: OK
     received: list[Received] = field(default_factory=list)
+    callbacks: list[HttpCallback] = field(default_factory=list)  # with all that was filled in
 
     async def call(
         self,
@@ -38,6 +39,7 @@ class Receiver:
             headers["webhook-id"], self.clock.now_ms(), dict(headers), body, callback.url
         )
         self.received.append(received)
+        self.callbacks.append(callback)
         return self.answer(received)
 
     @property

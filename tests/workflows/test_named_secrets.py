@@ -26,16 +26,8 @@ def key(resources: Resources) -> None:
 
 
 @pytest.fixture
-def called(world: World, monkeypatch: pytest.MonkeyPatch) -> list[HttpCallback]:
-    calls: list[HttpCallback] = []
-    call_anyway = world.receiver.call
-
-    async def call(callback: HttpCallback, *more: Any) -> Any:
-        calls.append(callback)
-        return await call_anyway(callback, *more)
-
-    monkeypatch.setattr(world.receiver, "call", call)
-    return calls
+def called(world: World) -> list[HttpCallback]:
+    return world.receiver.callbacks
 
 
 def keep(world: World, **settings: Any) -> None:

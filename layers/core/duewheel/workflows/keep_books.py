@@ -6,7 +6,7 @@ the same seconds again after a crash finds the facts still there, and in each sh
 it holds already. A second stays open when a write for it fails; all others are booked.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
@@ -75,45 +75,29 @@ class KeepBooks(Struct, frozen=True):
         partly: Mapping[int, int],
     ) -> set[int]:
         """The seconds of which not all was entered."""
-        entered = fan_out(
-            self.writers,
-            lambda name, by_part: self._is_entered(name, by_part, up_to, still_open, partly),
-            facts,
-            facts.values(),
-        )
+
+        def is_entered(name: SheetName, by_part: Mapping[Part, Tally]) -> bool:
+            """One sheet that cannot be read or written holds up no other."""
+            try:
+                self._enter(name, lambda sheet: booked(sheet, by_part, up_to, still_open, partly))
+            except Exception:  # noqa: BLE001 - logged, and its seconds stay open
+                biz_type, minute = name
+                logger.exception(
+                    "not booked", action="not-booked", biz_type=biz_type, minute=minute
+                )
+                return False
+            return True
+
+        entered = fan_out(self.writers, is_entered, facts, facts.values())
         refused = [by for by, done in zip(facts.values(), entered, strict=True) if not done]
         return {second for by_part in refused for second, _ in by_part}
 
-    def _is_entered(
-        self,
-        name: SheetName,
-        by_part: dict[Part, Tally],
-        up_to: int,
-        still_open: frozenset[int],
-        partly: Mapping[int, int],
-    ) -> bool:
-        """One sheet that cannot be read or written holds up no other."""
-        try:
-            self._enter(name, by_part, up_to, still_open, partly)
-        except Exception:  # noqa: BLE001 - logged, and its seconds stay open
-            biz_type, minute = name
-            logger.exception("not booked", action="not-booked", biz_type=biz_type, minute=minute)
-            return False
-        return True
-
-    def _enter(
-        self,
-        name: SheetName,
-        by_part: dict[Part, Tally],
-        up_to: int,
-        still_open: frozenset[int],
-        partly: Mapping[int, int],
-    ) -> None:
+    def _enter(self, name: SheetName, brought_up: Callable[[Sheet], Sheet]) -> None:
         for _ in range(_TRIES):
             if Sheet(*name).expires_at <= self.clock.now_ms() // 1000:
                 return  # of a task that lived longer than the statistics of its minute
             stored = self.statistics.read(name)
-            brought_up = booked(stored.sheet, by_part, up_to, still_open, partly)
-            if brought_up == stored.sheet or self.statistics.write(stored, brought_up):
+            after = brought_up(stored.sheet)
+            if after == stored.sheet or self.statistics.write(stored, after):
                 return
         raise BooksContested(f"the sheet {name} changed {_TRIES} times")
