@@ -9,13 +9,15 @@ import pytest
 
 from duewheel.rules.addresses import Address
 from duewheel.rules.leadership import LEASE_MS
+from duewheel.rules.messages import PageMessage
 from duewheel.rules.open_places import Why
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import Made, Status, Task
 from duewheel.stores import pointers
 from duewheel.workflows import read_statistics
+from tests.support.conflicts import conflicts, of_keys
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import LAMBDA_MS, World
 from tests.workflows.test_open_places import crash_at, places
 
 SHARDS = 8
@@ -220,3 +222,130 @@ def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     minutes_of = StatsRequest((second - 10) // 60, second // 60)
     total = world.read_statistics("orders", minutes_of).total
     assert (total.created, total.delivered) == (len(tasks), len(tasks))
+
+
+def enter_later_slice(world: World, task: Task, first: Address, second: int) -> Address:
+    """The task names an entry that the sweep of this second reads after `first`."""
+    while (last := world.reenter.put(task.home, second * 1000)).shard <= first.shard:
+        world.tasks.delete_entries([last])
+    (state,) = world.tasks.home_states([task.home])[0].values()
+    assert world.tasks.name_entry(state, last)
+    return last
+
+
+def in_shards(world: World, in_ms: int = 60_000) -> int:
+    """A second to come, written in several shards from now on."""
+    second = (world.clock.now_ms() + in_ms) // 1000
+    world.headers.raise_to(second, SHARDS)
+    world.size_seconds.known.keep({second: SHARDS})
+    return second
+
+
+def sweep_while_it_ends(world: World, last: Address) -> None:
+    """The page of `last` is called as the sweep of its second is about to read its slice."""
+    world.dispatch_until(last.second)
+    sweepable(world)
+    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
+
+    def deliver(call: Call) -> None:
+        if call.operation == "Query" and last.slot(world.settings.buckets) in str(call.request):
+            world.recorder.before = None
+            message = PageMessage(last.second, last.shard, "0")
+            deadline_ms = world.clock.now_ms() + LAMBDA_MS
+            with conflicts(of_keys):  # so that the keys are left to the sweep
+                world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))
+
+    world.recorder.before = deliver
+    world.sweep_once()
+    assert world.recorder.before is None
+    assert places(world) == []
+
+
+def counted(world: World, second: int) -> tuple[int, int]:
+    minutes_of = StatsRequest((second - 10) // 60, second // 60)
+    total = world.read_statistics("orders", minutes_of).total
+    return total.created, total.delivered
+
+
+@pytest.mark.parametrize("stands_in_it", [True, False])
+def test_a_task_that_ends_in_a_later_slice_of_a_second_while_that_is_swept_is_counted(
+    world: World, stands_in_it: bool
+) -> None:
+    """Its home, or another entry of it, was read in an earlier slice, when it was pending."""
+    second = in_shards(world)
+    task = world.created(in_ms=60_000 if stands_in_it else 50_000)
+    first = task.home if stands_in_it else world.reenter.put(task.home, second * 1000)
+    last = enter_later_slice(world, task, first, second)
+    sweep_while_it_ends(world, last)
+    assert world.receiver.task_ids == [task.task_id]
+    assert counted(world, second) == (1, 1)
+
+
+def test_a_task_that_ends_in_a_later_slice_while_that_is_swept_gives_its_key_back(
+    world: World,
+) -> None:
+    second = in_shards(world)
+    task = world.created_by_key(world.new(key="order-17", in_ms=60_000)).task
+    sweep_while_it_ends(world, enter_later_slice(world, task, task.home, second))
+    (key,) = [item for item in world.items() if item["place"]["S"] == task.key]
+    assert key["expires_at"] == {"N": str(world.read(task).expires_at)}
+
+
+def test_a_slice_that_was_open_longest_and_holds_a_lost_task_leaves_no_other_uncounted(
+    world: World,
+) -> None:
+    """It is looked at alone at last, and once more to be counted, since its task is rescued."""
+    second = in_shards(world)
+    tasks = world.created_many([world.new(in_ms=60_000) for _ in range(3 * SHARDS)])
+    stuck = world.created_by_key(world.new(key="order-17")).task
+    assert stuck.home.shard > 0
+    lost = next(task for task in tasks if task.home.shard == stuck.home.shard)
+    tasks.append(stuck)
+    far, gone = (world.reenter.put(lost.home, at * 1000) for at in (second + 1_000, second))
+    (state,) = world.tasks.home_states([lost.home])[0].values()
+    assert world.tasks.name_entry(state, far)
+    world.tasks.delete_entries([gone])
+    world.dispatch_until(second)
+    with conflicts(of_keys):
+        world.drain()
+        sweepable(world)
+        world.sweep_once()
+    world.drain()
+    (open_place,) = world.pointer(pointers.SWEEP).open_places
+    assert (open_place.second, open_place.shard) == (second, stuck.home.shard)
+    (state,) = world.tasks.home_states([lost.home])[0].values()
+    assert world.tasks.name_entry(state, gone)
+    world.sweep_once()
+    assert places(world) == []
+    world.sweep_past(second + 600)
+    world.drain()
+    assert delivered_once(world, tasks)
+    assert counted(world, second) == (len(tasks), len(tasks))
+
+
+def test_a_second_that_is_finished_beside_one_that_is_counted_in_parts_is_counted(
+    world: World,
+) -> None:
+    """Of one minute, so both are in one record."""
+    second = in_shards(world, in_ms=70_000)
+    tasks = world.created_many([world.new(in_ms=70_000) for _ in range(3 * SHARDS)])
+    stuck = world.created_by_key(world.new(key="order-17", in_ms=69_000)).task
+    assert stuck.home.second // 60 == second // 60
+    world.dispatch_until(second)
+    number = 0
+    with conflicts(of_keys):
+        world.drain()
+        world.sweep_once()
+        world.dispatch_until(second + 300)
+        while (second, Why.NOT_COUNTED) not in places(world):
+            number += 1
+            world.sweep.run(f"short-{number}", time_for_slices(world, 2))
+            world.dispatch_until(world.clock.now_ms() // 1000 + 30)
+            assert number < 100
+        assert (stuck.home.second, Why.FAILED) in places(world)
+    world.sweep.run("both", time_for_slices(world, 3))
+    assert places(world) == [(second, Why.NOT_COUNTED)], "the other is finished"
+    world.dispatch_until(world.clock.now_ms() // 1000 + 30)
+    world.sweep_once()
+    assert places(world) == []
+    assert counted(world, second) == (len(tasks) + 1, len(tasks) + 1)

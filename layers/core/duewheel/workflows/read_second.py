@@ -10,6 +10,7 @@ from msgspec import Struct
 from duewheel.rules.addresses import Address, task_id_at
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep_verdict import HomeState, Reentry, SeenEntry
+from duewheel.rules.task import Status
 from duewheel.stores.slices import SliceStore, WholeSlice
 from duewheel.stores.tasks import TaskStore
 
@@ -40,10 +41,20 @@ class SliceOfSecond(Struct, frozen=True):
         return any(lease.done and lease.resends and lease.tries for lease in leases)
 
     @property
+    def all_homes(self) -> Iterable[HomeState]:
+        return (self.elsewhere | {state.home: state for state in self.whole.homes}).values()
+
+    @property
     def homes(self) -> Iterable[HomeState]:
         """Each once, but for those that stand in this second and are met where they do."""
         outside = {home: s for home, s in self.elsewhere.items() if home.second != self.second}
         return (outside | {state.home: state for state in self.whole.homes}).values()
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a task may yet end in this second, as it names another entry of it."""
+        pending = [s for s in self.homes if s.status is Status.PENDING and not s.parked]
+        return any(state.entry.second == self.second for state in pending)
 
     @property
     def homeless(self) -> dict[Address, Reentry]:

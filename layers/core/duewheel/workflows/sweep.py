@@ -120,12 +120,14 @@ class _Walk:
         self.is_new = False
         self.is_stuck = False  # too much is open behind it: what was reached stays where it is
         self.is_judged = False  # nothing of the second is unfinished; it is yet to be booked
+        self.counted = 0  # the homes in the shards before this one are booked
 
     @classmethod
     def again(cls, place: OpenPlace) -> "_Walk":
         end = None if place.why is Why.NOT_REACHED else place.shard + 1
         walk = cls(place.second, place.shard, end, place.since_ms)
-        walk.is_judged = place.why is Why.NOT_COUNTED
+        if place.why is Why.NOT_COUNTED:
+            walk.is_judged, walk.counted = True, place.shard
         return walk
 
     @property
@@ -239,8 +241,8 @@ class _Run:
 
     def end(self) -> None:
         if self._mine is not None:
-            self._book_in_parts()
             self._book()
+            self._book_in_parts()
             now_ms = self._sweep.clock.now_ms()
             places = tuple(self.places)
             self._sweep.pointers.release(self._mine, self.position, now_ms, places)
@@ -254,7 +256,7 @@ class _Run:
         if walk.end is None:
             walk.end = part.whole.shards
         unfinished = sweep_second.finish(part, self.position, self.places.covers, self._asked)
-        if unfinished is None:
+        if unfinished is None and not part.may_change:  # else it is read again to be counted
             self._swept_of(walk).add(part)
         if walk.is_new:
             self._failures = 0
@@ -262,9 +264,7 @@ class _Run:
 
     def _swept_of(self, walk: _Walk) -> SweptSecond:
         if walk.second not in self._swept:
-            swept = SweptSecond(walk.second, walk.since_ms)
-            swept.counted = walk.at if walk.is_judged else 0
-            self._swept[walk.second] = swept
+            self._swept[walk.second] = SweptSecond(walk.second, walk.since_ms, walk.counted)
         return self._swept[walk.second]
 
     def _step(self, walk: _Walk, unfinished: Unfinished | None) -> None:
@@ -341,7 +341,8 @@ class _Run:
                 counts.add(SWEPT, swept.size)
 
     def _book_in_parts(self) -> None:
-        """What was read of seconds that are read once more, so that the next run goes on there."""
+        """What was read of seconds that are read once more, so that the next run goes on there.
+        All that is finished is booked before: a sheet that is brought up to here holds it."""
         for swept in self._swept.values():
             noted = self.places.at(swept.second, swept.counted)
             is_not_counted = noted is not None and noted.why is Why.NOT_COUNTED
@@ -354,8 +355,8 @@ class _Run:
 
     def _write(self) -> None:
         if self._mine is not None:
-            self._book_in_parts()
             self._book()
+            self._book_in_parts()
             self._written_ms = self._sweep.clock.now_ms()
             self._mine = self._sweep.pointers.advance(
                 self._mine, self.position, self._written_ms, self._notes, tuple(self.places)

@@ -28,13 +28,13 @@ Unfinished = tuple[str, Why]  # the first page that is not finished, or '', and 
 class SweptSecond:
     """What is kept of the finished slices of a second, to be booked when it is finished."""
 
-    def __init__(self, second: int, since_ms: int = 0) -> None:
+    def __init__(self, second: int, since_ms: int = 0, counted: int = 0) -> None:
         self.second = second
         self.since_ms = since_ms  # of the first look at it
+        self.counted = counted  # the homes that stand in the shards before this one are booked
         self.size = 0
         self.shards = 1
         self.finished: set[int] = set()
-        self.counted = 0  # the homes that stand in the shards before this one are booked
         self.has_header = False
         self.was_done = False
         self.was_made_good = False
@@ -101,7 +101,7 @@ class SweepSecond(Struct, frozen=True):
             unfinished.append(("", Why.CHANGED))
         if unfinished:
             return unfinished[0]
-        LeftKeys(self.tasks).release(part.homes, part.second)
+        LeftKeys(self.tasks).release(part.all_homes, part.second)
         return None
 
     def judge(
