@@ -216,5 +216,6 @@ def test_a_leader_that_begins_elsewhere_forgets_what_another_was_refused(world: 
     dispatch = replace(world.dispatch, hand_over=links, latest=[], aws_ms=world.clock.now_ms)
     world.clock.set_ms(second * 1_000)
     assert dispatch.tick(first - 1) == first - 1
+    dispatch.begin()
     assert dispatch.tick(first - 10) == first - 1
     assert links.asked[-1] == [first, second]

@@ -26,16 +26,12 @@ _PAUSE_MS_MAX = 2_000
 
 class Held(Struct):
     """What keeps the pointer: messages that were refused. `until`: up to which second all others
-    have been handed over. It is good as long as the pointer stands at `pointer`."""
+    have been handed over."""
 
-    pointer: int = -1
-    until: int = -1
+    until: int
     messages: list[PageMessage] = field(default_factory=list)
     pause_ms: int = 0
     again_ms: int = 0
-
-    def of(self, pointer: int) -> "Held":
-        return self if self.pointer == pointer and self.messages else Held(pointer, pointer)
 
     def longer_pause_ms(self) -> int:
         return min(max(2 * self.pause_ms, _PAUSE_MS_MIN), _PAUSE_MS_MAX)
@@ -48,15 +44,15 @@ class Dispatch(Struct, frozen=True):
     aws_ms: Callable[[], int]
     lead_ms: int
     probers: ThreadPoolExecutor
-    latest: list[Held] = field(default_factory=list)  # of the latest tick, at most one
+    latest: list[Held] = field(default_factory=list)  # since `begin`, at most one
 
     def begin(self) -> None:
-        """Another leads from now on: what it is refused shows when it asks."""
+        """Another leads from now on, from elsewhere: what it is refused shows when it asks."""
         self.latest.clear()
 
     def tick(self, dispatched: int, ahead_ms: int = 0) -> int:
-        """Dispatch what has come up behind `dispatched`, or will have; returns the last second
-        handed over."""
+        """Dispatch what has come up behind `dispatched`, which the tick before returned, or will
+        have; returns the last second handed over."""
         held = self._held(dispatched)
         last = min(self.last_second(ahead_ms), dispatched + STRIDE_SECONDS)
         new = list(self._messages(range(held.until + 1, last + 1)))
@@ -74,11 +70,11 @@ class Dispatch(Struct, frozen=True):
             is_any_taken = any(message not in refused for message in held.messages)
             pause_ms = _PAUSE_MS_MIN if is_any_taken else held.longer_pause_ms()
             again_ms = self.clock.now_ms() + pause_ms
-        self.latest[:] = [Held(pointer, until, waiting, pause_ms, again_ms)]
+        self.latest[:] = [Held(until, waiting, pause_ms, again_ms)]
         return pointer
 
     def _held(self, dispatched: int) -> Held:
-        return self.latest[0].of(dispatched) if self.latest else Held(dispatched, dispatched)
+        return self.latest[0] if self.latest else Held(dispatched)
 
     def last_second(self, ahead_ms: int) -> int:
         """That may be dispatched now: the last one that has come up so much later."""
