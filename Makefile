@@ -29,20 +29,22 @@ console-test: $(BROWSER) ## drive the console in a headless Chromium (CHROMIUM=p
 screenshots: $(BROWSER) ## take the pictures of the console that the docs show
 	@CHROMIUM="$$(infra/find-chromium)" PYTHONPATH=layers/core $(IN_VENV)/python -m docs.screenshots.make
 
+CHECKS := $(VENV)/checks
 SECOND := .venv-second
 
 second-opinion: $(VENV)/ready $(SECOND)/ready ## run the workflow tests on ministack in the place of moto
 	SECOND_OPINION=$(SECOND)/bin/python $(IN_VENV)/python -m pytest -n auto tests/workflows
 
-check: $(VENV)/ready ## format, lint, types, import rules, template
+check: $(CHECKS) ## format, lint, types, import rules, template
 	$(IN_VENV)/ruff format --check $(SOURCES)
 	$(IN_VENV)/ruff check $(SOURCES)
 	$(IN_VENV)/mypy
 	$(IN_CLIENT)/mypy --config-file pyproject.toml
 	PYTHONPATH=layers/core $(IN_VENV)/lint-imports --no-cache
 	$(IN_VENV)/cfn-lint template.yaml infra/observability.yaml infra/deploy_role.yaml
+	$(IN_VENV)/python -m pytest tests/check
 
-format: $(VENV)/ready ## rewrite the sources as the checks want them
+format: $(CHECKS) ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff format $(SOURCES)
 	$(IN_VENV)/ruff check --fix $(SOURCES)
 	$(IN_VENV)/python client/make_sync.py
@@ -134,6 +136,7 @@ PIN = $(PINS)/bin/uv pip compile --quiet --universal --no-header --no-annotate -
 pins: $(PINS)/ready ## choose versions anew for the requirements files, with the hash of every file
 	$(PIN) --python-version 3.11 layers/vendor/requirements.in -o layers/vendor/requirements.txt
 	$(PIN) --python-version 3.11 requirements-dev.in -o requirements-dev.txt
+	$(PIN) --python-version 3.11 requirements-check.in -o requirements-check.txt
 	$(PIN) --python-version 3.11 requirements-browser.in -o requirements-browser.txt
 	$(PIN) --python-version 3.11 requirements-second.in -o requirements-second.txt
 	$(PIN) --python-version 3.11 requirements-bench.in -o requirements-bench.txt
@@ -144,7 +147,7 @@ pins: $(PINS)/ready ## choose versions anew for the requirements files, with the
 sbom: $(VENV)/ready ## write what is deployed, and what the tools are, as CycloneDX into build/
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.sbom build
 
-licences: $(VENV)/ready ## write docs/licences.md anew
+licences: $(CHECKS) ## write docs/licences.md anew
 	@$(IN_VENV)/python -m infra.licences docs/licences.md
 
 advisories: $(VENV)/ready ## ask OSV for known vulnerabilities of what is pinned; fails if there is one
@@ -170,6 +173,10 @@ $(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv $(VENV)
 	$(IN_VENV)/$(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+$(CHECKS): requirements-check.txt $(VENV)/ready
+	$(IN_VENV)/$(INSTALL) -r requirements-check.txt
 	@touch $@
 
 $(BROWSER): requirements-browser.txt $(VENV)/ready

@@ -67,11 +67,13 @@ def page() -> str:
     names = {one.name for one in of_service}
     tools = {
         one.name: one
-        for one in pinned_in("requirements-dev.txt")
+        for file in ("requirements-dev.txt", "requirements-check.txt")
+        for one in pinned_in(file)
         if one.name not in names and not one.is_for_windows_alone
     }
     return _PAGE.format(
-        deployed=_table(of_service, PERMISSIVE), tools=_table(tools.values(), OF_TOOLS)
+        deployed=_table(of_service, PERMISSIVE),
+        tools=_table((tools[name] for name in sorted(tools)), OF_TOOLS),
     )
 
 
@@ -83,7 +85,7 @@ def _table(packages: Iterable[Pinned], known: Collection[str]) -> str:
 _PAGE = """# Licences
 
 Duewheel is under the [Apache License 2.0](../LICENSE). `make licences` writes this page from what
-the packages say of themselves; a test holds the two together, and fails for a licence that nobody
+the packages say of themselves; `make check` holds the two together, and fails for a licence that nobody
 has looked at.
 
 ## What is deployed

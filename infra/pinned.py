@@ -8,6 +8,7 @@ ROOT = Path(__file__).parents[1]
 DEPLOYED = "layers/vendor/requirements.txt"
 TOOLS = (
     "requirements-dev.txt",
+    "requirements-check.txt",
     "requirements-sam.txt",
     "requirements-runtime.txt",
     "requirements-pins.txt",

@@ -17,6 +17,7 @@ from local.resources import Resources, create_resources
 from local.template import Template, load_template
 from tests.support.aws_guard import AwsGuard
 from tests.support.clock import ManualClock
+from tests.support.empty_resources import EmptyResources
 from tests.support.one_core import stay_on_core
 from tests.support.rights_in_use import RightsInUse
 from tests.support.second_opinion import SecondOpinion, Server
@@ -111,9 +112,16 @@ def the_template(profile: str = "") -> Template:
     return load_template(TEMPLATE, {"Profile": profile, **everything})
 
 
+@cache
+def empty_resources() -> EmptyResources:
+    return EmptyResources(the_template())
+
+
 @pytest.fixture
 def resources(emulator: Emulator) -> Resources:
-    return create_resources(the_template(), boto3.client("dynamodb"), boto3.client("sqs"))
+    if isinstance(emulator, SecondOpinion):
+        return create_resources(the_template(), boto3.client("dynamodb"), boto3.client("sqs"))
+    return empty_resources()()
 
 
 @pytest.fixture

@@ -64,11 +64,6 @@ def test_what_is_tested_is_what_is_deployed() -> None:
 # ---------------------------------------------------------------- licences
 
 
-def test_the_page_of_licences_is_what_the_packages_say() -> None:
-    page = (ROOT / "docs/licences.md").read_text("utf-8")
-    assert page == licences.page(), "make licences"
-
-
 @pytest.mark.parametrize("said", ["GPL-3.0-only", "AGPL-3.0-or-later", "Proprietary", "UNKNOWN"])
 def test_a_licence_that_nobody_has_looked_at_is_an_error(
     monkeypatch: pytest.MonkeyPatch, said: str
