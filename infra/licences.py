@@ -85,8 +85,8 @@ def _table(packages: Iterable[Pinned], known: Collection[str]) -> str:
 _PAGE = """# Licences
 
 Duewheel is under the [Apache License 2.0](../LICENSE). `make licences` writes this page from what
-the packages say of themselves; `make check` holds the two together, and fails for a licence that nobody
-has looked at.
+the packages say of themselves; `make check` holds the two together, and fails for a licence that
+nobody has looked at.
 
 ## What is deployed
 
