@@ -8,7 +8,7 @@ IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
   audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
 
 help: ## list what can be made
@@ -17,9 +17,16 @@ help: ## list what can be made
 local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; PROFILE=economy; LOCAL_AUTH=on asks for API keys; FAULTS=0.05 lets things go wrong)
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
 
-test: $(VENV)/ready ## run the tests
-	$(IN_VENV)/python -m pytest -n auto
-	$(IN_CLIENT)/python -m pytest
+QUICK := -m "not (exhaustive or soak or stack)"
+LONG := -m "exhaustive or soak or stack or hypothesis"
+
+test: $(VENV)/ready ## run the tests but for the long ones: every behaviour once
+	HYPOTHESIS_PROFILE=quick $(IN_VENV)/python -m pytest -n auto $(QUICK)
+	$(IN_CLIENT)/python -m pytest -n auto $(QUICK)
+
+test-all: test ## run the long tests, too: each case and each crash, soaks, stacks, properties with more examples
+	$(IN_VENV)/python -m pytest -n auto $(LONG)
+	$(IN_CLIENT)/python -m pytest -n auto $(LONG)
 
 BROWSER := $(VENV)/browser
 

@@ -15,7 +15,9 @@ from local.emulator import Emulator
 from local.permissions import taken_refusals
 from local.resources import Resources, create_resources
 from local.template import Template, load_template
+from tests.simulation.virtual_time import VirtualLoop
 from tests.support.aws_guard import AwsGuard
+from tests.support.bounds import Bounds, ProcessesBegun
 from tests.support.clock import ManualClock
 from tests.support.empty_resources import EmptyResources
 from tests.support.one_core import stay_on_core
@@ -26,6 +28,7 @@ from tests.support.world import World
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 SECOND_OPINION = "SECOND_OPINION"  # the interpreter that has ministack
 
+hypothesis_settings.register_profile("quick", deadline=None, max_examples=15, derandomize=True)
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
 hypothesis_settings.register_profile("prove", deadline=None, max_examples=400)  # new ones
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
@@ -34,12 +37,22 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     stay_on_core(int(worker.removeprefix("gw")))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(RightsInUse(config))
-
-
 _guard = AwsGuard()
 _guard.stand_before_all_clients()
+_bounds = Bounds(
+    {
+        "AWS calls": lambda: _guard.calls,
+        "steps of simulated time": lambda: VirtualLoop.steps,
+        "processes": ProcessesBegun(),
+    }
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(RightsInUse(config))
+    config.pluginmanager.register(_bounds)
+
+
 asking.set(None)  # what a test asks for by itself, it may
 
 

@@ -18,8 +18,15 @@ NAMED = pytest.Config.ArgsSource.ARGS
 class Run:
     """pytest's own process after a run, of which it is told what the plugin looks at."""
 
-    def __init__(self, source: Any = WHOLE, **options: Any) -> None:
-        config: Any = SimpleNamespace(args_source=source, option=SimpleNamespace(**options))
+    def __init__(
+        self, source: Any = WHOLE, kept: dict[str, Any] | None = None, **options: Any
+    ) -> None:
+        cache = {} if kept is None else kept
+        config: Any = SimpleNamespace(
+            args_source=source,
+            option=SimpleNamespace(**options),
+            cache=SimpleNamespace(set=cache.__setitem__, get=cache.get),
+        )
         self.plugin = RightsInUse(config)
         self.session: Any = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
         self.lines: list[str] = []
@@ -53,9 +60,33 @@ def test_what_each_of_several_processes_used_counts() -> None:
     assert run.lines == ["rights in use: every right of every role"]
 
 
+def test_what_the_quick_tests_used_counts_after_the_long_ones() -> None:
+    kept: dict[str, Any] = {}
+    quick = Run(kept=kept, markexpr=rights_in_use.QUICK_PART)
+    quick.ended(NEEDLESS)
+    assert quick.session.exitstatus == pytest.ExitCode.OK
+    assert quick.lines == ["rights in use: judged after the long tests"]
+    long = Run(kept=kept, markexpr=rights_in_use.LONG_PART)
+    long.ended(USED)
+    assert long.session.exitstatus == pytest.ExitCode.OK
+    assert long.lines == ["rights in use: every right of every role"]
+
+
+def test_the_long_tests_alone_are_judged_by_what_they_used() -> None:
+    run = Run(markexpr=rights_in_use.LONG_PART)
+    run.ended(USED)
+    assert run.session.exitstatus == pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.mark.parametrize(
     ("source", "options"),
-    [(NAMED, {}), (WHOLE, {"keyword": "sweep"}), (WHOLE, {"lf": True}), (WHOLE, {"maxfail": 1})],
+    [
+        (NAMED, {}),
+        (WHOLE, {"keyword": "sweep"}),
+        (WHOLE, {"lf": True}),
+        (WHOLE, {"maxfail": 1}),
+        (WHOLE, {"markexpr": "stack"}),
+    ],
 )
 def test_a_run_of_a_part_judges_nothing_and_says_so(source: Any, options: dict[str, Any]) -> None:
     run = Run(source, **options)

@@ -21,6 +21,8 @@ class Stalled(Exception):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
+    steps = 0  # of all loops, since this process began
+
     def __init__(self) -> None:
         self.virtual_seconds = 0.0
         super().__init__(_JumpingSelector(self))
@@ -36,6 +38,7 @@ class _JumpingSelector(selectors.SelectSelector):
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> Any:
+        VirtualLoop.steps += 1
         ready = super().select(0)
         if ready:
             return ready

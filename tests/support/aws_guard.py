@@ -22,6 +22,7 @@ Check = Callable[[str, Mapping[str, Any]], None]
 class AwsGuard:
     def __init__(self) -> None:
         self.refused: list[str] = []
+        self.calls = 0  # since this process began
         self._checks: dict[str, Check] = {
             "dynamodb": Tables().check,
             "sqs": check_queue_call,
@@ -45,6 +46,7 @@ class AwsGuard:
         call: Callable[..., Any] = BaseClient._make_api_call
 
         def guarded(client: Any, operation: str, request: Mapping[str, Any]) -> Any:
+            self.calls += 1
             self.check(client.meta.service_model.service_name, operation, request)
             return call(client, operation, request)
 

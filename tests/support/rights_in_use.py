@@ -1,7 +1,8 @@
 """After a run of the whole suite: is each right of the template in use?
 
-What each process of the run saw used is brought together. Invariant: a run that cannot tell, being
-of a part of the tests or failed, says so and judges nothing.
+What each process of the run saw used is brought together. The whole suite may come in two runs:
+what the one without long tests saw is kept for the one of the long tests, which judges. Invariant:
+a run that cannot tell, being of another part of the tests or failed, says so and judges nothing.
 """
 
 import os
@@ -18,6 +19,7 @@ from local.permissions import in_use
 from local.policies import Right, roles_of
 from local.resources import Resources, create_resources
 from local.template import load_template
+from tests.support.bounds import LONG
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 CUSTOMER_KEY = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e-1111-2222-3333-444455556666"
@@ -33,16 +35,13 @@ EVERYTHING = {
 }
 # Options that leave tests out.
 _CHOSEN = (
-    "collectonly",
-    "deselect",
-    "ignore",
-    "ignore_glob",
-    "keyword",
-    "lf",
-    "markexpr",
-    "maxfail",
-    "stepwise",
+    *("collectonly", "deselect", "ignore", "ignore_glob"),
+    *("keyword", "lf", "maxfail", "stepwise"),
 )
+# As `make test` and `make test-all` choose the two parts.
+QUICK_PART = f"not ({' or '.join(LONG)})"
+LONG_PART = f"{' or '.join(LONG)} or hypothesis"
+_KEPT = "duewheel/rights-of-quick-tests"
 
 
 def given(resources: Resources) -> set[Right]:
@@ -120,10 +119,19 @@ class RightsInUse:
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput["rights"] = [tuple(right) for right in sorted(in_use)]
             return
+        seen = self._seen | in_use
         if why := self._why_not(exitstatus):
             self._lines = [f"rights in use: not judged, {why}"]
             return
-        needless = unused(self._seen | in_use)
+        cache: Any = self._config.cache
+        part = getattr(self._config.option, "markexpr", "")
+        if part == QUICK_PART:
+            cache.set(_KEPT, [tuple(right) for right in sorted(seen)])
+            self._lines = ["rights in use: judged after the long tests"]
+            return
+        if part == LONG_PART:
+            seen |= {Right(*words) for words in cache.get(_KEPT, [])}
+        needless = unused(seen)
         self._lines = [f"no test uses the right: {' '.join(right)}" for right in needless]
         if needless:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -138,6 +146,7 @@ class RightsInUse:
         options = self._config.option
         is_part = self._config.args_source is not pytest.Config.ArgsSource.TESTPATHS
         is_part |= any(getattr(options, name, None) for name in _CHOSEN)
+        is_part |= getattr(options, "markexpr", "") not in ("", QUICK_PART, LONG_PART)
         if is_part or "SECOND_OPINION" in os.environ:
             return "since this was a part of the tests"
         return "" if exitstatus == pytest.ExitCode.OK else "since tests failed"

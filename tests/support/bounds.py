@@ -1,0 +1,57 @@
+"""What a test without a mark may cost: AWS calls, steps of simulated time, processes.
+
+They are counted, since every measured time depends on the machine's load. A test that needs more
+says by a mark why it is long, and `make test` leaves it to `make test-all`.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+LONG = ("exhaustive", "soak", "stack")
+LIMITS: Mapping[str, int] = MappingProxyType(
+    {"AWS calls": 1_000, "steps of simulated time": 10_000, "processes": 4}
+)
+
+
+class ProcessesBegun:
+    """How many this process has begun since it asks; for good, as audit hooks are."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        sys.addaudithook(self._hear)
+
+    def __call__(self) -> int:
+        return self._count
+
+    def _hear(self, event: str, _: Any) -> None:
+        self._count += event in {"subprocess.Popen", "os.posix_spawn"}
+
+
+class Bounds:
+    """`count_of` tells for each limit how many there have been so far."""
+
+    def __init__(self, count_of: Mapping[str, Callable[[], int]]) -> None:
+        self._count_of = count_of
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Any:
+        before = {name: count() for name, count in self._count_of.items()}
+        result = yield
+        if not is_long(item):
+            spent = {name: count() - before[name] for name, count in self._count_of.items()}
+            over = [f"{n} {name}" for name, n in spent.items() if n > LIMITS[name]]
+            assert not over, f"{' and '.join(over)}: mark it as one of {', '.join(LONG)}"
+        return result
+
+
+def is_long(item: pytest.Item) -> bool:
+    """By its mark, or a property that is tried with more examples than `make test` tries."""
+    is_property = item.get_closest_marker("hypothesis") is not None
+    if is_property and os.environ.get("HYPOTHESIS_PROFILE") != "quick":
+        return True
+    return any(item.get_closest_marker(mark) for mark in LONG)

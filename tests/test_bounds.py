@@ -1,0 +1,53 @@
+"""Tests without a mark are quick, which is counted; what leaves out the others names them all."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.bounds import LIMITS, LONG, Bounds
+from tests.support.rights_in_use import LONG_PART, QUICK_PART
+
+MAKEFILE = (Path(__file__).parents[1] / "Makefile").read_text("utf-8")
+CALLS = "AWS calls"
+
+
+def run(spent: int, *marks: str) -> None:
+    """A test that makes so many calls, under a bound."""
+    made = 0
+    item: Any = SimpleNamespace(get_closest_marker=lambda name: name if name in marks else None)
+    hook = Bounds({CALLS: lambda: made}).pytest_runtest_call(item)
+    next(hook)
+    made = spent
+    with pytest.raises(StopIteration):
+        hook.send(None)
+
+
+def test_a_test_without_a_mark_takes_as_many_calls_as_a_quick_one_may() -> None:
+    run(LIMITS[CALLS])
+
+
+def test_a_test_without_a_mark_that_takes_more_fails() -> None:
+    with pytest.raises(AssertionError, match=f"{LIMITS[CALLS] + 1} {CALLS}"):
+        run(LIMITS[CALLS] + 1)
+
+
+@pytest.mark.parametrize("mark", LONG)
+def test_a_test_that_says_why_it_is_long_may_take_more(mark: str) -> None:
+    run(LIMITS[CALLS] + 1, mark)
+
+
+def test_a_property_takes_more_where_it_is_tried_more_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HYPOTHESIS_PROFILE", "suite")
+    run(LIMITS[CALLS] + 1, "hypothesis")
+    monkeypatch.setenv("HYPOTHESIS_PROFILE", "quick")
+    with pytest.raises(AssertionError):
+        run(LIMITS[CALLS] + 1, "hypothesis")
+
+
+def test_what_make_leaves_out_and_runs_later_are_the_tests_with_these_marks() -> None:
+    assert f'QUICK := -m "{QUICK_PART}"' in MAKEFILE
+    assert f'LONG := -m "{LONG_PART}"' in MAKEFILE
