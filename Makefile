@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
+# Without its bytecode kept, each process of the tests and each local stack compiles all the code anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .venv
 IN_VENV := $(VENV)/bin
@@ -42,7 +45,8 @@ SECOND := .venv-second
 second-opinion: $(VENV)/ready $(SECOND)/ready ## run the workflow tests on ministack in the place of moto
 	SECOND_OPINION=$(SECOND)/bin/python $(IN_VENV)/python -m pytest -n auto tests/workflows
 
-check: $(CHECKS) ## format, lint, types, import rules, template
+check: $(CHECKS) ## format, lint, types, import rules, template, and that the environment has all that its packages need
+	$(IN_VENV)/python -m pip check
 	$(IN_VENV)/ruff format --check $(SOURCES)
 	$(IN_VENV)/ruff check $(SOURCES)
 	$(IN_VENV)/mypy
@@ -173,8 +177,9 @@ fresh: ## run what README.md says in a clone with an empty HOME, no caches and a
 clean: ## remove what was made
 	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis client/.*_cache
 
-# Nothing is installed that is not, byte for byte, what was pinned.
-INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes
+# Nothing is installed that is not, byte for byte, what was pinned. The files name all that the packages
+# need, so that pip need not look for it, which takes it longer than all else; `make check` holds it.
+INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps
 
 $(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
