@@ -1,20 +1,25 @@
-"""One local stack for the whole run, and clients of it. Its clock stands still, so nothing is
-called before a test moves it on."""
+"""One local stack for each process of a run, and clients of it. Its clock stands still, so nothing
+is called before a test moves it on."""
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from duewheel import Duewheel
-from duewheel.local_stack import LocalStack
+from duewheel.testing.frozen_stack import FrozenStack
 
 pytest_plugins = [
     "duewheel.testing.plugin",  # installed, pytest finds it by itself
     "tests.signatures",
     "tests.console_support",
 ]
+
+hypothesis_settings.register_profile("quick", deadline=None, max_examples=15, derandomize=True)
+hypothesis_settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True)
+hypothesis_settings.register_profile("prove", deadline=None, max_examples=400)  # new ones
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +30,14 @@ def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def stack_url() -> Iterator[str]:
-    with LocalStack(frozen_at=datetime.now(UTC)) as stack:
-        yield stack.url
+def stack() -> Iterator[FrozenStack]:
+    with FrozenStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def stack_url(stack: FrozenStack) -> str:
+    return stack.url
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from threading import Thread
 from typing import Any
 
@@ -49,7 +50,7 @@ class Upstream:
 
 
 @contextmanager
-def served(server: ThreadingHTTPServer) -> Iterator[str]:
+def served(server: TCPServer) -> Iterator[str]:
     with server:
         thread = Thread(target=server.serve_forever, args=[0.01])
         thread.start()

@@ -13,6 +13,7 @@ TASK = {
 }
 
 Answer = httpx.Response | Exception
+HTTP = httpx.Client(timeout=60)  # one for all: each reads the certificates of the machine
 
 
 class Script:
@@ -54,9 +55,9 @@ def gateway(status: int, message: str = "Just so") -> httpx.Response:
 
 def advance(url: str, span: timedelta) -> None:
     body = {"advance_seconds": span.total_seconds()}
-    httpx.post(f"{url}/_local/clock", json=body, timeout=60).raise_for_status()
+    HTTP.post(f"{url}/_local/clock", json=body).raise_for_status()
 
 
 def received(url: str, name: str) -> list[dict[str, Any]]:
-    requests: list[dict[str, Any]] = httpx.get(f"{url}/_local/received/{name}").json()["requests"]
+    requests: list[dict[str, Any]] = HTTP.get(f"{url}/_local/received/{name}").json()["requests"]
     return requests

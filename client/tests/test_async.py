@@ -86,7 +86,7 @@ def test_timers_businesses_and_the_wheel_answer(stack_url: str, biz_type: str) -
             assert [one.timer_id async for one in client.timers.list(biz_type)] == [timer.timer_id]
             assert (await client.businesses.pause(biz_type)).paused
             wheel = await client.wheel()
-            end = wheel.now + timedelta(hours=1)
+            end = wheel.now + timedelta(minutes=1)
             assert [found async for found in client.audit(begin=wheel.now, end=end)] == []
 
     asyncio.run(story())

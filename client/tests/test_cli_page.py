@@ -1,41 +1,59 @@
-"""docs/cli.md: its commands are run by a shell, one after the other, as processes of their own."""
+"""docs/cli.md: its commands are run by a shell, one after the other. They are called in this
+process, which has imported what each would import anew."""
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from socketserver import StreamRequestHandler, TCPServer
 
 import click
 import pytest
 
 from duewheel.cli.root import duewheel
-from tests.cli_support import done
+from tests.cli_support import called, done
+from tests.console_support import served
 
-CLIENT = Path(__file__).parents[1]
-PAGE = CLIENT.parent / "docs/cli.md"
+PAGE = Path(__file__).parents[2] / "docs/cli.md"
+COMMAND = """
+set -eu -o pipefail
+port=$1
+duewheel() {
+  local code
+  exec 3<>"/dev/tcp/127.0.0.1/$port"
+  printf '%s\\0' $# "$@" >&3
+  read -r code <&3
+  if [ "$code" = 0 ]; then cat <&3; else cat <&3 >&2; fi
+  return "$code"
+}
+"""
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def test_every_block_runs(stack_url: str, tmp_path: Path) -> None:
-    command = tmp_path / "bin/duewheel"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m duewheel.cli "$@"\n')
-    command.chmod(0o755)
+class Called(StreamRequestHandler):
+    """Reads how many arguments there are, and each, to a NUL; answers exit code and output."""
+
+    def handle(self) -> None:
+        result = called(*(self._word() for _ in range(int(self._word()))))
+        output = result.output if result.exit_code else result.stdout
+        self.wfile.write(f"{result.exit_code}\n{output}".encode())
+
+    def _word(self) -> str:
+        return b"".join(iter(lambda: self.rfile.read(1), b"\0")).decode()
+
+
+def test_every_block_runs(stack_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = BLOCK.findall(PAGE.read_text())
     assert {language for language, _ in blocks} == {"sh"}
-    environment = {
-        **os.environ,
-        "PATH": f"{command.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(CLIENT / "src"),
-        "DUEWHEEL_URL": stack_url,
-    }
-    script = "set -eu -o pipefail\n" + "".join(code for _, code in blocks)
-    script = script.replace("orders", "orders-of-the-page")  # others have some on this stack
-    ran = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    page = "".join(code for _, code in blocks)
+    page = page.replace("orders", "orders-of-the-page")  # others have some on this stack
+    monkeypatch.setenv("DUEWHEEL_URL", stack_url)
+    monkeypatch.chdir(tmp_path)
+    with TCPServer(("127.0.0.1", 0), Called) as server, served(server):
+        port = str(server.server_address[1])
+        ran = subprocess.run(
+            ["bash", "-c", COMMAND + page, "bash", port], capture_output=True, text=True
+        )
     assert ran.returncode == 0, ran.stderr
 
 

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCKS = BLOCK.findall((ROOT / "docs/testing.md").read_text())
 SAMPLES = sorted(path for path in (ROOT / "docs/samples").iterdir() if path.is_dir())
 
 
@@ -28,15 +29,24 @@ def outcome(project: Path) -> str:
     return ran.stdout + ran.stderr
 
 
-def test_every_block_of_the_page_passes(tmp_path: Path) -> None:
-    blocks = BLOCK.findall((ROOT / "docs/testing.md").read_text())
+def blocks_pass(project: Path, blocks: list[tuple[str, str]]) -> None:
     assert {language for language, _ in blocks} == {"python"}
     text = "\n\n".join(code for _, code in blocks)
-    (tmp_path / "test_page.py").write_text(text)
-    said = outcome(tmp_path)
+    (project / "test_page.py").write_text(text)
+    said = outcome(project)
     assert f"{text.count('def test_')} passed" in said, said
 
 
+def test_the_first_block_of_the_page_passes(tmp_path: Path) -> None:
+    blocks_pass(tmp_path, BLOCKS[:1])
+
+
+@pytest.mark.stack
+def test_the_other_blocks_of_the_page_pass(tmp_path: Path) -> None:
+    blocks_pass(tmp_path, BLOCKS[1:])
+
+
+@pytest.mark.stack
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_passes_its_own_tests(sample: Path) -> None:
     said = outcome(sample)

@@ -9,6 +9,7 @@ from duewheel import Duewheel, NewTask, errors
 from tests.support import advance, received
 
 HOOK = "https://example.com/hook"
+MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)  # further than all tests together move the clock
 
@@ -296,7 +297,7 @@ def test_the_wheel_is_healthy_and_its_audit_empty(client: Duewheel) -> None:
     assert wheel.profile == "precise"
     assert wheel.time_pointer.at >= wheel.sweep_pointer.at
     assert wheel.extra == {}
-    assert list(client.audit(begin=wheel.now - HOUR, end=wheel.now)) == []
+    assert list(client.audit(begin=wheel.now - MINUTE, end=wheel.now)) == []
     assert client.health().status == "ok"
     assert "/v1/tasks" in client.api_document()["paths"]
 

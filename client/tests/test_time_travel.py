@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,79 +28,77 @@ with FrozenStack() as stack:
 """
 
 
-def test_a_task_is_called_at_its_instant_when_time_is_moved(duewheel: FrozenStack) -> None:
-    task = duewheel.client.tasks.create(
-        "orders",
-        delay=timedelta(days=30),
-        payload={"order": 17},
-        callback={"url": duewheel.inbox_url("shop"), "method": "PUT"},
-    )
-    assert (duewheel.advance("29d"), duewheel.inbox("shop")) == (0, [])
-    assert duewheel.advance(timedelta(days=1)) == 1
-    (call,) = duewheel.inbox("shop")
-    assert (call.method, call.path) == ("PUT", "/_local/inbox/shop")
-    assert call.headers["webhook-id"] == task.task_id
-    assert (call.body, call.json) == (b'{"order":17}', {"order": 17})
-    assert call.received_at == task.due_at == duewheel.now
-
-
-def test_an_inbox_answers_as_it_is_told(duewheel: FrozenStack) -> None:
-    duewheel.answer("shop", status=503, times=2, delay=0.001, headers={"retry-after": "7"})
-    task = duewheel.client.tasks.create("orders", delay=1, callback=duewheel.inbox_url("shop"))
-    duewheel.advance(1)
-    assert duewheel.client.tasks.get(task.task_id).attempts == 1
-    assert duewheel.advance("1d") == 1
-    first, second, third = (call.received_at for call in duewheel.inbox("shop"))
-    assert second - first >= timedelta(seconds=7)
-    assert third - second >= timedelta(seconds=7)
-    with pytest.raises(errors.Problem, match="status must be a whole number"):
-        duewheel.answer("shop", status=42)
-
-
-class TestElsewhere:
-    @pytest.fixture
-    def duewheel_starts_at(self) -> datetime:
-        return datetime(2030, 3, 30, 12, tzinfo=UTC)
-
-    def test_the_clock_begins_where_it_is_told_and_stands_still(
-        self, duewheel: FrozenStack
-    ) -> None:
-        assert duewheel.now == duewheel.now == datetime(2030, 3, 30, 12, tzinfo=UTC)
-
-
 async def _profile() -> str | None:
     async with AsyncDuewheel() as client:
         return (await client.wheel()).profile
 
 
-class TestTheEnvironment:
+class TestTheFixture:
+    BEGIN = datetime(2030, 3, 30, 12, tzinfo=UTC)
+
+    @pytest.fixture
+    def duewheel_starts_at(self) -> datetime:
+        return self.BEGIN
+
     @pytest.fixture(autouse=True)
     def another_stack(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Asked for before the fixture, as a machine's own settings are there before."""
         monkeypatch.setenv("DUEWHEEL_URL", "http://127.0.0.1:1")
         monkeypatch.setenv("DUEWHEEL_KEY", "dw_another")
 
-    def test_clients_without_arguments_reach_this_stack_and_no_other(
+    def test_its_stack_begins_where_it_is_told_and_is_what_clients_without_arguments_reach(
         self, duewheel: FrozenStack
     ) -> None:
+        assert duewheel.now == duewheel.now == self.BEGIN
         with Duewheel() as client:
             assert client.url == duewheel.url == duewheel.client.url
         assert "DUEWHEEL_KEY" not in os.environ
         assert asyncio.run(_profile()) == "precise"
 
 
-def test_two_stacks_know_nothing_of_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    began = time.perf_counter()
-    with FrozenStack() as one:
-        took = time.perf_counter() - began
-        with capsys.disabled():
-            sys.stdout.write(f"\na stack for a test: up after {took:.2f} s\n")
-        with FrozenStack() as other:
-            one.client.tasks.create("orders", delay=60, callback=one.inbox_url("shop"))
-            assert (other.advance("1h"), one.advance("1h")) == (0, 1)
-            assert (len(one.inbox("shop")), other.inbox("shop")) == (1, [])
+def test_a_call_is_kept_as_it_came(stack: FrozenStack, biz_type: str) -> None:
+    task = stack.client.tasks.create(
+        biz_type,
+        delay=timedelta(seconds=30),
+        payload={"order": 17},
+        callback={"url": stack.inbox_url(biz_type), "method": "PUT"},
+    )
+    stack.advance("29s")
+    assert stack.inbox(biz_type) == []
+    stack.advance(timedelta(seconds=1))
+    (call,) = stack.inbox(biz_type)
+    assert (call.method, call.path) == ("PUT", f"/_local/inbox/{biz_type}")
+    assert call.headers["webhook-id"] == task.task_id
+    assert (call.body, call.json) == (b'{"order":17}', {"order": 17})
+    assert call.received_at == task.due_at == stack.now
 
 
+def test_an_inbox_answers_as_it_is_told(stack: FrozenStack, biz_type: str) -> None:
+    stack.answer(biz_type, status=503, times=2, delay=0.001, headers={"retry-after": "7"})
+    task = stack.client.tasks.create(
+        biz_type, delay=1, callback=stack.inbox_url(biz_type), retry={"delays_seconds": [1, 1]}
+    )
+    stack.advance(1)
+    assert stack.client.tasks.get(task.task_id).attempts == 1
+    stack.advance("1m")
+    assert stack.client.tasks.get(task.task_id).status == "delivered"
+    first, second, third = (call.received_at for call in stack.inbox(biz_type))
+    assert second - first >= timedelta(seconds=7)
+    assert third - second >= timedelta(seconds=7)
+    with pytest.raises(errors.Problem, match="status must be a whole number"):
+        stack.answer(biz_type, status=42)
+
+
+@pytest.mark.stack
+def test_two_stacks_know_nothing_of_each_other(stack: FrozenStack, biz_type: str) -> None:
+    with FrozenStack() as other:
+        stack.client.tasks.create(biz_type, delay=60, callback=stack.inbox_url(biz_type))
+        assert other.advance("1h") == 0
+        assert stack.advance("1m") >= 1
+        assert (len(stack.inbox(biz_type)), other.inbox(biz_type)) == (1, [])
+
+
+@pytest.mark.stack
 def test_a_stack_ends_with_the_process_that_is_killed() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", KILLED],
