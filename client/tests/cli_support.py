@@ -8,12 +8,12 @@ from click.testing import CliRunner, Result
 from duewheel.cli.connection import Connection
 from duewheel.cli.framework import Setting
 from duewheel.cli.root import duewheel
-from tests.support import Script
+from tests.support import Script, plain_http
 
 
 def called(*arguments: str, script: Script | None = None, stdin: str | None = None) -> Result:
     """On a service that answers as it is told, or on what the environment says."""
-    transport = None if script is None else script.transport
+    transport = plain_http() if script is None else script.transport
     setting = Setting(Connection(transport=transport))
     return CliRunner().invoke(duewheel, arguments, obj=setting, input=stdin)
 

@@ -41,9 +41,8 @@ def stack_url(stack: FrozenStack) -> str:
 
 
 @pytest.fixture
-def client(stack_url: str) -> Iterator[Duewheel]:
-    with Duewheel(stack_url) as client:
-        yield client
+def client(stack: FrozenStack) -> Duewheel:
+    return stack.client
 
 
 @pytest.fixture

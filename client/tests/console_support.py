@@ -18,6 +18,7 @@ import pytest
 from duewheel import BearerKey
 from duewheel.cli.console.passing import Service
 from duewheel.cli.console.server import ConsoleServer
+from tests.support import plain_http
 
 NO_MORE: Mapping[str, str | None] = {}
 KEY = "dw_of_the_caller"
@@ -130,7 +131,7 @@ class Proxy:
 def proxied(
     url: str, auth: httpx.Auth | None = None, transport: httpx.BaseTransport | None = None
 ) -> Iterator[Proxy]:
-    server = ConsoleServer(0, Service(url, auth, transport))
+    server = ConsoleServer(0, Service(url, auth, transport or plain_http()))
     with served(server):
         yield Proxy(server)
 

@@ -13,7 +13,14 @@ TASK = {
 }
 
 Answer = httpx.Response | Exception
-HTTP = httpx.Client(timeout=60)  # one for all: each reads the certificates of the machine
+
+
+def plain_http() -> httpx.HTTPTransport:
+    """For services of this machine: no certificates are read, which takes long."""
+    return httpx.HTTPTransport(verify=False)
+
+
+HTTP = httpx.Client(timeout=60, transport=plain_http())
 
 
 class Script:

@@ -238,7 +238,8 @@ def test_a_list_of_nothing_is_empty_for_programs() -> None:
 def test_a_watch_prints_what_changes_and_fails_unless_it_was_delivered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("duewheel.cli.watching.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("duewheel.cli.watching.PAUSE_SECONDS", 0)
+    monkeypatch.setattr("duewheel.cli.watching.PAUSE_SECONDS_MAX", 0)
     steps = [made(), made(), made(attempts=1), ended("delivered")]
     delivered = called("task", "watch", ID, script=Script(*steps))
     assert (delivered.exit_code, len(delivered.stdout.splitlines())) == (0, 3)

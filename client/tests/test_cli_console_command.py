@@ -56,7 +56,9 @@ def entered(address: str) -> Iterator[httpx.Client]:
         yield browser
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "ending", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)]
+)
 def test_it_prints_an_address_and_ends_without_a_word(service: Upstream, ending: int) -> None:
     options = ["--no-browser", "--url", service.url]
     with started(*options, DUEWHEEL_KEY="dw_of_the_caller") as process:

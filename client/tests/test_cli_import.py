@@ -87,8 +87,15 @@ def _two_tasks_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_two_tasks_a_request")
-@pytest.mark.parametrize("is_journal_lost", [False, True])
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    ("number", "is_journal_lost"),
+    [
+        (1, True),
+        (2, False),
+        pytest.param(1, False, marks=pytest.mark.exhaustive),
+        pytest.param(2, True, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_whatever_ends_an_import_no_task_is_made_twice(
     tasks: Path,
     stack_url: str,

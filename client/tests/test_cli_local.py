@@ -42,7 +42,7 @@ def started(root: Path, played: str, *arguments: str) -> "subprocess.Popen[str]"
     )
 
 
-@pytest.mark.parametrize("is_ctrl_c", [True, False])
+@pytest.mark.parametrize("is_ctrl_c", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_the_stack_ends_with_the_command(tmp_path: Path, is_ctrl_c: bool) -> None:
     options = ["--port", "8099", "--economy", "--auth", "--faults", "0.1"]
     process = started(tmp_path, PLAYED, *options)
