@@ -67,7 +67,7 @@ def tasks_in_one_second(world: World, number: int) -> list[Task]:
         (1, ALONE, True),
         (100, HUNDRED, False),
         (100, HUNDRED, True),
-        (1_000, THOUSAND, False),
+        pytest.param(1_000, THOUSAND, False, marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_task_stays_within_its_budget(
@@ -212,6 +212,7 @@ def test_a_retry_that_shares_a_page_costs_four_more_write_units(world: World) ->
     assert meter.write_units / len(tasks) <= HUNDRED.write_units + 4
 
 
+@pytest.mark.exhaustive
 def test_statistics_and_forecast_cost_writes_by_the_minute_and_by_the_batch(world: World) -> None:
     """In the Registry, beside the budget of a task: never one for each."""
     writes: list[str] = []

@@ -344,6 +344,7 @@ def test_no_key_is_logged_whatever_becomes_of_it(records: Records) -> None:
     assert not [text for text in records.texts if any(secret in text for secret in secrets)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_goes_wrong_on_the_way_nothing_of_it_is_logged(
     records: Records, receiver: str, seed: int

@@ -181,6 +181,7 @@ def test_what_has_ended_comes_back_until_its_time_is_over(world: World) -> None:
     assert world.items() == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("overdue", [DELIVER, EXPIRE])
 def test_timers_go_on(world: World, overdue: str) -> None:
     timer = timers.made(world, 60)
@@ -263,6 +264,7 @@ def test_what_was_edited_stays_where_its_key_names_another_live_task(world: Worl
     assert world.items() == before
 
 
+@pytest.mark.exhaustive
 def test_a_crowded_second_has_its_header_again(world: World) -> None:
     results = world.create_batch([world.new(3_600_000) for _ in range(SLICE_ENTRIES + 1)])
     tasks = [made.task for made in results if isinstance(made, Made)]

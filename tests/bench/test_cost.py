@@ -18,6 +18,7 @@ def model() -> CostModel:
     return CostModel()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("profile", "dollars"), [(PRECISE, 12), (ECONOMY, 2)])
 def test_an_idle_month_stays_within_its_budget(
     model: CostModel, profile: Profile, dollars: float

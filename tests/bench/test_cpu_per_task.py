@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.soak
 def test_it_runs_to_its_end_and_prints_both_sides_of_the_ratio() -> None:
     """In a process of its own, whose environment it fills."""
     printed = subprocess.run(

@@ -12,6 +12,7 @@ from tests.simulation.crowd import Crowd, crowded
 TASKS, WRITE_UNITS = 400, 40
 
 
+@pytest.mark.soak
 def test_the_model_and_the_governed_handlers_agree() -> None:
     """Ten seconds' worth of a table, so that settling is refused again and again."""
     came = crowded(Crowd(TASKS, WRITE_UNITS, in_seconds=60))

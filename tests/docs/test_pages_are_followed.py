@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.bounds import quick_first
 from tests.support.likeness import documents, quoted
 from tests.support.page_blocks import PAGES, ROOT, Block, fenced, text_of
 from tests.support.read_along import RUN, follow, is_output
@@ -35,7 +36,7 @@ NOT_RUN = {
 PICTURE = "mermaid"
 
 
-@pytest.mark.parametrize("page", FOLLOWED)
+@pytest.mark.parametrize("page", quick_first(FOLLOWED, pytest.mark.stack))
 def test_a_page_can_be_followed_and_shows_what_comes(page: str, tmp_path: Path) -> None:
     differing = follow(text_of(page), tmp_path)
     assert not differing, "\n".join(differing)
@@ -79,6 +80,7 @@ def test_what_is_said_of_other_pages_is_so() -> None:
         assert page in (ROOT / test).read_text()
 
 
+@pytest.mark.stack
 def test_a_page_that_is_wrong_is_found_out(tmp_path: Path) -> None:
     page = """
 # Wrong

@@ -15,6 +15,7 @@ from duewheel.stores import task_items
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
+from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 from tests.support.recorder import Call, Recorder
 from tests.support.straight import put_straight
@@ -88,6 +89,7 @@ def listed(prefix: str = PREFIX, cursor: str | None = None) -> list[str]:
     return [task["key"] for page in walk("GET", prefix, cursor) for task in page["tasks"]]
 
 
+@pytest.mark.soak
 def test_of_thousands_of_keys_each_live_one_is_listed_once_and_in_order(wired: ManualClock) -> None:
     keys = keys_numbered(range(MANY))
     ended = {*keys[::7], *keys[1_000:1_500]}
@@ -194,7 +196,9 @@ def from_the_start(reached: str | None) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("takes_up", [from_its_cursor, from_the_start])
+@pytest.mark.parametrize(
+    "takes_up", quick_first([from_its_cursor, from_the_start], pytest.mark.exhaustive)
+)
 def test_a_cancel_run_that_died_within_a_page_is_taken_up(
     wired: ManualClock, takes_up: Callable[[str | None], str | None]
 ) -> None:

@@ -19,6 +19,7 @@ from duewheel.rules.page_lease import PageLease
 from duewheel.stores import task_items
 from duewheel.stores.pages import PageStore
 from local.aws_faults import Fault, Handle, Reply, answered_by, do
+from tests.support.bounds import quick_first
 from tests.support.watched_stack import TASKS_PER_DAY, WatchedStack
 
 ROOT = Path(__file__).parents[2]
@@ -125,6 +126,7 @@ def test_a_scheduler_that_does_not_run_sets_off_that_on_ticks(watched: WatchedSt
     is_over(watched, "Ticks")
 
 
+@pytest.mark.exhaustive
 def test_queues_that_refuse_hold_the_time_pointer_and_set_off_that_on_its_lag(
     watched: WatchedStack,
 ) -> None:
@@ -135,6 +137,7 @@ def test_queues_that_refuse_hold_the_time_pointer_and_set_off_that_on_its_lag(
     assert len(watched.service.received("ok")) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_sweeper_that_does_not_run_sets_off_that_on_its_lag(watched: WatchedStack) -> None:
     watched.switches.stopped = {"sweeper"}
     goes_off(watched, "SweepLag", lambda: watched.passes(minutes=1))
@@ -142,6 +145,7 @@ def test_a_sweeper_that_does_not_run_sets_off_that_on_its_lag(watched: WatchedSt
     is_over(watched, "SweepLag")
 
 
+@pytest.mark.exhaustive
 def test_a_sweep_that_does_not_get_ahead_sets_off_that_on_its_lag(watched: WatchedStack) -> None:
     creates(watched, "ok")
     watched.switches.without_time = {"sweeper"}
@@ -150,6 +154,7 @@ def test_a_sweep_that_does_not_get_ahead_sets_off_that_on_its_lag(watched: Watch
     is_over(watched, "SweepLag")
 
 
+@pytest.mark.exhaustive
 def test_a_page_that_is_held_for_half_an_hour_sets_off_that_on_open_places(
     watched: WatchedStack,
 ) -> None:
@@ -166,6 +171,7 @@ def test_a_page_that_is_held_for_half_an_hour_sets_off_that_on_open_places(
     assert len(watched.service.received("ok")) == 1
 
 
+@pytest.mark.exhaustive
 def test_messages_that_come_late_set_off_that_on_lateness(watched: WatchedStack) -> None:
     def minute() -> None:
         creates(watched, "ok", 10)
@@ -177,6 +183,7 @@ def test_messages_that_come_late_set_off_that_on_lateness(watched: WatchedStack)
     is_over(watched, "Lateness")
 
 
+@pytest.mark.exhaustive
 def test_waiting_for_the_limit_of_a_business_is_not_lateness(watched: WatchedStack) -> None:
     watched.service.call("PUT", "/v1/businesses/limited", {"calls_per_second": 1})
     creates(watched, "ok", 30, biz_type="limited")
@@ -186,6 +193,7 @@ def test_waiting_for_the_limit_of_a_business_is_not_lateness(watched: WatchedSta
     assert max(minute.max for minute in told) < 5_000
 
 
+@pytest.mark.exhaustive
 def test_receivers_that_say_stop_set_off_that_on_deaths(watched: WatchedStack) -> None:
     watched.service.call("PUT", "/_local/received/gone", {"status": 410})
     creates(watched, "ok", 50)
@@ -194,6 +202,7 @@ def test_receivers_that_say_stop_set_off_that_on_deaths(watched: WatchedStack) -
     is_over(watched, "Deaths")
 
 
+@pytest.mark.exhaustive
 def test_a_few_deaths_set_off_nothing(watched: WatchedStack) -> None:
     watched.service.call("PUT", "/_local/received/gone", {"status": 410})
     creates(watched, "gone", 4)
@@ -204,6 +213,7 @@ def test_a_few_deaths_set_off_nothing(watched: WatchedStack) -> None:
         assert watched.off() == set()
 
 
+@pytest.mark.exhaustive
 def test_a_table_that_refuses_for_load_sets_off_that_on_throttles(watched: WatchedStack) -> None:
     def minute() -> None:
         with refusing("TransactWriteItems"):
@@ -216,6 +226,7 @@ def test_a_table_that_refuses_for_load_sets_off_that_on_throttles(watched: Watch
     is_over(watched, "Throttles")
 
 
+@pytest.mark.exhaustive
 def test_a_call_that_nobody_foresaw_sets_off_that_on_errors_of_the_api(
     watched: WatchedStack,
 ) -> None:
@@ -230,6 +241,7 @@ def test_a_call_that_nobody_foresaw_sets_off_that_on_errors_of_the_api(
     is_over(watched, "ApiErrors")
 
 
+@pytest.mark.exhaustive
 def test_answers_that_are_the_callers_fault_are_no_errors_of_the_api(
     watched: WatchedStack,
 ) -> None:
@@ -244,7 +256,7 @@ def test_answers_that_are_the_callers_fault_are_no_errors_of_the_api(
 FUNCTIONS = ["api", "authorizer", "ingest", "scheduler", "notifier", "sweeper"]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", quick_first(FUNCTIONS, pytest.mark.exhaustive))
 def test_a_function_that_fails_sets_off_that_on_errors(
     watched: WatchedStack, function: str
 ) -> None:
@@ -254,6 +266,7 @@ def test_a_function_that_fails_sets_off_that_on_errors(
     is_over(watched, "FunctionErrors")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_that_has_no_room_sets_off_that_on_refused_runs(
     watched: WatchedStack, function: str
@@ -288,6 +301,7 @@ def given_up_after(tries: int) -> None:
     sqs.set_queue_attributes(QueueUrl=slice_queue(), Attributes=attributes)
 
 
+@pytest.mark.exhaustive
 def test_a_message_that_fails_sets_off_that_on_functions_and_at_last_that_on_dead_letters(
     watched: WatchedStack,
 ) -> None:
@@ -300,6 +314,7 @@ def test_a_message_that_fails_sets_off_that_on_functions_and_at_last_that_on_dea
     is_over(watched, "DeadLetters", "FunctionErrors")
 
 
+@pytest.mark.exhaustive
 def test_a_message_that_asks_for_no_task_sets_off_that_on_its_dead_letters(
     watched: WatchedStack,
 ) -> None:
@@ -311,6 +326,7 @@ def test_a_message_that_asks_for_no_task_sets_off_that_on_its_dead_letters(
     is_over(watched, "IngestDeadLetters")
 
 
+@pytest.mark.exhaustive
 def test_a_message_that_is_lost_sets_off_that_on_rescues(watched: WatchedStack) -> None:
     creates(watched, "ok", delay_seconds=3)  # near, so that a message of its own waits
     boto3.client("sqs").purge_queue(QueueUrl=slice_queue())
@@ -319,6 +335,7 @@ def test_a_message_that_is_lost_sets_off_that_on_rescues(watched: WatchedStack) 
     assert len(watched.service.received("ok")) == 1
 
 
+@pytest.mark.exhaustive
 def test_an_item_that_was_edited_sets_off_that_on_damage(watched: WatchedStack) -> None:
     task = creates(watched, "ok", delay_seconds=60)
     key = task_items.key(address_of_task(task["task_id"]), BUCKETS)
@@ -337,6 +354,7 @@ def test_an_item_that_was_edited_sets_off_that_on_damage(watched: WatchedStack) 
     is_over(watched, "Damage", "Rescued")  # the task is called, and its second has passed
 
 
+@pytest.mark.exhaustive
 def test_a_caller_that_creates_without_end_sets_off_the_guard_for_a_day(
     watched: WatchedStack,
 ) -> None:

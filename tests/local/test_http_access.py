@@ -73,6 +73,7 @@ def test_a_revoked_key_is_refused_when_its_minute_is_over(admin: Service) -> Non
     assert orders.call("GET", "/v1/health") == FORBIDDEN
 
 
+@pytest.mark.stack
 def test_the_audit_brings_a_key_from_the_environment(
     admin: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

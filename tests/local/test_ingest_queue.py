@@ -94,6 +94,7 @@ def test_without_an_ingest_queue_there_are_no_such_routes() -> None:
         assert Sender(stack.url).send(b"{}")[0] == 404
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_goes_wrong_each_message_becomes_each_of_its_tasks_once(seed: int) -> None:
     with LocalStack(frozen=True, faults=Faults(0.1, seed)) as stack:

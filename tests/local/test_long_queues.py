@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from local import emulator
 from local.emulator import Emulator
+from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 
 SEEDS = range(2)
@@ -89,7 +90,7 @@ def _counts(sqs: Any, url: str) -> Any:
     return sqs.get_queue_attributes(QueueUrl=url, AttributeNames=COUNTS)["Attributes"]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", quick_first(SEEDS, pytest.mark.exhaustive))
 def test_queues_answer_as_moto_does_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = outcomes(seed)
     monkeypatch.setattr(emulator, "queues_counted_when_asked", nullcontext)

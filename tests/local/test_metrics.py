@@ -152,6 +152,7 @@ def story(service: Service) -> Story:
     return Story(sums(service), calls, booked(service, from_ms))
 
 
+@pytest.mark.soak
 def test_the_sums_over_all_lines_are_what_the_books_say(story: Story) -> None:
     told, books = story.told, story.books
     assert books["pending"] == 0

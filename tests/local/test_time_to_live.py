@@ -38,6 +38,7 @@ def test_time_deletes_what_has_ended_and_nothing_that_waits(service: Service) ->
     assert len(service.received("far")) == 1
 
 
+@pytest.mark.soak
 def test_a_timer_and_its_chain_outlive_the_runs_that_time_deletes(service: Service) -> None:
     service.call("PUT", "/v1/businesses/orders", {"retention_days": 1})
     new = {

@@ -99,6 +99,7 @@ def test_what_is_changed_holds_for_the_next_call_and_what_was_called_is_counted(
     assert len(service.received("box")) == 3
 
 
+@pytest.mark.soak
 def test_a_disabled_timer_of_every_second_leaves_nothing_to_come_up(
     service: Service, running: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

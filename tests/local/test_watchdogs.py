@@ -35,6 +35,7 @@ def beat(service: Service, dog: int) -> int:
     return ms_of(task["due_at"])
 
 
+@pytest.mark.soak
 def test_of_many_beaten_every_second_the_silent_ones_fire_each_once_and_when_due(
     service: Service,
 ) -> None:

@@ -94,6 +94,7 @@ async def _lived(service: Service) -> None:
     await asyncio.sleep(ENDS + 120)
 
 
+@pytest.mark.soak
 def test_a_host_that_is_down_is_noticed_by_one_notifier_and_left_alone_by_all(
     story: Story,
 ) -> None:

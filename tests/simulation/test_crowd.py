@@ -24,6 +24,7 @@ WRITES_PER_TASK = 2.1  # created and settled, with its share of leases
 SETTLING_STARTS_SECONDS = 1.0  # a page is waited for, read and called, and looked at by and by
 
 
+@pytest.mark.soak
 def test_a_crowd_is_settled_in_the_time_that_its_table_takes() -> None:
     came = crowded(Crowd(TASKS, TABLE_WRITE_UNITS.value))
     check_nothing_is_lost_or_repeated(came, TASKS)
@@ -35,6 +36,7 @@ def test_a_crowd_is_settled_in_the_time_that_its_table_takes() -> None:
     assert came.repeated_creates == 0
 
 
+@pytest.mark.soak
 def test_with_one_fixed_shard_a_crowd_meets_the_wall_of_its_partition() -> None:
     tasks = 2 * TASKS if not IS_PROOF else TASKS
     with one_fixed_shard():

@@ -10,6 +10,7 @@ from tests.simulation.faults import CALM
 from tests.simulation.soak import Soak, soaked
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("profile", PROFILES)
 def test_no_task_is_lost_while_clocks_are_off_by_minutes(profile: str) -> None:
     soak = Soak(

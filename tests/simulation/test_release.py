@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from duewheel.rules import parking, settlement
 from duewheel.rules.addresses import PARKED_SLOTS
 from duewheel.rules.placing import Placing
@@ -88,6 +90,7 @@ async def lived(service: Service, processors: Processors) -> None:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.soak
 def test_sixteen_notifiers_release_two_thousand_a_second_of_a_business_without_a_limit() -> None:
     """All sixteen at once, as they work on what is too much for one."""
     service = Service(the_template(), Faults(1, IN_A_REGION), seed=2)

@@ -42,6 +42,7 @@ def test_the_slow_ones_are_all_called_once(with_lane: Neighbours) -> None:
     assert len(with_lane.late_ms["slow"]) == SECONDS * TIMES * CAN_TAKE
 
 
+@pytest.mark.soak
 def test_whoever_dies_on_the_way_through_a_lane_that_has_too_much_loses_nothing() -> None:
     lived = neighbours("slow", 7, DEADLY, slow_notifiers=1, settled_after=3_600)
     assert lived.undelivered == 0

@@ -51,6 +51,7 @@ def report_of(soak: Soak) -> Report:
     return report
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("seed", "profile"), [(16, PRECISE), (21, ECONOMY)])
 def test_no_promise_is_broken_whatever_goes_wrong(seed: int, profile: Profile) -> None:
     soak = Soak(tasks=60, seed=seed, tasks_per_second=4, profile=profile.name)
@@ -63,6 +64,7 @@ def test_no_promise_is_broken_whatever_goes_wrong(seed: int, profile: Profile) -
     assert faults.injected.total() >= 20
 
 
+@pytest.mark.soak
 def test_where_nothing_goes_wrong_nothing_is_repeated_and_a_run_can_be_repeated() -> None:
     first, second = (soaked(small(tasks=30, seed=WITH_MESSAGES)) for _ in range(2))
     assert first[0].broken == []
@@ -72,6 +74,7 @@ def test_where_nothing_goes_wrong_nothing_is_repeated_and_a_run_can_be_repeated(
     assert (first[0], first[2]) == (second[0], second[2])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("seed", "met"), [(3, "timer#"), (5, "idempotency#")])
 def test_whatever_goes_wrong_a_seed_makes_the_same_calls_again(seed: int, met: str) -> None:
     first, second = (calls_of(small(tasks=16, seed=seed, rates=ROUGH)) for _ in range(2))
@@ -95,6 +98,7 @@ def calls_of(soak: Soak) -> list[str]:
     return calls
 
 
+@pytest.mark.soak
 def test_the_command_shares_the_tasks_between_worlds_and_says_what_came_of_each() -> None:
     command = [sys.executable, "-m", "tests.simulation", "--tasks", "8", "--worlds", "2"]
     ended = subprocess.run(
@@ -122,6 +126,7 @@ def test_a_task_whose_entry_is_never_put_is_found_lost() -> None:
     assert report.lost
 
 
+@pytest.mark.soak
 def test_a_call_before_its_instant_is_found_early() -> None:
     async def at_once(self: Service, instant_ms: int) -> None:
         pass
@@ -130,6 +135,7 @@ def test_a_call_before_its_instant_is_found_early() -> None:
         assert report_of(small(tasks=30, seed=3)).early
 
 
+@pytest.mark.soak
 def test_a_repeat_without_a_reason_is_found() -> None:
     """Whoever settles forgets to do so at first, in a world in which nothing goes wrong."""
     put_delivered = TaskStore.put_delivered
@@ -145,6 +151,7 @@ def test_a_repeat_without_a_reason_is_found() -> None:
     assert report.unexplained
 
 
+@pytest.mark.soak
 def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None:
     """Nobody but the audit would notice: it was called on time, and is delivered."""
     delivered = settlement.delivered
@@ -160,6 +167,7 @@ def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None
     assert report.deleted_wrongly
 
 
+@pytest.mark.soak
 def test_a_task_that_expires_while_it_waits_is_found() -> None:
     """Only where time deletes, and a task waits for longer than another is kept."""
     task_item = task_items.task_item
@@ -173,18 +181,21 @@ def test_a_task_that_expires_while_it_waits_is_found() -> None:
     assert report.lost
 
 
+@pytest.mark.soak
 def test_a_message_that_is_answered_for_before_its_tasks_are_made_is_found_lost() -> None:
     with patch.object(ingest, "_is_done", return_value=True):
         report = report_of(small(tasks=15, seed=WITH_MESSAGES, settling_seconds_max=60))
     assert report.messages.lost
 
 
+@pytest.mark.soak
 def test_a_message_that_is_buried_without_its_dead_letter_is_found_lost() -> None:
     with patch.object(IngestQueue, "give_up"):
         report = report_of(small(tasks=15, seed=WITH_MESSAGES, settling_seconds_max=60))
     assert report.messages.lost
 
 
+@pytest.mark.soak
 def test_a_message_that_is_forgotten_when_it_comes_again_is_found_made_twice() -> None:
     soak = small(15, WITH_MESSAGES, Rates(duplicate=1.0), settling_seconds_max=60)
     with (
@@ -194,6 +205,7 @@ def test_a_message_that_is_forgotten_when_it_comes_again_is_found_made_twice() -
         assert report_of(soak).messages.made_twice
 
 
+@pytest.mark.soak
 def test_a_delay_that_counts_from_when_its_message_is_worked_off_is_found() -> None:
     soak = small(15, WITH_MESSAGES, Rates(delay=1.0), settling_seconds_max=60)
     with patch.object(Asked, "read_ms", lambda self, now_ms: now_ms):

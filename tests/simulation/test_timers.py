@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
+import pytest
+
 from duewheel.rules.instants import ms_from_rfc3339
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
@@ -74,6 +76,7 @@ def test_a_timer_of_every_second_is_called_every_second_while_its_callbacks_take
     assert lived.statuses == {"delivered": RUNS}
 
 
+@pytest.mark.exhaustive
 def test_whoever_dies_on_the_way_leaves_no_run_out() -> None:
     # A scheduler that catches up dies every hundred calls or so; the next one comes in a minute.
     lived = ran(DEADLY, settled_after=1_200)

@@ -94,6 +94,7 @@ def test_a_timer_that_was_disabled_is_not_called_though_reads_may_be_behind() ->
     assert called_after_it_was_disabled(LAGGING) == 0
 
 
+@pytest.mark.soak
 def test_a_read_that_should_have_been_consistent_is_found() -> None:
     answer = unprocessed._answer
 
@@ -107,6 +108,7 @@ def test_a_read_that_should_have_been_consistent_is_found() -> None:
         assert called_after_it_was_disabled(CALM) == 0
 
 
+@pytest.mark.soak
 def test_writes_that_a_partition_refuses_and_that_are_forgotten_are_found_lost() -> None:
     def once(left: Any, request: Any, clock: Any = None) -> list[Any]:
         request(left)

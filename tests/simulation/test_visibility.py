@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
+import pytest
 
 from duewheel.rules.instants import ms_from_rfc3339, rfc3339
 from duewheel.rules.profile import PRECISE
@@ -126,6 +127,7 @@ def compared(what: str, sources: type[EventSources], *, dies: bool = False) -> t
     return both[0], both[1]
 
 
+@pytest.mark.soak
 def test_what_was_throttled_is_called_sooner_with_ninety_seconds() -> None:
     deployed, recommended = compared("throttled", Throttled)
 
@@ -135,6 +137,7 @@ def test_what_was_throttled_is_called_sooner_with_ninety_seconds() -> None:
     assert (deployed.dead_letters, recommended.dead_letters) == (0, 0)
 
 
+@pytest.mark.soak
 def test_what_a_notifier_was_to_begin_that_died_is_called_sooner_with_ninety_seconds() -> None:
     deployed, recommended = compared("dead", EventSources, dies=True)
 

@@ -6,7 +6,7 @@ says by a mark why it is long, and `make test` leaves it to `make test-all`.
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,15 @@ LONG = ("exhaustive", "soak", "stack")
 LIMITS: Mapping[str, int] = MappingProxyType(
     {"AWS calls": 1_000, "steps of simulated time": 10_000, "processes": 8}
 )
+
+
+def quick_first(cases: Iterable[Any], mark: pytest.MarkDecorator, quick: int = 1) -> list[Any]:
+    """For `parametrize`: the first cases show what there is to show, and the others are long."""
+    values = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [
+        pytest.param(*value, marks=() if number < quick else mark)
+        for number, value in enumerate(values)
+    ]
 
 
 class ProcessesBegun:

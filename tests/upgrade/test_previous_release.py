@@ -93,6 +93,7 @@ def test_it_is_in_an_honest_state_as_it_was_left(upgraded: World) -> None:
     assert audited(upgraded) == []
 
 
+@pytest.mark.exhaustive
 def test_everything_is_carried_on_and_called_once(upgraded: World) -> None:
     minutes_pass(upgraded, MINUTES)
     assert audited(upgraded) == []
@@ -113,6 +114,7 @@ def test_everything_is_carried_on_and_called_once(upgraded: World) -> None:
     assert set(states) == {status.value for status in Status}
 
 
+@pytest.mark.exhaustive
 def test_timers_go_on(upgraded: World) -> None:
     minutes_pass(upgraded, 150, stride=60)  # longer than the previous release has planned ahead
     until = upgraded.clock.now_ms() // 1000 - 60

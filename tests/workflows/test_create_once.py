@@ -272,6 +272,7 @@ def pass_the_sweep(world: World) -> None:
     world.sweep_past(world.clock.now_ms() // 1000 + 21)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("time_passes", [pass_the_lease, pass_the_sweep])
 def test_a_request_that_died_at_any_call_is_finished_by_its_repeat(
@@ -303,6 +304,7 @@ def test_a_request_that_died_at_any_call_is_finished_by_its_repeat(
     check_each_index_was_created_and_is_delivered_once(world, requests)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_repeat_that_died_at_any_call_is_finished_by_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -328,6 +330,7 @@ def test_a_repeat_that_died_at_any_call_is_finished_by_the_next(
     check_each_index_was_created_and_is_delivered_once(world, set(names))
 
 
+@pytest.mark.exhaustive
 def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: World) -> None:
     first_ms = world.clock.now_ms()
     died: list[tuple[str, dict[str, Any]]] = []

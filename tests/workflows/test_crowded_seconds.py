@@ -288,6 +288,7 @@ def test_a_create_that_was_carried_out_before_it_was_throttled_is_not_made_twice
     deliver_and_sweep(world, task)
 
 
+@pytest.mark.exhaustive
 def test_what_is_left_of_a_batch_is_placed_anew(world: World) -> None:
     original = world.dynamodb.batch_write_item
 

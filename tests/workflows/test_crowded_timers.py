@@ -1,5 +1,7 @@
 """Timers whose occurrences fall into crowded seconds: each stands and is called once."""
 
+import pytest
+
 from duewheel.rules.planning import STEP_SECONDS
 from duewheel.rules.timer import Timer
 from tests.support.stories import Story
@@ -56,6 +58,7 @@ def test_a_chain_that_comes_after_the_crowd_puts_nothing_beside_what_stands(worl
     check_each_is_called_once(story, timer)
 
 
+@pytest.mark.soak
 def test_a_timer_that_was_disabled_meanwhile_finds_its_occurrences_again(world: World) -> None:
     story = Story(world)
     crowd(world)
@@ -74,6 +77,7 @@ def test_a_timer_that_was_disabled_meanwhile_finds_its_occurrences_again(world: 
     check_each_is_called_once(story, timer)
 
 
+@pytest.mark.soak
 def test_sizes_of_what_has_passed_are_not_kept(world: World) -> None:
     story = Story(world)
     crowd(world, SELDOM)

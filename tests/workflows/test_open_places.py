@@ -20,6 +20,7 @@ from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
 from duewheel.workflows.hand_over import HandOver
+from tests.support.bounds import quick_first
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
 
@@ -93,7 +94,7 @@ def deliver_but(world: World, seconds: set[int]) -> None:
                 world.handle(message)
 
 
-@pytest.mark.parametrize("lane", list(Lane))
+@pytest.mark.parametrize("lane", quick_first(Lane, pytest.mark.exhaustive))
 def test_a_page_that_is_called_for_long_keeps_no_lost_message_of_another_business_waiting(
     world: World, lane: Lane
 ) -> None:
@@ -181,6 +182,7 @@ class Trouble:
         return call.request["Key"].get("place") == {"S": self.beaten.home.place}
 
 
+@pytest.mark.soak
 def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(world: World) -> None:
     """A page is called for twenty minutes, a key is beaten without end, a second takes the sweep
     minutes, and a partition refuses all reads."""
@@ -278,6 +280,7 @@ class SlowSecond:
         self.world.recorder.before = None
 
 
+@pytest.mark.soak
 def test_a_second_that_no_run_can_read_as_a_whole_is_counted_once_and_keeps_nothing_waiting(
     world: World,
 ) -> None:
@@ -437,6 +440,7 @@ def test_who_dies_between_closing_a_page_and_entering_its_tasks_is_made_up_for(
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
+@pytest.mark.soak
 def test_what_is_rescued_is_announced_before_its_message_is_too_late(world: World) -> None:
     """However many were lost together, and however long each write takes."""
     tasks = [world.created(in_ms=1_000) for _ in range(300)]
@@ -551,6 +555,7 @@ def crash_at(world: World, number: int, run: Callable[[], None]) -> bool:
     return False
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", [1, 2, 3])
 def test_a_sweeper_that_dies_at_any_call_loses_nothing_and_counts_nothing_twice(
     world: World, first: int
