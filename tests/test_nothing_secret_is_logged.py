@@ -306,6 +306,7 @@ def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
     return [caller.call("GET", f"/v1/tasks/{task['task_id']}")[1] for task in tasks]
 
 
+@pytest.mark.exhaustive
 def test_whatever_becomes_of_a_task_nothing_that_is_in_it_is_logged(
     records: Records, receiver: str
 ) -> None:

@@ -26,6 +26,7 @@ def test_an_idle_month_stays_within_its_budget(
     assert 0 < model.bill(Load(profile=profile)).at_work <= dollars
 
 
+@pytest.mark.soak
 def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(
     model: CostModel,
 ) -> None:

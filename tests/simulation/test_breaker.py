@@ -105,6 +105,7 @@ def test_a_host_that_is_down_is_noticed_by_one_notifier_and_left_alone_by_all(
     assert sum(after.values()) <= 3
 
 
+@pytest.mark.soak
 def test_those_that_wait_use_up_no_attempts_and_all_are_delivered(story: Story) -> None:
     assert set(story.statuses) == {"delivered"}
     assert story.repeats == sum(story.tried_while_down.values())

@@ -157,6 +157,7 @@ def test_no_second_has_more_calls_than_the_limit(crowd: Crowd) -> None:
     assert max(crowd.seconds("limited").values()) <= PER_SECOND + 1
 
 
+@pytest.mark.soak
 def test_the_crowd_is_worked_off_at_the_limit_and_everybody_is_called_once(crowd: Crowd) -> None:
     called = [call.task_id for call in crowd.calls["limited"]]
     assert len(called) == len(set(called)) == len(crowd.created["limited"])
