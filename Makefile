@@ -25,7 +25,7 @@ LONG := -m "exhaustive or soak or stack or hypothesis"
 
 test: $(VENV)/ready ## run the tests but for the long ones: every behaviour once
 	HYPOTHESIS_PROFILE=quick $(IN_VENV)/python -m pytest -n auto $(QUICK)
-	$(IN_CLIENT)/python -m pytest -n auto $(QUICK)
+	HYPOTHESIS_PROFILE=quick $(IN_CLIENT)/python -m pytest -n auto $(QUICK)
 
 test-all: test ## run the long tests, too: each case and each crash, soaks, stacks, properties with more examples
 	$(IN_VENV)/python -m pytest -n auto $(LONG)

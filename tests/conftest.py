@@ -43,7 +43,7 @@ _bounds = Bounds(
     {
         "AWS calls": lambda: _guard.calls,
         "steps of simulated time": lambda: VirtualLoop.steps,
-        "processes": ProcessesBegun(),
+        "Python processes": ProcessesBegun(),
     }
 )
 

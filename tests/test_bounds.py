@@ -1,12 +1,14 @@
 """Tests without a mark are quick, which is counted; what leaves out the others names them all."""
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.support.bounds import LIMITS, LONG, Bounds
+from tests.support.bounds import LIMITS, LONG, Bounds, ProcessesBegun
 from tests.support.rights_in_use import LONG_PART, QUICK_PART
 
 MAKEFILE = (Path(__file__).parents[1] / "Makefile").read_text("utf-8")
@@ -46,6 +48,14 @@ def test_a_property_takes_more_where_it_is_tried_more_often(
     monkeypatch.setenv("HYPOTHESIS_PROFILE", "quick")
     with pytest.raises(AssertionError):
         run(LIMITS[CALLS] + 1, "hypothesis")
+
+
+def test_processes_of_python_are_counted_and_no_others() -> None:
+    begun = ProcessesBegun()
+    subprocess.run(["true"], check=True)
+    assert begun() == 0
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    assert begun() == 1
 
 
 def test_what_make_leaves_out_and_runs_later_are_the_tests_with_these_marks() -> None:

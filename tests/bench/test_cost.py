@@ -46,6 +46,7 @@ def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(
     assert bill.scheduler == idle.scheduler
 
 
+@pytest.mark.soak
 def test_metrics_cost_what_is_stated(model: CostModel) -> None:
     """docs/observability.md and the template say so."""
     told = model.told

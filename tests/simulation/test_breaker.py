@@ -20,6 +20,8 @@ from tests.simulation.receiver import Receiver
 from tests.simulation.service import Service
 from tests.support.clock import NOON_MS
 
+pytestmark = pytest.mark.soak  # of one crowd, which all of them look at
+
 BEGINS, DOWN_SECONDS, ENDS = 30, 40, 120  # of the tasks' seconds: down from 30 to 70
 PER_SECOND = 8
 CALM_BUT_SLOW = Rates(latency_ms=40.0)
@@ -94,7 +96,6 @@ async def _lived(service: Service) -> None:
     await asyncio.sleep(ENDS + 120)
 
 
-@pytest.mark.soak
 def test_a_host_that_is_down_is_noticed_by_one_notifier_and_left_alone_by_all(
     story: Story,
 ) -> None:
@@ -105,7 +106,6 @@ def test_a_host_that_is_down_is_noticed_by_one_notifier_and_left_alone_by_all(
     assert sum(after.values()) <= 3
 
 
-@pytest.mark.soak
 def test_those_that_wait_use_up_no_attempts_and_all_are_delivered(story: Story) -> None:
     assert set(story.statuses) == {"delivered"}
     assert story.repeats == sum(story.tried_while_down.values())

@@ -19,6 +19,8 @@ from tests.simulation.receiver import Call
 from tests.simulation.service import Service
 from tests.support.clock import NOON_MS
 
+pytestmark = pytest.mark.soak  # of one crowd, which all of them look at
+
 PER_SECOND = 50
 IN_SECONDS = 30  # the crowd is due then
 PROVE = os.environ.get("HYPOTHESIS_PROFILE") == "prove"
@@ -152,12 +154,10 @@ def crowd() -> Crowd:
     return crowd_of(10_000 if PROVE else 1_000)
 
 
-@pytest.mark.soak
 def test_no_second_has_more_calls_than_the_limit(crowd: Crowd) -> None:
     assert max(crowd.seconds("limited").values()) <= PER_SECOND + 1
 
 
-@pytest.mark.soak
 def test_the_crowd_is_worked_off_at_the_limit_and_everybody_is_called_once(crowd: Crowd) -> None:
     called = [call.task_id for call in crowd.calls["limited"]]
     assert len(called) == len(set(called)) == len(crowd.created["limited"])
@@ -175,7 +175,6 @@ def test_what_was_due_first_is_called_first_but_for_messages_of_one_second() -> 
     assert max(abs(place - places[at]) for place, at in enumerate(due)) < PER_SECOND
 
 
-@pytest.mark.soak
 def test_another_business_is_called_no_later_than_without_the_limit() -> None:
     with_limit, without = crowd_of(300), crowd_of(300, per_second=None)
     assert 5 <= max(with_limit.seconds("limited")) <= 6
@@ -189,7 +188,6 @@ def test_a_few_writes_serve_a_hundred_tasks(crowd: Crowd) -> None:
     assert crowd.turn_writes <= 5 * len(crowd.created["limited"]) / 100
 
 
-@pytest.mark.soak
 def test_whoever_dies_between_turn_and_call_loses_nothing() -> None:
     crowd = crowd_of(200, DEADLY)
     assert {call.task_id for call in crowd.calls["limited"]} == crowd.created["limited"]
@@ -197,7 +195,6 @@ def test_whoever_dies_between_turn_and_call_loses_nothing() -> None:
     assert max(crowd.seconds("limited").values()) <= PER_SECOND + 2
 
 
-@pytest.mark.soak
 def test_tasks_that_are_served_8_s_late_for_8_minutes_are_called_at_the_rate() -> None:
     crowd = crowd_of(100, per_second=5, late_seconds=lambda now: 8.0)
     assert max(crowd.seconds("limited")) <= 8 + 8 + 100 / 5  # late twice
@@ -218,7 +215,6 @@ LATENESSES: dict[str, Lateness] = {
 }
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("lateness", LATENESSES.values(), ids=LATENESSES.keys())
 def test_however_late_messages_are_served_all_tasks_are_called_within_the_limit(
     lateness: Lateness,

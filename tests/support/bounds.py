@@ -1,4 +1,4 @@
-"""What a test without a mark may cost: AWS calls, steps of simulated time, processes.
+"""What a test without a mark may cost: AWS calls, steps of simulated time, processes of Python.
 
 They are counted, since every measured time depends on the machine's load. A test that needs more
 says by a mark why it is long, and `make test` leaves it to `make test-all`.
@@ -14,7 +14,7 @@ import pytest
 
 LONG = ("exhaustive", "soak", "stack")
 LIMITS: Mapping[str, int] = MappingProxyType(
-    {"AWS calls": 1_500, "steps of simulated time": 10_000, "processes": 8}
+    {"AWS calls": 1_500, "steps of simulated time": 10_000, "Python processes": 4}
 )
 
 
@@ -28,7 +28,7 @@ def quick_first(cases: Iterable[Any], mark: pytest.MarkDecorator, quick: int = 1
 
 
 class ProcessesBegun:
-    """How many this process has begun since it asks; for good, as audit hooks are."""
+    """How many processes of Python this one has begun; audit hooks hear of them for good."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -37,8 +37,9 @@ class ProcessesBegun:
     def __call__(self) -> int:
         return self._count
 
-    def _hear(self, event: str, _: Any) -> None:
-        self._count += event in {"subprocess.Popen", "os.posix_spawn"}
+    def _hear(self, event: str, of: tuple[Any, ...]) -> None:
+        if event == "subprocess.Popen":
+            self._count += "python" in str(of[0])
 
 
 class Bounds:

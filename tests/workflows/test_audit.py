@@ -64,6 +64,7 @@ def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_honest(wo
     assert world.audit(asked).findings == []
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_found_between_any_two_requests_of_a_healthy_life(world: World) -> None:
     """Retries, a death and its redrive, a change, a cancel and the sweep, looked at each time."""
     looks = Looks(world, audited)

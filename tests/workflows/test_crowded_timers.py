@@ -45,6 +45,7 @@ def test_occurrences_are_spread_over_the_shards_of_their_seconds(world: World) -
     check_each_is_called_once(story, timer)
 
 
+@pytest.mark.soak
 def test_a_chain_that_comes_after_the_crowd_puts_nothing_beside_what_stands(world: World) -> None:
     """Another schedule with the same seconds: all of them are planned again, by another chain."""
     story = Story(world)

@@ -88,6 +88,7 @@ def test_an_hour_without_scheduler(world: World, minutes: Minutes) -> None:
     assert sent(passed) == begun(passed) == 0
 
 
+@pytest.mark.exhaustive
 def test_an_hour_without_notifiers(world: World, minutes: Minutes) -> None:
     """Messages pile up and are kept. The sweep looks after the first second that is not
     finished: a message a minute, and every sixth minute the tasks of the page, which is then
@@ -104,6 +105,7 @@ def test_an_hour_without_notifiers(world: World, minutes: Minutes) -> None:
     assert sent(passed) <= HOUR / 6 + 2, "the tasks of pages that were taken apart, once more"
 
 
+@pytest.mark.exhaustive
 def test_near_tasks_are_not_rescued_all_through_an_hour_without_notifiers(
     world: World, minutes: Minutes
 ) -> None:
@@ -119,6 +121,7 @@ def test_near_tasks_are_not_rescued_all_through_an_hour_without_notifiers(
     assert_all_is_well_again(minutes, tasks, within_minutes=8)
 
 
+@pytest.mark.exhaustive
 def test_an_hour_without_sqs_is_bridged_by_the_second_link(world: World, minutes: Minutes) -> None:
     tasks = tasks_of_the_hour(world)
     minutes.refused = SQS
@@ -132,6 +135,7 @@ def test_an_hour_without_sqs_is_bridged_by_the_second_link(world: World, minutes
     assert sent(passed) == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("profile", [PRECISE, ECONOMY], ids=lambda profile: profile.name)
 def test_an_hour_without_either_link(world: World, minutes: Minutes) -> None:
     tasks = tasks_of_the_hour(world)
@@ -178,6 +182,7 @@ def test_what_was_called_when_dynamodb_went_away_is_called_again(
     assert_all_is_well_again(minutes, [task], within_minutes=8, calls=2)
 
 
+@pytest.mark.exhaustive
 def test_the_queue_is_purged_after_an_hour_without_notifiers(
     world: World, minutes: Minutes
 ) -> None:

@@ -67,6 +67,7 @@ def by_death(_: Story) -> Interruption:
     return Interruption(0, End.DEATH)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("before", "step"),
     [

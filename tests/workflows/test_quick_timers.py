@@ -133,6 +133,7 @@ def disabled_and_enabled(story: Story, timer: Timer, gaps: list[range]) -> None:
     gaps.append(range(begins, now(story.world) + 1))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_planner_that_is_slow_at_any_call_brings_no_call_for_seconds_in_which_its_timer_was_off(
     world: World, monkeypatch: pytest.MonkeyPatch, times: int
