@@ -18,6 +18,7 @@ from duewheel.rules.audit import Finding
 from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.profile import PRECISE
+from duewheel.rules.stats_request import MINUTE_MS, MINUTES_MAX
 from duewheel.rules.task import Task
 from duewheel.stores import pointers, task_items
 from duewheel.wiring import api as api_wiring
@@ -45,6 +46,7 @@ SLICE_ENTRIES = 40  # so that a few batches make a crowd, and seconds grow while
 AFTERWARDS_DAYS = 40  # longer than anything that has ended is kept
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200
+STATISTICS_MS = MINUTES_MAX * MINUTE_MS  # one call tells no more; each reads ahead of the sweep
 
 
 @dataclass(frozen=True)
@@ -240,9 +242,10 @@ async def _wrong_statistics(
         if item.get("biz_type", {}).get("S") == biz_type and "plan" not in item
     ]
     counted: dict[str, int] = {}
-    for hour in range(-1, int(service.seconds() // 3_600) + 1):  # a clock may be behind at noon
-        begins = (NOON_MS // 1000 + hour * 3_600) * 1000
-        answer = await service.request("GET", f"/v1/businesses/{biz_type}/stats?{_hour(begins)}")
+    began_ms = NOON_MS - 3_600_000  # a clock may be behind at noon
+    for begins_ms in range(began_ms, service.now_ms() + 1, STATISTICS_MS):
+        span = f"from={rfc3339(begins_ms)}&to={rfc3339(begins_ms + STATISTICS_MS)}"
+        answer = await service.request("GET", f"/v1/businesses/{biz_type}/stats?{span}")
         assert answer is not None
         assert answer[0] == 200, answer
         for name, number in answer[1]["total"].items():
@@ -256,7 +259,3 @@ async def _wrong_statistics(
     if counted["created"] != len(held):
         wrong.append(f"{biz_type}: {counted['created']} created counted, {len(held)} in the wheel")
     return wrong
-
-
-def _hour(begins_ms: int) -> str:
-    return f"from={rfc3339(begins_ms)}&to={rfc3339(begins_ms + 3_600_000)}"

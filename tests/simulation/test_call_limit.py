@@ -17,9 +17,8 @@ from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates
 from tests.simulation.receiver import Call
 from tests.simulation.service import Service
+from tests.support.bounds import quick_first
 from tests.support.clock import NOON_MS
-
-pytestmark = pytest.mark.soak  # of one crowd, which all of them look at
 
 PER_SECOND = 50
 IN_SECONDS = 30  # the crowd is due then
@@ -72,10 +71,11 @@ class Crowd:
 def crowd_of(
     tasks: int,
     rates: Rates = CALM,
-    per_second: float | None = PER_SECOND,
+    per_second: float = PER_SECOND,
     apart_ms: int = 0,
     late_seconds: Lateness | None = None,
 ) -> Crowd:
+    """Nobody is beside it where messages are late: what they cost would be most of it."""
     faults = Faults(1, rates)
     service = Service(the_template(), faults, seed=2)
     turn_writes = put_off = 0
@@ -101,7 +101,7 @@ def crowd_of(
 async def _lived(
     service: Service,
     tasks: int,
-    per_second: float | None,
+    per_second: float,
     apart_ms: int,
     late_seconds: Lateness | None,
 ) -> dict[str, set[str]]:
@@ -116,12 +116,13 @@ async def _lived(
     answer = await service.request("PUT", "/v1/businesses/limited", settings)
     assert answer is not None
     assert answer[0] == 201, answer
+    beside = [0] * 40 + [n * 500 for n in range(80)] if late_seconds is None else []
     created = {
         "limited": await _create(service, "limited", [n * apart_ms for n in range(tasks)]),
-        "other": await _create(service, "other", [0] * 40 + [n * 500 for n in range(80)]),
+        "other": await _create(service, "other", beside),
     }
     service.faults.rates = faults
-    await asyncio.sleep(IN_SECONDS + max(40, tasks / (per_second or PER_SECOND)) + 5)
+    await asyncio.sleep(IN_SECONDS + max(40, tasks / per_second) + 5)
     if late_seconds is not None:
         await asyncio.sleep(LATE_FOR_SECONDS)
     if faults != CALM:
@@ -149,9 +150,11 @@ async def _create(service: Service, biz_type: str, after_ms: list[int]) -> set[s
     return made
 
 
-@pytest.fixture(scope="module")
-def crowd() -> Crowd:
-    return crowd_of(10_000 if PROVE else 1_000)
+@pytest.fixture(
+    scope="module", params=quick_first([150, 10_000 if PROVE else 1_000], pytest.mark.soak)
+)
+def crowd(request: pytest.FixtureRequest) -> Crowd:
+    return crowd_of(request.param)
 
 
 def test_no_second_has_more_calls_than_the_limit(crowd: Crowd) -> None:
@@ -165,6 +168,7 @@ def test_the_crowd_is_worked_off_at_the_limit_and_everybody_is_called_once(crowd
     assert set(crowd.statuses) == {"delivered"}
 
 
+@pytest.mark.soak
 def test_what_was_due_first_is_called_first_but_for_messages_of_one_second() -> None:
     """Which queues may hand out in another order."""
     crowd = crowd_of(400, apart_ms=5)
@@ -175,19 +179,16 @@ def test_what_was_due_first_is_called_first_but_for_messages_of_one_second() -> 
     assert max(abs(place - places[at]) for place, at in enumerate(due)) < PER_SECOND
 
 
-def test_another_business_is_called_no_later_than_without_the_limit() -> None:
-    with_limit, without = crowd_of(300), crowd_of(300, per_second=None)
-    assert 5 <= max(with_limit.seconds("limited")) <= 6
-    assert max(without.seconds("limited")) <= 2
-    for crowd in (with_limit, without):
-        assert len(crowd.calls["other"]) == len(crowd.created["other"])
-    assert with_limit.latest_ms("other") <= without.latest_ms("other") + 100
+def test_another_business_is_called_at_its_instants_beside_the_crowd(crowd: Crowd) -> None:
+    assert len(crowd.calls["other"]) == len(crowd.created["other"])
+    assert crowd.latest_ms("other") <= 100
 
 
 def test_a_few_writes_serve_a_hundred_tasks(crowd: Crowd) -> None:
     assert crowd.turn_writes <= 5 * len(crowd.created["limited"]) / 100
 
 
+@pytest.mark.soak
 def test_whoever_dies_between_turn_and_call_loses_nothing() -> None:
     crowd = crowd_of(200, DEADLY)
     assert {call.task_id for call in crowd.calls["limited"]} == crowd.created["limited"]
@@ -195,6 +196,7 @@ def test_whoever_dies_between_turn_and_call_loses_nothing() -> None:
     assert max(crowd.seconds("limited").values()) <= PER_SECOND + 2
 
 
+@pytest.mark.soak
 def test_tasks_that_are_served_8_s_late_for_8_minutes_are_called_at_the_rate() -> None:
     crowd = crowd_of(100, per_second=5, late_seconds=lambda now: 8.0)
     assert max(crowd.seconds("limited")) <= 8 + 8 + 100 / 5  # late twice
@@ -215,6 +217,7 @@ LATENESSES: dict[str, Lateness] = {
 }
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("lateness", LATENESSES.values(), ids=LATENESSES.keys())
 def test_however_late_messages_are_served_all_tasks_are_called_within_the_limit(
     lateness: Lateness,

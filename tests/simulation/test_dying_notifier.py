@@ -14,6 +14,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.receiver import Call
 from tests.simulation.service import Service
 from tests.simulation.soak import TEMPLATE
+from tests.support.bounds import quick_first
 from tests.support.clock import NOON_MS
 
 TASKS, DUE_SECONDS = 300, 20
@@ -41,7 +42,10 @@ async def _killed_in_its_calls(service: Service, after_calls: int, each_seconds:
                 return service.seconds()
 
 
-@pytest.mark.parametrize(("after_calls", "each_seconds"), [(1, 1), (60, 1), (1, 9)])
+@pytest.mark.parametrize(
+    ("after_calls", "each_seconds"),
+    quick_first([(1, 1), (60, 1), (1, 9)], pytest.mark.exhaustive),
+)
 def test_what_a_killed_notifier_held_is_called_within_twenty_seconds_and_a_page_at_most_again(
     after_calls: int, each_seconds: int
 ) -> None:

@@ -94,7 +94,7 @@ def test_the_crowd_comes_after_the_pause_once_in_due_order_and_at_its_rate() -> 
     assert max(after.seconds) <= 10 + TASKS / PER_SECOND
 
 
-@pytest.mark.exhaustive
+@pytest.mark.soak
 def test_processes_that_die_while_they_park_and_release_lose_nothing() -> None:
     after = paused(DEADLY)
     assert min(after.seconds) >= 0
@@ -102,14 +102,14 @@ def test_processes_that_die_while_they_park_and_release_lose_nothing() -> None:
     assert after.statuses == {"delivered": TASKS}
 
 
-@pytest.mark.exhaustive
+@pytest.mark.soak
 def test_functions_that_fail_while_they_park_and_release_leave_no_write_under_way() -> None:
     after = paused(FAILING)
     assert after.left_at_work == []
     assert after.statuses == {"delivered": TASKS}
 
 
-@pytest.mark.exhaustive
+@pytest.mark.soak
 def test_one_that_fails_while_its_other_writes_are_under_way_is_found() -> None:
     """Frozen with its failure, it would carry them out when it is thawed, minutes later."""
 

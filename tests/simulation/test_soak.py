@@ -117,13 +117,21 @@ def test_the_command_shares_the_tasks_between_worlds_and_says_what_came_of_each(
     assert ended.stdout.count("  of messages: lost 0, made twice 0, misjudged 0") == 2
 
 
+def test_in_a_minute_in_which_nothing_goes_wrong_no_promise_is_broken() -> None:
+    """But for those that need a sweep, which comes later."""
+    report = report_of(small(tasks=10, seed=2, settling_seconds_max=60))
+    assert report.created >= 10
+    assert all("swept" in each for each in report.deleted_wrongly)
+    assert dataclasses.replace(report, deleted_wrongly=[]).broken == []
+
+
 # What a soak must notice: each defect is planted, and has to be named.
 
 
 def test_a_task_whose_entry_is_never_put_is_found_lost() -> None:
     with patch.object(Reenter, "put", lambda self, home, instant_ms: self.address(instant_ms)):
-        report = report_of(small(tasks=30, seed=3, settling_seconds_max=60))
-    assert report.lost
+        report = report_of(small(tasks=10, seed=3, settling_seconds_max=60))
+    assert len(report.lost) > 1  # one is pending
 
 
 @pytest.mark.soak

@@ -76,7 +76,7 @@ def test_a_timer_of_every_second_is_called_every_second_while_its_callbacks_take
     assert lived.statuses == {"delivered": RUNS}
 
 
-@pytest.mark.exhaustive
+@pytest.mark.soak
 def test_whoever_dies_on_the_way_leaves_no_run_out() -> None:
     # A scheduler that catches up dies every hundred calls or so; the next one comes in a minute.
     lived = ran(DEADLY, settled_after=1_200)
