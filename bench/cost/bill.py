@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from bench.cost.counted import (
     count_idle,
     new_world,
 )
-from bench.cost.told import count_told, is_on
+from bench.cost.told import Told, count_told, is_on
 from bench.limits import LAMBDA_VCPU_MB
 from duewheel.rules.crowding import LOOKED_AT_ONE_IN
 from duewheel.rules.load import SAMPLED_ONE_IN
@@ -109,9 +110,7 @@ IDLE = Load()
 class CostModel:
     def __init__(self) -> None:
         self.assumed = Assumptions()
-        self.idle = {profile: count_idle(profile) for profile in PROFILES.values()}
         self._counted: dict[object, Units] = {}
-        self.told = count_told()
         self.is_told = {profile: is_on(profile) for profile in PROFILES.values()}
         with new_world() as (world, resources):
             self.settings = world.settings
@@ -125,6 +124,14 @@ class CostModel:
                 for function in resources.template.of_type("AWS::Lambda::Function")
             }
             self.watching = alarms_of(observability(with_observability()))
+
+    @cached_property
+    def idle(self) -> dict[Profile, tuple[Units, Units]]:
+        return {profile: count_idle(profile) for profile in PROFILES.values()}
+
+    @cached_property
+    def told(self) -> Told:
+        return count_told()
 
     def creation(self, load: Load) -> Units:
         """Of one task. A single one is noted in the forecast by chance, a batch always; those that

@@ -64,6 +64,7 @@ READ_BY = {
     "/api/timer/v1/defs",
 }
 QUERIES = {
+    "/v1/audit": "from=2027-01-15T08:09:00Z&to=2027-01-15T08:11:00Z",  # TASK is due between
     "/v1/tasks": "biz_type=orders&status=pending",
     "/v1/businesses/{biz_type}/tasks": "key_prefix=k",
     "/v1/timers": "biz_type=orders",

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import (
@@ -26,6 +27,8 @@ from tests.support.service import Service
 
 _numbers = count(1)
 
+HERE = Path(__file__).parent
+
 DESK = {"width": 1280, "height": 900}
 CHROMIUM = os.environ["CHROMIUM"]
 # What a browser reports of every answer that is no success; the console shows what it was.
@@ -33,6 +36,13 @@ ANSWERED = "Failed to load resource: the server responded with a status of"
 PATIENCE_MS = 15_000  # of clicks and expectations alike
 
 expect.set_options(timeout=PATIENCE_MS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of all folders, wherever it stands."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.browser)
 
 
 @pytest.fixture(scope="module")

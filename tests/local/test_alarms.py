@@ -113,7 +113,7 @@ def named_in_calls_of(function: str) -> set[str]:
 
 def test_a_healthy_stack_has_none_idle_or_at_work(watched: WatchedStack) -> None:
     creates(watched, "ok", 50)
-    for _ in range(12):
+    for _ in range(6):
         creates(watched, "ok", 5, delay_seconds=70)
         watched.passes(minutes=1)
         assert watched.off() == set()

@@ -147,12 +147,11 @@ def story(service: Service) -> Story:
     loses_a_message(service)
     passes(service, minutes=6)
     ends_in_every_way(service)
-    passes(service, minutes=12)
+    passes(service, minutes=5)
     calls = sum(minute["count"] for minute in minutes(service, "Lateness"))
     return Story(sums(service), calls, booked(service, from_ms))
 
 
-@pytest.mark.soak
 def test_the_sums_over_all_lines_are_what_the_books_say(story: Story) -> None:
     told, books = story.told, story.books
     assert books["pending"] == 0

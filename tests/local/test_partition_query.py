@@ -9,9 +9,9 @@ import pytest
 from moto import mock_aws
 
 from local.partition_query import query_within_its_partition
+from tests.support.bounds import quick_first
 
 SEED = 20_261
-QUERIES = 250
 
 
 @pytest.fixture
@@ -115,10 +115,11 @@ def answer(client: Any, query: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_answers_are_those_of_the_unpatched_query(client: Any) -> None:
+@pytest.mark.parametrize("queries", quick_first([40, 250], pytest.mark.exhaustive))
+def test_answers_are_those_of_the_unpatched_query(client: Any, queries: int) -> None:
     random = Random(SEED)
     fill(client, random)
-    for _ in range(QUERIES):
+    for _ in range(queries):
         query = random_query(random)
         expected = answer(client, query)
         with query_within_its_partition():

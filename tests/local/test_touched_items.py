@@ -12,9 +12,9 @@ from moto import mock_aws
 
 from local.touched_items import transactions_within_their_items
 from tests.support.aws_guard import AwsGuard
+from tests.support.bounds import quick_first
 
 SEED = 20_262
-TRANSACTIONS = 100
 TABLES = ("patched", "unpatched")
 
 
@@ -79,12 +79,17 @@ def outcome(client: Any, table: str, actions: list[dict[str, Any]]) -> Any:
     return told, sorted(items, key=str)
 
 
-@pytest.mark.parametrize("names", ["h", "hr"])
-def test_outcomes_are_those_of_the_unpatched_transaction(client: Any, names: str) -> None:
+@pytest.mark.parametrize(
+    ("names", "transactions"),
+    quick_first([("hr", 25), ("hr", 100), ("h", 100)], pytest.mark.exhaustive),
+)
+def test_outcomes_are_those_of_the_unpatched_transaction(
+    client: Any, names: str, transactions: int
+) -> None:
     create_tables(client, names)
     random = Random(SEED)
     told = []
-    for _ in range(TRANSACTIONS):
+    for _ in range(transactions):
         actions = [random_action(random, names) for _ in range(random.randrange(1, 4))]
         outcomes = []
         for table in TABLES:

@@ -65,11 +65,10 @@ EXPRESSIONS = [
 ]
 
 
-@pytest.fixture
-def client(aws_guard: AwsGuard) -> Iterator[Any]:
-    """What AWS would refuse is tried as well: it is moto that is compared with itself."""
-    with mock_aws(), aws_guard.lowered():
-        client = boto3.client("dynamodb")
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with mock_aws():
+        client = boto3.client("dynamodb", "us-east-1")
         for table in ("patched", "unpatched"):
             client.create_table(
                 TableName=table,
@@ -80,8 +79,16 @@ def client(aws_guard: AwsGuard) -> Iterator[Any]:
         yield client
 
 
+@pytest.fixture(autouse=True)
+def _what_aws_would_refuse_is_tried_as_well(aws_guard: AwsGuard) -> Iterator[None]:
+    """It is moto that is compared with itself."""
+    with aws_guard.lowered():
+        yield
+
+
 def outcomes(client: Any, table: str, expression: str) -> Iterator[Any]:
     """Of the update of an item that is not there, of one that is, and of the same once more."""
+    client.delete_item(TableName=table, Key={"h": {"S": "not there"}})
     client.put_item(
         TableName=table,
         Item={
