@@ -5,8 +5,6 @@ import re
 from base64 import b64decode, b64encode
 from typing import Any
 
-import boto3
-
 from duewheel.wiring import process
 from functions.api import app as api
 from tests.functions.conftest import Context, event_from
@@ -56,7 +54,7 @@ def problem(*asked: Any, **headers: str) -> tuple[int, str]:
 
 def standing() -> list[Any]:
     """Every item of both tables, but the wheel's shape, which whoever comes first records."""
-    client, settings = boto3.client("dynamodb"), process.settings()
+    client, settings = process.dynamodb(), process.settings()
     return [
         item
         for table in (settings.wheel_table, settings.registry_table)

@@ -130,16 +130,14 @@ def test_a_cursor_opens_only_the_list_that_it_was_given_for(wired: ManualClock) 
         ("GET", "/v1/audit", ""),
     ],
 )
-@pytest.mark.parametrize(
-    "cursor", ["", "A", "A" * 22, "A" * 43, "A" * 5_000, "%ff", "%00", "é", "../..", "=" * 9]
-)
 def test_what_was_never_given_is_no_cursor_and_nothing_is_begun_with_it(
-    wired: ManualClock, method: str, path: str, query: str, cursor: str
+    wired: ManualClock, method: str, path: str, query: str
 ) -> None:
     made("PUT", "/v1/businesses/orders", {})
     made("POST", "/v1/tasks", {**TASK, "key": "a1"})
     attack("GET", "/v1/businesses")  # the secret of cursors is there from the first list on
     before = standing()
-    asked = (method, path, None, f"{query}&cursor={cursor}")
-    assert problem(*asked) == (422, "invalid-field")
-    assert standing() == before
+    for cursor in ("", "A", "A" * 22, "A" * 43, "A" * 5_000, "%ff", "%00", "é", "../..", "=" * 9):
+        asked = (method, path, None, f"{query}&cursor={cursor}")
+        assert problem(*asked) == (422, "invalid-field"), cursor
+        assert standing() == before, cursor
