@@ -1,5 +1,6 @@
 """Whatever is deleted from a live wheel, past the service: `make reconcile` brings it back."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ chances = st.lists(st.booleans(), min_size=5, max_size=23)  # of each item in tu
 waits = st.sampled_from((0, 12, 40, 400))
 
 
+@pytest.mark.exhaustive
 @settings(
     max_examples=settings.default.max_examples // 5,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -14,7 +14,7 @@ import pytest
 
 LONG = ("exhaustive", "soak", "stack")
 LIMITS: Mapping[str, int] = MappingProxyType(
-    {"AWS calls": 1_500, "steps of simulated time": 10_000, "Python processes": 4}
+    {"AWS calls": 2_500, "steps of simulated time": 10_000, "Python processes": 4}
 )
 
 

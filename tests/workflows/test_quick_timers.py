@@ -169,6 +169,7 @@ def test_a_planner_that_is_slow_at_any_call_brings_no_call_for_seconds_in_which_
     assert put >= 20, "those of which this speaks"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_whatever_happens_at_any_call_of_taking_back_no_run_of_an_enabled_timer_is_lost(
     world: World, monkeypatch: pytest.MonkeyPatch, moment: str

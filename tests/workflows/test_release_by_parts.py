@@ -184,6 +184,7 @@ def test_what_no_slots_message_brings_is_released_when_the_sweeper_asks_again(
     assert Counter(world.receiver.task_ids) == Counter(task.task_id for task in tasks)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_death_at_any_call_of_a_slots_release_loses_nothing_and_calls_nothing_twice(
     world: World, moment: str
