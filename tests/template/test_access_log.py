@@ -65,3 +65,10 @@ def test_nothing_is_written_that_may_hold_a_secret() -> None:
 def test_the_page_lists_its_members() -> None:
     told = [name.strip("`") for name, *_ in rows(section("The access log")) if name != "member"]
     assert told == list(json.loads(FORMAT))
+
+
+def test_the_log_groups_name_takes_no_entry_of_its_own_in_the_policy_of_api_gateway() -> None:
+    resources = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Resources"]
+    name = resources["AccessLogs"]["Properties"]["LogGroupName"]["Fn::Sub"]
+    assert name.startswith("/aws/vendedlogs/")
+    assert "${AWS::StackName}" in name, "two stacks of an account have two groups"
