@@ -252,8 +252,10 @@ def test_filters_of_the_template_find_what_they_name(resources: Resources) -> No
     }
 
 
-def test_a_filter_that_is_not_understood_stops_the_start(resources: Resources) -> None:
+def test_a_filter_that_is_not_understood_stops_the_start(
+    resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
     declared = resources.template.of_type("AWS::Logs::MetricFilter")[0]
-    declared.properties["FilterPattern"] = "{ $.count > 3 }"
+    monkeypatch.setitem(declared.properties, "FilterPattern", "{ $.count > 3 }")
     with pytest.raises(TemplateError, match="not understood"):
         filters_of(resources)
