@@ -54,6 +54,7 @@ check: $(CHECKS) ## format, lint, types, import rules, template, and that the en
 	PYTHONPATH=layers/core $(IN_VENV)/lint-imports --no-cache
 	$(IN_VENV)/cfn-lint template.yaml infra/observability.yaml infra/deploy_role.yaml
 	$(IN_VENV)/python -m pytest tests/check
+	$(IN_CLIENT)/python -m pytest tests/check
 
 format: $(CHECKS) ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff format $(SOURCES)

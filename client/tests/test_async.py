@@ -7,16 +7,10 @@ import httpx
 import pytest
 
 from duewheel import AsyncDuewheel, NewTask, errors
-from make_sync import WORDS, stale
 from tests.support import Script, advance, made, problem, received
 
 HOOK = "https://example.com/hook"
 DAY = timedelta(days=1)  # further than all tests together move the clock
-
-
-def test_the_sync_half_is_what_the_async_half_makes_of_it() -> None:
-    assert stale() == [], "run client/make_sync.py"
-    assert WORDS
 
 
 def test_a_task_is_made_read_listed_and_cancelled(stack_url: str, biz_type: str) -> None:
