@@ -48,6 +48,7 @@ from local.partition_query import query_within_its_partition
 from local.projections import projections_of_whole_attributes
 from local.quick_sdk import sdk_without_idle_work
 from local.short_way import answered_the_short_way
+from local.straight_calls import calls_without_http
 from local.template import ACCOUNT_ID, REGION
 from local.time_to_live import Item, delete_expired
 from local.touched_items import transactions_within_their_items
@@ -113,6 +114,7 @@ class Emulator:
                 values_of_one_type,
                 queues_counted_when_asked,
                 sdk_without_idle_work,
+                calls_without_http,
             ):
                 started.enter_context(less_work())
             self._undo = started.pop_all()

@@ -1,13 +1,15 @@
 """Lets moto cut items down to some attributes without making each item anew for each attribute.
 
 Invariant: same answers. Only whole attributes are picked here; paths into them are left to moto.
+Words that DynamoDB reserves are looked up, where moto goes through their list for each name.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from moto.dynamodb.models.dynamo_type import Item
+from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
 
 
 @contextmanager
@@ -23,5 +25,8 @@ def projections_of_whole_attributes() -> Iterator[None]:
                 cut.attrs[name] = item.attrs[name]
         return cut
 
-    with patch.object(Item, "project", project):
+    reserved = frozenset(ReservedKeywords.get_reserved_keywords())
+    with ExitStack() as patched:
+        patched.enter_context(patch.object(Item, "project", project))
+        patched.enter_context(patch.object(ReservedKeywords, "KEYWORDS", reserved))
         yield

@@ -12,6 +12,7 @@ from base64 import b64encode
 from typing import Any
 
 from moto.core.exceptions import ServiceException
+from moto.dynamodb.exceptions import DynamodbException
 from moto.dynamodb.responses import DynamoHandler
 from moto.sqs.responses import SQSResponse
 from werkzeug.exceptions import HTTPException
@@ -21,6 +22,7 @@ from local.template import ACCOUNT_ID, REGION
 Reply = tuple[int, dict[str, str], Any]
 
 _DYNAMODB, _SQS = "DynamoDB_20120810", "AmazonSQS"  # as a request's target names them
+_TARGETS = {"dynamodb": _DYNAMODB, "sqs": _SQS}
 _HANDLERS: dict[str, tuple[str, type[Any]]] = {
     _DYNAMODB: (f"https://dynamodb.{REGION}.amazonaws.com/", DynamoHandler),
     _SQS: (f"https://sqs.{REGION}.amazonaws.com/", SQSResponse),
@@ -32,14 +34,33 @@ _KNOWN = {
     (_DYNAMODB, "GetItem"): "get_item",
     (_DYNAMODB, "PutItem"): "put_item",
     (_DYNAMODB, "Query"): "query",
+    (_DYNAMODB, "Scan"): "scan",
     (_DYNAMODB, "TransactWriteItems"): "transact_write_items",
     (_DYNAMODB, "UpdateItem"): "update_item",
+    (_SQS, "ChangeMessageVisibility"): "change_message_visibility",
+    (_SQS, "ChangeMessageVisibilityBatch"): "change_message_visibility_batch",
+    (_SQS, "DeleteMessage"): "delete_message",
     (_SQS, "DeleteMessageBatch"): "delete_message_batch",
     (_SQS, "ReceiveMessage"): "receive_message",
+    (_SQS, "SendMessage"): "send_message",
     (_SQS, "SendMessageBatch"): "send_message_batch",
 }
 # Binary values, and message attributes, which may hold them, are read by the service's model.
 _LEFT_TO_MOTO = re.compile(rb'"B"|"Message(System)?Attribute')
+
+
+def target_of(service: str, operation: str) -> str | None:
+    """How a request of the SDK's service names what it asks for; None where nobody knows it."""
+    name = _TARGETS.get(service)
+    return f"{name}.{operation}" if name and (name, operation) in _KNOWN else None
+
+
+def url_of(service: str) -> str:
+    return _HANDLERS[_TARGETS[service]][0]
+
+
+def is_left_to_moto(body: bytes) -> bool:
+    return _LEFT_TO_MOTO.search(body) is not None
 
 
 def answered_the_short_way(request: Any) -> Reply | None:
@@ -48,7 +69,7 @@ def answered_the_short_way(request: Any) -> Reply | None:
     text = target.decode() if isinstance(target, bytes) else str(target)
     service, _, operation = text.partition(".")
     act = _KNOWN.get((service, operation))
-    if act is None or _LEFT_TO_MOTO.search(request.body):
+    if act is None or is_left_to_moto(request.body):
         return None
     url, kind = _HANDLERS[service]
     if request.url != url:
@@ -58,7 +79,9 @@ def answered_the_short_way(request: Any) -> Reply | None:
     handler.body = handler.params = json.loads(request.body)
     handler.uri_match = {}
     try:
-        result = getattr(handler, act)().result
+        result = getattr(handler, act)().result or {}
+    except DynamodbException as refusal:
+        return int(refusal.code), dict(refusal.get_headers()), refusal.description
     except (ServiceException, HTTPException):
         return None
     return 200, {"Content-Type": "application/x-amz-json-1.0"}, json.dumps(result, default=_text_of)

@@ -1,5 +1,6 @@
 """What is answered the short way is what moto itself answers, and leaves the same behind."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import boto3
@@ -48,6 +49,9 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("update_item", {"Key": HERE, "UpdateExpression": "SET n = = 1"}),
     ("delete_item", {"Key": HERE, "ReturnValues": "ALL_OLD"}),
     ("delete_item", {"Key": NOWHERE}),
+    ("scan", {}),
+    ("scan", {"Limit": 1, "ProjectionExpression": "#n", "ExpressionAttributeNames": {"#n": "n"}}),
+    ("scan", {"ProjectionExpression": "size"}),
     ("query", OF_A),
     ("query", {**OF_A, "Limit": 1, "ScanIndexForward": False}),
     ("query", {**OF_A, "Select": "COUNT"}),
@@ -73,6 +77,13 @@ def the_short_way(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(emulator, "answered_the_short_way", answered)
     return taken
+
+
+def moto_alone(monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    """Asked by HTTP requests of the SDK, which it reads itself."""
+    monkeypatch.setattr(emulator, "answered_the_short_way", lambda _: None)
+    monkeypatch.setattr(emulator, "calls_without_http", nullcontext)
+    return Emulator(ManualClock())
 
 
 def outcome(operation: str, request: dict[str, Any]) -> list[Any]:
@@ -115,10 +126,20 @@ def messages_outcome() -> list[Any]:
     first = client.receive_message(QueueUrl=url, AttributeNames=["ApproximateReceiveCount"])
     (message,) = first["Messages"]
     handles = [{"Id": "x", "ReceiptHandle": message["ReceiptHandle"]}]
+    hidden = client.change_message_visibility_batch(
+        QueueUrl=url, Entries=[{**one, "VisibilityTimeout": 60} for one in handles]
+    )
     deleted = client.delete_message_batch(QueueUrl=url, Entries=handles)
     second = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
     third = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
-    for answer in (sent, first, deleted, second, third):
+    left = {"QueueUrl": url, "ReceiptHandle": second["Messages"][0]["ReceiptHandle"]}
+    single = [
+        client.send_message(QueueUrl=url, MessageBody="5", DelaySeconds=900),
+        client.change_message_visibility(**left, VisibilityTimeout=0),
+        client.delete_message(**left),
+    ]
+    assert single[0].pop("MessageId")
+    for answer in (sent, first, hidden, deleted, second, third, *single):
         del answer["ResponseMetadata"]
     for one in (*sent["Successful"], *first["Messages"], *second["Messages"]):
         assert one.pop("MessageId")
@@ -130,7 +151,8 @@ def messages_outcome() -> list[Any]:
     try:
         client.send_message_batch(QueueUrl="https://sqs/none", Entries=entries)
     except ClientError as error:
-        return [sent, first, deleted, second, third, fourth["MessageAttributes"], str(error)]
+        told = [sent, first, hidden, deleted, second, third, *single]
+        return [*told, fourth["MessageAttributes"], str(error)]
     raise AssertionError("there is no such queue")
 
 
@@ -139,9 +161,8 @@ def test_messages_come_and_go_as_in_moto_itself(
 ) -> None:
     with Emulator(ManualClock()):
         short = messages_outcome()
-    assert the_short_way.count(True) >= 5
-    monkeypatch.setattr(emulator, "answered_the_short_way", lambda _: None)
-    with Emulator(ManualClock()):
+    assert the_short_way.count(True) >= 9
+    with moto_alone(monkeypatch):
         assert short == messages_outcome()
 
 
@@ -157,6 +178,5 @@ def test_answers_and_effects_are_moto_s_own(
         with Emulator(ManualClock()):
             short = outcome(operation, request_)
         assert any(the_short_way)
-        monkeypatch.setattr(emulator, "answered_the_short_way", lambda _: None)
-        with Emulator(ManualClock()):
+        with moto_alone(monkeypatch):
             assert short == outcome(operation, request_)

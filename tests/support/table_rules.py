@@ -1,6 +1,6 @@
 """What DynamoDB refuses in keys, items and batches of the tables that were created.
 
-Invariant: the tables are known from the requests that created them, and those come from
+Invariant: the tables are those that moto has, else those that a request has created, and come from
 template.yaml; a key is checked as the table declares it. What lies in the tables is not known:
 whether an update makes an item too large is not seen here.
 """
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from moto.dynamodb.models import dynamodb_backends
+
+from local.template import ACCOUNT_ID, REGION
 from tests.support.expression_rules import (
     changes,
     check_expressions,
@@ -45,6 +48,18 @@ class Table:
             },
             {one["AttributeName"]: one["AttributeType"] for one in request["AttributeDefinitions"]},
         )
+
+    @staticmethod
+    def held_by_moto(name: str) -> "Table | None":
+        made: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables.get(name)
+        if made is None:
+            return None
+        if "declared" not in vars(made):  # an empty copy of the table is declared as it is
+            indexes = [{"IndexName": i.name, "KeySchema": i.schema} for i in made.global_indexes]
+            request = {"KeySchema": made.schema, "AttributeDefinitions": made.attr}
+            made.declared = Table.created_by({**request, "GlobalSecondaryIndexes": indexes})
+        declared: Table = made.declared
+        return declared
 
     def check_key(self, key: Item) -> None:
         refuse_if(set(key) != set(self.key), f"the key is {list(self.key)}, not {list(key)}")
@@ -124,18 +139,18 @@ class Tables:
     """All rules of DynamoDB, by operation."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, Table] = {}
+        self._created: dict[str, Table] = {}
 
     def check(self, operation: str, request: Mapping[str, Any]) -> None:
         match operation:
             case "CreateTable":
-                self._tables[request["TableName"]] = Table.created_by(request)
+                self._created[request["TableName"]] = Table.created_by(request)
             case "GetItem" | "PutItem" | "UpdateItem" | "DeleteItem":
                 self._check_one(operation.removesuffix("Item"), request)
             case "Query" | "Scan":
                 refuse_if(request.get("Limit", 1) < 1, "a Limit is at least 1")
                 check_expressions(request)
-                table = self._tables.get(request["TableName"])
+                table = self._table(request["TableName"])
                 if table is not None and operation == "Query":
                     table.check_query(request)
             case "BatchWriteItem":
@@ -145,12 +160,15 @@ class Tables:
             case "TransactWriteItems" | "TransactGetItems":
                 self._check_transaction(request["TransactItems"])
 
+    def _table(self, name: str) -> Table | None:
+        return Table.held_by_moto(name) or self._created.get(name)
+
     def _check_one(self, action: str, request: Mapping[str, Any]) -> int:
         """What it weighs."""
         check_expressions(request)
         for value in request.get("ExpressionAttributeValues", {}).values():
             _value_bytes(value)
-        table = self._tables.get(request["TableName"])
+        table = self._table(request["TableName"])
         if table is None:
             return 0
         match action:
@@ -166,7 +184,7 @@ class Tables:
         _check_count(sum(map(len, asked.values())), 25, "BatchWriteItem")
         size = 0
         for name, writes in asked.items():
-            table = self._tables.get(name)
+            table = self._table(name)
             if table is None:
                 continue
             keys = []
@@ -185,7 +203,7 @@ class Tables:
         _check_count(sum(len(one["Keys"]) for one in asked.values()), 100, "BatchGetItem")
         for name, one in asked.items():
             check_expressions(one)
-            table = self._tables.get(name)
+            table = self._table(name)
             if table is not None:
                 for key in one["Keys"]:
                     table.check_key(key)
@@ -197,7 +215,7 @@ class Tables:
         for action in actions:
             ((kind, what),) = action.items()
             size += self._check_one(kind, what)
-            table = self._tables.get(what["TableName"])
+            table = self._table(what["TableName"])
             if table is not None:
                 item = what["Item"] if kind == "Put" else what["Key"]
                 places.append((what["TableName"], *_place(table, item)))
