@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import boto3
 import pytest
@@ -59,6 +61,12 @@ asking.set(None)  # what a test asks for by itself, it may
 @pytest.fixture(autouse=True, scope="session")
 def _whoever_asks_is_known_in_pools() -> Iterator[None]:
     with pools_keep_the_context():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _the_sdk_tries_again_at_once() -> Iterator[None]:
+    with patch("botocore.endpoint.time", SimpleNamespace(sleep=lambda seconds: None)):
         yield
 
 

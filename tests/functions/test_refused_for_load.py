@@ -1,7 +1,6 @@
 """Every call while DynamoDB refuses everything for load: to be repeated, and nothing is changed."""
 
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -41,7 +40,7 @@ def test_a_call_that_meets_tables_that_refuse_changes_nothing_and_one_that_reads
     for name, request in REQUESTS.items():
         target, body = request(of)
         process.start_anew(wired)  # nothing is known from the call before
-        with answered_by(refuse), patch("botocore.endpoint.time", SimpleNamespace(sleep=int)):
+        with answered_by(refuse):
             codes[name] = asked(OPERATOR, name[0], target, body).code
     assert {name for name, code in codes.items() if code == 200} == ASK_NOBODY
     reads = {name for name in codes if name[0] == "GET"} - ASK_NOBODY

@@ -43,7 +43,6 @@ def tries(client: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise DynamodbException(CODE, "too many at once")
         return any_put(handler)
 
-    monkeypatch.setattr("time.sleep", lambda _: None)
     monkeypatch.setattr(DynamoHandler, "put_item", put_item)
     return heard
 
