@@ -53,12 +53,13 @@ class Environment:
             await future
 
 
-@dataclass
+@dataclass(eq=False)
 class Invocation:
     function: str
     number: int
     environment: Environment
     skew_ms: int
+    messages: int = 1  # that it was given, each of which is a page or a part of one
     is_dead: bool = False
     troubles: list[str] = field(default_factory=list)  # faults that this run has met
 

@@ -9,13 +9,13 @@ from duewheel.rules.planning import MISFIRES_WRITTEN
 from duewheel.rules.promises import GOOD_FOR_MS
 from duewheel.rules.task import Status, Task
 from duewheel.stores.known_businesses import KEPT_MS
+from tests.simulation.invocation import Invocation
 from tests.simulation.ledger import KnownTimer, Ledger, Pause
 from tests.simulation.owners import IN_FLIGHT, LIMITED, NARROW
 from tests.simulation.receiver import Call
 from tests.support.clock import NOON_MS
 
 CLOCKS_DIFFER_SECONDS = 2.0
-PAGES_OF_A_RUN = 2
 WINDOWS_SECONDS = (1, 10, 60)
 TIMER_HEEDED_SECONDS = 0.5  # 250 ms, and what it takes to read it
 PLANNED_SECONDS = 4.0  # a plan begins with the second after the answer, by the planner's clock
@@ -29,7 +29,7 @@ def judged_owners(
         by_business[call.biz_type].append(call)
     wrong = [each for pause in ledger.pauses for each in _called_in(pause, by_business)]
     wrong += _too_many(by_business[LIMITED], calls_per_second)
-    wrong += _too_many_in_flight(by_business[NARROW])
+    wrong += too_many_in_flight(by_business[NARROW])
     return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
 
 
@@ -54,17 +54,19 @@ def _too_many(calls: Sequence[Call], a_second: float) -> Iterator[str]:
                 break
 
 
-def _too_many_in_flight(calls: Sequence[Call]) -> Iterator[str]:
-    by_run: dict[int, list[tuple[float, int]]] = defaultdict(list)
+def too_many_in_flight(calls: Sequence[Call]) -> Iterator[str]:
+    """The limit holds for a page. A run has two of them by the queue, and up to ten past it."""
+    by_run: dict[Invocation, list[tuple[float, int]]] = defaultdict(list)
     for call in calls:
-        by_run[call.by.number] += [(call.began_seconds, 1), (call.ended_seconds, -1)]
+        by_run[call.by] += [(call.began_seconds, 1), (call.ended_seconds, -1)]
     for run, moments in by_run.items():
         under_way = most = 0
         for _, change in sorted(moments):
             under_way += change
             most = max(most, under_way)
-        if most > IN_FLIGHT * PAGES_OF_A_RUN:
-            yield f"run {run} had {most} calls of {NARROW} in flight"
+        if most > IN_FLIGHT * run.messages:
+            pages = f"{run.messages} pages"
+            yield f"run {run.number} had {most} calls of {NARROW} in flight, of {pages}"
 
 
 def _of_timers(

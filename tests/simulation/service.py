@@ -20,6 +20,7 @@ from moto.moto_api._internal import mock_random
 
 from bench.limits import TABLE_WRITE_UNITS
 from duewheel.log import logger
+from duewheel.rules.messages import texts_of_event
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
 from functions.api import app as api
@@ -183,7 +184,10 @@ class Service:
         """In an environment that ran before, if there is one, or in a new one. With the answer it
         is frozen, whatever its threads are at."""
         environment = self.environments.taken(function, self.seconds() + self._timeouts[function])
-        run = Invocation(function, next(self._numbers), environment, self.faults.skew_ms())
+        messages = len(texts_of_event(event) or event.get("Records", ()))
+        run = Invocation(
+            function, next(self._numbers), environment, self.faults.skew_ms(), messages
+        )
 
         def remaining_ms() -> int:
             return max(0, round((environment.deadline_seconds - self.seconds()) * 1000))

@@ -8,6 +8,8 @@ from duewheel.rules.task import HttpCallback, Status, Task
 from duewheel.stores.task_items import task_item
 from tests.simulation.invocation import DUPLICATE, Environment, Invocation
 from tests.simulation.ledger import Asked, DueAsked, Ledger
+from tests.simulation.owner_verdict import too_many_in_flight
+from tests.simulation.owners import IN_FLIGHT, NARROW
 from tests.simulation.receiver import Call
 from tests.simulation.verdict import Report, judged
 from tests.support.clock import NOON_MS
@@ -108,3 +110,23 @@ def test_a_record_of_a_delivery_that_nobody_heard_of_is_untrue() -> None:
 
 def test_a_granted_cancel_of_a_delivered_task_is_untrue() -> None:
     assert verdict(ledger(cancels=(Asked(5.0, 5.1, 200),)), call(4.0)).untrue
+
+
+def under_way(number: int, messages: int) -> list[Call]:
+    run = Invocation("notifier", 7, Environment("notifier"), 0, messages)
+    return [Call(ID, NARROW, 1, "", 1.0, NOON_MS, run, OK, ended_seconds=2.0)] * number
+
+
+def test_the_calls_in_flight_of_a_run_are_held_against_the_pages_that_it_was_given() -> None:
+    of_two = IN_FLIGHT * 2
+    assert list(too_many_in_flight(under_way(of_two, messages=2))) == []
+    assert list(too_many_in_flight(under_way(of_two + 1, messages=2))) == [
+        f"run 7 had {of_two + 1} calls of {NARROW} in flight, of 2 pages"
+    ]
+    assert list(too_many_in_flight(under_way(of_two + 1, messages=10))) == []
+
+
+def test_calls_one_after_the_other_are_not_in_flight_at_once() -> None:
+    run = Invocation("notifier", 7, Environment("notifier"), 0)
+    began = [Call(ID, NARROW, 1, "", at, NOON_MS, run, OK, at + 1.0) for at in range(9)]
+    assert list(too_many_in_flight(began)) == []
