@@ -13,6 +13,7 @@ from duewheel.stores import keys, parked_items
 from infra.mending import MENDED
 from infra.reconciling import DELIVER, EXPIRE, NotReconciled
 from tests.support.between_requests import Looks
+from tests.support.bounds import quick_first
 from tests.support.damage import delete, edit, entry_key, key_of
 from tests.support.each_damage import (
     DAMAGE,
@@ -45,7 +46,7 @@ def is_called_once_more(world: World, task: Task) -> bool:
     return called.count(task.task_id) == 1 and world.read(task).status is Status.DELIVERED
 
 
-@pytest.mark.parametrize("kind", MENDABLE)
+@pytest.mark.parametrize("kind", quick_first(MENDABLE, pytest.mark.exhaustive, 4))
 def test_what_a_task_rests_on_is_as_it_was_before_each_kind_of_damage(
     world: World, kind: str
 ) -> None:
@@ -61,7 +62,7 @@ def test_what_a_task_rests_on_is_as_it_was_before_each_kind_of_damage(
     assert world.read(healthy) == healthy
 
 
-@pytest.mark.parametrize("kind", DAMAGE_WHILE_PARKED)
+@pytest.mark.parametrize("kind", quick_first(DAMAGE_WHILE_PARKED, pytest.mark.exhaustive, 2))
 def test_what_is_parked_is_found_by_its_release_after_each_kind_of_damage(
     world: World, kind: str
 ) -> None:

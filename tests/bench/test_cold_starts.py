@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.cold_starts import BASELINE, GOALS, Start, code_of, show, started
+from tests.support.bounds import quick_first
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
@@ -30,7 +31,7 @@ def test_every_function_has_a_goal() -> None:
     assert sorted(GOALS) == FUNCTIONS
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", quick_first(FUNCTIONS, pytest.mark.exhaustive))
 def test_a_function_is_started_until_it_could_take_an_event(build: Path, name: str) -> None:
     start = started(sys.executable, build, code_of(build)[name])
     assert start.cpu_ms > 0

@@ -19,6 +19,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 from functions.api.app import CALLS
 from infra.deploy_parameters import WrongParameters, chosen
+from tests.support.bounds import quick_first
 from tests.support.page_blocks import PAGES, ROOT, indented, text_of
 from tests.support.set_in_commands import commands, options
 
@@ -166,7 +167,10 @@ CHECKS: dict[str, Callable[[list[str], str], None]] = {
 }
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if indented(text_of(page))])
+@pytest.mark.parametrize(
+    "page",
+    quick_first([page for page in PAGES if indented(text_of(page))], pytest.mark.exhaustive, 3),
+)
 def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
     for block in indented(text_of(page)):
         if PARAMETERS.match(block):

@@ -80,7 +80,6 @@ def test_calls_for_which_it_names_no_parameter_look_at_none(wired: ManualClock) 
 
 @pytest.mark.parametrize("path", ["/v1/tasks", "/v1/tasks/batch", "/v1/timers"])
 @settings(
-    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -30,13 +30,17 @@ from local.template import load_template
 from tests.functions import ingest_poller
 from tests.functions.conftest import Context, call, event_from
 from tests.functions.ingest_poller import TASK
+from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 from tests.support.rights_in_use import CUSTOMER_KEY, TEMPLATE
 
 HOOK = {"biz_type": "orders", "payload": {"order": 17}}
 
 
-@pytest.fixture(params=[{}, {"KmsKeyArn": CUSTOMER_KEY}], ids=["keys of AWS", "a key of one's own"])
+@pytest.fixture(
+    params=quick_first([{"KmsKeyArn": CUSTOMER_KEY}, {}], pytest.mark.exhaustive),
+    ids=["a key of one's own", "keys of AWS"],
+)
 def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
     template = load_template(TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on", **request.param})
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))

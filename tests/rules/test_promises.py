@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from duewheel.rules.promises import Plan, has_turn, planned, shared_out
 from duewheel.rules.task import Promise, Task
 from duewheel.rules.turns import Cursors, Step
+from tests.support.bounds import quick_first
 from tests.support.clock import NOON_MS
 from tests.support.limited_business import LimitedBusiness, a_task
 
@@ -27,7 +28,10 @@ LATE: dict[str, tuple[int, Chances]] = {
 }
 LATENESSES = pytest.mark.parametrize(("most_ms", "lateness"), LATE.values(), ids=LATE.keys())
 RATES = pytest.mark.parametrize(
-    ("per_second", "tasks"), [(0.2, 150), (1, 400), (5, 1_500), (50, 10_000), (200, 24_000)]
+    ("per_second", "tasks"),
+    quick_first(
+        [(0.2, 150), (1, 400), (5, 1_500), (50, 10_000), (200, 24_000)], pytest.mark.exhaustive, 3
+    ),
 )
 
 

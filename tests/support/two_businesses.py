@@ -174,7 +174,10 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("POST", "/v1/keys/{key_id}/rotate"): lambda o: (f"/v1/keys/{o.key_id}/rotate", None),
     ("GET", "/v1/keys/{key_id}/changes"): lambda o: (f"/v1/keys/{o.key_id}/changes", None),
     ("GET", "/v1/wheel"): lambda o: ("/v1/wheel", None),
-    ("GET", "/v1/audit"): lambda o: ("/v1/audit", None),
+    ("GET", "/v1/audit"): lambda o: (
+        "/v1/audit?from=2027-01-15T08:00:00Z&to=2027-01-15T08:02:00Z",
+        None,
+    ),
     ("GET", "/v1/health"): lambda o: ("/v1/health", None),
     ("GET", "/v1/openapi.json"): lambda o: ("/v1/openapi.json", None),
 }

@@ -11,6 +11,7 @@ from duewheel.rules.open_places import Why
 from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import RetryPolicy, Status, Task
 from duewheel.stores import pointers
+from tests.support.bounds import quick_first
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -87,7 +88,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("attribute", DAMAGE)
+@pytest.mark.parametrize("attribute", quick_first(DAMAGE, pytest.mark.exhaustive, 2))
 def test_a_damaged_sheet_is_reported_once_and_begun_anew_and_the_sweep_goes_on(
     world: World, attribute: str, caplog: pytest.LogCaptureFixture
 ) -> None:

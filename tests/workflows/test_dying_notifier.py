@@ -23,6 +23,7 @@ from duewheel.rules.page_lease import (
 from duewheel.rules.task import Status, Task
 from duewheel.workflows import hold
 from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX
+from tests.support.bounds import quick_first
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
@@ -89,7 +90,9 @@ def check_called_and_settled(world: World, tasks: list[Task], *, at_most: int) -
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("at", range(1, AWS_CALLS_OF_A_PAGE + 1))
+@pytest.mark.parametrize(
+    "at", quick_first(range(1, AWS_CALLS_OF_A_PAGE + 1), pytest.mark.exhaustive, 3)
+)
 def test_what_a_dead_notifier_held_is_called_within_twenty_seconds(
     world: World, at: int, is_after: bool
 ) -> None:

@@ -13,6 +13,7 @@ from duewheel.rules.profile import ECONOMY, PRECISE, RUN_EVERY_SECONDS
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
 from duewheel.workflows.lead import RESERVE_MS
+from tests.support.bounds import quick_first
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -151,7 +152,9 @@ def test_two_runs_at_once_do_no_harm(world: World) -> None:
     assert_called_on_time(world, *tasks)
 
 
-@pytest.mark.parametrize(("operation", "moment"), STEPS_OF_A_RUN)
+@pytest.mark.parametrize(
+    ("operation", "moment"), quick_first(STEPS_OF_A_RUN, pytest.mark.exhaustive, 2)
+)
 def test_nothing_is_late_or_called_twice_when_a_run_dies_at_any_step(
     world: World, operation: str, moment: str
 ) -> None:

@@ -14,6 +14,7 @@ from duewheel.rules import leadership
 from duewheel.rules.leadership import LEASE_MS, POINTER_WRITE_EVERY_MS
 from duewheel.rules.messages import decode
 from duewheel.rules.task import Task
+from tests.support.bounds import quick_first
 from tests.support.recorder import Call
 from tests.support.world import World
 
@@ -137,8 +138,10 @@ def assert_nothing_was_skipped_or_late(world: World, line: Timeline, tasks: list
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(
     ("dies_at", "number"),
-    [(is_probe, 9), (is_send, 5), (is_advance, 1), (is_advance, 2)],
-    ids=["probe", "send", "first pointer write", "second pointer write"],
+    quick_first(
+        [(is_send, 5), (is_probe, 9), (is_advance, 1), (is_advance, 2)], pytest.mark.exhaustive
+    ),
+    ids=["send", "probe", "first pointer write", "second pointer write"],
 )
 def test_the_standby_goes_on_where_the_leader_was_killed(
     world: World, dies_at: Picks, number: int, moment: str
@@ -159,14 +162,18 @@ def test_the_standby_goes_on_where_the_leader_was_killed(
 
 @pytest.mark.parametrize(
     ("dies_at", "moment"),
-    [
-        (is_registration, "before"),
-        (is_registration, "after"),
-        (is_release, "before"),
-        (is_release, "after"),
-        (is_claim, "before"),
-        (is_claim, "after"),
-    ],
+    quick_first(
+        [
+            (is_release, "after"),
+            (is_claim, "before"),
+            (is_registration, "before"),
+            (is_registration, "after"),
+            (is_release, "before"),
+            (is_claim, "after"),
+        ],
+        pytest.mark.exhaustive,
+        2,
+    ),
     ids=lambda value: value if isinstance(value, str) else value.__name__.removeprefix("is_"),
 )
 def test_whoever_is_killed_at_the_hand_over_is_made_up_for(
@@ -185,7 +192,7 @@ def test_whoever_is_killed_at_the_hand_over_is_made_up_for(
     assert_nothing_was_skipped_or_late(world, line, tasks)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3])
+@pytest.mark.parametrize("batch", quick_first([1, 2, 3], pytest.mark.exhaustive))
 def test_a_leader_killed_between_the_batches_of_a_stride_leaves_no_gap(
     world: World, batch: int
 ) -> None:

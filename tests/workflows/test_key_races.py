@@ -81,7 +81,11 @@ def named(story: Story) -> Task:
     return story.world.keyed.read("orders", KEY)
 
 
-@pytest.mark.parametrize("answer", [OK, BUSY, GONE], ids=["delivered", "retry", "dead"])
+@pytest.mark.parametrize(
+    "answer",
+    quick_first([OK, BUSY, GONE], pytest.mark.exhaustive),
+    ids=["delivered", "retry", "dead"],
+)
 def test_an_upsert_comes_while_a_notifier_settles(world: World, answer: Outcome) -> None:
     """Too late, and the old call stands; or the key is free, and the upsert makes a new task;
     or the retry is known, and it is the retry that is rescheduled."""
@@ -126,7 +130,7 @@ def test_an_upsert_and_a_cancel_come_one_after_the_other(
 
 
 @pytest.mark.parametrize("taker", [create_anew, upsert])
-@pytest.mark.parametrize("redrive_is_first", [True, False])
+@pytest.mark.parametrize("redrive_is_first", quick_first([True, False], pytest.mark.exhaustive))
 def test_of_a_redrive_and_a_taker_of_the_key_one_gets_it(
     world: World, taker: Step, redrive_is_first: bool
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from duewheel.rules.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.task import Status, Task
 from duewheel.stores import pointers
+from tests.support.bounds import quick_first
 from tests.support.minutes import DYNAMODB, LAMBDA, SQS, Minute, Minutes
 from tests.support.world import World
 
@@ -73,7 +74,9 @@ def task_ids(tasks: list[Task]) -> list[str]:
     return [task.task_id for task in tasks]
 
 
-@pytest.mark.parametrize("profile", [PRECISE, ECONOMY], ids=lambda profile: profile.name)
+@pytest.mark.parametrize(
+    "profile", quick_first([PRECISE, ECONOMY], pytest.mark.exhaustive), ids=lambda one: one.name
+)
 def test_an_hour_without_scheduler(world: World, minutes: Minutes) -> None:
     tasks = tasks_of_the_hour(world)
     minutes.scheduler = False
@@ -150,6 +153,7 @@ def test_an_hour_without_either_link(world: World, minutes: Minutes) -> None:
     assert sent(passed) == begun(passed) == slices_of(tasks)
 
 
+@pytest.mark.exhaustive
 def test_an_hour_without_dynamodb(world: World, minutes: Minutes) -> None:
     tasks = tasks_of_the_hour(world)
     minutes.refused = DYNAMODB

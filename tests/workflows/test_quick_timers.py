@@ -13,6 +13,7 @@ from duewheel.rules.page_lease import PageLease
 from duewheel.rules.schedule import seconds_from
 from duewheel.rules.task import Status
 from duewheel.rules.timer import Misfire, Timer
+from tests.support.bounds import quick_first
 from tests.support.stories import End, Interruption, Story
 from tests.support.timers import called_seconds, chain_of, fates, made, now, occurrences, patched
 from tests.support.world import CALLER, World
@@ -72,7 +73,7 @@ def deleted(world: World, timer: Timer) -> None:
     world.change_timer.delete(timer.timer_id, by=CALLER)
 
 
-@pytest.mark.parametrize("stop", [disabled, deleted])
+@pytest.mark.parametrize("stop", quick_first([disabled, deleted], pytest.mark.exhaustive))
 def test_what_a_stopped_timer_has_planned_is_taken_back_by_the_page(
     world: World, stop: object
 ) -> None:
@@ -336,7 +337,9 @@ def test_where_late_runs_are_called_all_of_them_are_written(world: World) -> Non
     )
 
 
-@pytest.mark.parametrize("rules", [{"every_seconds": 7}, {"max_runs": 30}])
+@pytest.mark.parametrize(
+    "rules", quick_first([{"max_runs": 30}, {"every_seconds": 7}], pytest.mark.exhaustive)
+)
 def test_what_a_changed_timer_does_not_contain_any_more_is_taken_back_by_the_page(
     world: World, rules: dict[str, object]
 ) -> None:
@@ -399,7 +402,9 @@ def writes_of(asked: Counter[str]) -> int:
     return sum(number for name, number in asked.items() if name in WRITES)
 
 
-@pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.LATEST])
+@pytest.mark.parametrize(
+    "misfire", quick_first([Misfire.SKIP, Misfire.LATEST], pytest.mark.exhaustive)
+)
 def test_what_was_planned_and_missed_in_an_outage_is_taken_back_by_the_page(
     world: World, misfire: Misfire
 ) -> None:

@@ -104,7 +104,7 @@ def test_sixteen_release_two_thousand_a_second(world: World) -> None:
 
 
 def test_within_a_slot_the_order_in_which_they_came_up_stays(world: World) -> None:
-    tasks = many(world, 400)
+    tasks = many(world, 250)
     end_pause(world)
     work_off_parts(world)
     by_part: dict[int, list[int]] = {}

@@ -15,6 +15,7 @@ from duewheel.rules.tally import Tally
 from duewheel.rules.task import RetryPolicy, Status, Task
 from duewheel.stores import pointers, task_items
 from local.wheel_contents import contents_of
+from tests.support.bounds import quick_first
 from tests.support.receiver import BUSY, GONE, OK, Received
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -186,7 +187,7 @@ def test_statistics_never_cost_a_write_per_task(world: World) -> None:
     assert len(writes) == len(statistics(world).sheets) == 1
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", quick_first(OPERATIONS, pytest.mark.exhaustive, 2))
 def test_a_sweeper_that_dies_anywhere_books_nothing_twice_and_loses_nothing(
     world: World, operation: str
 ) -> None:
@@ -257,7 +258,7 @@ def test_two_sweepers_at_once_book_everything_once(world: World) -> None:
     assert_reconciled(world)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", quick_first(range(3), pytest.mark.exhaustive))
 def test_created_is_settled_and_pending_over_any_closed_range(world: World, seed: int) -> None:
     """Some minutes of everything that can happen to tasks of two businesses."""
     chance = random.Random(seed)

@@ -15,6 +15,7 @@ from duewheel.rules.stats_request import StatsRequest
 from duewheel.rules.task import Made, Status, Task
 from duewheel.stores import pointers
 from duewheel.workflows import read_statistics
+from tests.support.bounds import quick_first
 from tests.support.conflicts import conflicts, of_keys
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
@@ -194,7 +195,7 @@ def time_for_slices(world: World, number: int) -> Callable[[], int]:
     return remaining_ms
 
 
-@pytest.mark.parametrize("first", [None, 1, 2])
+@pytest.mark.parametrize("first", quick_first([1, None, 2], pytest.mark.exhaustive))
 def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     world: World, first: int | None
 ) -> None:
