@@ -180,7 +180,8 @@ clean: ## remove what was made
 
 # Nothing is installed that is not, byte for byte, what was pinned. The files name all that the packages
 # need, so that pip need not look for it, which takes it longer than all else; `make check` holds it.
-INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps
+# Nor does it compile all they have: what is imported is compiled then, and most of it never is.
+INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile
 
 $(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'

@@ -1,10 +1,10 @@
 """Lets the SDK make its clients and requests without work that nobody looks at here.
 
 Invariant: the same calls with the same answers. What is left out is signatures, which moto does not
-check, the SDK's name for itself, and chance in the number of a call, for which each call would ask
-the system; what is done once for all clients is reading the services' models and endpoints,
-making the clients' classes, and looking up the names of events. A handler's arguments are read off
-its code.
+check, the SDK's name for itself, connections and their proxies, which nobody is connected by, and
+chance in the number of a call, for which each call would ask the system; what is done once for all
+clients is reading the services' models and endpoints, making the clients' classes, and looking up
+the names of events. A handler's arguments are read off its code.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
-from botocore import client, endpoint, hooks, regions, session
+from botocore import client, endpoint, hooks, httpsession, regions, session
 from botocore.hooks import EventAliaser, NodeList
 from botocore.signers import RequestSigner
 from botocore.useragent import UserAgentString
@@ -45,6 +45,8 @@ def sdk_without_idle_work() -> Iterator[None]:
             (session, "create_loader", _loader),
             (UserAgentString, "to_string", lambda _: "emulated"),
             (RequestSigner, "sign", lambda *_, **__: None),
+            (endpoint, "get_environ_proxies", lambda _: {}),
+            (httpsession.URLLib3Session, "__init__", lambda *_, **__: None),
             (EventAliaser, "__init__", _with_known_names),
             (hooks, "accepts_kwargs", _accepts_kwargs),
             (_PrefixTrie, "_recursive_copy", _copied),

@@ -5,14 +5,18 @@ overrides on top, and a resource whose condition does not hold is not there.
 """
 
 import logging
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 import yaml
 from samtranslator.parser.parser import Parser
+from samtranslator.translator import translator
 from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import intrinsics_multi_constructor
 
@@ -36,6 +40,8 @@ logging.getLogger("samtranslator.metrics.metrics").disabled = True
 # The transform's own way to read YAML is written in Python, and takes a tenth of a second longer.
 _Loader: Any = type("_Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
 _Loader.add_multi_constructor("!", intrinsics_multi_constructor)
+
+_any_policy_plugin = vars(translator)["make_policy_template_for_function_plugin"]
 
 ARTIFACT_URI = "s3://local/not-uploaded"
 
@@ -84,10 +90,21 @@ def translate(path: Path, overrides: Mapping[str, str] | None = None) -> dict[st
     return _translated(path, overrides or {})[0]
 
 
+def source_of(path: Path) -> dict[str, Any]:
+    """As it is written, for the caller to change."""
+    source: dict[str, Any] = pickle.loads(_read(path.read_text(encoding="utf-8")))
+    return source
+
+
+@cache
+def _read(text: str) -> bytes:
+    return pickle.dumps(yaml.load(text, _Loader))
+
+
 def _translated(
     path: Path, overrides: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Path]]:
-    source = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    source = source_of(path)
     parameters = _parameter_values(source.get("Parameters", {}), overrides)
     code_folders = _take_code_away(source, path.parent)
     return _translate(source, parameters), parameters, code_folders
@@ -127,7 +144,14 @@ def _take_code_away(source: dict[str, Any], root: Path) -> dict[str, Path]:
 def _translate(source: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
     texts = {k: ",".join(v) if isinstance(v, list) else v for k, v in parameters.items()}
     session = boto3.Session(region_name=REGION)
-    translated: dict[str, Any] = Translator({}, Parser(), boto_session=session).translate(
-        source, parameter_values=texts
-    )
+    with patch.object(translator, "make_policy_template_for_function_plugin", _policy_plugin):
+        translated: dict[str, Any] = Translator({}, Parser(), boto_session=session).translate(
+            source, parameter_values=texts
+        )
     return translated
+
+
+@cache
+def _policy_plugin() -> Any:
+    """It holds nothing of a template; the translator would read its large file each time."""
+    return _any_policy_plugin()

@@ -9,7 +9,6 @@ from typing import Any
 import boto3
 import pytest
 from botocore.stub import Stubber
-from samtranslator.yaml_helper import yaml_parse
 
 from infra import deploy
 from infra import deploy_advice as advice
@@ -21,9 +20,10 @@ from infra.deploy_parameters import (
     in_command,
     options_of,
 )
+from local.template import source_of
 
 ROOT = Path(__file__).parents[1]
-DECLARED: dict[str, Any] = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Parameters"]
+DECLARED: dict[str, Any] = source_of(ROOT / "template.yaml")["Parameters"]
 SAMCONFIG = (ROOT / "samconfig.toml").read_text("utf-8")
 DEFAULTS = effective(DECLARED, {}, {})
 STACK_ID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/duewheel-dev/1"

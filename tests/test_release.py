@@ -9,12 +9,12 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel import __version__
 from infra import release, release_artefacts
 from infra.release_changelog import has_entries, notes, released, unreleased
 from infra.release_version import PLACES, ROOT, current_version, set_version
+from local.template import source_of
 
 CHANGELOG = """# Changelog
 
@@ -121,7 +121,7 @@ def test_a_version_in_a_place_that_no_release_would_change_is_found(
 
 
 def test_a_stack_says_its_version() -> None:
-    template = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
+    template = source_of(ROOT / "template.yaml")
     assert template["Outputs"]["Version"]["Value"] == __version__
 
 

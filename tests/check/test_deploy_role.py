@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
-from samtranslator.yaml_helper import yaml_parse
 
-from local.template import REGION, load_template
+from local.template import REGION, load_template, source_of
 from tests.support.rights_in_use import EVERYTHING
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +99,7 @@ def resource_types() -> set[str]:
     declared = {
         resource["Type"]
         for name in ("template.yaml", "infra/observability.yaml")
-        for resource in yaml_parse((ROOT / name).read_text("utf-8"))["Resources"].values()
+        for resource in source_of(ROOT / name)["Resources"].values()
     }
     return translated | {name for name in declared if "::Serverless::" not in name}
 

@@ -11,7 +11,6 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules import (
     answers,
@@ -62,9 +61,10 @@ from duewheel.workflows import (
     key_prefix,
     look_up_xtimer,
 )
+from local.template import source_of
 from tests.support.api_page import first_table
 
-TEMPLATE: Any = yaml_parse((Path(__file__).parents[2] / "template.yaml").read_text("utf-8"))
+TEMPLATE: Any = source_of(Path(__file__).parents[2] / "template.yaml")
 
 GATEWAY_BODY_MB = 10
 GATEWAY_HEADER_BYTES = 10_240

@@ -15,15 +15,15 @@ from typing import Any
 import botocore.session
 import pytest
 from botocore import xform_name
-from samtranslator.yaml_helper import yaml_parse
 
 from functions.api.app import CALLS
 from infra.deploy_parameters import WrongParameters, chosen
+from local.template import source_of
 from tests.support.bounds import quick_first
 from tests.support.page_blocks import PAGES, ROOT, indented, text_of
 from tests.support.set_in_commands import commands, options
 
-TEMPLATE: Any = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
+TEMPLATE: Any = source_of(ROOT / "template.yaml")
 MAKEFILES = "".join((ROOT / name).read_text() for name in ("Makefile", "infra/build.mk"))
 LOCAL = (ROOT / "local/__main__.py").read_text()
 EXTRAS = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"][

@@ -4,17 +4,17 @@ import re
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.backoff import DEFAULT_RETRY
 from duewheel.rules.schedule import Schedule
 from duewheel.rules.task import Status
 from duewheel.rules.timer import Rules
 from duewheel.rules.wheel import SKEW_MS
+from local.template import source_of
 from tests.support.page_blocks import PAGES, ROOT, text_of
 
 CONCEPTS = text_of("docs/concepts.md")
-TEMPLATE: Any = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
+TEMPLATE: Any = source_of(ROOT / "template.yaml")
 LEAD_MS = int(TEMPLATE["Mappings"]["Constants"]["Wheel"]["LeadMilliseconds"])
 GUIDES = [page for page in PAGES if page.startswith(("docs/guides/", "docs/concepts"))]
 # Services of AWS by the beginning of their actions, which is the name of their endpoint as well.

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.aws_answers import outcome_of_refusal
 from duewheel.rules.backoff import DEFAULT_RETRY, delay_ms
 from duewheel.rules.message_text import attributes_of, envelope
 from duewheel.rules.outcome import Verdict
 from duewheel.rules.status_lists import RETRY_DEFAULT, STOP_DEFAULT
+from local.template import source_of
 from tests.rules.test_settlement import TASK
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_the_codes_that_are_said_to_stop_do() -> None:
 
 
 def test_every_list_of_targets_is_explained_with_the_right_that_it_gives() -> None:
-    template = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
+    template = source_of(ROOT / "template.yaml")
     rows = dict(re.findall(r"^\| `(Target\w+Arns)` \|.*\| `([a-z]+:\w+)` \|$", PAGE, re.MULTILINE))
     policies = [
         resource["Properties"]

@@ -7,17 +7,16 @@ from typing import Any
 import botocore.session
 import pytest
 from botocore import xform_name
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.sweep_bound import NEWER_WAIT_SECONDS
 from infra import reconciling
-from local.template import Template
+from local.template import Template, source_of
 from tests.conftest import the_template
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text("utf-8")
-RESOURCES = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Resources"]
-PARAMETERS = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Parameters"]
+RESOURCES = source_of(ROOT / "template.yaml")["Resources"]
+PARAMETERS = source_of(ROOT / "template.yaml")["Parameters"]
 # By the AWS command line, which has an option of the other name for all its commands.
 NAMED_ANEW = {"notification-endpoint": "endpoint"}
 OF_ALL_COMMANDS = {"query", "output", "region", "profile"}

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from samtranslator.yaml_helper import yaml_parse
-
 from duewheel.rules.profile import PRECISE
 from local.__main__ import ENDS_WITH_STDIN, PORT_DEFAULT
+from local.template import source_of
 from tests.support.page_blocks import PAGES, ROOT, text_of
 
 PAGE = text_of("docs/reference.md")
-TEMPLATE: Any = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
+TEMPLATE: Any = source_of(ROOT / "template.yaml")
 INTERFACE = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]
 MAKEFILES = "".join((ROOT / name).read_text() for name in ("Makefile", "infra/build.mk"))
 VERBS = set(re.findall(r"^([a-z-]+):.*##", MAKEFILES, re.MULTILINE))

@@ -4,16 +4,16 @@ import re
 from pathlib import Path
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.access import ALL, Grant, Right
 from duewheel.rules.api_keys import id_text, key_text, secret_text
 from duewheel.rules.callers import AuthMode, Callers
+from local.template import source_of
 from tests.support.api_page import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text("utf-8")
-AUTHORIZER = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Resources"]["KeyAuthorizer"]
+AUTHORIZER = source_of(ROOT / "template.yaml")["Resources"]["KeyAuthorizer"]
 
 
 def test_the_pattern_for_scanners_finds_every_key_wherever_it_lies() -> None:

@@ -3,15 +3,13 @@
 import re
 from collections.abc import Mapping
 
-from samtranslator.yaml_helper import yaml_parse
-
 from duewheel import __version__
-from local.template import Template, load_template
+from local.template import Template, load_template, source_of
 from tests.emulated.deployment import ROOT, Deployment
 
 TEMPLATE = ROOT / "template.yaml"
-DECLARED = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
-NESTED = yaml_parse((ROOT / "infra" / "observability.yaml").read_text(encoding="utf-8"))
+DECLARED = source_of(TEMPLATE)
+NESTED = source_of(ROOT / "infra" / "observability.yaml")
 # Observability needs metrics, which are on by default; and both have somebody to notify.
 IN_BOTH = {"HasMetrics", "NotifiesOfAlarms"}
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import boto3
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.addresses import address_of_task
 from duewheel.rules.page_lease import PageLease
 from duewheel.stores import task_items
 from duewheel.stores.pages import PageStore
 from local.aws_faults import Fault, Handle, Reply, answered_by, do
+from local.template import source_of
 from tests.support.bounds import quick_first
 from tests.support.watched_stack import TASKS_PER_DAY, WatchedStack
 
@@ -91,9 +91,7 @@ def test_every_alarm_of_either_template_is_shown_to_go_off_and_to_be_over() -> N
     alarms = {
         logical_id.removesuffix("Alarm")
         for name in ("template.yaml", "infra/observability.yaml")
-        for logical_id, resource in yaml_parse((ROOT / name).read_text("utf-8"))[
-            "Resources"
-        ].items()
+        for logical_id, resource in source_of(ROOT / name)["Resources"].items()
         if resource["Type"] == "AWS::CloudWatch::Alarm"
     }
     assert named_in_calls_of("goes_off") == alarms

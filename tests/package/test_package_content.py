@@ -6,9 +6,9 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from infra.pinned import deployed
+from local.template import source_of
 from tests.package.built_package import BuiltPackage
 from tests.package.conftest import ARCHITECTURES
 
@@ -98,7 +98,7 @@ def test_function_and_layers_stay_under_the_limit_of_lambda(package: BuiltPackag
 def test_what_is_deployed_is_of_the_architecture_and_asks_for_none(
     package: BuiltPackage, architecture: str
 ) -> None:
-    template = yaml_parse((package.folder / "template.yaml").read_text(encoding="utf-8"))
+    template = source_of(package.folder / "template.yaml")
 
     assert "Architecture" not in template["Parameters"]
     functions = package.template.of_type("AWS::Lambda::Function")

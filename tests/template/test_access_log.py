@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
+from local.template import source_of
 from tests.docs.test_observability_page import rows, section
 
 ROOT = Path(__file__).parents[2]
-STAGE = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Resources"]["ApiStage"]
+STAGE = source_of(ROOT / "template.yaml")["Resources"]["ApiStage"]
 FORMAT = STAGE["Properties"]["AccessLogSettings"]["Format"]
 VARIABLE = re.compile(r"\$context\.[A-Za-z_.]+")
 PATH = "$context.path"
@@ -68,7 +68,7 @@ def test_the_page_lists_its_members() -> None:
 
 
 def test_the_log_groups_name_takes_no_entry_of_its_own_in_the_policy_of_api_gateway() -> None:
-    resources = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Resources"]
+    resources = source_of(ROOT / "template.yaml")["Resources"]
     name = resources["AccessLogs"]["Properties"]["LogGroupName"]["Fn::Sub"]
     assert name.startswith("/aws/vendedlogs/")
     assert "${AWS::StackName}" in name, "two stacks of an account have two groups"

@@ -7,14 +7,13 @@ from typing import Any
 
 import boto3
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.metric_lines import METRICS
 from duewheel.rules.open_places import OPEN_PLACES_MAX
 from local.emulator import Emulator
 from local.metrics import filters_of
 from local.resources import Resources, create_resources
-from local.template import load_template
+from local.template import load_template, source_of
 from tests.support.alarms import (
     Metric,
     alarms_of,
@@ -132,7 +131,7 @@ def test_the_dashboard_shows_every_function_and_every_queue_of_the_template(
 def test_with_the_last_of_these_parameters_every_function_and_queue_is_there(kind: str) -> None:
     """Or the test above would not see those that another parameter brings."""
     path = ROOT / "template.yaml"
-    declared = yaml_parse(path.read_text("utf-8"))["Resources"].items()
+    declared = source_of(path)["Resources"].items()
     there = load_template(path, PARAMETERS[-1]).resources.values()
     assert {each.logical_id for each in there if each.type.endswith(f"::{kind}")} == {
         logical_id for logical_id, each in declared if each["Type"].endswith(f"::{kind}")

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from samtranslator.yaml_helper import yaml_parse
 
 from infra.finish_build import settle_architecture
-from local.template import load_template
+from local.template import load_template, source_of
 from tests.support.bounds import quick_first
 
 SOURCE = Path(__file__).parents[2] / "template.yaml"
@@ -16,7 +15,7 @@ SOURCE = Path(__file__).parents[2] / "template.yaml"
 @pytest.fixture
 def built(tmp_path: Path) -> Path:
     """As the SAM CLI writes it, which has resolved what its own metadata say."""
-    template = yaml_parse(SOURCE.read_text("utf-8"))
+    template = source_of(SOURCE)
     for resource in template["Resources"].values():
         if "BuildArchitecture" in resource.get("Metadata", {}):
             resource["Metadata"]["BuildArchitecture"] = "arm64"
@@ -33,7 +32,7 @@ def test_a_package_of_either_architecture_is_deployed_over_a_stack_of_the_other(
     settle_architecture(built, architecture)
 
     template = load_template(built)
-    assert "Architecture" not in yaml_parse(built.read_text("utf-8"))["Parameters"]
+    assert "Architecture" not in source_of(built)["Parameters"]
     expected = load_template(SOURCE, {"Architecture": architecture})
     for kind, name in (
         ("AWS::Lambda::Function", "Architectures"),
@@ -44,9 +43,9 @@ def test_a_package_of_either_architecture_is_deployed_over_a_stack_of_the_other(
 
 
 def test_nothing_but_the_parameter_is_taken_away(built: Path) -> None:
-    before = yaml_parse(built.read_text("utf-8"))
+    before = source_of(built)
     settle_architecture(built, "arm64")
-    after = yaml_parse(built.read_text("utf-8"))
+    after = source_of(built)
     before["Parameters"].pop("Architecture")
     assert after["Parameters"] == before["Parameters"]
     assert after["Resources"].keys() == before["Resources"].keys()

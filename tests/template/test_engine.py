@@ -6,7 +6,6 @@ from typing import Any
 
 import boto3
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.idempotency import LEASE_MS
 from duewheel.rules.ingest_message import REMEMBERED_SECONDS
@@ -22,10 +21,10 @@ from duewheel.rules.wheel import SKEW_MS
 from duewheel.settings import LIVE, Settings, settings_from
 from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
 from local.resources import Resources
-from local.template import Template, load_template
+from local.template import Template, load_template, source_of
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
-SOURCE: dict[str, Any] = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
+SOURCE: dict[str, Any] = source_of(TEMPLATE)
 PARAMETERS: dict[str, Any] = SOURCE["Parameters"]
 FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "ingest")
 OF_INGEST = {"INGEST_QUEUE_URL", "INGEST_DEAD_LETTER_QUEUE_URL", "INGEST_BUSINESSES"}

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
+
+from local.template import source_of
 
 ROOT = Path(__file__).parents[2]
-PARAMETERS: dict[str, Any] = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))["Parameters"]
+PARAMETERS: dict[str, Any] = source_of(ROOT / "template.yaml")["Parameters"]
 CONFIGURED = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))
 DEPLOYED: dict[str, dict[str, Any]] = {
     name: section["deploy"]["parameters"]

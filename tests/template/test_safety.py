@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.rules.callers import IAM_DEFAULTS, AuthMode
 from duewheel.stores.registry_keys import API_KEY_KIND
-from local.template import Resource, Template, load_template
+from local.template import Resource, Template, load_template, source_of
 from tests.support.rights_in_use import CUSTOMER_KEY
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
@@ -20,7 +19,7 @@ FIXED_NAMES = {
 
 @pytest.fixture(scope="module")
 def source() -> dict[str, Any]:
-    parsed: dict[str, Any] = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
+    parsed: dict[str, Any] = source_of(TEMPLATE)
     return parsed
 
 
@@ -251,7 +250,7 @@ def test_the_ingest_queue_lets_nobody_in_but_the_rules_that_the_operator_names()
     ],
 )
 def test_rules_are_named_one_by_one(text: str, is_taken: bool) -> None:
-    pattern = yaml_parse(TEMPLATE.read_text())["Parameters"]["IngestRules"]["AllowedPattern"]
+    pattern = source_of(TEMPLATE)["Parameters"]["IngestRules"]["AllowedPattern"]
     assert (re.fullmatch(pattern, text) is not None) == is_taken
 
 

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 import yaml
-from samtranslator.yaml_helper import yaml_parse
 
 from duewheel.settings import LIVE
 from infra.finish_build import digest_of, settle_digest
-from local.template import Template, load_template, translate
+from local.template import Template, load_template, source_of, translate
 from tests.support.rights_in_use import EVERYTHING
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
-SOURCE: dict[str, Any] = yaml_parse(TEMPLATE.read_text(encoding="utf-8"))
+SOURCE: dict[str, Any] = source_of(TEMPLATE)
 EVERY_FUNCTION = {"AuthMode": "keys", "IngestQueue": "on", "ProvisionedPollers": "2"}
 # A fact of the package, and of its digest.
 OF_THE_BUILD = {"Architecture"}
@@ -209,7 +208,7 @@ def test_a_canary_of_each_function_goes_back_by_the_alarms() -> None:
 
     assert set(shifted) == live
     assert set(shifted.values()) == set(groups)
-    nested = yaml_parse((TEMPLATE.parent / "infra" / "observability.yaml").read_text("utf-8"))
+    nested = source_of(TEMPLATE.parent / "infra" / "observability.yaml")
     for group in groups.values():
         condition, alarms, _ = group["AlarmConfiguration"]["Fn::If"]
         assert (condition, len(alarms["Alarms"])) == ("HasObservability", 5)
