@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from local.template import source_of
+from samtranslator.yaml_helper import yaml_parse
 
 ROOT = Path(__file__).parents[1]
 TEXTS = {p.name: p.read_text("utf-8") for p in (ROOT / ".github" / "workflows").iterdir()}
-WORKFLOWS: dict[str, dict[str, Any]] = {name: source_of(t) for name, t in TEXTS.items()}
+WORKFLOWS: dict[str, dict[str, Any]] = {name: yaml_parse(t) for name, t in TEXTS.items()}
 JOBS: dict[str, dict[str, Any]] = {
     f"{name}:{job}": body
     for name, found in WORKFLOWS.items()
@@ -36,7 +35,7 @@ def commands(workflow: str) -> str:
 
 
 def test_the_forge_checks_what_a_contributor_does_and_what_wants_a_machine_of_its_own() -> None:
-    handed_in = made(ROOT / ".ci" / "run")
+    handed_in = made((ROOT / ".ci" / "run").read_text("utf-8"))
     assert made(commands("check.yml")) == handed_in | {"fresh", "deploy-emulated"}
 
 
