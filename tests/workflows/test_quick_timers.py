@@ -18,7 +18,7 @@ from tests.support.stories import End, Interruption, Story
 from tests.support.timers import called_seconds, chain_of, fates, made, now, occurrences, patched
 from tests.support.world import CALLER, World
 
-PLANNED = 300
+PLANNED = 200
 REACH = 10  # seconds that are handed over, or are about to be: their runs come up
 DAYS = 3 * 86_400
 
