@@ -82,14 +82,27 @@ def _send(endpoint: Any, request: Any, operation_model: Any) -> Any:
     if "is_straight" not in request["context"]:
         return _any_send(endpoint, request, operation_model)
     tries = 1
-    http, parsed = _sent(endpoint, request, operation_model)
-    while http.status_code != 200 and endpoint._needs_retry(
-        tries, operation_model, request, (http, parsed)
+    answer, failure = _tried(endpoint, request, operation_model)
+    while (answer is None or answer[0].status_code != 200) and endpoint._needs_retry(
+        tries, operation_model, request, answer, failure
     ):
         tries += 1
-        http, parsed = _sent(endpoint, request, operation_model)
-    parsed["ResponseMetadata"]["RetryAttempts"] = tries - 1
-    return http, parsed
+        answer, failure = _tried(endpoint, request, operation_model)
+    if answer is None:
+        assert failure is not None
+        raise failure
+    answer[1]["ResponseMetadata"]["RetryAttempts"] = tries - 1
+    return answer
+
+
+def _tried(
+    endpoint: Any, request: Any, operation_model: Any
+) -> tuple[tuple[Any, dict[str, Any]] | None, Exception | None]:
+    """The answer, or why there is none, such as a connection that breaks off."""
+    try:
+        return _sent(endpoint, request, operation_model), None
+    except Exception as failure:  # noqa: BLE001 - raised after the last try, as by the SDK
+        return None, failure
 
 
 def _sent(endpoint: Any, request: Any, operation_model: Any) -> tuple[Any, dict[str, Any]]:

@@ -1,15 +1,17 @@
 """A call that makes no HTTP request is, for who makes it, a call of the SDK like any other."""
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import ClientError, ParamValidationError
+from botocore.exceptions import ClientError, ParamValidationError, ReadTimeoutError
 from moto.dynamodb.exceptions import DynamodbException
 from moto.dynamodb.responses import DynamoHandler
 
+from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from local.emulator import Emulator
 from tests.support.clock import ManualClock
 
@@ -84,6 +86,20 @@ def test_after_the_last_try_the_refusal_is_raised(client: Any, tries: list[str])
         single.put_item(TableName="t", Item=ITEM)
     assert refused.value.response["Error"] == {"Code": CODE, "Message": "too many at once"}
     assert len(tries) == 1
+
+
+def test_a_call_whose_answer_is_lost_is_tried_again_and_raises_at_last(client: Any) -> None:
+    """Carried out each time, as far as its table is concerned."""
+    heard: list[str] = []
+
+    def lose(request: Any, handle: Handle) -> Reply | None:
+        heard.append(operation_of(request))
+        return do(Fault.LOST_AFTER, request, handle, Random(1))
+
+    with answered_by(lose), pytest.raises(ReadTimeoutError):
+        client.put_item(TableName="t", Item=ITEM)
+    assert heard == ["PutItem"] * 3
+    assert client.get_item(TableName="t", Key=ITEM)["Item"] == ITEM
 
 
 def test_what_its_model_does_not_allow_is_refused_before_it_is_made(
