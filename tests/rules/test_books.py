@@ -1,14 +1,18 @@
 """What the sweep books of the homes it meets in a second."""
 
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from duewheel.rules import settlement
 from duewheel.rules.addresses import Address, address_at
 from duewheel.rules.books import ELSEWHERE, Facts, Met, Sheet, booked, joined
+from duewheel.rules.outcome import Verdict
 from duewheel.rules.sweep_verdict import HomeState
 from duewheel.rules.tally import LATENESS_BOUNDS_MS, NOTHING, Tally, delivered_so_late
-from duewheel.rules.task import Status
+from duewheel.rules.task import Attempt, HttpCallback, Status, Task
 
 SECOND = 1_900_000_020  # the first of its minute
 MINUTE = SECOND // 60
@@ -155,6 +159,72 @@ def test_over_all_seconds_a_task_is_created_once_and_settled_as_it_is(
     assert whole.pending == (status is Status.PENDING)
     assert getattr(whole, status.value) == 1
     assert len(facts) == 1, "a task counts in one minute"
+
+
+class Life:
+    """How a task stands, from which second on."""
+
+    def __init__(self) -> None:
+        self.now = SECOND - 60
+        self.task = Task(at(SECOND), at(SECOND), "orders", 0, 0, HttpCallback(), 0, 0)
+        self.stood = [(self.now, self.task)]
+
+    def step(self, passed: int, ahead: int, is_last_attempt: bool) -> None:
+        """It is brought forward, called once it has come up, or redriven."""
+        self.now += passed
+        new, now_ms = at(self.now + ahead), self.now * 1000
+        attempt = Attempt(now_ms, 0, 0, Verdict.RETRY.value, self.task.entry.second)
+        if not self.task.is_live:
+            self.becomes(settlement.redriven(self.task, new, now_ms))
+        elif self.task.entry.second > self.now:
+            if new.second < self.task.entry.second:
+                self.becomes(settlement.brought_to(self.task, new))
+        elif is_last_attempt:
+            self.becomes(settlement.dead(self.task, attempt, "", now_ms, 0))
+        else:
+            self.becomes(settlement.to_be_retried(self.task, attempt, now_ms, new, now_ms))
+
+    def becomes(self, task: Task) -> None:
+        self.task = task
+        self.stood.append((self.now, task))
+
+    def met_in(self, second: int) -> Facts:
+        """By a sweep that finishes a second at once, when the task has ended or names no entry of
+        it any more."""
+        until = [began for began, _ in self.stood[1:]]
+        for (_, task), end in zip(self.stood, [*until, inf], strict=True):
+            if end > second and not (task.is_live and task.entry.second == second):
+                return met(state_of(task), second)
+        raise AssertionError(f"{second} is never finished")
+
+
+def state_of(task: Task) -> HomeState:
+    return replace(
+        PENDING,
+        entry=task.entry,
+        status=task.status,
+        failed_seconds=tuple(attempt.entry_second for attempt in task.history),
+        revivals=task.revivals,
+        first_second=task.first_second,
+    )
+
+
+steps = st.tuples(st.integers(0, 60), st.integers(0, 60), st.booleans())
+
+
+@given(st.lists(steps, max_size=6))
+def test_a_task_is_created_once_and_in_one_minute_in_whatever_order_its_seconds_are_finished(
+    steps: list[tuple[int, int, bool]],
+) -> None:
+    life = Life()
+    for passed, ahead, is_last_attempt in steps:
+        life.step(passed, ahead, is_last_attempt)
+    life.becomes(settlement.cancelled(life.task, "", life.now * 1000, 0))
+    facts = joined(life.met_in(second) for second in range(SECOND - 60, SECOND + 800))
+    by_minute = [tally(facts, minute) for _, minute in facts]
+    assert sum(counted.created for counted in by_minute) == 1
+    assert [counted.settled for counted in by_minute if counted.created] == [1]
+    assert all(counted.pending == 0 for counted in by_minute)
 
 
 @given(st.lists(st.integers(0, 20), max_size=6), st.integers(0, 25))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules import settlement
-from duewheel.rules.addresses import TOKEN_BYTES, address_at
+from duewheel.rules.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.outcome import Outcome, Verdict
 from duewheel.rules.settlement import HISTORY_MAX, NOTE_CHARACTERS_MAX
 from duewheel.rules.task import Attempt, HttpCallback, RetryPolicy, Status, Task
@@ -266,6 +266,29 @@ def test_one_whose_grace_ends_before_its_next_attempt_is_expired_and_keeps_its_e
     after = settlement.expired_after(TASK, attempt, NOW_MS, RETENTION_SECONDS)
     assert (after.status, after.last_error, after.attempts) == (Status.EXPIRED, "busy", 1)
     assert after.reason == "not delivered within expires_after_seconds"
+
+
+def test_an_entry_before_the_second_in_which_the_task_was_to_come_up_first_is_that_second() -> None:
+    second = HOME.second
+    earlier, between, later = (at_second(second + ahead) for ahead in (-60, -30, 60))
+    brought_forward = settlement.brought_to(TASK, earlier)
+    assert (brought_forward.entry, brought_forward.first_second) == (earlier, earlier.second)
+    moved_away = settlement.brought_to(brought_forward, between)
+    assert (moved_away.entry, moved_away.first_second) == (between, earlier.second)
+    assert settlement.brought_to(TASK, later).first_second is None
+
+
+def test_a_redrive_by_a_clock_that_is_behind_tells_in_which_second_the_task_comes_up_first() -> (
+    None
+):
+    died = settlement.cancelled(TASK, "", NOW_MS, RETENTION_SECONDS)
+    behind = at_second(HOME.second - 1)
+    assert settlement.redriven(died, behind, NOW_MS - 1_000).first_second == behind.second
+    assert settlement.redriven(died, at_second(HOME.second), NOW_MS).first_second is None
+
+
+def at_second(second: int) -> Address:
+    return address_at(second * 1000, bytes(TOKEN_BYTES))
 
 
 def test_a_cancel_gives_its_reason() -> None:

@@ -12,6 +12,7 @@ from duewheel.log import logger
 from duewheel.rules import open_places
 from duewheel.rules.addresses import slow_page
 from duewheel.rules.audit_request import AuditRequest
+from duewheel.rules.change import Change
 from duewheel.rules.lanes import Lane
 from duewheel.rules.messages import DirectMessage, PageMessage, decode
 from duewheel.rules.open_places import Why
@@ -522,6 +523,24 @@ def test_a_second_that_stays_open_is_counted_once_and_closes_its_minute_late(wor
     closed = totals(world, tasks[0])
     assert closed.closed_until_second > tasks[-1].home.second
     assert (closed.total.created, closed.total.delivered) == (4, 4)
+
+
+def test_a_task_brought_forward_into_a_second_that_stays_open_is_counted_once(
+    world: World,
+) -> None:
+    """The second that it was made for is booked before the one in which it comes up."""
+    held, task = world.created(in_ms=60_000), world.created(in_ms=65_000)
+    world.change(task.task_id, Change(due_ms=held.due_ms))
+    world.dispatch_until(task.home.second)
+    hold(world, held)
+    minutes(world, 8)
+    assert places(world) == [(held.home.second, Why.HELD)]
+    assert world.pointer(pointers.SWEEP).position > task.home.second
+    assert (totals(world, task).total.created, totals(world, task).total.delivered) == (2, 0)
+    minutes(world, 25)
+    closed = totals(world, task)
+    assert closed.closed_until_second > task.home.second
+    assert (closed.total.created, closed.total.delivered) == (2, 2)
 
 
 def situation(world: World) -> list[Task]:

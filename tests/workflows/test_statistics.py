@@ -297,7 +297,8 @@ def test_created_is_settled_and_pending_over_any_closed_range(world: World, seed
 def counted_in(task: Task, asked: Statistics) -> int:
     """The minute in which this task came up first; far ahead when it has not yet."""
     ended = [task.entry.second] if task.status is not Status.PENDING else []
-    first = min([task.home.second, *ended, *(died for died, _ in task.revivals)])
+    made_for = task.home.second if task.first_second is None else task.first_second
+    first = min([made_for, *ended, *(died for died, _ in task.revivals)])
     return first // 60 if first < asked.counted_until_second else 10**9
 
 

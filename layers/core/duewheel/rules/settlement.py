@@ -124,11 +124,20 @@ def cancelled(task: Task, reason: str, now_ms: int, retention_seconds: int) -> T
     return replace(_ended(task, Status.CANCELLED, now_ms, retention_seconds), reason=reason)
 
 
+def brought_to(task: Task, entry: Address) -> Task:
+    """With an entry that may stand before the second in which the task was to come up first. The
+    same write tells so, for the sweep may finish that second while the earlier one is open."""
+    first = task.home.second if task.first_second is None else task.first_second
+    if entry.second < first:
+        return replace(task, entry=entry, first_second=entry.second)
+    return replace(task, entry=entry)
+
+
 def redriven(task: Task, entry: Address, now_ms: int) -> Task:
     """Pending again, with all its attempts before it; the history stays. Its grace has had
     its time: who redrives wants the call made."""
     return replace(
-        task,
+        brought_to(task, entry),
         status=Status.PENDING,
         reason=None,
         attempts=0,
@@ -136,7 +145,6 @@ def redriven(task: Task, entry: Address, now_ms: int) -> Task:
         revivals=_kept((*task.revivals, (task.entry.second, entry.second))),
         expires_after_seconds=None,
         next_ms=now_ms,
-        entry=entry,
         settled_ms=None,
         expires_at=None,
         updated_ms=now_ms,

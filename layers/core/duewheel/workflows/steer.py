@@ -63,7 +63,8 @@ class Steer(Struct, frozen=True):
             )
         altered = alter(task, now_ms)
         if altered.is_live and needs_new_entry(altered, now_ms):
-            altered = replace(altered, entry=self.reenter.put(task.home, altered.next_ms))
+            entry = self.reenter.put(task.home, altered.next_ms)
+            altered = settlement.brought_to(altered, entry)
         if not self._write(task, altered):
             return None
         if altered.entry != task.entry:
