@@ -15,7 +15,11 @@ IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
   audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
 
 help: ## list what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@$(call VERBS,##)
+	@echo; echo "Operators, of a deployed stack:"; $(call VERBS,##o)
+	@echo; echo "Maintainers:"; $(call VERBS,##m)
+
+VERBS = grep -hE '^[a-z-]+:.* $(1) ' $(MAKEFILE_LIST) | awk -F ':.* $(1) ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; PROFILE=economy; LOCAL_AUTH=on asks for API keys; FAULTS=0.05 lets things go wrong)
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
@@ -36,13 +40,13 @@ BROWSER := $(VENV)/browser
 console-test: $(BROWSER) ## drive the console in a headless Chromium (CHROMIUM=path; else the first on the PATH)
 	CHROMIUM="$$(infra/find-chromium)" $(IN_VENV)/python -m pytest -n 2 tests/console
 
-screenshots: $(BROWSER) ## take the pictures of the console that the docs show
+screenshots: $(BROWSER) ##m take the pictures of the console that the docs show
 	@CHROMIUM="$$(infra/find-chromium)" PYTHONPATH=layers/core $(IN_VENV)/python -m docs.screenshots.make
 
 CHECKS := $(VENV)/checks
 SECOND := .venv-second
 
-second-opinion: $(VENV)/ready $(SECOND)/ready ## run the workflow tests on ministack in the place of moto
+second-opinion: $(VENV)/ready $(SECOND)/ready ##m run the workflow tests on ministack in the place of moto
 	SECOND_OPINION=$(SECOND)/bin/python $(IN_VENV)/python -m pytest -n auto tests/workflows
 
 check: $(CHECKS) ## format, lint, types, import rules, template, and that the environment has all that its packages need
@@ -61,19 +65,19 @@ format: $(CHECKS) ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff check --fix $(SOURCES)
 	$(IN_VENV)/python client/make_sync.py
 
-examples: $(VENV)/ready ## make the examples in docs/api.md anew, from what the service answers
+examples: $(VENV)/ready ##m make the examples in docs/api.md anew, from what the service answers
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.examples.make
 
-openapi: $(VENV)/ready ## make infra/openapi.json anew, from the table of calls, the rules and docs/api.md
+openapi: $(VENV)/ready ##m make infra/openapi.json anew, from the table of calls, the rules and docs/api.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
 
-golden: $(VENV)/ready ## part of `make release`: keep what it writes, for the next ones to be held against
+golden: $(VENV)/ready ##m part of `make release`: keep what it writes, for the next ones to be held against
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m tests.upgrade.golden
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost
 
-model: $(VENV)/ready ## print how late tasks would be on AWS, by a model of it
+model: $(VENV)/ready ##m print how late tasks would be on AWS, by a model of it
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cloud
 
 TASKS ?= 1000
@@ -88,10 +92,10 @@ SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simul
 soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s PROFILE=economy) and hold the promises against it
 	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --profile $(PROFILE) --day $(DAY)
 
-CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py tests/workflows/test_spare_hosts.py \
+CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py tests/workflows/delivery/test_circuit_breaker.py \
   tests/local/test_watchdogs.py tests/functions/test_key_prefix_in_bulk.py
 
-prove: $(VENV)/ready ## prove it at length: generated stories, long soaks, 100,000 tasks
+prove: $(VENV)/ready ##m prove it at length: generated stories, long soaks, 100,000 tasks
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto -m hypothesis
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto $(CROWDS)
 	PROFILE=economy $(IN_VENV)/python -m pytest -n auto tests/local tests/simulation
@@ -101,43 +105,43 @@ prove: $(VENV)/ready ## prove it at length: generated stories, long soaks, 100,0
 
 BENCH := .venv-bench
 
-bench: $(VENV)/ready $(BENCH)/ready ## measure the local stack, and Celery, Procrastinate and APScheduler beside it
+bench: $(VENV)/ready $(BENCH)/ready ##m measure the local stack, and Celery, Procrastinate and APScheduler beside it
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.one_machine
 
-bench-cpu: $(VENV)/ready ## print what a delivered task costs in CPU, beside an UpdateItem of boto3
+bench-cpu: $(VENV)/ready ##m print what a delivered task costs in CPU, beside an UpdateItem of boto3
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cpu_per_task
 
-bench-slow-lane: $(VENV)/ready ## print how late a quick business is beside a slow one, with and without the slow lane
+bench-slow-lane: $(VENV)/ready ##m print how late a quick business is beside a slow one, with and without the slow lane
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane
 
-bench-crowd: $(VENV)/ready ## print how 20,000 tasks on one second meet AWS's limits, with and without shards
+bench-crowd: $(VENV)/ready ##m print how 20,000 tasks on one second meet AWS's limits, with and without shards
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.crowded_second
 
-bench-catch-up: $(VENV)/ready ## print the load of catching up with an hour's outage
+bench-catch-up: $(VENV)/ready ##m print the load of catching up with an hour's outage
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.catching_up
 
-audit: $(VENV)/ready ## print what is in no honest state (API_URL=..., FROM=..., TO=...); fails if anything is
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.audit "$(or $(API_URL),http://127.0.0.1:8080)" \
+audit: $(VENV)/ready ##o print what is in no honest state (API_URL=..., FROM=..., TO=...); fails if anything is
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.audit "$(or $(API_URL),http://127.0.0.1:8080)" \
 	$(if $(FROM),--from "$(FROM)") $(if $(TO),--to "$(TO)")
 
-admin-key: $(VENV)/ready ## put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.admin_key "$(or $(STACK),$(error STACK=... is missing))"
+admin-key: $(VENV)/ready ##o put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.admin_key "$(or $(STACK),$(error STACK=... is missing))"
 
-roll-back: $(VENV)/ready ## lead the aliases of a stack (STACK=name) to the versions of the deployment before the last one, or to another (TO=n); SHOW=yes only shows which there are
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.roll_back "$(or $(STACK),$(error STACK=... is missing))" \
+roll-back: $(VENV)/ready ##o lead the aliases of a stack (STACK=name) to the versions of the deployment before the last one, or to another (TO=n); SHOW=yes only shows which there are
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.roll_back "$(or $(STACK),$(error STACK=... is missing))" \
 	  $(if $(TO),--to "$(TO)") $(if $(filter yes,$(SHOW)),--show)
 
-reconcile: $(VENV)/ready ## say what a stack (STACK=name) has lost, also of restored tables (WHEEL=..., REGISTRY=...); WRITE=yes mends it (OVERDUE=deliver or expire, PER_SECOND=n)
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.reconcile "$(or $(STACK),$(error STACK=... is missing))" \
+reconcile: $(VENV)/ready ##o say what a stack (STACK=name) has lost, also of restored tables (WHEEL=..., REGISTRY=...); WRITE=yes mends it (OVERDUE=deliver or expire, PER_SECOND=n)
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.reconcile "$(or $(STACK),$(error STACK=... is missing))" \
 	  $(if $(WHEEL),--wheel "$(WHEEL)") $(if $(REGISTRY),--registry "$(REGISTRY)") \
 	  $(if $(OVERDUE),--overdue "$(OVERDUE)") $(if $(filter command line,$(origin PER_SECOND)),--per-second "$(PER_SECOND)") \
 	  $(if $(filter yes,$(WRITE)),--write)
 
-dead-letters: $(VENV)/ready ## list the dead-letter queue (QUEUE_URL=...), and leave it as it is
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
+dead-letters: $(VENV)/ready ##o list the dead-letter queue (QUEUE_URL=...), and leave it as it is
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
 
-redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) back to the queues of their lanes (SLICE_QUEUE_URL=..., SLOW_QUEUE_URL=...), or those that asked for tasks to INGEST_QUEUE_URL=...
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))" \
+redrive-dead-letters: $(VENV)/ready ##o move its messages (QUEUE_URL=...) back to the queues of their lanes (SLICE_QUEUE_URL=..., SLOW_QUEUE_URL=...), or those that asked for tasks to INGEST_QUEUE_URL=...
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))" \
 	  $(if $(INGEST_QUEUE_URL),--redrive-to-ingest "$(INGEST_QUEUE_URL)",--redrive-to \
 	  "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))" \
 	  "$(or $(SLOW_QUEUE_URL),$(error SLOW_QUEUE_URL=... is missing))")
@@ -145,35 +149,35 @@ redrive-dead-letters: $(VENV)/ready ## move its messages (QUEUE_URL=...) back to
 PINS := .venv-pins
 PIN = $(PINS)/bin/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --generate-hashes --upgrade
 
-pins: $(PINS)/ready ## choose versions anew for the requirements files, with the hash of every file
+pins: $(PINS)/ready ##m choose versions anew for the requirements files, with the hash of every file
 	$(PIN) --python-version 3.11 layers/vendor/requirements.in -o layers/vendor/requirements.txt
-	$(PIN) --python-version 3.11 requirements-dev.in -o requirements-dev.txt
-	$(PIN) --python-version 3.11 requirements-check.in -o requirements-check.txt
-	$(PIN) --python-version 3.11 requirements-browser.in -o requirements-browser.txt
-	$(PIN) --python-version 3.11 requirements-second.in -o requirements-second.txt
-	$(PIN) --python-version 3.11 requirements-bench.in -o requirements-bench.txt
-	$(PIN) --python-version 3.11 requirements-pins.in -o requirements-pins.txt
-	$(PIN) --python-version 3.13 requirements-sam.in -o requirements-sam.txt
-	$(PIN) --python-version 3.13 requirements-runtime.in -o requirements-runtime.txt
+	$(PIN) --python-version 3.11 requirements/dev.in -o requirements/dev.txt
+	$(PIN) --python-version 3.11 requirements/check.in -o requirements/check.txt
+	$(PIN) --python-version 3.11 requirements/browser.in -o requirements/browser.txt
+	$(PIN) --python-version 3.11 requirements/second.in -o requirements/second.txt
+	$(PIN) --python-version 3.11 requirements/bench.in -o requirements/bench.txt
+	$(PIN) --python-version 3.11 requirements/pins.in -o requirements/pins.txt
+	$(PIN) --python-version 3.13 requirements/sam.in -o requirements/sam.txt
+	$(PIN) --python-version 3.13 requirements/runtime.in -o requirements/runtime.txt
 
-sbom: $(VENV)/ready ## write what is deployed, and what the tools are, as CycloneDX into build/
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.sbom build
+sbom: $(VENV)/ready ##m write what is deployed, and what the tools are, as CycloneDX into build/
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.release.sbom build
 
-licences: $(CHECKS) ## write docs/licences.md anew
-	@$(IN_VENV)/python -m infra.licences docs/licences.md
+licences: $(CHECKS) ##m write docs/licences.md anew
+	@$(IN_VENV)/python -m infra.release.licences docs/licences.md
 
-advisories: $(VENV)/ready ## ask OSV for known vulnerabilities of what is pinned; fails if there is one
-	@$(IN_VENV)/python -m infra.advisories
+advisories: $(VENV)/ready ##m ask OSV for known vulnerabilities of what is pinned; fails if there is one
+	@$(IN_VENV)/python -m infra.release.advisories
 
-release: $(VENV)/ready ## make a release (VERSION=1.2.3) of main: changelog, version, golden files, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
-	@$(IN_VENV)/python -m infra.release "$(or $(VERSION),$(error VERSION=... is missing))"
+release: $(VENV)/ready ##m make a release (VERSION=1.2.3) of main: changelog, version, golden files, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
+	@$(IN_VENV)/python -m infra.release.release "$(or $(VERSION),$(error VERSION=... is missing))"
 
 # What a new version or new golden files could break; all else has passed before.
 release-test: $(VENV)/ready
-	$(IN_VENV)/python -m pytest -n auto tests/test_release.py tests/upgrade
+	$(IN_VENV)/python -m pytest -n auto tests/infra/test_release.py tests/upgrade
 
-fresh: ## run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n; WALLS=1 fails where writes outside cannot be held)
-	@$(PYTHON) infra/fresh_machine.py
+fresh: ##m run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n; WALLS=1 fails where writes outside cannot be held)
+	@$(PYTHON) infra/release/fresh_machine.py
 
 clean: ## remove what was made
 	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis client/.*_cache
@@ -183,36 +187,36 @@ clean: ## remove what was made
 # Nor does it compile all they have: what is imported is compiled then, and most of it never is.
 INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile
 
-$(VENV)/ready: requirements-dev.txt layers/vendor/requirements.txt
+$(VENV)/ready: requirements/dev.txt layers/vendor/requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv $(VENV)
-	$(IN_VENV)/$(INSTALL) -r requirements-dev.txt
+	$(IN_VENV)/$(INSTALL) -r requirements/dev.txt
 	@touch $@
 
-$(CHECKS): requirements-check.txt $(VENV)/ready
-	$(IN_VENV)/$(INSTALL) -r requirements-check.txt
+$(CHECKS): requirements/check.txt $(VENV)/ready
+	$(IN_VENV)/$(INSTALL) -r requirements/check.txt
 	@touch $@
 
-$(BROWSER): requirements-browser.txt $(VENV)/ready
-	$(IN_VENV)/$(INSTALL) -r requirements-browser.txt
+$(BROWSER): requirements/browser.txt $(VENV)/ready
+	$(IN_VENV)/$(INSTALL) -r requirements/browser.txt
 	@touch $@
 
-$(SECOND)/ready: requirements-second.txt
+$(SECOND)/ready: requirements/second.txt
 	rm -rf $(SECOND)
 	$(PYTHON) -m venv $(SECOND)
-	$(SECOND)/bin/$(INSTALL) -r requirements-second.txt
+	$(SECOND)/bin/$(INSTALL) -r requirements/second.txt
 	@touch $@
 
-$(BENCH)/ready: requirements-bench.txt
+$(BENCH)/ready: requirements/bench.txt
 	rm -rf $(BENCH)
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/$(INSTALL) -r requirements-bench.txt
+	$(BENCH)/bin/$(INSTALL) -r requirements/bench.txt
 	@touch $@
 
-$(PINS)/ready: requirements-pins.txt
+$(PINS)/ready: requirements/pins.txt
 	rm -rf $(PINS)
 	$(PYTHON) -m venv $(PINS)
-	$(PINS)/bin/$(INSTALL) -r requirements-pins.txt
+	$(PINS)/bin/$(INSTALL) -r requirements/pins.txt
 	@touch $@
 
 include infra/build.mk

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from bench.cost.counted import new_world
-from duewheel.rules.task import Status
+from duewheel.rules.tasks.task import Status
 from tests.support.minutes import DYNAMODB, LAMBDA, SQS, Minutes
 from tests.support.world import World
 

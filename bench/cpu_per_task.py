@@ -24,17 +24,17 @@ from urllib.request import urlopen
 import boto3
 
 from bench.one_machine.sink import receiving
-from duewheel.rules.callers import AuthMode
-from duewheel.rules.messages import PageMessage, encode
+from duewheel.rules.access.callers import AuthMode
+from duewheel.rules.wheel.queue_messages import PageMessage, encode
 from duewheel.wiring import process
 from functions.api import app as api
 from functions.notifier import app as notifier
-from local import emulator
-from local.aws_faults import answered_by
-from local.emulator import Emulator
-from local.functions import Context
-from local.resources import create_resources
-from local.template import load_template
+from local.aws import emulator
+from local.aws.emulator import Emulator
+from local.aws.functions import Context
+from local.aws.resources import create_resources
+from local.aws.template import load_template
+from local.chaos.aws_faults import answered_by
 from tests.support.clock import ManualClock
 
 TEMPLATE = Path(__file__).resolve().parents[1] / "template.yaml"

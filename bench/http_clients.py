@@ -39,7 +39,7 @@ IMPORTS = {
     "asyncio + httptools": "import asyncio, httptools",
     "httpcore (asyncio)": "import asyncio, httpcore, anyio; httpcore.AsyncConnectionPool()",
     "urllib3 in threads": "import concurrent.futures.thread, urllib3; urllib3.PoolManager()",
-    "HttpTarget": "import asyncio; from duewheel.targets.http import HttpTarget; "
+    "HttpTarget": "import asyncio; from duewheel.targets.http.target import HttpTarget; "
     "from duewheel.clock import SystemClock; "
     "HttpTarget(clock=SystemClock(), allowed_private_cidrs=())",
 }
@@ -237,9 +237,9 @@ async def with_protocol(port: int, protocol: type[ParserProtocol]) -> float:
 async def with_http_target(port: int) -> float:
     sys.path.insert(0, str(CORE))
     from duewheel.clock import SystemClock
-    from duewheel.rules.outcome import Verdict
-    from duewheel.rules.task import HttpCallback
-    from duewheel.targets.http import HttpTarget
+    from duewheel.rules.callbacks.outcome import Verdict
+    from duewheel.rules.callbacks.types import HttpCallback
+    from duewheel.targets.http.target import HttpTarget
 
     target = HttpTarget(
         clock=SystemClock(),

@@ -17,7 +17,7 @@ build: $(SAM_READY) ## build what is deployed (ARCHITECTURE=x86_64 for that one)
 	python3.13 infra/finish_build.py "$(BUILD_DIR)" "$(ARCHITECTURE)"
 
 # Run by the Python of the SAM CLI, which has all that it needs. $(1): the built package, $(2): the verb.
-DEPLOY = .venv-sam/bin/python -m infra.deploy "$(ENV)" --template "$(1)/template.yaml" --sam "$(SAM)" \
+DEPLOY = .venv-sam/bin/python -m infra.operate.deploy "$(ENV)" --template "$(1)/template.yaml" --sam "$(SAM)" \
   --stack "$(STACK)" --parameters '$(PARAMETERS)' --replace-failed "$(REPLACE_FAILED)" \
   --again 'make $(2) ENV=$(ENV)$(if $(STACK), STACK=$(STACK))$(if $(PACKAGE), PACKAGE=$(PACKAGE))'
 
@@ -27,7 +27,7 @@ deploy: named-environment build ## build and deploy an environment of samconfig.
 named-environment:
 	@test -n "$(ENV)" || { echo "ENV is missing: make deploy ENV=dev (or staging, or prod)" >&2; false; }
 
-deploy-package: named-environment $(SAM_READY) ## deploy a package of a release (PACKAGE=file.zip ENV=staging; else as deploy) as it is, asking nothing
+deploy-package: named-environment $(SAM_READY) ##o deploy a package of a release (PACKAGE=file.zip ENV=staging; else as deploy) as it is, asking nothing
 	rm -rf build/deployed
 	python3 -m zipfile -e "$(or $(PACKAGE),$(error PACKAGE=... is missing))" build/deployed
 	$(call DEPLOY,build/deployed,$@) --no-questions
@@ -36,12 +36,12 @@ packages:
 	$(MAKE) build ARCHITECTURE=arm64 BUILD_DIR=$(PACKAGES)/arm64
 	$(MAKE) build ARCHITECTURE=x86_64 BUILD_DIR=$(PACKAGES)/x86_64
 
-artefacts: $(VENV)/ready packages sbom ## build what a release consists of into build/release
+artefacts: $(VENV)/ready packages sbom ##m build what a release consists of into build/release
 	rm -rf build/wheel
 	$(IN_CLIENT)/python -m hatchling build --target wheel --directory "$(CURDIR)/build/wheel"
-	@$(IN_VENV)/python -m infra.release_artefacts build build/release
+	@$(IN_VENV)/python -m infra.release.artefacts build build/release
 
-package-test: $(VENV)/ready $(RUNTIME_CLIENT) packages ## boot the built functions in the real Lambda runtime
+package-test: $(VENV)/ready $(RUNTIME_CLIENT) packages ##m boot the built functions in the real Lambda runtime
 	PACKAGES="$(PACKAGES)" RUNTIME_CLIENT="$(RUNTIME_CLIENT)" PYTHON313_BIN="$$(infra/find-python313)" \
 	$(IN_VENV)/python -m pytest tests/package
 
@@ -49,7 +49,7 @@ MACHINE := $(patsubst aarch64,arm64,$(shell uname -m))
 
 EMULATED := .venv-emulated
 
-deploy-emulated: $(VENV)/ready $(EMULATED)/ready ## build, deploy to an emulator of AWS by sam deploy, let tasks fire there, and delete it (BEFORE=commit: an update from that one, else from itself)
+deploy-emulated: $(VENV)/ready $(EMULATED)/ready ##m build, deploy to an emulator of AWS by sam deploy, let tasks fire there, and delete it (BEFORE=commit: an update from that one, else from itself)
 	$(MAKE) build ARCHITECTURE=$(MACHINE) BUILD_DIR=$(PACKAGES)/$(MACHINE)
 	$(if $(BEFORE),$(MAKE) package-before)
 	PACKAGE="$(PACKAGES)/$(MACHINE)" BEFORE="$(if $(BEFORE),build/package-before,$(PACKAGES)/$(MACHINE))" SAM="$(SAM)" EMULATOR_PYTHON="$(EMULATED)/bin/python" \
@@ -62,26 +62,26 @@ package-before: $(SAM_READY)
 	"$(CURDIR)/$(SAM)" build --build-dir "$(CURDIR)/build/package-before" --parameter-overrides "Architecture=$(MACHINE)" && \
 	python3.13 infra/finish_build.py "$(CURDIR)/build/package-before" $(MACHINE)
 
-bench-cold: $(VENV)/ready ## build, and print what each function costs until its first event, beside a bare boto3
+bench-cold: $(VENV)/ready ##m build, and print what each function costs until its first event, beside a bare boto3
 	@$(MAKE) build ARCHITECTURE=$(MACHINE) BUILD_DIR=$(PACKAGES)/$(MACHINE) >&2
 	@$(IN_VENV)/python -m bench.cold_starts --build $(PACKAGES)/$(MACHINE) \
 	  --python "$$(infra/find-python313)/python3.13"
 
-$(SAM_READY): requirements-sam.txt
+$(SAM_READY): requirements/sam.txt
 	rm -rf .venv-sam
 	bin=$$(infra/find-python313) && "$$bin/python3.13" -m venv .venv-sam
-	.venv-sam/bin/$(INSTALL) -r requirements-sam.txt
+	.venv-sam/bin/$(INSTALL) -r requirements/sam.txt
 	touch "$@"
 
 # It runs the functions itself, so it has to be the Python that Lambda has.
-$(EMULATED)/ready: requirements-second.txt
+$(EMULATED)/ready: requirements/second.txt
 	rm -rf $(EMULATED)
 	bin=$$(infra/find-python313) && "$$bin/python3.13" -m venv $(EMULATED)
-	$(EMULATED)/bin/$(INSTALL) -r requirements-second.txt
+	$(EMULATED)/bin/$(INSTALL) -r requirements/second.txt
 	touch "$@"
 
 # Plays the Lambda base image in package-test; no part of the package.
-$(RUNTIME_CLIENT): requirements-runtime.txt $(SAM_READY)
+$(RUNTIME_CLIENT): requirements/runtime.txt $(SAM_READY)
 	rm -rf "$@"
-	.venv-sam/bin/$(INSTALL) --target "$@" -r requirements-runtime.txt
+	.venv-sam/bin/$(INSTALL) --target "$@" -r requirements/runtime.txt
 	touch "$@"

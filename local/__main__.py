@@ -7,9 +7,9 @@ import sys
 from threading import Thread
 
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339
-from duewheel.rules.profile import PRECISE, PROFILES
-from local.faults import Faults
-from local.intrinsics import TemplateError
+from duewheel.rules.wheel.profile import PRECISE, PROFILES
+from local.aws.intrinsics import TemplateError
+from local.chaos.faults import Faults
 from local.stack import LocalStack
 
 PORT_DEFAULT = 8080

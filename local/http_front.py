@@ -15,8 +15,8 @@ from socketserver import TCPServer
 from threading import Thread
 from typing import Any
 
-from local import browsers
-from local.http_api import Reply, Request, gateway_reply
+from local.aws.http_api import Reply, Request, gateway_reply
+from local.control import browsers
 
 log = logging.getLogger(__name__)
 

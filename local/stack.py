@@ -16,37 +16,37 @@ from unittest.mock import patch
 
 import boto3
 
-from duewheel.rules.access import ANYTHING
-from duewheel.rules.api_key_request import FIRST_ADMIN
-from duewheel.rules.callers import AuthMode
-from duewheel.rules.profile import PRECISE
+from duewheel.rules.access.callers import AuthMode
+from duewheel.rules.access.grants import ANYTHING
+from duewheel.rules.access.requests import FIRST_ADMIN
+from duewheel.rules.wheel.profile import PRECISE
 from duewheel.settings import settings_from
-from duewheel.stores.pointers import PointerStore
-from local.asking import as_onlooker, asking, pools_keep_the_context
-from local.clock import MovableClock
-from local.emulator import Emulator
-from local.environments import Caller, no_caller
-from local.faults import Faults
-from local.functions import Function, environment_of_all, load_functions, one_at_a_time
-from local.http_api import Gateway, Reply, Request, routes_of
+from duewheel.stores.wheel.pointers import PointerStore
+from local.aws.calling_function import as_onlooker, asking, pools_keep_the_context
+from local.aws.emulator import Emulator
+from local.aws.environments import Caller, no_caller
+from local.aws.functions import Function, environment_of_all, load_functions, one_at_a_time
+from local.aws.http_api import Gateway, Reply, Request, routes_of
+from local.aws.invocations import Invocations, retries_of
+from local.aws.metrics import FilteredLog, Metrics, filters_of
+from local.aws.permissions import hold_functions_to_their_roles
+from local.aws.policies import Role, roles_of
+from local.aws.queue_poller import Mapped, QueuePoller, mapped_queues
+from local.aws.resources import Resources, create_resources
+from local.aws.schedules import Schedules, schedules_of
+from local.aws.signing_key import make_keys
+from local.aws.template import REGION, load_template
+from local.chaos.faults import Faults
+from local.control.clock import MovableClock
+from local.control.inbox import Inbox
+from local.control.inbox_functions import InboxFunctions
+from local.control.inbox_resources import ALLOWED, InboxResources
+from local.control.ingest_messages import IngestMessages
+from local.control.real_time import RealTime
+from local.control.routes import PREFIX, LocalRoutes, Wheelwright
+from local.control.time_travel import TimeTravel
+from local.control.wheel_pointers import WheelPointers
 from local.http_front import HttpFront
-from local.inbox import Inbox
-from local.inbox_functions import InboxFunctions
-from local.inbox_resources import ALLOWED, InboxResources
-from local.ingest_messages import IngestMessages
-from local.invocations import Invocations, retries_of
-from local.local_routes import PREFIX, LocalRoutes, Wheelwright
-from local.metrics import FilteredLog, Metrics, filters_of
-from local.permissions import hold_functions_to_their_roles
-from local.policies import Role, roles_of
-from local.queue_poller import Mapped, QueuePoller, mapped_queues
-from local.real_time import RealTime
-from local.resources import Resources, create_resources
-from local.schedules import Schedules, schedules_of
-from local.signing_key import make_keys
-from local.template import REGION, load_template
-from local.time_travel import TimeTravel
-from local.wheel_pointers import WheelPointers
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"

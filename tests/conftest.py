@@ -11,12 +11,12 @@ import boto3
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from duewheel.rules.profile import PRECISE
-from local.asking import asking, pools_keep_the_context
-from local.emulator import Emulator
-from local.permissions import taken_refusals
-from local.resources import Resources, create_resources
-from local.template import Template, load_template
+from duewheel.rules.wheel.profile import PRECISE
+from local.aws.calling_function import asking, pools_keep_the_context
+from local.aws.emulator import Emulator
+from local.aws.permissions import taken_refusals
+from local.aws.resources import Resources, create_resources
+from local.aws.template import Template, load_template
 from tests.simulation.virtual_time import VirtualLoop
 from tests.support.aws_guard import AwsGuard
 from tests.support.bounds import Bounds, ProcessesBegun

@@ -41,7 +41,7 @@ def first_line(node: ast.AST) -> str:
 
 def test_there_is_something_to_look_at() -> None:
     assert len(HANDLERS) >= 4
-    assert CORE / "rules" / "addresses.py" in DEPLOYED
+    assert CORE / "rules" / "wheel" / "addresses.py" in DEPLOYED
     assert ROOT / "local" / "stack.py" in SOURCES
 
 
@@ -63,7 +63,7 @@ def imports_of(*packages: str) -> Check:
 
 
 def test_aws_is_spoken_to_by_the_stores_and_the_calls_of_targets() -> None:
-    calls = CORE / "targets" / "aws_calls.py"
+    calls = CORE / "targets" / "aws" / "calls.py"
     check = imports_of("boto3", "botocore")
     others = [path for path in DEPLOYED if path != calls]
     assert offenders(check, others, but=CORE / "stores") == []
@@ -124,7 +124,7 @@ def begun_beside(module: ast.Module) -> Iterator[ast.AST]:
 
 def test_no_write_is_begun_that_is_not_awaited() -> None:
     """Targets make callbacks and look hosts up, and write nothing."""
-    fan_out = (CORE / "fan_out.py", CORE / "workflows" / "carry_through.py")
+    fan_out = (CORE / "fan_out.py", CORE / "workflows" / "gather_all.py")
     writers = [path for path in DEPLOYED if path not in fan_out]
     assert offenders(begun_beside, writers, but=CORE / "targets") == []
     for path in fan_out:
@@ -174,7 +174,7 @@ def mentions_a_key(node: ast.AST) -> bool:
 
 
 def test_slots_places_and_task_ids_are_built_and_parsed_in_one_module() -> None:
-    addresses = CORE / "rules" / "addresses.py"
+    addresses = CORE / "rules" / "wheel" / "addresses.py"
     assert offenders(keys_built_or_parsed, SOURCES, but=addresses) == []
 
 

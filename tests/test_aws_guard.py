@@ -5,7 +5,7 @@ from typing import Any
 import boto3
 import pytest
 
-from local.resources import Resources
+from local.aws.resources import Resources
 from tests.support.aws_guard import AwsGuard
 from tests.support.refused import RefusedByAws
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from duewheel.rules.access import Access, Grant, Permit, Right
-from duewheel.rules.ingest_message import IngestMessage
-from duewheel.rules.task import HttpCallback, Status, Task
-from duewheel.stores.ingest_queue import IngestQueue
-from duewheel.workflows.ingest import Ingest, Ingested
-from local.item_sizes import size_of
+from duewheel.rules.access.grants import Access, Grant, Permit, Right
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.ingest.message import IngestMessage
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.stores.ingest.queue import IngestQueue
+from duewheel.workflows.ingest.ingest import Ingest, Ingested
+from local.aws.patches.item_sizes import size_of
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.timers import fates, made, occurrences

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from duewheel.fan_out import fan_out
-from duewheel.workflows.carry_through import all_of, in_thread
-from local.functions import Died
+from duewheel.workflows.gather_all import all_of, in_thread
+from local.aws.functions import Died
 
 LONG_SECONDS = 0.2  # a call under way ends by itself after that, if its caller still waits
 

@@ -33,7 +33,7 @@ ROOMS = {
     "ingest": ON_THREADS,
 }
 
-TO_READ_SCHEDULES = {"duewheel.rules.cron", "duewheel.rules.schedule"}
+TO_READ_SCHEDULES = {"duewheel.rules.timers.cron.expression", "duewheel.rules.timers.schedule"}
 DEAR = {"asyncio", "zoneinfo", "sysconfig", "sqlite3", "unittest", "doctest", "pydoc", "xmlrpc"}
 DEAR |= TO_READ_SCHEDULES
 DEAR_ALLOWED = {

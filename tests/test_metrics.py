@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.metrics import Counts
-from duewheel.rules.metric_lines import DEAD, DELIVERED, LATENESS
+from duewheel.rules.embedded_metrics import DEAD, DELIVERED, LATENESS
 
 
 def test_what_is_taken_is_counted_anew() -> None:

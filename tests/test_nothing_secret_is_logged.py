@@ -26,12 +26,12 @@ import pytest
 from botocore import endpoint
 
 from duewheel.log import logger, quieten_libraries
-from duewheel.rules.addresses import address_of_task
-from duewheel.rules.messages import DirectMessage
-from duewheel.stores import task_items
-from duewheel.workflows.hand_over import HandOver, HandOverRefused
-from local.aws_faults import Fault, Handle, Reply, answered_by, do
-from local.faults import Faults
+from duewheel.rules.wheel.addresses import address_of_task
+from duewheel.rules.wheel.queue_messages import DirectMessage
+from duewheel.stores.tasks import codec
+from duewheel.workflows.wheel.send_messages import HandOver, HandOverRefused
+from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do
+from local.chaos.faults import Faults
 from local.stack import LocalStack
 from tests.support.service import Service
 
@@ -247,7 +247,7 @@ def damaged(caller: Caller, inbox: str) -> None:
         task = caller.creates({"url": f"{inbox}/ok?token={MARK}"}, key=f"hurt-{attribute}")
         dynamodb.update_item(
             TableName="duewheel-Wheel",
-            Key=task_items.key(address_of_task(task["task_id"]), BUCKETS),
+            Key=codec.key(address_of_task(task["task_id"]), BUCKETS),
             UpdateExpression="SET #damaged = :mark",
             ExpressionAttributeNames={"#damaged": attribute},
             ExpressionAttributeValues={":mark": {"S": MARK}},

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.policies import Right
+from local.aws.policies import Right
 from tests.support import rights_in_use
 from tests.support.rights_in_use import RightsInUse
 

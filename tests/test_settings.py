@@ -2,10 +2,10 @@
 
 import pytest
 
-from duewheel.rules.access import Right
-from duewheel.rules.callers import AuthMode
-from duewheel.rules.profile import PRECISE, PROFILES, Profile
-from duewheel.rules.wheel import DIRECT_LATE_MS
+from duewheel.rules.access.callers import AuthMode
+from duewheel.rules.access.grants import Right
+from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
+from duewheel.rules.wheel.timing import DIRECT_LATE_MS
 from duewheel.settings import SWEEP_MARGIN_SECONDS, Settings, SettingsError, settings_from
 
 LEAST = {

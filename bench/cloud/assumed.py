@@ -10,7 +10,7 @@ from functools import cached_property
 from random import Random
 
 from bench import limits
-from duewheel.rules.crowding import SLICE_ENTRIES
+from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.settings import Settings
 
 _ENVIRONMENT = Settings("wheel", "registry", "slices", "slow", "notifier", "key", "stack")
@@ -57,7 +57,7 @@ SWEEP_CPU_MS = 0.2  # an entry of a second that is looked at once more
 VCPU_MB = limits.LAMBDA_VCPU_MB.value
 
 TASK_UNITS_READ = 0.25  # strongly consistent, of a task of 1 KB in a page
-SDK_TRIES = 4  # stores/aws.py
+SDK_TRIES = 4  # stores/aws_clients.py
 SWEEPER_TIMEOUT_MS = 900_000  # template.yaml
 INVOKED_AGAIN_MS = 60_000  # Lambda, of an asynchronous invocation that failed
 RAMP_STEP_MS = 200  # how finely the model lets pollers grow

@@ -6,7 +6,7 @@ from bench import limits
 from bench.cloud import assumed
 from bench.cloud.assumed import Knobs, Latency
 from bench.limits import Limit
-from duewheel.workflows.keep_trying import TRY_MS_MAX
+from duewheel.workflows.retry_throttled import TRY_MS_MAX
 
 _TEMPLATE = "template.yaml and settings.py, from which the rules take it"
 _UPDATE = "assumed: about an UpdateItem by boto3; no processor of Lambda's was measured"
@@ -29,7 +29,11 @@ def table() -> Iterator[str]:
 def _of_the_deployment() -> Iterator[tuple[str, str, str]]:
     knobs = Knobs()
     yield "page, lead", f"{knobs.page_size} tasks, {knobs.lead_ms} ms", _TEMPLATE
-    yield "a slice is expected to hold at most", f"{knobs.slice_entries} tasks", "rules/crowding.py"
+    yield (
+        "a slice is expected to hold at most",
+        f"{knobs.slice_entries} tasks",
+        "rules/wheel/sharding.py",
+    )
     yield "messages a run", f"up to {knobs.messages_per_run}, as many as wait", "template.yaml"
     sizes = f"{knobs.notifier_mb}, {knobs.scheduler_mb}, {knobs.sweeper_mb}"
     yield "memory in MB: notifier, scheduler, sweeper", sizes, "template.yaml"
@@ -64,9 +68,13 @@ def _latencies() -> Iterator[tuple[str, str, str]]:
         ("a callback", assumed.CALLBACK),
     ):
         yield what, _latency(latency), latency.source
-    yield "who is throttled tries again", f"{assumed.SDK_TRIES} times at once", "stores/aws.py"
+    yield (
+        "who is throttled tries again",
+        f"{assumed.SDK_TRIES} times at once",
+        "stores/aws_clients.py",
+    )
     until = f"until {TRY_MS_MAX / 1000:.0f} s before the run ends"
-    yield "and, of notifiers, after a pause", until, "workflows/keep_trying.py, which runs"
+    yield "and, of notifiers, after a pause", until, "workflows/retry_throttled.py, which runs"
 
 
 def _computing() -> Iterator[tuple[str, str, str]]:

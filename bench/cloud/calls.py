@@ -12,7 +12,7 @@ from bench.cloud.assumed import CALL_CPU_MS, CALLBACK, Knobs
 from bench.cloud.functions import Environment
 from bench.cloud.loop import Loop, Signal
 from bench.cloud.wheel_state import Entry
-from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 
 
 @dataclass(eq=False)

@@ -16,8 +16,8 @@ from bench.cloud.scheduler import Scheduler
 from bench.cloud.sweeper import Sweeper
 from bench.cloud.table import Table
 from bench.cloud.wheel_state import Entry, WheelState
-from duewheel.rules import wheel
-from duewheel.rules.crowding import SLICE_ENTRIES, shards_for
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.sharding import SLICE_ENTRIES, shards_for
 
 FIRST_SECOND = 1_000
 _GIVEN_MS = 600_000  # until a run is given up
@@ -156,7 +156,7 @@ def _create_near(
 ) -> None:
     message = state.put_again(Entry(due_ms), due_ms, direct=True)
     assert message is not None
-    seconds = wheel.delay_seconds(due_ms, int(loop.now_ms), knobs.lead_ms)
+    seconds = timing.delay_seconds(due_ms, int(loop.now_ms), knobs.lead_ms)
     loop.start(link.send([message], seconds * 1000))
 
 

@@ -10,7 +10,7 @@ from bench import limits
 from bench.cloud.assumed import COLD_START, VCPU_MB, Knobs
 from bench.cloud.loop import Loop
 from bench.cloud.rates import full
-from duewheel.rules.messages import Message
+from duewheel.rules.wheel.queue_messages import Message
 
 _TRY_AGAIN_MS = 100  # how finely the model looks whether an environment may be made
 

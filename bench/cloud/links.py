@@ -19,7 +19,7 @@ from bench.cloud.assumed import (
 )
 from bench.cloud.functions import Failed, Functions
 from bench.cloud.loop import Loop, Story
-from duewheel.rules.messages import Message
+from duewheel.rules.wheel.queue_messages import Message
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Deliver, as workflows/deliver.py tells it: lease, read, announce the next page, call, settle.
+"""Deliver, as workflows/delivery/deliver_message.py does: lease, read, announce the next page,
+call, settle.
 
 Leases are the service's own, kept in memory; backoff and near entries go by its rules.
 """
@@ -22,15 +23,16 @@ from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Signal, Story
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import Entry, WheelState
-from duewheel.rules import backoff, wheel
-from duewheel.rules.addresses import address_named, next_page
-from duewheel.rules.messages import DirectMessage, Message, PageMessage
-from duewheel.rules.page_lease import HIDDEN_MS, TRIES_MAX, Finished, Held, PageLease
-from duewheel.rules.profile import PRECISE
-from duewheel.stores.unprocessed import WRITES_PER_BATCH, chunks
-from duewheel.workflows.deliver import BEGIN_RESERVE_MS
-from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
-from duewheel.workflows.settle import LINGER_SECONDS, WRITES_AT_ONCE
+from duewheel.rules.callbacks import retry
+from duewheel.rules.delivery.page_lease import HIDDEN_MS, TRIES_MAX, Finished, Held, PageLease
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.addresses import address_named, next_page
+from duewheel.rules.wheel.profile import PRECISE
+from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage
+from duewheel.stores.batch_writes import WRITES_PER_BATCH, chunks
+from duewheel.workflows.delivery.deliver_message import BEGIN_RESERVE_MS
+from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
+from duewheel.workflows.delivery.settle_batch import LINGER_SECONDS, WRITES_AT_ONCE
 
 
 class RunFailed(Exception):
@@ -105,7 +107,7 @@ class Notifier:
             if isinstance(lease, Held):
                 raise RunFailed(lease.until_ms - self._loop.now_ms + 1_000)
             return
-        yield max(self._loop.now_ms, wheel.opens_ms(second, self._knobs.lead_ms))
+        yield max(self._loop.now_ms, timing.opens_ms(second, self._knobs.lead_ms))
         size = self._knobs.page_size
         entries, goes_on = self._state.page(second, shard, message.page, size)
         yield from self._table.read(slot, max(1, len(entries) * TASK_UNITS_READ))
@@ -124,7 +126,7 @@ class Notifier:
         self._state.leases[key] = replace(self._state.leases[key], done=True)
 
     def _take(self, message: PageMessage) -> PageLease | Held | Finished:
-        """The condition of stores/pages.py. Of the model's runs each is an owner of its own."""
+        """The condition of stores/delivery/page_leases.py. Each run of the model is an owner."""
         now_ms = int(self._loop.now_ms)
         key = message.second, message.shard, message.page
         seen = self._state.leases.get(key, PageLease(message.second, message.shard, message.page))
@@ -145,9 +147,9 @@ class Notifier:
             deadline_ms = self._deadline_ms(environment)
             yield from self._pass_on(message.second, shard, unsettled, slot, deadline_ms)
             return
-        if wheel.is_direct_too_late(message.second, int(self._loop.now_ms)):
+        if timing.is_direct_too_late(message.second, int(self._loop.now_ms)):
             return
-        yield max(self._loop.now_ms, wheel.opens_ms(message.second, self._knobs.lead_ms))
+        yield max(self._loop.now_ms, timing.opens_ms(message.second, self._knobs.lead_ms))
         shard = address_named(name).shard
         slot = self._state.slot(message.second, shard)
         yield from self._compute(environment, REQUEST_CPU_MS)
@@ -160,8 +162,8 @@ class Notifier:
     def _pass_on(
         self, second: int, shard: int, unsettled: list[Entry], slot: str, deadline_ms: float
     ) -> Story[None]:
-        """What was called and not settled, as it is left by workflows/deliver.py; of a page and of
-        a direct message alike."""
+        """What was called and not settled, as workflows/delivery/deliver_message.py leaves it; of a
+        page and of a direct message alike."""
         for called in chunks(unsettled, WRITES_PER_BATCH):
             yield from self._table.write_patiently(slot, deadline_ms)
             message = self._state.pass_on(second, shard, list(called))
@@ -214,7 +216,7 @@ class Notifier:
         return sum(ended[0] <= self._loop.now_ms for ended in page.ended) >= WRITES_PER_BATCH
 
     def _ended_together(self, page: PageCalls) -> Story[list[Entry]]:
-        """As workflows/settle.py collects them."""
+        """As workflows/delivery/settle_batch.py collects them."""
         if not self._is_whole(page):
             yield self._loop.now_ms + LINGER_SECONDS * 1000
         batch: list[Entry] = []
@@ -257,16 +259,16 @@ class Notifier:
         return environment.begun_ms + self._knobs.notifier_timeout_ms
 
     def _try_again(self, environment: Environment, entry: Entry, slot: str) -> Story[None]:
-        """As workflows/retry_or_end.py: the new entry, then the home, then a message if near."""
+        """As workflows/delivery/fail_attempt.py: a new entry, the home, then a message if near."""
         entry.is_settled = True
         entry.attempts += 1
-        delay_ms = backoff.delay_ms(backoff.DEFAULT_RETRY, entry.attempts, self._random.random())
+        delay_ms = retry.delay_ms(retry.DEFAULT_RETRY, entry.attempts, self._random.random())
         if delay_ms is None:
             self._record.settled += 1
             return
         now_ms = int(self._loop.now_ms)
         next_ms = now_ms + delay_ms
-        near = wheel.is_near(
+        near = timing.is_near(
             next_ms // 1000, now_ms, now_ms // 1000, self._knobs.lead_ms, PRECISE.ahead_ms
         )
         for _ in range(2):
@@ -274,7 +276,7 @@ class Notifier:
             yield from self._table.write_surely(slot)
         message = self._state.put_again(entry, next_ms, direct=near)
         if message is not None:
-            seconds = wheel.delay_seconds(next_ms, now_ms, self._knobs.lead_ms)
+            seconds = timing.delay_seconds(next_ms, now_ms, self._knobs.lead_ms)
             yield from self._link.send([message], seconds * 1000)
 
     def _compute(self, environment: Environment, cpu_ms: float) -> Story[None]:

@@ -1,4 +1,4 @@
-"""Dispatch, as workflows/dispatch.py tells it: tick by tick, probes, a message for each slice."""
+"""Dispatch, as workflows/wheel/dispatch.py does: tick by tick, probes, a message a slice."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Story
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import WheelState
-from duewheel.rules import wheel
-from duewheel.rules.messages import PageMessage
-from duewheel.stores.unprocessed import chunks
-from duewheel.workflows.dispatch import STRIDE_SECONDS
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.stores.batch_writes import chunks
+from duewheel.workflows.wheel.dispatch import STRIDE_SECONDS
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Scheduler:
         batch = int(limits.SQS_BATCH_MESSAGES.value)
         while self.dispatched < last_second:
             now_ms = int(self.loop.now_ms)
-            due = wheel.dispatchable_second(now_ms, lead_ms, now_ms)
+            due = timing.dispatchable_second(now_ms, lead_ms, now_ms)
             seconds = range(self.dispatched + 1, min(due, self.dispatched + STRIDE_SECONDS) + 1)
             for second in seconds:
                 yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
@@ -42,7 +42,7 @@ class Scheduler:
                     yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
                     yield from self.link.send(messages)
                 self.dispatched = second
-            yield max(self.loop.now_ms, wheel.opens_ms(self.dispatched + 1, lead_ms))
+            yield max(self.loop.now_ms, timing.opens_ms(self.dispatched + 1, lead_ms))
 
     def _messages(self, second: int) -> Iterator[PageMessage]:
         shards = self.state.shards.get(second, 1)

@@ -1,4 +1,5 @@
-"""Sweep, as workflows/sweep.py tells it: a run a minute, second by second, and what was lost again.
+"""Sweep, as workflows/sweep/run_sweep.py does: a run a minute, second by second, and what was
+lost again.
 
 It reads one second after the other on one processor, so it has a speed of its own.
 """
@@ -22,12 +23,12 @@ from bench.cloud.loop import Loop, Story
 from bench.cloud.scheduler import Scheduler
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import WheelState
-from duewheel.rules import sweep_bound
-from duewheel.rules.addresses import first_page, next_page
-from duewheel.rules.messages import PageMessage
-from duewheel.rules.page_lease import PageLease
-from duewheel.rules.profile import RUN_EVERY_SECONDS
-from duewheel.workflows.sweep import RESERVE_MS
+from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.sweep import horizon
+from duewheel.rules.wheel.addresses import first_page, next_page
+from duewheel.rules.wheel.profile import RUN_EVERY_SECONDS
+from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.workflows.sweep.run_sweep import RESERVE_MS
 
 _EACH_MS = RUN_EVERY_SECONDS * 1000
 _RESEND_AFTER_MS = 60_000
@@ -42,7 +43,7 @@ class Sweeper:
     state: WheelState
     scheduler: Scheduler
     position: int
-    notes: sweep_bound.Notes = ()
+    notes: horizon.Notes = ()
     takes_all_as_done: bool = False  # to look at its speed alone
     resent: int = 0
     open: set[int] = field(default_factory=set)
@@ -59,8 +60,8 @@ class Sweeper:
     def _run(self, until_ms: float) -> Story[None]:
         now_ms, lag_ms = int(self.loop.now_ms), self.knobs.sweep_lag_ms
         dispatched = self.scheduler.dispatched
-        self.notes = sweep_bound.noted(self.notes, dispatched, now_ms, lag_ms)
-        bound = sweep_bound.sweepable_second(self.notes, now_ms, lag_ms)
+        self.notes = horizon.noted(self.notes, dispatched, now_ms, lag_ms)
+        bound = horizon.sweepable_second(self.notes, now_ms, lag_ms)
         processor = Processor(self.knobs.sweeper_mb)
         for second in sorted(self.open):
             yield from self._look(second, processor)

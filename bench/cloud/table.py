@@ -11,7 +11,7 @@ from bench import limits
 from bench.cloud.assumed import REQUEST, SDK_TRIES
 from bench.cloud.loop import Loop, Story
 from bench.cloud.rates import TokenBucket, full
-from duewheel.workflows.keep_trying import TRY_MS_MAX, pause_ms
+from duewheel.workflows.retry_throttled import TRY_MS_MAX, pause_ms
 
 
 class GivenUp(Exception):
@@ -37,7 +37,7 @@ class Table:
         self.written += 1
 
     def write_patiently(self, partition: str, deadline_ms: float) -> Story[None]:
-        """As workflows/keep_trying.py tries again."""
+        """As workflows/retry_throttled.py tries again."""
         for tries in count():
             try:
                 yield from self.write(partition)

@@ -4,10 +4,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from random import Random
 
-from duewheel.rules import addresses
-from duewheel.rules.crowding import shard_for
-from duewheel.rules.messages import DirectMessage
-from duewheel.rules.page_lease import PageLease
+from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.queue_messages import DirectMessage
+from duewheel.rules.wheel.sharding import shard_for
 
 BUCKETS = 10_000_000
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from bench.cost.bill import MONTH_SECONDS, CostModel, price
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, TEMPLATE, Ledger, Units, new_world
-from duewheel.rules.access import Access, Grant, Permit, Right
-from duewheel.rules.idempotency import asked_once
-from duewheel.rules.ingest_message import KEY_ATTRIBUTE, IngestMessage
-from duewheel.rules.task_request import batch_request, single_request
-from duewheel.stores.ingest_queue import IngestQueue
-from duewheel.workflows.ingest import Ingest
-from local.template import load_template
+from duewheel.rules.access.grants import Access, Grant, Permit, Right
+from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
+from duewheel.rules.tasks.idempotency import asked_once
+from duewheel.rules.tasks.requests import batch_request, single_request
+from duewheel.stores.ingest.queue import IngestQueue
+from duewheel.workflows.ingest.ingest import Ingest
+from local.aws.template import load_template
 from tests.support.world import World
 
 MESSAGES_OF_A_RUN = 10  # as many as wait, up to these

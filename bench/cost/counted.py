@@ -14,13 +14,13 @@ from typing import Any
 import boto3
 
 from duewheel.log import logger
-from duewheel.rules import leadership
-from duewheel.rules.profile import PRECISE, Profile
-from duewheel.rules.task import Status, Task
-from local.emulator import Emulator
-from local.item_sizes import size_of
-from local.resources import Resources, create_resources
-from local.template import load_template
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel import leader_election
+from duewheel.rules.wheel.profile import PRECISE, Profile
+from local.aws.emulator import Emulator
+from local.aws.patches.item_sizes import size_of
+from local.aws.resources import Resources, create_resources
+from local.aws.template import load_template
 from tests.support import timers
 from tests.support.clock import ManualClock
 from tests.support.recorder import Call
@@ -236,7 +236,7 @@ def count_idle(profile: Profile) -> tuple[Units, Units]:
                 idle_minute(world)
     seconds = IDLE_MINUTES * 60
     # The standby looks at the lease each second, and each newcomer registers.
-    standby = Units(write=1 / 60, read=0.5 / leadership.WATCH_SECONDS)
+    standby = Units(write=1 / 60, read=0.5 / leader_election.WATCH_SECONDS)
     pointers = ledger.registry / seconds
     return ledger.wheel / seconds, pointers + standby if profile.stays else pointers
 

@@ -7,7 +7,7 @@ from bench.cost import asking
 from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load, price
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
 from bench.cost.rivals import rivals
-from duewheel.rules.profile import ECONOMY, PRECISE
+from duewheel.rules.wheel.profile import ECONOMY, PRECISE
 
 BUSIEST = DENSITIES[-1]
 AT_BEST = Load(BUSIEST, Means.BATCH, list_index=False)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from bench.cost.counted import TEMPLATE, Means, create, idle_minute, new_world
 from duewheel import __version__
 from duewheel.metrics import counts
-from duewheel.rules.metric_lines import LATENESS, METRICS, Counted, Source, metric_lines
-from duewheel.rules.profile import Profile
-from local.metrics import filters_of
-from local.template import load_template
+from duewheel.rules.embedded_metrics import LATENESS, METRICS, Counted, Source, metric_lines
+from duewheel.rules.wheel.profile import Profile
+from local.aws.metrics import filters_of
+from local.aws.template import load_template
 
 _SOURCE = Source("duewheel", __version__, "INFO")
 _BYTES_PER_VALUE = 3  # a lateness of two digits, and a comma

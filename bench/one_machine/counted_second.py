@@ -8,9 +8,9 @@ import boto3
 
 from bench.one_machine.processes import ROOT
 from duewheel.log import logger
-from local.emulator import Emulator
-from local.resources import create_resources
-from local.template import load_template
+from local.aws.emulator import Emulator
+from local.aws.resources import create_resources
+from local.aws.template import load_template
 from tests.support.clock import ManualClock
 from tests.support.units import Meter
 from tests.support.world import World

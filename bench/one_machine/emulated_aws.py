@@ -12,10 +12,10 @@ from botocore.awsrequest import AWSPreparedRequest
 from moto.core.models import botocore_stubber
 
 from duewheel.clock import SystemClock
-from local.emulator import Emulator
-from local.http_api import Reply, Request
+from local.aws.emulator import Emulator
+from local.aws.http_api import Reply, Request
+from local.aws.template import REGION
 from local.http_front import HttpFront
-from local.template import REGION
 
 HOSTS = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs", "TrentService": "kms"}
 

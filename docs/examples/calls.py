@@ -6,9 +6,9 @@ An example takes a line here, and a place in the page: two comments, the first w
 from typing import Any
 
 from docs.examples.teller import INBOX, Story, Teller
-from duewheel.rules.addresses import address_of_task
+from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
-from local.asking import as_onlooker
+from local.aws.calling_function import as_onlooker
 
 HOOK = {"url": "https://example.com/hook"}  # for tasks that do not come due in their story
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 
 from docs.examples.layout import laid_out
-from duewheel.rules.source_text import NotJson, RepeatedMember
+from duewheel.rules.json_source import NotJson, RepeatedMember
 
 SHOWN_ADDRESS = "127.0.0.1:8080"
 TIMEOUT_SECONDS = 60.0

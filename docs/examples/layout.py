@@ -5,7 +5,7 @@ Invariant: nothing but white space changes; names and values keep the words they
 
 import json
 
-from duewheel.rules.source_text import Source, elements_of, members_of
+from duewheel.rules.json_source import Source, elements_of, members_of
 
 COLUMNS = 100
 _STEP = "  "

@@ -11,10 +11,10 @@ from unittest.mock import patch
 
 from docs.examples.calls import HOOK, created, damage, path_of
 from docs.examples.teller import INBOX, Story, Teller
-from duewheel.rules.access import Access
-from duewheel.stores.api_keys import ApiKeyStore
-from duewheel.stores.conditions import Throttled
-from duewheel.stores.tasks import TaskStore
+from duewheel.rules.access.grants import Access
+from duewheel.stores.access.api_keys import ApiKeyStore
+from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.wiring import process
 
 NEW = {"biz_type": "orders", "delay_seconds": 1800, "callback": HOOK}

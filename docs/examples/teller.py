@@ -15,7 +15,7 @@ from unittest.mock import patch
 from docs.examples.exchange import SHOWN_ADDRESS, Exchange, Message, exchanged
 from docs.examples.layout import laid_out
 from duewheel.rules.instants import ms_from_rfc3339
-from duewheel.targets.resolver import RefusedAddress, Resolver
+from duewheel.targets.http.resolver import RefusedAddress, Resolver
 from local.stack import LocalStack
 
 START = "2030-01-31T08:00:00Z"

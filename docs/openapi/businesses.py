@@ -22,21 +22,14 @@ from docs.openapi.schemas import (
     text,
     whole,
 )
-from duewheel.interface.stats_view import CLASSES
-from duewheel.rules import (
-    business_queries,
-    business_request,
-    dead,
-    host_patterns,
-    named_secrets,
-    origins,
-    signature,
-    status_lists,
-)
-from duewheel.rules.business import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Own
-from duewheel.rules.changes import KEPT_MAX, Did
-from duewheel.rules.dead_request import DEATHS, STATUS_CODES
-from duewheel.rules.lanes import ChosenBy, Lane
+from duewheel.interface.sweep.stats_view import CLASSES
+from duewheel.rules.businesses import requests, trusted_origins
+from duewheel.rules.businesses.lanes import ChosenBy
+from duewheel.rules.businesses.settings import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Own
+from duewheel.rules.callbacks import named_secrets, signature, status_policy
+from duewheel.rules.callbacks.signature import SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_MAX
+from duewheel.rules.callbacks.url import PATTERNS_MAX
+from duewheel.rules.history.changes import KEPT_MAX, Did
 from duewheel.rules.refusals import (
     HasTimers,
     ListIndexOff,
@@ -45,23 +38,25 @@ from duewheel.rules.refusals import (
     UnknownBusiness,
     VersionMismatch,
 )
-from duewheel.rules.signature import SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_MAX
+from duewheel.rules.tasks import dead_tasks
+from duewheel.rules.tasks.dead_tasks import DEATHS, STATUS_CODES
+from duewheel.rules.wheel.lane import Lane
 
-_RATE = number(business_request.RATE_MIN, business_request.RATE_MAX)
-_IN_FLIGHT = whole(1, business_request.IN_FLIGHT_MAX)
-_BURST = whole(1, business_request.BURST_MAX)
-_STATUSES = [status for status in range(1_000) if status_lists.is_entry(status)]
-_STATUS: Schema = {"oneOf": [whole(_STATUSES[0], _STATUSES[-1]), one_of(status_lists.CLASSES)]}
-_STATUS_LIST = some(_STATUS, 0, status_lists.ENTRIES_MAX)
+_RATE = number(requests.RATE_MIN, requests.RATE_MAX)
+_IN_FLIGHT = whole(1, requests.IN_FLIGHT_MAX)
+_BURST = whole(1, requests.BURST_MAX)
+_STATUSES = [status for status in range(1_000) if status_policy.is_entry(status)]
+_STATUS: Schema = {"oneOf": [whole(_STATUSES[0], _STATUSES[-1]), one_of(status_policy.CLASSES)]}
+_STATUS_LIST = some(_STATUS, 0, status_policy.ENTRIES_MAX)
 _SECRET = {**TEXT, "pattern": f"^{signature._PREFIX}(?:{signature._BASE64.pattern})$"}
-_HOSTS = some(text(1), 1, host_patterns.PATTERNS_MAX)
-_ORIGINS = some(text(1), 1, origins.ORIGINS_MAX)
+_HOSTS = some(text(1), 1, PATTERNS_MAX)
+_ORIGINS = some(text(1), 1, trusted_origins.ORIGINS_MAX)
 
 _SET: dict[str, Schema] = {
     "callback": ref("Callback"),
     "retry": ref("Retry"),
     "retention_days": whole(RETENTION_DAYS_MIN, RETENTION_DAYS_MAX),
-    "timeout_seconds": {"type": "number", "minimum": business_request.TIMEOUT_SECONDS_MIN},
+    "timeout_seconds": {"type": "number", "minimum": requests.TIMEOUT_SECONDS_MIN},
     "allowed_hosts": _HOSTS,
     "trusted_origins": described(
         _ORIGINS, "Where the headers of `callback` go, beside the origin of its own URL."
@@ -119,7 +114,9 @@ _FILTER: dict[str, Schema] = {
     "until": described(INSTANT, "Exclusive."),
     "reason": one_of(DEATHS),
     "status_code": described(whole(*STATUS_CODES), "Of the last attempt."),
-    "last_error": described(text(1, dead.TEXT_CHARACTERS_MAX), "A text that the task's contains."),
+    "last_error": described(
+        text(1, dead_tasks.TEXT_CHARACTERS_MAX), "A text that the task's contains."
+    ),
 }
 _FATES = ("created", "pending", "delivered", "dead", "expired", "cancelled", "failed_attempts")
 _TALLY: dict[str, Schema] = {
@@ -211,7 +208,7 @@ BUSINESSES = Kind(
         ("GET", "/v1/businesses"): Operation(
             "list_businesses",
             {200: ref("Businesses")},
-            parameters=(CURSOR, limit(business_queries.LIMIT_DEFAULT, business_queries.LIMIT_MAX)),
+            parameters=(CURSOR, limit(requests.LIMIT_DEFAULT, requests.LIMIT_MAX)),
         ),
         ("POST", f"{_ITS}/pause"): Operation(
             "pause_business",
@@ -235,7 +232,7 @@ BUSINESSES = Kind(
             {200: ref("Tasks")},
             parameters=(
                 *(Parameter(name, schema) for name, schema in _FILTER.items()),
-                limit(dead.LIMIT_DEFAULT, dead.LIMIT_MAX),
+                limit(dead_tasks.LIMIT_DEFAULT, dead_tasks.LIMIT_MAX),
                 CURSOR,
             ),
         ),

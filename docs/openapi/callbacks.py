@@ -18,18 +18,18 @@ from docs.openapi.schemas import (
     text,
     whole,
 )
-from duewheel.rules import aws_callbacks, callback_url, http_callback
-from duewheel.rules.aws_callbacks import INVOCATIONS
-from duewheel.rules.callback_request import BODIES, TYPES
-from duewheel.rules.retry_request import (
+from duewheel.rules.callbacks import aws, http, url
+from duewheel.rules.callbacks.aws import INVOCATIONS
+from duewheel.rules.callbacks.requests import BODIES, TYPES
+from duewheel.rules.callbacks.retry import (
     ATTEMPTS_MAX,
     RETRY_AGE_SECONDS_MAX,
     RETRY_DELAY_SECONDS_MAX,
     RETRY_FACTOR_MAX,
     RETRY_FIRST_DELAY_SECONDS_MIN,
 )
-from duewheel.rules.task import RetryPolicy
-from duewheel.rules.task_fields import SECONDS_MIN
+from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.fields import SECONDS_MIN
 
 _USUAL = RetryPolicy()
 _ATTEMPTS = whole(1, ATTEMPTS_MAX)
@@ -38,24 +38,23 @@ _MAX_AGE = number(SECONDS_MIN, RETRY_AGE_SECONDS_MAX)
 
 _BODY = one_of(BODIES, default=BODIES[0])
 _HEADERS = {
-    **names_to(matching(http_callback._HEADER_VALUE)),
-    "propertyNames": matching(http_callback._HEADER_NAME),
-    "maxProperties": http_callback.HEADERS_MAX,
+    **names_to(matching(http._HEADER_VALUE)),
+    "propertyNames": matching(http._HEADER_NAME),
+    "maxProperties": http.HEADERS_MAX,
 }
 _SCHEMES = "|".join(
-    "".join(f"[{letter}{letter.upper()}]" for letter in scheme)
-    for scheme in callback_url.DEFAULT_PORTS
+    "".join(f"[{letter}{letter.upper()}]" for letter in scheme) for scheme in url.DEFAULT_PORTS
 )
-_URL = {**text(1, callback_url.URL_LENGTH_MAX), "pattern": f"^(?:{_SCHEMES})://"}
-_METHOD = one_of(http_callback.METHODS)
+_URL = {**text(1, url.URL_LENGTH_MAX), "pattern": f"^(?:{_SCHEMES})://"}
+_METHOD = one_of(http.METHODS)
 _ATTRIBUTES = {
     **names_to(text(1)),
-    "propertyNames": matching(aws_callbacks._ATTRIBUTE),
-    "maxProperties": aws_callbacks.ATTRIBUTES_MAX,
+    "propertyNames": matching(aws._ATTRIBUTE),
+    "maxProperties": aws.ATTRIBUTES_MAX,
 }
 _MESSAGE: dict[str, Schema] = {
     "group_id": described(
-        matching(aws_callbacks._GROUP_ID), "Needed for FIFO queues and topics, and for no other."
+        matching(aws._GROUP_ID), "Needed for FIFO queues and topics, and for no other."
     ),
     "attributes": _ATTRIBUTES,
     "body": _BODY,
@@ -80,19 +79,19 @@ LAMBDA = body(
     ("type", "function"),
 )
 SQS = body(
-    {"type": always("sqs"), "queue_url": matching(aws_callbacks._QUEUE_URL), **_MESSAGE},
+    {"type": always("sqs"), "queue_url": matching(aws._QUEUE_URL), **_MESSAGE},
     ("type", "queue_url"),
 )
 SNS = body(
-    {"type": always("sns"), "topic_arn": matching(aws_callbacks._ARN), **_MESSAGE},
+    {"type": always("sns"), "topic_arn": matching(aws._ARN), **_MESSAGE},
     ("type", "topic_arn"),
 )
 EVENTBRIDGE = body(
     {
         "type": always("eventbridge"),
         "event_bus": _ARN_OR_NAME,
-        "source": text(1, aws_callbacks.SOURCE_CHARACTERS_MAX),
-        "detail_type": text(1, aws_callbacks.DETAIL_TYPE_CHARACTERS_MAX),
+        "source": text(1, aws.SOURCE_CHARACTERS_MAX),
+        "detail_type": text(1, aws.DETAIL_TYPE_CHARACTERS_MAX),
     },
     ("type", "event_bus", "source", "detail_type"),
 )

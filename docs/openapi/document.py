@@ -16,8 +16,8 @@ from docs.openapi.timers import TIMERS
 from docs.openapi.wheel import WHEEL
 from docs.openapi.xtimer import XTIMER
 from duewheel import __version__
-from duewheel.interface.answer import JSON
-from duewheel.interface.calls import Call, Calls
+from duewheel.interface.response import JSON
+from duewheel.interface.routes import Call, Calls
 from functions.api.app import CALLS
 
 VERSION = "3.1.0"

@@ -21,9 +21,10 @@ from docs.openapi.schemas import (
     text,
     whole,
 )
-from duewheel.rules import access, api_keys
-from duewheel.rules.access import Right
-from duewheel.rules.api_key_request import (
+from duewheel.rules.access import api_keys, grants
+from duewheel.rules.access.api_keys import State
+from duewheel.rules.access.grants import Right
+from duewheel.rules.access.requests import (
     GRANTS_MAX,
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -31,9 +32,8 @@ from duewheel.rules.api_key_request import (
     OVERLAP_SECONDS_DEFAULT,
     OVERLAP_SECONDS_MAX,
 )
-from duewheel.rules.api_keys import State
+from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.refusals import ApiKeyEnded, TooManyApiKeys, UnknownApiKey
-from duewheel.rules.task import BIZ_TYPE
 
 _RIGHT = one_of(Right)
 _SHOWN: dict[str, Schema] = {
@@ -59,7 +59,7 @@ _SCHEMAS: dict[str, Schema] = {
             "right": _RIGHT,
             "businesses": {
                 "type": "string",
-                "pattern": f"^(?:{BIZ_TYPE.pattern}|{access._BEGINNING.pattern})$",
+                "pattern": f"^(?:{BIZ_TYPE.pattern}|{grants._BEGINNING.pattern})$",
                 "description": "One by its name, the beginning of names and a `*`, or `*`.",
             },
         },

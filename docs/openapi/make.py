@@ -11,7 +11,7 @@ from pathlib import Path
 from docs.examples.layout import laid_out
 from docs.examples.make import PAGE
 from docs.openapi.document import DocumentError, document
-from duewheel.interface.api_document import FILE
+from duewheel.interface.routes import FILE
 
 KEPT = Path(__file__).parents[2] / "infra" / "openapi.json"
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from docs.openapi.schemas import TEXT, Schema, always, matching, ref
-from duewheel.rules import idempotency, precondition
-from duewheel.rules.idempotency import HEADER
-from duewheel.rules.precondition import IF_MATCH, IF_NONE_MATCH
+from duewheel.rules import preconditions
+from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
 from duewheel.rules.refusals import Refusal
+from duewheel.rules.tasks import idempotency
+from duewheel.rules.tasks.idempotency import HEADER
 
 Refusals = tuple[type[Refusal], ...]
 
@@ -66,7 +67,7 @@ IDEMPOTENCY_KEY = Parameter(
 )
 MATCH = Parameter(
     IF_MATCH.title(),
-    {"type": "string", "pattern": rf"^(?:{precondition._TAG.pattern}|\*)$"},
+    {"type": "string", "pattern": rf"^(?:{preconditions._TAG.pattern}|\*)$"},
     place="header",
     description="A version in double quotes, as in `ETag` of an answer, or `*`.",
 )

@@ -29,9 +29,11 @@ from docs.openapi.schemas import (
     shown,
     some,
 )
-from duewheel.rules import key_request, listing
-from duewheel.rules.change_request import CHANGE_FIELDS
-from duewheel.rules.outcome import Verdict
+from duewheel.rules.callbacks.outcome import Verdict
+from duewheel.rules.fields import SECONDS_MIN
+from duewheel.rules.names import AHEAD_SECONDS_MAX
+from duewheel.rules.names import BIZ_TYPE as BIZ_TYPE_PATTERN
+from duewheel.rules.names import KEY as KEY_PATTERN
 from duewheel.rules.refusals import (
     AlreadySettled,
     IdempotencyKeyInUse,
@@ -46,17 +48,11 @@ from duewheel.rules.refusals import (
     TooManyCreates,
     UnknownTask,
 )
-from duewheel.rules.settlement import HISTORY_MAX, NOTE_CHARACTERS_MAX
-from duewheel.rules.task import BIZ_TYPE as BIZ_TYPE_PATTERN
-from duewheel.rules.task import KEY as KEY_PATTERN
-from duewheel.rules.task import Status
-from duewheel.rules.task_fields import SECONDS_MIN
-from duewheel.rules.task_request import (
-    AHEAD_SECONDS_MAX,
-    BATCH_TASKS_MAX,
-    DUE_FIELDS,
-    PAYLOAD_BYTES_MAX,
-)
+from duewheel.rules.tasks import listing, requests
+from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
+from duewheel.rules.tasks.requests import BATCH_TASKS_MAX, DUE_FIELDS, PAYLOAD_BYTES_MAX
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.tasks.updates import CHANGE_FIELDS
 
 PAYLOAD = described(ANY, f"Any JSON, of at most {PAYLOAD_BYTES_MAX:,} bytes as it is written.")
 EXPIRES_AFTER = number(SECONDS_MIN, AHEAD_SECONDS_MAX)
@@ -234,7 +230,7 @@ TASKS = Kind(
         ("GET", _BY_PREFIX): Operation(
             "list_tasks_by_key_prefix",
             {200: ref("Tasks")},
-            parameters=(_PREFIX, CURSOR, limit(key_request.LIMIT_DEFAULT, key_request.LIMIT_MAX)),
+            parameters=(_PREFIX, CURSOR, limit(requests.LIMIT_DEFAULT, requests.LIMIT_MAX)),
         ),
         ("DELETE", _BY_PREFIX): Operation(
             "cancel_tasks_by_key_prefix",
@@ -242,7 +238,7 @@ TASKS = Kind(
             parameters=(
                 _PREFIX,
                 CURSOR,
-                limit(key_request.LIMIT_DEFAULT, key_request.LIMIT_MAX),
+                limit(requests.LIMIT_DEFAULT, requests.LIMIT_MAX),
             ),
         ),
     },

@@ -23,26 +23,26 @@ from docs.openapi.schemas import (
     whole,
 )
 from docs.openapi.tasks import EXPIRES_AFTER, PAYLOAD
-from duewheel.rules import timer_queries
+from duewheel.rules.names import TIMER_ID
 from duewheel.rules.refusals import (
     TargetNotEnabled,
     UnknownTimer,
     VersionMismatch,
 )
-from duewheel.rules.schedule import Dialect, DstGap, DstOverlap, Schedule
-from duewheel.rules.schedule_check import CRON_CHARACTERS_MAX, EXCLUDE_MAX
-from duewheel.rules.task import TIMER_ID
-from duewheel.rules.timer import NAME_CHARACTERS_MAX, Misfire, Overlap, Rules
-from duewheel.rules.timer_queries import State
-from duewheel.rules.timer_request import (
+from duewheel.rules.timers import requests
+from duewheel.rules.timers.requests import (
     EVERY_SECONDS_MAX,
     GRACE_SECONDS_MAX,
     JITTER_SECONDS_MAX,
     RUNS_MAX,
     SCHEDULE_FIELDS,
     TIMEZONE_CHARACTERS_MAX,
+    State,
 )
-from duewheel.stores.timer_counters import Counted
+from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
+from duewheel.rules.timers.schedule_validation import CRON_CHARACTERS_MAX, EXCLUDE_MAX
+from duewheel.rules.timers.timer import NAME_CHARACTERS_MAX, Misfire, Overlap, Rules
+from duewheel.stores.timers.counters import Counted
 
 _USUAL = Rules("", Schedule())
 NAME = described(text(1, NAME_CHARACTERS_MAX), "Printable, no blank first or last.")
@@ -111,7 +111,7 @@ _SHOWN: dict[str, Schema] = {
     "counters": described(shown(dict.fromkeys(Counted, COUNT)), "Only when one timer is read."),
 }
 _WITH_A_SCHEDULE = each_required(("cron", "every_seconds"))  # of two, one is null
-_COUNT = whole(1, timer_queries.UPCOMING_MAX, default=timer_queries.UPCOMING_DEFAULT)
+_COUNT = whole(1, requests.UPCOMING_MAX, default=requests.UPCOMING_DEFAULT)
 
 _SCHEMAS: dict[str, Schema] = {
     "TimerId": matching(TIMER_ID),
@@ -133,7 +133,7 @@ _TIMER = {200: ref("Timer")}
 _TAG = ("ETag",)
 _ITS = "/v1/timers/{timer_id}"
 _CHANGING = (UnknownTimer, VersionMismatch)
-_LIMIT = limit(timer_queries.LIMIT_DEFAULT, timer_queries.LIMIT_MAX)
+_LIMIT = limit(requests.LIMIT_DEFAULT, requests.LIMIT_MAX)
 
 TIMERS = Kind(
     "timers",

@@ -16,10 +16,10 @@ from docs.openapi.schemas import (
     some,
     whole,
 )
-from duewheel.interface.wheel_view import OPEN_PLACES_SHOWN
-from duewheel.rules.audit import Wrong
-from duewheel.rules.open_places import OPEN_PLACES_MAX, Why
-from duewheel.rules.profile import PROFILES
+from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
+from duewheel.rules.sweep.audit import Wrong
+from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX, Why
+from duewheel.rules.wheel.profile import PROFILES
 
 _SCHEMAS: dict[str, Schema] = {
     "Pointer": shown({"at": INSTANT, "second": COUNT, "lag_seconds": COUNT}),

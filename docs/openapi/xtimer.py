@@ -16,14 +16,14 @@ from docs.openapi.schemas import (
     text,
     whole,
 )
-from duewheel.interface.xtimer_view import MALFORMED, SUCCESS
-from duewheel.rules import xtimer_request
-from duewheel.rules.http_callback import METHODS
-from duewheel.rules.schedule_check import CRON_CHARACTERS_MAX
-from duewheel.rules.timer import NAME_CHARACTERS_MAX
+from duewheel.interface.timers.xtimer_view import MALFORMED, SUCCESS
+from duewheel.rules.callbacks.http import METHODS
+from duewheel.rules.timers.schedule_validation import CRON_CHARACTERS_MAX
+from duewheel.rules.timers.timer import NAME_CHARACTERS_MAX
+from duewheel.rules.timers.xtimer import requests
 
-_ID: Schema = whole(1, xtimer_request._ID_BEYOND - 1)
-_LINES = names_to(nullable(some(TEXT, 0, xtimer_request._HEADER_VALUES_MAX)))
+_ID: Schema = whole(1, requests._ID_BEYOND - 1)
+_LINES = names_to(nullable(some(TEXT, 0, requests._HEADER_VALUES_MAX)))
 
 
 def _given(properties: dict[str, Schema], required: tuple[str, ...]) -> Schema:
@@ -104,8 +104,8 @@ _PAGING = (
     Parameter("pageIndex", {"type": "integer", "default": 1}),
     Parameter(
         "pageSize",
-        {"type": "integer", "default": xtimer_request.PAGE_SIZE_DEFAULT},
-        description=f"A larger one than {xtimer_request.PAGE_SIZE_MAX} counts as that.",
+        {"type": "integer", "default": requests.PAGE_SIZE_DEFAULT},
+        description=f"A larger one than {requests.PAGE_SIZE_MAX} counts as that.",
     ),
 )
 

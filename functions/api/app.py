@@ -19,15 +19,15 @@ from duewheel.api import (
     xtimer_calls,
 )
 from duewheel.interface import problems
-from duewheel.interface.answer import Answer
-from duewheel.interface.calls import Calls, Meant
-from duewheel.interface.change_line import change_line
+from duewheel.interface.access_log import change_line
 from duewheel.interface.console_files import console_file, is_of_console
 from duewheel.interface.request import Request
+from duewheel.interface.response import Answer
+from duewheel.interface.routes import Calls, Meant
 from duewheel.log import logger, logs_failure
 from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.settings import SettingsError
-from duewheel.stores.conditions import is_for_load
+from duewheel.stores.conditional_writes import is_for_load
 from duewheel.wiring import api as wiring
 from duewheel.wiring.metrics import tells_metrics
 

@@ -7,7 +7,7 @@ follows from that value and from nothing else of the request. What was brought i
 from typing import Any
 
 from duewheel.log import logger, logs_failure
-from duewheel.rules.access import grants_text
+from duewheel.rules.access.grants import grants_text
 from duewheel.wiring import authorizer as wiring
 from duewheel.wiring.metrics import tells_metrics
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from duewheel.log import logger, logs_failure
 from duewheel.metrics import counts
-from duewheel.rules.ingest_message import IngestMessage, message_of
-from duewheel.rules.metric_lines import FAILED_MESSAGES
-from duewheel.stores.conditions import is_for_load
+from duewheel.rules.embedded_metrics import FAILED_MESSAGES
+from duewheel.rules.ingest.message import IngestMessage, message_of
+from duewheel.stores.conditional_writes import is_for_load
 from duewheel.wiring import ingest as wiring
 from duewheel.wiring.metrics import tells_metrics
-from duewheel.workflows.ingest import Ingest, Ingested
+from duewheel.workflows.ingest.ingest import Ingest, Ingested
 
 # A message is not begun with less: what it began and could not end would keep its repeat waiting.
 REMAINING_MS_MIN = 12_000

@@ -10,8 +10,10 @@ from typing import Any
 
 from duewheel.log import logger, logs_failure
 from duewheel.metrics import counts
-from duewheel.rules.lanes import Lane
-from duewheel.rules.messages import (
+from duewheel.rules.delivery.page_lease import Finished, Held
+from duewheel.rules.embedded_metrics import FAILED_MESSAGES
+from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import (
     DirectMessage,
     MalformedMessage,
     PageMessage,
@@ -19,14 +21,12 @@ from duewheel.rules.messages import (
     decode,
     texts_of_event,
 )
-from duewheel.rules.metric_lines import FAILED_MESSAGES
-from duewheel.rules.page_lease import Finished, Held
-from duewheel.stores.conditions import is_for_load
+from duewheel.stores.conditional_writes import is_for_load
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
 from duewheel.wiring.metrics import tells_metrics
-from duewheel.workflows.carry_through import in_thread, outcomes_of
-from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS, Hidden, Hold
+from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS, Hidden, Hold
+from duewheel.workflows.gather_all import in_thread, outcomes_of
 
 Result = Held | Finished | BaseException
 Receipts = dict[Lane, dict[str, list[str]]]  # by text

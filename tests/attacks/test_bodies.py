@@ -9,8 +9,8 @@ from typing import Any
 import boto3
 import pytest
 
-from local.resources import Resources
-from local.signing_key import make_keys
+from local.aws.resources import Resources
+from local.aws.signing_key import make_keys
 from tests.attacks.conftest import (
     APP_TIMER,
     HOOK,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from duewheel.rules import source_text
-from duewheel.rules.source_text import MEMBERS_MAX
+from duewheel.rules import json_source
+from duewheel.rules.json_source import MEMBERS_MAX
 from tests.attacks.conftest import TASK, attack, every_call, filled, problem
 from tests.support.clock import ManualClock
 from tests.support.two_businesses import asked
@@ -17,13 +17,13 @@ PREVIEW = "/v1/timers/upcoming"  # needs no right to write, and takes 256 KiB
 def values_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The positions of the values that were read."""
     read: list[int] = []
-    value_at = source_text._value_at
+    value_at = json_source._value_at
 
-    def count(text: str, at: int) -> tuple[source_text.Source, int]:
+    def count(text: str, at: int) -> tuple[json_source.Source, int]:
         read.append(at)
         return value_at(text, at)
 
-    monkeypatch.setattr(source_text, "_value_at", count)
+    monkeypatch.setattr(json_source, "_value_at", count)
     return read
 
 

@@ -3,11 +3,12 @@
 import boto3
 import pytest
 
-from duewheel.rules.change import Change
+from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.refusals import InvalidField
-from duewheel.rules.task import HttpCallback, Status, Task
-from local.resources import Resources
-from local.signing_key import make_keys
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
+from local.aws.resources import Resources
+from local.aws.signing_key import make_keys
 from tests.support.timers import made
 from tests.support.world import World
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.outcome import Verdict
-from duewheel.targets import resolver
+from duewheel.rules.callbacks.outcome import Verdict
+from duewheel.targets.http import resolver
 from tests.attacks.conftest import APP_TIMER, TASK, TIMER, attack, made, standing
 from tests.support.clock import ManualClock
 from tests.targets.far_side import LOOPBACK, far_side, in_loop, names, post, target

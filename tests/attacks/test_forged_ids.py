@@ -7,8 +7,8 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.addresses import SECOND_MAX, SHARD_MAX, Address, address_at
-from duewheel.stores import task_items
+from duewheel.rules.wheel.addresses import SECOND_MAX, SHARD_MAX, Address, address_at
+from duewheel.stores.tasks import codec
 from duewheel.wiring import process
 from tests.attacks.conftest import HOOK, TASK, TIMER, attack, made, problem, standing
 from tests.support.clock import NOON_MS, ManualClock
@@ -53,15 +53,15 @@ def test_an_id_of_no_task_changes_nothing(wired: ManualClock, home: Address) -> 
 def test_an_entry_of_a_task_cannot_be_taken_for_a_task(wired: ManualClock) -> None:
     task = made("POST", "/v1/tasks", TASK)
     made("PATCH", f"/v1/tasks/{task['task_id']}", {"delay_seconds": 60})
-    (entry,) = (item for item in items_of_wheel() if task_items.is_reentry(item))
-    answers_as_if_unknown(task_items.address_of(entry))
+    (entry,) = (item for item in items_of_wheel() if codec.is_reentry(item))
+    answers_as_if_unknown(codec.address_of(entry))
 
 
 def test_what_plans_a_timer_cannot_be_taken_for_a_task(wired: ManualClock) -> None:
     """Cancelled, it would leave the timer enabled and silent."""
     made("POST", "/v1/timers", TIMER)
     (chain,) = (item for item in items_of_wheel() if "plan" in item)
-    answers_as_if_unknown(task_items.address_of(chain))
+    answers_as_if_unknown(codec.address_of(chain))
 
 
 @pytest.mark.parametrize(

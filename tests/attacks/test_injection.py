@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from duewheel.log import logger
-from duewheel.stores.tasks import TaskStore
+from duewheel.stores.tasks.tasks import TaskStore
 from tests.attacks.conftest import APP_TIMER, HOOK, TASK, TIMER, attack, every_call, filled
 from tests.support.clock import ManualClock
 

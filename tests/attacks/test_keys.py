@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.access import Access, Grant, Right
+from duewheel.rules.access.grants import Access, Grant, Right
 from tests.attacks.conftest import standing
 from tests.support.clock import ManualClock
 from tests.support.two_businesses import asked

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.callback_headers import BIZ_TYPE
-from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import HttpCallback
-from duewheel.targets import resolver
-from duewheel.targets.http import HttpTarget
-from duewheel.targets.resolver import LOOKUPS_MAX, LOOKUPS_OF_A_BUSINESS_MAX
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.tasks.callback_headers import BIZ_TYPE
+from duewheel.targets.http import resolver
+from duewheel.targets.http.resolver import LOOKUPS_MAX, LOOKUPS_OF_A_BUSINESS_MAX
+from duewheel.targets.http.target import HttpTarget
 from tests.targets.far_side import LONG_SECONDS, far_side, in_loop, target, until
 
 HOSTILE = 32 * LOOKUPS_OF_A_BUSINESS_MAX
@@ -71,7 +71,7 @@ async def test_a_call_whose_look_up_could_not_begin_is_no_attempt(
     async with far_side() as side, target(calls_in_flight_max=1_000) as http:
         calls = hanging(http, "hostile", LOOKUPS_OF_A_BUSINESS_MAX)
         await until(lambda: len(name_servers.asked) == LOOKUPS_OF_A_BUSINESS_MAX)
-        monkeypatch.setattr("duewheel.targets.http.BEGIN_SECONDS_MAX", 0.01)
+        monkeypatch.setattr("duewheel.targets.http.target.BEGIN_SECONDS_MAX", 0.01)
         outcome = await call(http, side.url(host="well.example"), "hostile")
         assert not outcome.was_begun
         assert "well.example" not in name_servers.asked
@@ -88,7 +88,7 @@ async def test_all_businesses_together_have_no_more_look_ups_than_there_are_thre
     async with far_side() as side, target(calls_in_flight_max=1_000) as http:
         calls = [c for n in range(3) for c in hanging(http, f"b{n}", LOOKUPS_OF_A_BUSINESS_MAX)]
         await until(lambda: len(name_servers.asked) == 2 * LOOKUPS_OF_A_BUSINESS_MAX)
-        monkeypatch.setattr("duewheel.targets.http.BEGIN_SECONDS_MAX", 0.01)
+        monkeypatch.setattr("duewheel.targets.http.target.BEGIN_SECONDS_MAX", 0.01)
         assert not (await call(http, side.url(host="well.example"), "orders")).was_begun
         name_servers.let_go.set()
         await asyncio.gather(*calls)

@@ -5,16 +5,17 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.addresses import address_at
-from duewheel.rules.callback_headers import callback_headers
-from duewheel.rules.callback_url import parse_callback_url
-from duewheel.rules.task import HttpCallback, Task
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.callbacks.url import parse_callback_url
+from duewheel.rules.tasks.callback_headers import callback_headers
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import address_at
 from duewheel.settings import settings_from
-from duewheel.targets.http_request import request_bytes
+from duewheel.targets.http.request import request_bytes
 from duewheel.wiring import process
-from local.emulator import Emulator
-from local.resources import create_resources
-from local.template import ACCOUNT_ID, REGION, load_template
+from local.aws.emulator import Emulator
+from local.aws.resources import create_resources
+from local.aws.template import ACCOUNT_ID, REGION, load_template
 from tests.attacks.conftest import (
     APP_TIMER,
     TASK,

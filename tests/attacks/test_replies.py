@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.answers import NOTE_BYTES_MAX, outcome_of_answer
-from duewheel.rules.backoff import RETRY_AFTER_SECONDS_MAX
-from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import HttpCallback
-from duewheel.targets.http_reply import REPLY_BYTES_MAX
+from duewheel.rules.callbacks.http_outcome import NOTE_BYTES_MAX, outcome_of_answer
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.retry import RETRY_AFTER_SECONDS_MAX
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.targets.http.reply import REPLY_BYTES_MAX
 from tests.support.clock import NOON_MS
 from tests.targets.far_side import SHORT_SECONDS, far_side, in_loop, post, target, until
 

@@ -16,9 +16,10 @@ import pytest
 from standardwebhooks import webhooks
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from duewheel.rules.task import HttpCallback, Status, Task
-from local.resources import Resources
-from local.signing_key import make_keys
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.tasks.task import Status, Task
+from local.aws.resources import Resources
+from local.aws.signing_key import make_keys
 from tests.support.clock import NOON_MS
 from tests.support.receiver import Received
 from tests.support.world import World

@@ -16,8 +16,8 @@ from bench.cloud.loop import Loop, Signal, Story
 from bench.cloud.rates import full
 from bench.cloud.table import Table
 from bench.cloud.wheel_state import Entry
-from duewheel.rules.messages import PageMessage
-from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX
+from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 
 WHOLE_MB = int(limits.LAMBDA_VCPU_MB.value)
 

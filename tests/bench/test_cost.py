@@ -6,9 +6,9 @@ from bench.cost import asking
 from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load, price
 from bench.cost.counted import TASKS_PER_BATCH, TEMPLATE, Units
 from bench.cost.rivals import rivals
-from duewheel.rules.load import SAMPLED_ONE_IN
-from duewheel.rules.profile import ECONOMY, PRECISE, Profile
-from local.template import load_template
+from duewheel.rules.wheel.load_estimate import SAMPLED_ONE_IN
+from duewheel.rules.wheel.profile import ECONOMY, PRECISE, Profile
+from local.aws.template import load_template
 
 INGEST_PAGE = TEMPLATE.parent / "docs" / "ingest.md"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
-from local.template import REGION, load_template, source_of
+from local.aws.template import REGION, load_template, source_of
 from tests.support.rights_in_use import EVERYTHING
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ UNUSED = {
         cloudformation:GetStackPolicy cloudformation:SetStackPolicy
         cloudformation:UpdateTerminationProtection""",
 }
-# By the SAM CLI and infra/deploy.py, and by API Gateway in the name of who sets up access logs.
+# By the SAM CLI, infra/operate/deploy.py, and API Gateway for who sets up access logs.
 BESIDE = {
     "cloudformation:CreateChangeSet",
     "cloudformation:DeleteChangeSet",

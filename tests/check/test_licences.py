@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from infra import licences
+from infra.release import licences
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,5 +1,5 @@
 """Pages of other sites in the developer's browser, which the local stack does not answer: what the
-rules of tests/local/test_browsers.py come to in a browser."""
+rules of tests/local/control/test_browsers.py come to in a browser."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -34,14 +34,14 @@ def test_an_injected_script_does_not_run(viewer: Viewer, complaints: list[str]) 
 
 def test_a_page_that_was_left_before_it_came_does_not_show_up_later(viewer: Viewer) -> None:
     held: list[Route] = []
-    viewer.page.route("**/pages/wheel.js", lambda route: held.append(route))
+    viewer.page.route("**/pages/wheel/wheel.js", lambda route: held.append(route))
     viewer.page.goto("/console", wait_until="commit")
     expect(viewer.page.get_by_role("link", name="Wheel", exact=True)).to_have_attribute(
         "aria-current", "page"
     )
     viewer.page.get_by_role("link", name="Help", exact=True).click()
     expect(viewer.page.locator("main h1")).to_have_text("Help")
-    with viewer.page.expect_response("**/pages/wheel.js"):
+    with viewer.page.expect_response("**/pages/wheel/wheel.js"):
         held[0].continue_()
     viewer.page.evaluate("() => import(document.querySelector('script').src)")  # a turn later
     expect(viewer.page.locator("main h1")).to_have_text("Help")

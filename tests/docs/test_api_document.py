@@ -9,9 +9,8 @@ from docs.openapi import page
 from docs.openapi.document import DocumentError, document
 from docs.openapi.make import KEPT, text
 from docs.openapi.problems import family
-from duewheel.interface.answer import Answer
-from duewheel.interface.api_document import FILE, api_document
-from duewheel.interface.calls import Calls, for_all_callers
+from duewheel.interface.response import Answer
+from duewheel.interface.routes import FILE, Calls, api_document, for_all_callers
 from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
 from functions.api.app import CALLS
 from tests.docs.test_api_calls import TAKEN, path_in_calls

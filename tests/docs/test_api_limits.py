@@ -12,56 +12,44 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules import (
-    answers,
-    api_key_request,
-    api_keys,
-    aws_answers,
-    aws_callbacks,
-    backoff,
-    books,
-    business,
-    business_queries,
-    business_request,
-    callback_url,
-    changes,
-    dead,
-    http_callback,
-    idempotency,
-    key_request,
-    listing,
+from duewheel.rules import json_source, names
+from duewheel.rules.access import api_keys
+from duewheel.rules.access import requests as access_requests
+from duewheel.rules.businesses import requests as business_requests
+from duewheel.rules.businesses import settings, trusted_origins
+from duewheel.rules.callbacks import (
+    aws,
+    aws_outcome,
+    http_outcome,
     named_secrets,
-    origins,
-    placeholders,
-    schedule_check,
-    settlement,
+    retry,
     signature,
-    source_text,
-    stats_request,
-    status_lists,
-    task_request,
-    timer_queries,
-    timer_request,
-    wheel,
-    xtimer_request,
+    status_policy,
+    url,
 )
-from duewheel.rules.addresses import LIST_PARTITIONS, SECOND_MAX
+from duewheel.rules.callbacks import http as http_callback
+from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.history import changes
 from duewheel.rules.refusals import MalformedBody, Refusal
-from duewheel.rules.schedule import Schedule
-from duewheel.rules.task import RetryPolicy
-from duewheel.rules.timer import NAME_CHARACTERS_MAX, Rules
+from duewheel.rules.sweep import minute_statistics
+from duewheel.rules.tasks import dead_tasks, idempotency, lifecycle, listing
+from duewheel.rules.tasks import requests as task_requests
+from duewheel.rules.timers import payload_template, schedule_validation
+from duewheel.rules.timers import requests as timer_requests
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.timers.timer import NAME_CHARACTERS_MAX, Rules
+from duewheel.rules.timers.xtimer import requests as xtimer_requests
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.addresses import LIST_PARTITIONS, SECOND_MAX
 from duewheel.settings import Settings
-from duewheel.stores import known_businesses
-from duewheel.targets import http, http_reply
-from duewheel.workflows import (
-    audit,
-    call_page,
-    delete_business,
-    issue_keys,
-    key_prefix,
-    look_up_xtimer,
-)
-from local.template import source_of
+from duewheel.stores.businesses import cache
+from duewheel.targets.http import reply, target
+from duewheel.workflows.access import api_keys as issue_keys
+from duewheel.workflows.delivery import deliver_entries
+from duewheel.workflows.sweep import audit, delete_business
+from duewheel.workflows.tasks import key_prefix
+from duewheel.workflows.timers import read_xtimer
+from local.aws.template import source_of
 from tests.support.api_page import first_table
 
 TEMPLATE: Any = source_of(Path(__file__).parents[2] / "template.yaml")
@@ -93,11 +81,11 @@ def parameter(name: str) -> Numbers:
 def refused(**members: object) -> Numbers:
     """The bounds that the refusal names."""
     with pytest.raises(Refusal) as refusal:
-        task_request.single_request(json.dumps({**GOOD, **members}), NOW_MS)
+        task_requests.single_request(json.dumps({**GOOD, **members}), NOW_MS)
     return numbers(refusal.value.detail.partition("must ")[2])
 
 
-def retry(**members: object) -> Numbers:
+def refused_retry(**members: object) -> Numbers:
     return refused(retry=members)
 
 
@@ -110,9 +98,9 @@ def lengths(pattern: re.Pattern[str]) -> Numbers:
 DEFAULT = RetryPolicy()
 AUTHORIZER = TEMPLATE["Resources"]["KeyAuthorizer"]["Properties"]
 SETTINGS = Settings("wheel", "registry", "queue", "slow queue", "notifier", "key", "stack")
-LISTABLE = [status for status in range(1_000) if status_lists.is_entry(status)]
+LISTABLE = [status for status in range(1_000) if status_policy.is_entry(status)]
 STATUSES = LISTABLE[0], LISTABLE[-1]
-AHEAD_DAYS = task_request.AHEAD_DAYS_MAX
+AHEAD_DAYS = names.AHEAD_DAYS_MAX
 PAYLOADS_OF_A_PAGE_MB = listing.PAYLOAD_BYTES_MAX / 1e6
 YEAR_MAX = 1970 + SECOND_MAX // 31_556_952  # of 365.2425 days
 LEAD_MS = int(TEMPLATE["Mappings"]["Constants"]["Wheel"]["LeadMilliseconds"])
@@ -123,66 +111,69 @@ HELD: dict[str, Numbers] = {
     "requests": (*parameter("ApiRequestsPerSecond"), GATEWAY_TOO_MANY),
     "creates of one business": (LIST_PARTITIONS * PARTITION_WRITES_A_SECOND,),
     "creates for one due second": (PARTITION_WRITES_A_SECOND,),
-    "body of a single create, of a change, of a `PUT`": (task_request.SINGLE_BYTES_MAX / 1024,),
-    "body of a batch": (task_request.BATCH_BYTES_MAX, LAMBDA_EVENT_MB),
-    "tasks in a batch": (task_request.BATCH_TASKS_MAX,),
-    "members of an object that is no payload, nor within one": (source_text.MEMBERS_MAX,),
+    "body of a single create, of a change, of a `PUT`": (task_requests.SINGLE_BYTES_MAX / 1024,),
+    "body of a batch": (task_requests.BATCH_BYTES_MAX, LAMBDA_EVENT_MB),
+    "tasks in a batch": (task_requests.BATCH_TASKS_MAX,),
+    "members of an object that is no payload, nor within one": (json_source.MEMBERS_MAX,),
     "nesting of JSON": (NESTED_LEVELS,),
-    "`biz_type`": lengths(task_request.BIZ_TYPE),
-    "`key`, `key_prefix`": lengths(task_request.KEY),
+    "`biz_type`": lengths(names.BIZ_TYPE),
+    "`key`, `key_prefix`": lengths(names.KEY),
     "API keys of a deployment": (issue_keys.KEYS_MAX, api_keys.KEPT_DAYS),
-    "`name` of an API key": (1, api_key_request.NAME_CHARACTERS_MAX),
-    "`grants` of an API key": (1, api_key_request.GRANTS_MAX),
+    "`name` of an API key": (1, access_requests.NAME_CHARACTERS_MAX),
+    "`grants` of an API key": (1, access_requests.GRANTS_MAX),
     "`expires_at` of an API key": (AHEAD_DAYS,),
     "`overlap_seconds`": (
         0,
-        api_key_request.OVERLAP_SECONDS_MAX,
-        api_key_request.OVERLAP_SECONDS_DEFAULT,
+        access_requests.OVERLAP_SECONDS_MAX,
+        access_requests.OVERLAP_SECONDS_DEFAULT,
     ),
     "API keys on a page of their list": (
         1,
-        api_key_request.LIMIT_MAX,
-        api_key_request.LIMIT_DEFAULT,
+        access_requests.LIMIT_MAX,
+        access_requests.LIMIT_DEFAULT,
     ),
     "a revoked API key": (AUTHORIZER["AuthorizerResultTtlInSeconds"],),
     "idempotency key": (
         *lengths(idempotency._VISIBLE_ASCII),
         idempotency.REMEMBERED_SECONDS / 3600,
     ),
-    "payload": (task_request.PAYLOAD_BYTES_MAX / 1024,),
+    "payload": (task_requests.PAYLOAD_BYTES_MAX / 1024,),
     "due instant, `max_due_at`": (1970, AHEAD_DAYS),
     "`delay_seconds`": (*refused(delay_seconds=-1), AHEAD_DAYS),
     "`expires_after_seconds`": (*refused(expires_after_seconds=0), AHEAD_DAYS),
-    "URL": (callback_url.URL_LENGTH_MAX, callback_url._HOST_LENGTH_MAX),
+    "URL": (url.URL_LENGTH_MAX, url._HOST_LENGTH_MAX),
     "headers": (http_callback.HEADERS_MAX, http_callback.HEADERS_BYTES_MAX),
-    "message attributes": (aws_callbacks.ATTRIBUTES_MAX, aws_callbacks.ATTRIBUTES_BYTES_MAX),
-    "`group_id`": lengths(aws_callbacks._GROUP_ID),
-    "`retry.attempts`": (*retry(attempts=0), DEFAULT.attempts_max),
-    "`retry.delays_seconds`": (*retry(delays_seconds=[]), *retry(delays_seconds=[-1])),
+    "message attributes": (aws.ATTRIBUTES_MAX, aws.ATTRIBUTES_BYTES_MAX),
+    "`group_id`": lengths(aws._GROUP_ID),
+    "`retry.attempts`": (*refused_retry(attempts=0), DEFAULT.attempts_max),
+    "`retry.delays_seconds`": (
+        *refused_retry(delays_seconds=[]),
+        *refused_retry(delays_seconds=[-1]),
+    ),
     "`retry.first_delay_seconds`": (
-        *retry(first_delay_seconds=0),
+        *refused_retry(first_delay_seconds=0),
         DEFAULT.first_delay_seconds,
     ),
-    "`retry.factor`": (*retry(factor=0), DEFAULT.factor),
+    "`retry.factor`": (*refused_retry(factor=0), DEFAULT.factor),
     "`retry.max_delay_seconds`": (
-        retry(max_delay_seconds=0)[1],
+        refused_retry(max_delay_seconds=0)[1],
         DEFAULT.delay_max_seconds,
     ),
-    "`retry.max_age_seconds`": retry(max_age_seconds=0),
-    "settings of a business": (known_businesses.KEPT_MS // 1000,),
-    "`retention_days`": (business.RETENTION_DAYS_MIN, business.RETENTION_DAYS_MAX),
+    "`retry.max_age_seconds`": refused_retry(max_age_seconds=0),
+    "settings of a business": (cache.KEPT_MS // 1000,),
+    "`retention_days`": (settings.RETENTION_DAYS_MIN, settings.RETENTION_DAYS_MAX),
     "`timeout_seconds`": (
-        business_request.TIMEOUT_SECONDS_MIN,
+        business_requests.TIMEOUT_SECONDS_MIN,
         SETTINGS.business_defaults.timeout_seconds_max,
     ),
-    "`allowed_hosts`, `trusted_origins`": (1, origins.ORIGINS_MAX),
-    "`retry_statuses`, `stop_statuses`": (status_lists.ENTRIES_MAX, *STATUSES),
+    "`allowed_hosts`, `trusted_origins`": (1, trusted_origins.ORIGINS_MAX),
+    "`retry_statuses`, `stop_statuses`": (status_policy.ENTRIES_MAX, *STATUSES),
     "`calls_per_second`, `creates_per_second`": (
-        business_request.RATE_MIN,
-        business_request.RATE_MAX,
+        business_requests.RATE_MIN,
+        business_requests.RATE_MAX,
     ),
-    "`calls_in_flight`": (1, business_request.IN_FLIGHT_MAX),
-    "`creates_burst`": (1, business_request.BURST_MAX),
+    "`calls_in_flight`": (1, business_requests.IN_FLIGHT_MAX),
+    "`creates_burst`": (1, business_requests.BURST_MAX),
     "`signing_secrets`": (
         1,
         signature.SECRETS_MAX,
@@ -192,12 +183,17 @@ HELD: dict[str, Numbers] = {
     "`secrets`": (named_secrets.NAMED_SECRETS_MAX, 1, named_secrets.VALUE_CHARACTERS_MAX),
     "businesses on a page of their list": (
         1,
-        business_queries.LIMIT_MAX,
-        business_queries.LIMIT_DEFAULT,
+        business_requests.LIMIT_MAX,
+        business_requests.LIMIT_DEFAULT,
     ),
-    "dead tasks on a page": (1, dead.LIMIT_MAX, dead.LIMIT_DEFAULT, PAYLOADS_OF_A_PAGE_MB),
-    "dead tasks that a page or a redrive looks at": (dead.LOOKED_AT_MAX,),
-    "dead tasks that one call redrives": (dead.REDRIVEN_MAX,),
+    "dead tasks on a page": (
+        1,
+        dead_tasks.LIMIT_MAX,
+        dead_tasks.LIMIT_DEFAULT,
+        PAYLOADS_OF_A_PAGE_MB,
+    ),
+    "dead tasks that a page or a redrive looks at": (dead_tasks.LOOKED_AT_MAX,),
+    "dead tasks that one call redrives": (dead_tasks.REDRIVEN_MAX,),
     "pending tasks that a `DELETE` of a business cancels in one call": (listing.LIMIT_MAX,),
     "timers that a `DELETE` of a business deletes in one call": (delete_business.TIMERS_AT_ONCE,),
     "tasks on a page of a list": (
@@ -209,8 +205,8 @@ HELD: dict[str, Numbers] = {
     "tasks that a page of a list looks at": (listing.KEYS_MAX,),
     "keys that a page under a prefix looks at": (
         1,
-        key_request.LIMIT_MAX,
-        key_request.LIMIT_DEFAULT,
+        task_requests.LIMIT_MAX,
+        task_requests.LIMIT_DEFAULT,
         PAYLOADS_OF_A_PAGE_MB,
     ),
     "keys that a cancel under a prefix looks at": (
@@ -218,29 +214,29 @@ HELD: dict[str, Numbers] = {
         PAYLOADS_OF_A_PAGE_MB,
     ),
     "`name` of a timer": (1, NAME_CHARACTERS_MAX),
-    "`cron`": (schedule_check.CRON_CHARACTERS_MAX,),
+    "`cron`": (schedule_validation.CRON_CHARACTERS_MAX,),
     "`every_seconds`": (
         1,
-        timer_request.EVERY_SECONDS_MAX,
-        timer_request.EVERY_SECONDS_MAX / 86_400,
+        timer_requests.EVERY_SECONDS_MAX,
+        timer_requests.EVERY_SECONDS_MAX / 86_400,
     ),
     "`start_at`, `end_at`": (1970, YEAR_MAX),
-    "`max_runs`": (1, timer_request.RUNS_MAX),
-    "`jitter_seconds`": (0, timer_request.JITTER_SECONDS_MAX),
+    "`max_runs`": (1, timer_requests.RUNS_MAX),
+    "`jitter_seconds`": (0, timer_requests.JITTER_SECONDS_MAX),
     "`grace_seconds`": (
         0,
-        timer_request.GRACE_SECONDS_MAX,
+        timer_requests.GRACE_SECONDS_MAX,
         Rules("", Schedule()).grace_seconds,
     ),
-    "`exclude`": (schedule_check.EXCLUDE_MAX,),
-    "placeholders in a payload": (placeholders.PLACEHOLDERS_MAX,),
+    "`exclude`": (schedule_validation.EXCLUDE_MAX,),
+    "placeholders in a payload": (payload_template.PLACEHOLDERS_MAX,),
     "timers on a page of their list, runs on a page": (
         1,
-        timer_queries.LIMIT_MAX,
-        timer_queries.LIMIT_DEFAULT,
+        timer_requests.LIMIT_MAX,
+        timer_requests.LIMIT_DEFAULT,
         PAYLOADS_OF_A_PAGE_MB,
     ),
-    "what is ahead": (1, timer_queries.UPCOMING_MAX, timer_queries.UPCOMING_DEFAULT),
+    "what is ahead": (1, timer_requests.UPCOMING_MAX, timer_requests.UPCOMING_DEFAULT),
     "changes that are kept": (
         changes.KEPT_MAX,
         changes.DELETED_KEPT_SECONDS / 86_400,
@@ -248,28 +244,28 @@ HELD: dict[str, Numbers] = {
     ),
     "pages of the xTimer interface": (
         1,
-        xtimer_request.PAGE_SIZE_MAX,
-        xtimer_request.PAGE_SIZE_DEFAULT,
-        xtimer_request.PAGE_SIZE_MAX,
-        look_up_xtimer.LINES_MAX,
-        xtimer_request.RECORDS_MAX,
+        xtimer_requests.PAGE_SIZE_MAX,
+        xtimer_requests.PAGE_SIZE_DEFAULT,
+        xtimer_requests.PAGE_SIZE_MAX,
+        read_xtimer.LINES_MAX,
+        xtimer_requests.RECORDS_MAX,
     ),
-    "range of statistics": (stats_request.MINUTES_MAX, books.KEPT_DAYS),
+    "range of statistics": (minute_statistics.MINUTES_MAX, minute_statistics.KEPT_DAYS),
     "an audit": (audit.SECONDS_MAX, audit.ITEMS_MAX),
     "a change, a run, a cancel": (
-        (LEAD_MS + wheel.SKEW_MS) / 1000,
+        (LEAD_MS + timing.SKEW_MS) / 1000,
         LEAD_MS,
-        wheel.SKEW_MS / 1000,
+        timing.SKEW_MS / 1000,
     ),
-    "a redrive": (settlement.ABOUT_TO_GO_MS / 60_000,),
-    "a callback": (*parameter("CallbackTimeoutSeconds"), http.CONNECT_SECONDS_MAX),
-    "the reply of a callback": (http_reply.REPLY_BYTES_MAX,),
-    "the answer of a function": (aws_answers.ANSWER_BYTES_MAX,),
+    "a redrive": (lifecycle.ABOUT_TO_GO_MS / 60_000,),
+    "a callback": (*parameter("CallbackTimeoutSeconds"), target.CONNECT_SECONDS_MAX),
+    "the reply of a callback": (reply.REPLY_BYTES_MAX,),
+    "the answer of a function": (aws_outcome.ANSWER_BYTES_MAX,),
     "redirects of a callback": (),
-    "`Retry-After`": (backoff.RETRY_AFTER_SECONDS_MAX,),
-    "callbacks of one notifier at once": (call_page.CALLS_IN_FLIGHT_MAX,),
-    "attempts in `history`": (settlement.HISTORY_MAX,),
-    "`note`, `last_error`": (settlement.NOTE_CHARACTERS_MAX,),
+    "`Retry-After`": (retry.RETRY_AFTER_SECONDS_MAX,),
+    "callbacks of one notifier at once": (deliver_entries.CALLS_IN_FLIGHT_MAX,),
+    "attempts in `history`": (lifecycle.HISTORY_MAX,),
+    "`note`, `last_error`": (lifecycle.NOTE_CHARACTERS_MAX,),
     "the record of a task that has ended": parameter("RetentionDays"),
 }
 LISTED = {what: numbers(limit) for what, limit in first_table("Limits")}
@@ -285,7 +281,7 @@ def test_the_page_says_what_the_code_holds(what: str) -> None:
 
 
 def test_a_note_is_cut_to_what_the_page_says() -> None:
-    assert answers.NOTE_BYTES_MAX >= settlement.NOTE_CHARACTERS_MAX
+    assert http_outcome.NOTE_BYTES_MAX >= lifecycle.NOTE_CHARACTERS_MAX
 
 
 def test_nesting_is_taken_as_deep_as_the_page_says_and_refused_somewhere_deeper() -> None:
@@ -296,7 +292,7 @@ def test_nesting_is_taken_as_deep_as_the_page_says_and_refused_somewhere_deeper(
         payload = "[" * (levels - 1) + "]" * (levels - 1)
         body = json.dumps(GOOD)[:-1] + f', "payload": {payload}}}'
         try:
-            task_request.single_request(body, NOW_MS)
+            task_requests.single_request(body, NOW_MS)
         except MalformedBody:
             return
         taken.append(levels)

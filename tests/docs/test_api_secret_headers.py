@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from duewheel.rules import named_secrets, secret_headers
+from duewheel.rules.callbacks import named_secrets, secret_headers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
 SECTION = PAGE.partition("### Headers with secrets\n")[2].partition("\n### ")[0]

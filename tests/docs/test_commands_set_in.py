@@ -17,8 +17,8 @@ import pytest
 from botocore import xform_name
 
 from functions.api.app import CALLS
-from infra.deploy_parameters import WrongParameters, chosen
-from local.template import source_of
+from infra.operate.deploy_parameters import WrongParameters, chosen
+from local.aws.template import source_of
 from tests.support.bounds import quick_first
 from tests.support.page_blocks import PAGES, ROOT, indented, text_of
 from tests.support.set_in_commands import commands, options

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.backoff import DEFAULT_RETRY
-from duewheel.rules.schedule import Schedule
-from duewheel.rules.task import Status
-from duewheel.rules.timer import Rules
-from duewheel.rules.wheel import SKEW_MS
-from local.template import source_of
+from duewheel.rules.callbacks.retry import DEFAULT_RETRY
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.timers.timer import Rules
+from duewheel.rules.wheel.timing import SKEW_MS
+from local.aws.template import source_of
 from tests.support.page_blocks import PAGES, ROOT, text_of
 
 CONCEPTS = text_of("docs/concepts.md")

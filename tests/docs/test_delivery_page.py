@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from duewheel.rules.aws_answers import outcome_of_refusal
-from duewheel.rules.backoff import DEFAULT_RETRY, delay_ms
-from duewheel.rules.message_text import attributes_of, envelope
-from duewheel.rules.outcome import Verdict
-from duewheel.rules.status_lists import RETRY_DEFAULT, STOP_DEFAULT
-from local.template import source_of
-from tests.rules.test_settlement import TASK
+from duewheel.rules.callbacks.aws_outcome import outcome_of_refusal
+from duewheel.rules.callbacks.outcome import Verdict
+from duewheel.rules.callbacks.retry import DEFAULT_RETRY, delay_ms
+from duewheel.rules.callbacks.status_policy import RETRY_DEFAULT, STOP_DEFAULT
+from duewheel.rules.tasks.payload_encoding import attributes_of, envelope
+from local.aws.template import source_of
+from tests.rules.tasks.test_lifecycle import TASK
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "delivery.md").read_text("utf-8")

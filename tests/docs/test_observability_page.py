@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from duewheel.rules.metric_lines import METRICS
-from local.metrics import filters_of
-from local.resources import Resources
+from duewheel.rules.embedded_metrics import METRICS
+from local.aws.metrics import filters_of
+from local.aws.resources import Resources
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")

@@ -8,9 +8,9 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
-from duewheel.rules.sweep_bound import NEWER_WAIT_SECONDS
-from infra import reconciling
-from local.template import Template, source_of
+from duewheel.rules.sweep.horizon import NEWER_WAIT_SECONDS
+from infra.operate import reconciling
+from local.aws.template import Template, source_of
 from tests.conftest import the_template
 
 ROOT = Path(__file__).parents[2]

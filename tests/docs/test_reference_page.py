@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from duewheel.rules.profile import PRECISE
+from duewheel.rules.wheel.profile import PRECISE
 from local.__main__ import ENDS_WITH_STDIN, PORT_DEFAULT
-from local.template import source_of
+from local.aws.template import source_of
 from tests.support.page_blocks import PAGES, ROOT, text_of
 
 PAGE = text_of("docs/reference.md")
@@ -82,7 +82,7 @@ def test_the_settings_of_the_local_stack_are_those_that_it_reads() -> None:
 
 
 def test_the_calls_of_the_local_stack_are_those_that_it_takes() -> None:
-    source = (ROOT / "local/local_routes.py").read_text()
+    source = (ROOT / "local/control/routes.py").read_text()
     taken = re.findall(r'case \["(\w+)"', source)
     assert sorted(set(re.findall(r"/_local/(\w+)[^|]*` \|", PAGE))) == sorted(taken)
 

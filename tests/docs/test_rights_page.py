@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from local.resources import Resources
+from local.aws.resources import Resources
 from tests.support.rights_in_use import given
 
 ROOT = Path(__file__).parents[2]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from bench.cost.bill import price
-from duewheel.interface.wheel_view import OPEN_PLACES_SHOWN
-from duewheel.rules.open_places import OPEN_PLACES_MAX, Why
-from duewheel.rules.profile import PRECISE
-from local.emulator import Emulator
+from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
+from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX, Why
+from duewheel.rules.wheel.profile import PRECISE
+from local.aws.emulator import Emulator
 from tests.docs.test_observability_page import PAGE as OBSERVABILITY
 from tests.docs.test_observability_page import rows
 from tests.support.alarms import Alarm, alarms_of, observability, with_observability

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from duewheel.rules.access import ALL, Grant, Right
-from duewheel.rules.api_keys import id_text, key_text, secret_text
-from duewheel.rules.callers import AuthMode, Callers
-from local.template import source_of
+from duewheel.rules.access.api_keys import id_text, key_text, secret_text
+from duewheel.rules.access.callers import AuthMode, Callers
+from duewheel.rules.access.grants import ALL, Grant, Right
+from local.aws.template import source_of
 from tests.support.api_page import EXAMPLES
 
 ROOT = Path(__file__).parents[2]

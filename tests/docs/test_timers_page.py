@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from duewheel.rules.cron_fields import NotUnderstood
-from duewheel.rules.schedule import DstGap, DstOverlap, Schedule, cron_of, seconds_from
-from duewheel.rules.schedule_check import CRON_CHARACTERS_MAX
-from duewheel.rules.zones import zone_named
+from duewheel.rules.timers.cron.fields import NotUnderstood
+from duewheel.rules.timers.schedule import DstGap, DstOverlap, Schedule, cron_of, seconds_from
+from duewheel.rules.timers.schedule_validation import CRON_CHARACTERS_MAX
+from duewheel.rules.timers.time_zones import zone_named
 
 PAGE = (Path(__file__).parents[2] / "docs" / "timers.md").read_text("utf-8")
 FIRST_OF_2026 = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())

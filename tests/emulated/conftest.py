@@ -78,7 +78,7 @@ def operator(plain: Deployment) -> Credentials:
 def key(whole: Deployment) -> Mapping[str, str]:
     """The header of the first API key, by `make admin-key`."""
     made = subprocess.run(
-        [sys.executable, "-m", "infra.admin_key", whole.name],
+        [sys.executable, "-m", "infra.operate.admin_key", whole.name],
         cwd=ROOT,
         env={**whole.emulator.environment(), "PYTHONPATH": "layers/core:."},
         capture_output=True,

@@ -14,7 +14,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from local.template import REGION
+from local.aws.template import REGION
 from tests.emulated.emulator import Emulator
 
 ROOT = Path(__file__).parents[2]

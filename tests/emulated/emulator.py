@@ -17,7 +17,7 @@ from typing import Any
 import boto3
 from botocore.credentials import Credentials
 
-from local.template import ACCOUNT_ID, REGION
+from local.aws.template import ACCOUNT_ID, REGION
 
 START_SECONDS_MAX = 120
 # ministack takes this pair as the root's.

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.credentials import Credentials
 
-from local.template import ACCOUNT_ID, REGION
+from local.aws.template import ACCOUNT_ID, REGION
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
 

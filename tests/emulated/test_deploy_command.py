@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.deploy import REFUSED
+from infra.operate.deploy import REFUSED
 from tests.emulated.conftest import VERB
 from tests.emulated.deployment import DEPLOY_SECONDS_MAX, ROOT
 from tests.emulated.emulator import Emulator
@@ -34,7 +34,7 @@ def deployed(emulator: Emulator, **options: str) -> subprocess.CompletedProcess[
     named = {"template": str(template), "sam": str(sam), "again": "make deploy", **options}
     return subprocess.run(
         [
-            sam.with_name("python"), "-m", "infra.deploy", "dev",
+            sam.with_name("python"), "-m", "infra.operate.deploy", "dev",
             *(word for name, value in named.items() for word in (f"--{name}", value)),
         ],
         cwd=ROOT,

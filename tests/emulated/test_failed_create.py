@@ -62,7 +62,7 @@ def test_a_creation_that_fails_leaves_nothing_and_is_made_good_by_one_command(
 
 def make_deploy(emulator: Emulator, replace_failed: str = "") -> subprocess.CompletedProcess[str]:
     command = [
-        sys.executable, "-m", "infra.deploy", "dev",
+        sys.executable, "-m", "infra.operate.deploy", "dev",
         "--template", given("PACKAGE", "deploy-emulated").resolve() / "template.yaml",
         "--sam", given("SAM", "deploy-emulated").resolve(),
         "--stack", NAME,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local.template import ACCOUNT_ID, REGION
+from local.aws.template import ACCOUNT_ID, REGION
 from tests.emulated.account import Account
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator

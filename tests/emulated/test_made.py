@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from duewheel import __version__
-from local.template import Template, load_template, source_of
+from local.aws.template import Template, load_template, source_of
 from tests.emulated.deployment import ROOT, Deployment
 
 TEMPLATE = ROOT / "template.yaml"

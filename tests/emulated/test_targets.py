@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.template import ACCOUNT_ID, REGION
+from local.aws.template import ACCOUNT_ID, REGION
 from tests.emulated.account import NAME, Account
 from tests.emulated.deployment import Deployment
 from tests.emulated.observed import delivered, task, until

@@ -17,10 +17,10 @@ from functions.ingest import app as ingest
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
-from local.asking import as_function
-from local.permissions import hold_functions_to_their_roles
-from local.policies import roles_of
-from local.resources import Resources
+from local.aws.calling_function import as_function
+from local.aws.permissions import hold_functions_to_their_roles
+from local.aws.policies import roles_of
+from local.aws.resources import Resources
 from tests.support.clock import ManualClock
 
 HANDLERS = {

@@ -7,7 +7,7 @@ import boto3
 
 from duewheel.wiring import process
 from functions.ingest import app as ingest
-from local.queue_poller import record_of
+from local.aws.queue_poller import record_of
 from tests.functions.conftest import Context
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:duewheel-IngestMessageQueue"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duewheel.log import logger
-from duewheel.rules.access import Access, Right, grants_of
+from duewheel.rules.access.grants import Access, Right, grants_of
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
 from functions.api import app as api
@@ -293,7 +293,7 @@ def test_a_call_that_fails_leaves_its_line_as_well(
     def fail(*_: object) -> None:
         raise RuntimeError("a cable is loose")
 
-    monkeypatch.setattr("duewheel.workflows.cancel.CancelTask.__call__", fail)
+    monkeypatch.setattr("duewheel.workflows.tasks.change_task.CancelTask.__call__", fail)
     assert made(OPERATOR, ("DELETE", "/v1/tasks/{task_id}"), theirs).status == 500
     assert changes_in(log)[-1]["status"] == 500
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from duewheel.interface.wheel_view import OPEN_PLACES_SHOWN
-from duewheel.rules.access import ANYTHING, Permit
-from duewheel.rules.addresses import address_at, address_of_task
-from duewheel.rules.allowed_targets import HTTP_ALONE
-from duewheel.rules.open_places import OpenPlace, Why
+from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
+from duewheel.rules.access.grants import ANYTHING, Permit
+from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE
 from duewheel.rules.refusals import Refusal, TooLate, Unavailable, UnknownTask
-from duewheel.rules.task import Made, NewTask, Task
-from duewheel.rules.wheel_state import WheelState
+from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.wheel.addresses import Address, address_at, address_of_task
+from duewheel.rules.wheel.open_places import OpenPlace, Why
 from duewheel.settings import SettingsError
 from duewheel.wiring import api as wiring
 from duewheel.wiring import creating, process
+from duewheel.workflows.wheel.read_status import WheelState
 from functions.api import app
 
 NOW_MS = 1_900_000_000_000
@@ -75,9 +75,13 @@ class Workflows:
         self.tasks[task.task_id] = task
         return task
 
-    def task(self, task_id: str, _: Permit = ANYTHING) -> Task:
+    def task(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         self._fail()
-        address_of_task(task_id)
+        return self.find(address_of_task(task_id), permit)
+
+    def find(self, home: Address, _: Permit = ANYTHING) -> Task:
+        self._fail()
+        task_id = home.task_id
         if task_id not in self.tasks:
             raise UnknownTask("There is no task with this id.", "task_id")
         return self.tasks[task_id]
@@ -107,7 +111,8 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     made = Workflows()
     monkeypatch.setattr(process, "clock", StandingClock)
     monkeypatch.setattr(wiring, "access", lambda _: ANYTHING.access)
-    monkeypatch.setattr(wiring, "look_up", lambda: made)
+    monkeypatch.setattr(creating, "steer", lambda: made)
+    monkeypatch.setattr(wiring, "read_wheel", lambda: made.wheel)
     monkeypatch.setattr(wiring, "allowed_targets", lambda: HTTP_ALONE)
     monkeypatch.setattr(creating, "create_batch", lambda: made.create)
     monkeypatch.setattr(creating, "cancel_task", lambda: made.task)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from duewheel.interface.api_document import FILE
+from duewheel.interface.routes import FILE
 from tests.functions.conftest import call as called
 from tests.support.api_document import (
     OPERATIONS,

@@ -5,12 +5,12 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.access import ANYTHING
-from duewheel.rules.api_key_request import FIRST_ADMIN
-from duewheel.rules.api_keys import DAY_MS, KEPT_DAYS
-from duewheel.stores import api_key_changes
-from duewheel.stores.api_key_changes import ApiKeyChanges
-from duewheel.stores.api_keys import ApiKeyStore
+from duewheel.rules.access.api_keys import DAY_MS, KEPT_DAYS
+from duewheel.rules.access.grants import ANYTHING
+from duewheel.rules.access.requests import FIRST_ADMIN
+from duewheel.stores.access import api_key_changes
+from duewheel.stores.access.api_key_changes import ApiKeyChanges
+from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.wiring import api as wiring
 from duewheel.wiring import api_keys as key_wiring
 from duewheel.wiring import process
@@ -184,7 +184,7 @@ def test_a_key_that_has_ended_goes_by_ttl(wired: ManualClock) -> None:
 def test_there_is_a_bound_to_their_number(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duewheel.workflows.issue_keys.KEYS_MAX", 2)
+    monkeypatch.setattr("duewheel.workflows.access.api_keys.KEYS_MAX", 2)
     created(), created()
     new = {"name": "a", "grants": ON_ORDERS}
     answer = asked(ADMIN_OF_ORDERS, "POST", "/v1/keys", new)

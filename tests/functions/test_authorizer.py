@@ -8,13 +8,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from duewheel.log import logger
-from duewheel.rules.access import ANYTHING, Grant, Right
-from duewheel.rules.api_key_request import FIRST_ADMIN, NewApiKey
-from duewheel.rules.api_keys import DAY_MS, key_text, secret_text
+from duewheel.rules.access.api_keys import DAY_MS, key_text, secret_text
+from duewheel.rules.access.grants import ANYTHING, Grant, Right
+from duewheel.rules.access.requests import FIRST_ADMIN, NewApiKey
 from duewheel.stores import registry_keys
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
-from duewheel.workflows.issue_keys import Issued
+from duewheel.workflows.access.api_keys import Issued
 from functions.authorizer import app as authorizer
 from tests.functions.conftest import Context, event_from
 from tests.support.clock import ManualClock

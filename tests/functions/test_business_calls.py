@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.standing import Breaker, Standing
-from duewheel.stores.standings import StandingStore
+from duewheel.rules.businesses.health import Breaker, Standing
+from duewheel.stores.businesses.health import StandingStore
 from duewheel.wiring import process
-from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
+from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions.conftest import call, sent
 from tests.support.clock import NOON_MS, ManualClock
 
@@ -226,7 +226,7 @@ def test_a_delete_waits_for_what_can_no_longer_be_stopped(wired: ManualClock) ->
 def test_a_delete_goes_on_by_its_cursor(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duewheel.workflows.delete_business.LIMIT_MAX", 2)
+    monkeypatch.setattr("duewheel.workflows.sweep.delete_business.LIMIT_MAX", 2)
     put({"callback": HOOK})
     for _ in range(5):
         create()

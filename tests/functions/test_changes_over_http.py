@@ -6,11 +6,11 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.changes import DELETED_KEPT_SECONDS
+from duewheel.rules.history.changes import DELETED_KEPT_SECONDS
 from duewheel.wiring import process
 from functions.api import app as api
-from local.resources import Resources
-from local.signing_key import make_keys
+from local.aws.resources import Resources
+from local.aws.signing_key import make_keys
 from tests.functions.conftest import Context, event_from
 from tests.support.clock import ManualClock
 

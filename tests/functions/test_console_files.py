@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.api import app
-from local.template import load_template
+from local.aws.template import load_template
 from tests.functions.conftest import Context
 from tests.support.clock import ManualClock
 

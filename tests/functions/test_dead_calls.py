@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules import cursors, settlement
-from duewheel.rules.addresses import address_of_task
+from duewheel.rules import cursors
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import Task
-from duewheel.stores import task_items
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import address_of_task
+from duewheel.stores.tasks import codec
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
@@ -37,9 +38,9 @@ def die(task_id: str, outcome: Outcome, now_ms: int) -> None:
     tasks = wheel_wiring.tasks()
     task = tasks.get(address_of_task(task_id))
     assert isinstance(task, Task)
-    attempt = settlement.attempt_made(task, outcome, now_ms, now_ms)
-    reason = settlement.reason_of_death(outcome, None)
-    assert tasks.change(task, settlement.dead(task, attempt, reason, now_ms, 30 * 86_400))
+    attempt = lifecycle.attempt_made(task, outcome, now_ms, now_ms)
+    reason = lifecycle.reason_of_death(outcome, None)
+    assert tasks.change(task, lifecycle.dead(task, attempt, reason, now_ms, 30 * 86_400))
 
 
 def as_earlier_releases_wrote(*ids: str) -> None:
@@ -48,7 +49,7 @@ def as_earlier_releases_wrote(*ids: str) -> None:
     for task_id in ids:
         tasks.client.update_item(
             TableName=tasks.table,
-            Key=task_items.key(address_of_task(task_id), tasks.buckets),
+            Key=codec.key(address_of_task(task_id), tasks.buckets),
             UpdateExpression="SET dead_biz = biz_type",
         )
 
@@ -100,7 +101,7 @@ def test_a_list_of_the_dead_goes_on_by_its_cursor_and_leaves_out_who_dies_meanwh
 def test_a_redrive_takes_those_that_the_filter_takes_page_by_page(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duewheel.rules.dead.REDRIVEN_MAX", 2)
+    monkeypatch.setattr("duewheel.rules.tasks.dead_tasks.REDRIVEN_MAX", 2)
     gone = died(wired, *[GONE] * 5)
     (busy,) = died(wired, BUSY)
     redriven, cursor = 0, None

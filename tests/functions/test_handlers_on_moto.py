@@ -9,8 +9,8 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.messages import PageMessage, encode
-from duewheel.rules.page_lease import PageLease
+from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.wheel.queue_messages import PageMessage, encode
 from duewheel.settings import SettingsError
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring

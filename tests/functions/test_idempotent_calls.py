@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.idempotency import LEASE_MS
+from duewheel.rules.tasks.idempotency import LEASE_MS
 from duewheel.wiring import process
 from functions.api import app as api
 from tests.functions.conftest import Context, event_from
@@ -95,7 +95,7 @@ def test_a_repeat_of_what_is_at_work_is_told_when_to_come_back(
         raise RuntimeError("the Lambda is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr("duewheel.workflows.create.CreateTasks.one", fail)
+        broken.setattr("duewheel.workflows.tasks.create_tasks.CreateTasks.one", fail)
         assert post(TASK)["statusCode"] == 500
     answer = post(TASK)
     assert problem(answer) == (409, "idempotency-key-in-use", "idempotency-key")

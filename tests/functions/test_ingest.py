@@ -9,9 +9,9 @@ import boto3
 import pytest
 
 from duewheel.log import logger
-from duewheel.rules.idempotency import LEASE_MS
-from duewheel.rules.ingest_verdict import LAST_TRY_AFTER_MS, RECEIVES_MAX
+from duewheel.rules.ingest.verdict import LAST_TRY_AFTER_MS, RECEIVES_MAX
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.tasks.idempotency import LEASE_MS
 from duewheel.wiring import process
 from functions.ingest import app as ingest
 from tests.functions.conftest import Context, call, sent
@@ -149,9 +149,9 @@ def test_a_death_in_between_leaves_a_message_that_is_carried_out_once(
         raise Dead
 
     where = {
-        "create": "duewheel.stores.tasks.TaskStore.create_many",
-        "record": "duewheel.stores.request_records.RequestRecords.replace",
-        "letter": "duewheel.stores.ingest_queue.IngestQueue.give_up",
+        "create": "duewheel.stores.tasks.tasks.TaskStore.create_many",
+        "record": "duewheel.stores.tasks.idempotency_records.RequestRecords.replace",
+        "letter": "duewheel.stores.ingest.queue.IngestQueue.give_up",
     }
     send({"tasks": [TASK, TASK, {**TASK, "retry": 1}]})
     if dies_at == "delete":
@@ -178,7 +178,7 @@ def test_a_message_that_another_run_is_at_work_on_comes_back(
     send(TASK)
     (record,) = handed_out()
     with monkeypatch.context() as broken:
-        broken.setattr("duewheel.workflows.create.CreateTasks.one", fail)
+        broken.setattr("duewheel.workflows.tasks.create_tasks.CreateTasks.one", fail)
         assert run([record]) == {record["messageId"]}
     assert run([record]) == {record["messageId"]}, "under the lease of the first"
     wired.advance_ms(LEASE_MS)
@@ -267,7 +267,7 @@ def test_a_dead_letter_that_is_not_taken_leaves_its_message(
 
     send("{rubbish")
     with monkeypatch.context() as broken:
-        broken.setattr("duewheel.stores.ingest_queue.IngestQueue.give_up", refuse)
+        broken.setattr("duewheel.stores.ingest.queue.IngestQueue.give_up", refuse)
         assert poll() == 1
     wired.advance_ms(VISIBILITY_MS + 1)
     assert poll() == 0
@@ -341,7 +341,7 @@ def test_a_failure_nobody_expected_leaves_the_message_until_its_last_try(
     def fail(*_: object) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr("duewheel.workflows.create_once.CreateOnce.__call__", fail)
+    monkeypatch.setattr("duewheel.workflows.tasks.create_idempotent.CreateOnce.__call__", fail)
     message_id = send(TASK)
     (record,) = handed_out()
     assert run([record]) == {message_id}

@@ -7,13 +7,13 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.ingest_verdict import RECEIVES_MAX, DeadLetter
+from duewheel.rules.ingest.verdict import RECEIVES_MAX, DeadLetter
 from duewheel.rules.refusals import TooManyWrites
-from duewheel.rules.task import Task
-from duewheel.stores.ingest_queue import IngestQueue
+from duewheel.rules.tasks.task import Task
+from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.wiring import process
-from duewheel.workflows.create_batch import CreateBatch
-from infra import dead_letters
+from duewheel.workflows.tasks.create_batch import CreateBatch
+from infra.operate import dead_letters
 from tests.functions.conftest import call
 from tests.functions.ingest_poller import TASK, handed_out, poll, run, send, tasks_stored, waiting
 from tests.functions.ingest_poller import dead_letters as letters
@@ -273,7 +273,7 @@ def test_a_letter_whose_message_may_have_made_its_task_makes_it_once_for_as_long
     (record,) = handed_out()
     record["attributes"]["ApproximateReceiveCount"] = str(RECEIVES_MAX)
     with monkeypatch.context() as broken:
-        broken.setattr("duewheel.stores.request_records.RequestRecords.replace", fail)
+        broken.setattr("duewheel.stores.tasks.idempotency_records.RequestRecords.replace", fail)
         assert run([record]) == set()
     assert len(tasks_stored()) == 1
     boto3.client("sqs").delete_message(

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules import addresses, settlement
-from duewheel.rules.addresses import address_at, address_of_task
-from duewheel.rules.task import Attempt, Task
-from duewheel.stores import task_items
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Attempt, Task
+from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.addresses import address_at, address_of_task
+from duewheel.stores.tasks import codec
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
@@ -59,7 +60,7 @@ def fill(keys: Sequence[str], ended: Iterable[str] = ()) -> None:
         task = replace(pattern, home=home, entry=home, key=key)
         named = {"slot": {"S": addresses.key_slot("orders", key)}, "place": {"S": key}}
         if key in left_out:
-            task = settlement.cancelled(task, "cancelled by caller", task.created_ms, DAY_SECONDS)
+            task = lifecycle.cancelled(task, "cancelled by caller", task.created_ms, DAY_SECONDS)
             named["expires_at"] = {"N": str(task.expires_at)}
         items += [store.item(task), {**key_item, **named, "task": {"S": home.name}}]
     put_straight(store.table, items)
@@ -131,7 +132,7 @@ def settle(key: str) -> None:
     """As a notifier does once the call was answered."""
     task = task_of(key)
     now_ms = task.updated_ms
-    ended = settlement.delivered(task, CALLED, now_ms, DAY_SECONDS)
+    ended = lifecycle.delivered(task, CALLED, now_ms, DAY_SECONDS)
     wheel_wiring.tasks().put_delivered([ended])
     wheel_wiring.keys().release([ended])
 
@@ -141,7 +142,7 @@ def delete_record(key: str) -> None:
     settle(key)
     home = task_of(key).home
     table, client = wheel_wiring.tasks().table, process.dynamodb()
-    client.delete_item(TableName=table, Key=task_items.key(home, process.settings().buckets))
+    client.delete_item(TableName=table, Key=codec.key(home, process.settings().buckets))
     name = {"slot": {"S": addresses.key_slot("orders", key)}, "place": {"S": key}}
     client.delete_item(TableName=table, Key=name)
 

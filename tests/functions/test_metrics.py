@@ -16,17 +16,17 @@ from duewheel import __version__
 from duewheel.log import logger
 from duewheel.metrics import counts
 from duewheel.rules.instants import ms_from_rfc3339
-from duewheel.rules.messages import PageMessage, encode
-from duewheel.rules.open_places import OpenPlace, Why
-from duewheel.stores.pages import PageStore
-from duewheel.stores.pointers import SWEEP, PointerStore
-from duewheel.stores.tasks import TaskStore
+from duewheel.rules.wheel.open_places import OpenPlace, Why
+from duewheel.rules.wheel.queue_messages import PageMessage, encode
+from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.wheel.pointers import SWEEP, PointerStore
 from duewheel.wiring import process
 from functions.authorizer import app as authorizer
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
-from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
+from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions.conftest import Context, call, event_from
 from tests.functions.ingest_poller import TASK, poll, send
 from tests.support.clock import ManualClock

@@ -13,7 +13,7 @@ from functions.api import app as api
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
-from local.aws_faults import Handle, Reply, answered_by, error_reply, operation_of
+from local.chaos.aws_faults import Handle, Reply, answered_by, error_reply, operation_of
 from tests.functions.conftest import Context, call, event_from
 from tests.functions.ingest_poller import TASK, handed_out, run, send
 from tests.functions.test_handlers_on_moto import received_batch, tick

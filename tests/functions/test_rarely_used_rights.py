@@ -12,21 +12,21 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.addresses import address_of_task
-from duewheel.rules.messages import PageMessage, decode
-from duewheel.rules.page_lease import PageLease
-from duewheel.stores import task_items
+from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.wheel.addresses import address_of_task
+from duewheel.rules.wheel.queue_messages import PageMessage, decode
+from duewheel.stores.tasks import codec
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring
 from functions.authorizer import app as authorizer
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
-from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
-from local.emulator import Emulator
-from local.invocations import Invocation
-from local.resources import Resources, create_resources
-from local.template import load_template
+from local.aws.emulator import Emulator
+from local.aws.invocations import Invocation
+from local.aws.resources import Resources, create_resources
+from local.aws.template import load_template
+from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions import ingest_poller
 from tests.functions.conftest import Context, call, event_from
 from tests.functions.ingest_poller import TASK
@@ -231,7 +231,7 @@ def _raise_version(task: dict[str, Any]) -> None:
     config = process.settings()
     boto3.client("dynamodb").update_item(
         TableName=config.wheel_table,
-        Key=task_items.key(address_of_task(task["task_id"]), config.buckets),
+        Key=codec.key(address_of_task(task["task_id"]), config.buckets),
         UpdateExpression="SET version = version + :one",
         ExpressionAttributeValues={":one": {"N": "1"}},
     )

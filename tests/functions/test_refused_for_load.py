@@ -4,10 +4,10 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from duewheel.stores.conditions import Throttled
-from duewheel.stores.keys import KeyStore
+from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.tasks.keys import KeyStore
 from duewheel.wiring import process
-from local.aws_faults import Fault, Handle, Reply, answered_by, do
+from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do
 from tests.support.clock import ManualClock
 from tests.support.conflicts import conflicts, of_homes, of_keys
 from tests.support.two_businesses import (

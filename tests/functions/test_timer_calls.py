@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.addresses import address_of_task
+from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.stores import registry_keys
 from duewheel.wiring import timers as timer_wiring
 from duewheel.wiring import wheel as wheel_wiring

@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.messages import PageMessage, ReleaseMessage, decode, encode
-from duewheel.rules.page_lease import HIDDEN_MS, Finished, PageLease
-from duewheel.stores.message_visibility import Refused
-from duewheel.stores.pages import PageStore
-from duewheel.stores.slice_queue import SliceQueue
+from duewheel.rules.delivery.page_lease import HIDDEN_MS, Finished, PageLease
+from duewheel.rules.wheel.queue_messages import PageMessage, ReleaseMessage, decode, encode
+from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.wheel.page_queue import Refused, SliceQueue
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
 from duewheel.wiring.wheel import pages
-from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
-from duewheel.workflows.release import Release
+from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
+from duewheel.workflows.delivery.release_parked import Release
 from functions.notifier import app as notifier
-from local.emulator import Emulator
+from local.aws.emulator import Emulator
 from tests.functions.conftest import Context
 from tests.functions.test_handlers_on_moto import create, invoked_with, received_batch, tick
 from tests.functions.test_handlers_on_moto import receiver as receiver

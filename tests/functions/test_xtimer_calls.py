@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.addresses import address_of_task
-from duewheel.rules.settlement import delivered
-from duewheel.rules.task import Attempt
+from duewheel.rules.tasks.lifecycle import delivered
+from duewheel.rules.tasks.task import Attempt
+from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
 from tests.support.clock import ManualClock

@@ -11,12 +11,12 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.addresses import address_of_task
-from duewheel.rules.page_lease import PageLease
-from duewheel.stores import task_items
-from duewheel.stores.pages import PageStore
-from local.aws_faults import Fault, Handle, Reply, answered_by, do
-from local.template import source_of
+from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.wheel.addresses import address_of_task
+from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.tasks import codec
+from local.aws.template import source_of
+from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do
 from tests.support.bounds import quick_first
 from tests.support.watched_stack import TASKS_PER_DAY, WatchedStack
 
@@ -334,7 +334,7 @@ def test_a_message_that_is_lost_sets_off_that_on_rescues(watched: WatchedStack) 
 @pytest.mark.exhaustive
 def test_an_item_that_was_edited_sets_off_that_on_damage(watched: WatchedStack) -> None:
     task = creates(watched, "ok", delay_seconds=60)
-    key = task_items.key(address_of_task(task["task_id"]), BUCKETS)
+    key = codec.key(address_of_task(task["task_id"]), BUCKETS)
 
     def attempts(value: dict[str, str]) -> None:
         boto3.client("dynamodb").update_item(

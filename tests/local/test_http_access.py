@@ -7,7 +7,7 @@ from urllib.request import urlopen
 import pytest
 
 from duewheel.rules.instants import rfc3339
-from infra import audit
+from infra.operate import audit
 from local.stack import LocalStack
 from tests.support.service import Service
 

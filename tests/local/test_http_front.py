@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.http_api import Reply, Request
+from local.aws.http_api import Reply, Request
 from local.http_front import BODY_MAX_BYTES, HttpFront
 
 

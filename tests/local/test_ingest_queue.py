@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.faults import Faults
+from local.chaos.faults import Faults
 from local.stack import LocalStack
 from tests.support.service import Service
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.client import BaseClient
 
-from duewheel.rules.planning import TAKEN_BACK_MIN
+from duewheel.rules.timers.planning import TAKEN_BACK_MIN
 from local.stack import LocalStack
 from tests.support.service import Service, ms_of
 

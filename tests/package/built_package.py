@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local.resources import Resources
-from local.template import ACCOUNT_ID, REGION, Template, load_template
+from local.aws.resources import Resources
+from local.aws.template import ACCOUNT_ID, REGION, Template, load_template
 
 TARGET_QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:target"
 TARGET_QUEUE_URL = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT_ID}/target"

@@ -8,8 +8,8 @@ from typing import Any
 import boto3
 import pytest
 
-from local.resources import Resources, create_resources
-from local.template import REGION
+from local.aws.resources import Resources, create_resources
+from local.aws.template import REGION
 from tests.package.aws_server import AwsServer
 from tests.package.built_package import BuiltPackage
 from tests.package.event_source import EventSource

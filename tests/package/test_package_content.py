@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.pinned import deployed
-from local.template import source_of
+from infra.release.pinned import deployed
+from local.aws.template import source_of
 from tests.package.built_package import BuiltPackage
 from tests.package.conftest import ARCHITECTURES
 

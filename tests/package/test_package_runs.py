@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from duewheel.clock import SystemClock
-from infra import admin_key
-from local.policies import roles_of
-from local.resources import Resources
+from infra.operate import admin_key
+from local.aws.policies import roles_of
+from local.aws.resources import Resources
 from tests.package import events
 from tests.package.aws_server import AwsServer
 from tests.package.built_package import TARGET_QUEUE_ARN, TARGET_QUEUE_URL

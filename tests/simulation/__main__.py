@@ -10,7 +10,7 @@ import sys
 import time
 from functools import partial
 
-from duewheel.rules.profile import PRECISE, PROFILES
+from duewheel.rules.wheel.profile import PRECISE, PROFILES
 from tests.simulation.faults import Faults
 from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked_on_core
 from tests.simulation.verdict import Report

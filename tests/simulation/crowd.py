@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from duewheel.rules import crowding
 from duewheel.rules.instants import rfc3339
-from local.aws_faults import answered_by
-from local.template import load_template
+from duewheel.rules.wheel import sharding
+from local.aws.template import load_template
+from local.chaos.aws_faults import answered_by
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import Faults, Rates
 from tests.simulation.service import Service
@@ -57,7 +57,7 @@ class Came:
 
 @contextmanager
 def one_fixed_shard() -> Iterator[None]:
-    with patch.object(crowding, "SHARDS_MAX", 1):
+    with patch.object(sharding, "SHARDS_MAX", 1):
         yield
 
 

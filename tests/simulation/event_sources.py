@@ -11,10 +11,10 @@ from typing import Any
 
 import boto3
 
-from duewheel.rules.messages import DirectMessage, decode, texts_of_event
-from local.invocations import RETRY_AFTER_MS
-from local.invocations import Invocation as AsyncInvocation
-from local.queue_poller import record_of
+from duewheel.rules.wheel.queue_messages import DirectMessage, decode, texts_of_event
+from local.aws.invocations import RETRY_AFTER_MS
+from local.aws.invocations import Invocation as AsyncInvocation
+from local.aws.queue_poller import record_of
 from tests.simulation.invocation import DUPLICATE, Ended
 from tests.simulation.service import Service
 

@@ -10,9 +10,11 @@ from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
-from duewheel.rules import addresses
-from duewheel.rules.business import Business
-from duewheel.stores import keys, pages, pointers, task_items
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.wheel import addresses
+from duewheel.stores.delivery import page_leases
+from duewheel.stores.tasks import codec, keys
+from duewheel.stores.wheel import pointers
 from duewheel.wiring import process
 from tests.simulation.seams import modules_of_the_core
 from tests.simulation.service import Service
@@ -28,7 +30,7 @@ def short_days(seconds: int) -> Iterator[None]:
     with ExitStack() as stack:
         kept = patch.object(Business, "retention_seconds", property(lambda _: seconds))
         stack.enter_context(kept)
-        stack.enter_context(patch.object(pages, "_KEPT_SECONDS", 7 * seconds))
+        stack.enter_context(patch.object(page_leases, "_KEPT_SECONDS", 7 * seconds))
         for module in modules_of_the_core():
             if "RETENTION_SECONDS_MIN" in vars(module):
                 stack.enter_context(patch.object(module, "RETENTION_SECONDS_MIN", seconds))
@@ -90,7 +92,7 @@ class Expiry:
         if "status" in item:
             if item["status"]["S"] == "pending":
                 yield "is pending"
-            elif not is_swept(task_items.task_from(item).entry.second):
+            elif not is_swept(codec.task_from(item).entry.second):
                 yield "has not been swept"
         elif "task" in item:
             home = keys.home_named_by(item)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from zlib import crc32
 
-from local.aws_faults import Fault, possible_faults
+from local.chaos.aws_faults import Fault, possible_faults
 
 
 @dataclass(frozen=True)

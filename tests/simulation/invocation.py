@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from local.functions import Died
+from local.aws.functions import Died
 
 DUPLICATE = "duplicate"  # the trouble of a run whose message was handed out, or sent, twice
 FROZEN = "frozen with threads at work"

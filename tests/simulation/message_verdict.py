@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.task import Task
+from duewheel.rules.tasks.task import Task
 from tests.simulation.messages import Message, Wanted
 
 Letter = Mapping[str, Any]  # `body` and `attributes`

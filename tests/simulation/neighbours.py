@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from duewheel.rules.instants import ms_from_rfc3339, rfc3339
 from duewheel.wiring import notifier as notifier_wiring
-from local.template import Template, load_template
+from local.aws.template import Template, load_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates
 from tests.simulation.receiver import Call

@@ -5,10 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
-from duewheel.rules.planning import MISFIRES_WRITTEN
-from duewheel.rules.promises import GOOD_FOR_MS
-from duewheel.rules.task import Status, Task
-from duewheel.stores.known_businesses import KEPT_MS
+from duewheel.rules.delivery.promises import GOOD_FOR_MS
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.timers.planning import MISFIRES_WRITTEN
+from duewheel.stores.businesses.cache import KEPT_MS
 from tests.simulation.invocation import Invocation
 from tests.simulation.ledger import KnownTimer, Ledger, Pause
 from tests.simulation.owners import IN_FLIGHT, LIMITED, NARROW

@@ -13,8 +13,8 @@ from typing import Any
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
 
-from local.aws_faults import operation_of
-from local.template import ACCOUNT_ID, REGION
+from local.aws.template import ACCOUNT_ID, REGION
+from local.chaos.aws_faults import operation_of
 
 LAG_SECONDS_MAX = 2.0
 _READS = {"GetItem", "Query", "BatchGetItem"}

@@ -18,10 +18,11 @@ from unittest.mock import patch
 
 import botocore.endpoint
 
-from duewheel.stores.keys import KeyStore
+from duewheel.stores.tasks.keys import KeyStore
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import wheel as wheel_wiring
-from duewheel.workflows import hold, limit_creates
+from duewheel.workflows.businesses import limit_create_rate
+from duewheel.workflows.delivery import hold
 from tests.simulation.invocation import at_work
 from tests.simulation.receiver import Receiver
 from tests.simulation.turn_pool import TurnPool, awaited
@@ -57,7 +58,7 @@ def _replacements(
         if vars(module).get("wait") is concurrent.futures.wait:
             yield module, "wait", awaited
     yield wheel_wiring, "KeyStore", lambda tasks: KeyStore(tasks, pool(KEY_READERS))
-    for module in (limit_creates, hold):
+    for module in (limit_create_rate, hold):
         yield module, "Lock", lambda: _Lock(sleep)
 
 

@@ -20,7 +20,7 @@ from moto.moto_api._internal import mock_random
 
 from bench.limits import TABLE_WRITE_UNITS
 from duewheel.log import logger
-from duewheel.rules.messages import texts_of_event
+from duewheel.rules.wheel.queue_messages import texts_of_event
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
 from functions.api import app as api
@@ -28,14 +28,14 @@ from functions.ingest import app as ingest
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
-from local.asking import asking
-from local.aws_faults import answered_by
-from local.emulator import Emulator
-from local.functions import Context, Died
-from local.permissions import hold_functions_to_their_roles, taken_refusals
-from local.policies import Role, roles_of
-from local.resources import Resources, create_resources
-from local.template import Template
+from local.aws.calling_function import asking
+from local.aws.emulator import Emulator
+from local.aws.functions import Context, Died
+from local.aws.permissions import hold_functions_to_their_roles, taken_refusals
+from local.aws.policies import Role, roles_of
+from local.aws.resources import Resources, create_resources
+from local.aws.template import Template
+from local.chaos.aws_faults import answered_by
 from tests.simulation.environments import Environments
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Ended, Invocation, current

@@ -12,19 +12,19 @@ from unittest.mock import patch
 import boto3
 from msgspec.structs import replace
 
-from duewheel.rules import crowding
-from duewheel.rules.addresses import holds_seconds, second_of
-from duewheel.rules.audit import Finding
-from duewheel.rules.audit_request import AuditRequest
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.profile import PRECISE
-from duewheel.rules.stats_request import MINUTE_MS, MINUTES_MAX
-from duewheel.rules.task import Task
-from duewheel.stores import pointers, task_items
+from duewheel.rules.sweep.audit import AuditRequest, Finding
+from duewheel.rules.sweep.minute_statistics import MINUTE_MS, MINUTES_MAX
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel import sharding
+from duewheel.rules.wheel.addresses import holds_seconds, second_of
+from duewheel.rules.wheel.profile import PRECISE
+from duewheel.stores.tasks import codec
+from duewheel.stores.wheel import pointers
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
-from local.ingest_messages import IngestMessages
-from local.template import Template, load_template
+from local.aws.template import Template, load_template
+from local.control.ingest_messages import IngestMessages
 from tests.simulation.clients import BUSINESSES, IN_SLOW_LANE, Clients
 from tests.simulation.event_sources import EventSources
 from tests.simulation.expiry import DAY_SECONDS, EVERY_SECONDS, Expiry, short_days
@@ -88,7 +88,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
     service = Service(_template(soak.profile), faults, seed=soak.seed + 1)
-    crowds = patch.object(crowding, "SLICE_ENTRIES", SLICE_ENTRIES)
+    crowds = patch.object(sharding, "SLICE_ENTRIES", SLICE_ENTRIES)
     with crowds, short_days(soak.day_seconds), service.running():
         far = soak.day_seconds if soak.has_short_days else None
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds, far)
@@ -175,7 +175,7 @@ async def _leave_the_past_alone() -> None:
 
 
 def _tasks_of(items: list[dict[str, Any]]) -> list[Task]:
-    return [task_items.task_from(item) for item in items if "status" in item]
+    return [codec.task_from(item) for item in items if "status" in item]
 
 
 def _note_occurrences(clients: Clients, items: list[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ schedule, and while the time pointer that it follows stands still.
 import asyncio
 from itertools import pairwise
 
-from duewheel.stores import pointers
+from duewheel.stores.wheel import pointers
 from duewheel.wiring import process
 from tests.simulation.service import Service
 from tests.support.clock import NOON_MS

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.breaker import WAIT_FIRST_MS
+from duewheel.rules.businesses.health import Standing
+from duewheel.rules.delivery.circuit_breaker import WAIT_FIRST_MS
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.standing import Standing
-from duewheel.stores import task_items
-from duewheel.stores.known_businesses import KEPT_MS
-from duewheel.stores.standings import StandingStore
+from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.stores.businesses.health import StandingStore
+from duewheel.stores.tasks import codec
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Outage, Rates
@@ -59,7 +59,7 @@ def story() -> Story:
         patched.setattr(StandingStore, "open", opened)
         service.run(_lived(service))
         items = service.emulator.items(service.settings.wheel_table)
-        tasks = [task_items.task_from(item) for item in items if "status" in item]
+        tasks = [codec.task_from(item) for item in items if "status" in item]
         down = [t for t in tasks if BEGINS <= (t.due_ms - NOON_MS) / 1000 < BEGINS + DOWN_SECONDS]
         assert len(down) == PER_SECOND * DOWN_SECONDS
         return Story(

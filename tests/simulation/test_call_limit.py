@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from duewheel.rules.instants import ms_from_rfc3339, rfc3339
-from local.aws_faults import Handle, Reply, answered_by, operation_of
+from local.chaos.aws_faults import Handle, Reply, answered_by, operation_of
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from bench.limits import NEW_TABLE_WRITE_UNITS, PARTITION_WRITE_UNITS, TABLE_WRITE_UNITS
-from duewheel.rules import crowding
+from duewheel.rules.wheel import sharding
 from tests.simulation.crowd import (
     Crowd,
     check_nothing_is_lost_or_repeated,
@@ -29,8 +29,8 @@ SETTLING_STARTS_SECONDS = 1.0  # a page is waited for, read and called, and look
 def test_a_crowd_is_settled_in_the_time_that_its_table_takes(tasks: int) -> None:
     came = crowded(Crowd(tasks, TABLE_WRITE_UNITS.value))
     check_nothing_is_lost_or_repeated(came, tasks)
-    assert max(came.by_shard.values()) <= 3 * crowding.SLICE_ENTRIES
-    assert len(came.by_shard) >= tasks / crowding.SLICE_ENTRIES
+    assert max(came.by_shard.values()) <= 3 * sharding.SLICE_ENTRIES
+    assert len(came.by_shard) >= tasks / sharding.SLICE_ENTRIES
     limit_seconds = tasks / TABLE_WRITE_UNITS.value
     assert came.created_seconds <= 2 + WRITES_PER_TASK * limit_seconds
     assert came.settled_seconds <= SETTLING_STARTS_SECONDS + 1 + WRITES_PER_TASK * limit_seconds
@@ -52,8 +52,8 @@ def test_with_one_fixed_shard_a_crowd_meets_the_wall_of_its_partition() -> None:
 
 def test_a_crowd_that_comes_one_by_one_grows_its_second() -> None:
     """Most of them are not noted, and some are created while others grow it."""
-    singles, slice_entries = (4_000, crowding.SLICE_ENTRIES) if IS_PROOF else (120, 8)
-    with patch.object(crowding, "SLICE_ENTRIES", slice_entries):
+    singles, slice_entries = (4_000, sharding.SLICE_ENTRIES) if IS_PROOF else (120, 8)
+    with patch.object(sharding, "SLICE_ENTRIES", slice_entries):
         came = crowded(Crowd(singles, TABLE_WRITE_UNITS.value, clients=32, singles=singles))
     check_nothing_is_lost_or_repeated(came, singles)
     assert len(came.by_shard) > 1

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from duewheel.rules.instants import rfc3339
-from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX
-from local.template import load_template
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
+from local.aws.template import load_template
 from tests.simulation.crowd import QUIET
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import Faults

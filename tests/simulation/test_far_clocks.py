@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from duewheel.rules.profile import PROFILES
+from duewheel.rules.wheel.profile import PROFILES
 from tests.simulation.faults import CALM
 from tests.simulation.soak import Soak, soaked
 

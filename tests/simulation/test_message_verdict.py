@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
-from duewheel.rules.addresses import address_at
+from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.task import HttpCallback, Task
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import address_at
 from tests.simulation.message_verdict import Letter, MessageReport, judged_messages, tasks_of
 from tests.simulation.messages import Message, Wanted
 from tests.support.clock import NOON_MS

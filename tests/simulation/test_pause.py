@@ -10,7 +10,8 @@ from unittest.mock import patch
 import pytest
 
 from duewheel.rules.instants import rfc3339
-from duewheel.workflows import park, put_off
+from duewheel.workflows.delivery import park_tasks
+from duewheel.workflows.tasks import reschedule
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates
@@ -120,7 +121,7 @@ def test_one_that_fails_while_its_other_writes_are_under_way_is_found() -> None:
         return write
 
     with ExitStack() as stack:
-        for module in (put_off, park):
+        for module in (reschedule, park_tasks):
             stack.enter_context(patch.object(module, "fan_out", mapped))
             stack.enter_context(patch.object(module, "tried", raising))
         assert paused(replace(FAILING, latency_ms=400.0)).left_at_work

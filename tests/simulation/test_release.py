@@ -12,14 +12,16 @@ from unittest.mock import patch
 
 import pytest
 
-from duewheel.rules import parking, settlement
-from duewheel.rules.addresses import PARKED_SLOTS
-from duewheel.rules.placing import Placing
-from duewheel.rules.task import HttpCallback, NewTask
-from duewheel.stores.parked_items import ParkedStore
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.delivery import parked_tasks
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import NewTask
+from duewheel.rules.wheel.addresses import PARKED_SLOTS
+from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.wiring import wheel
-from duewheel.workflows import release
-from local.aws_faults import Handle, Reply, answered_by, operation_of
+from duewheel.workflows.delivery import release_parked
+from local.chaos.aws_faults import Handle, Reply, answered_by, operation_of
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates
@@ -27,7 +29,11 @@ from tests.simulation.invocation import current
 from tests.simulation.service import Service
 from tests.simulation.turn_pool import TurnPool
 from tests.support.clock import NOON_MS
-from tests.workflows.test_release_by_parts import PER_SECOND, PROCESSOR, SMALL_REQUEST_CPU_MS
+from tests.workflows.delivery.test_release_by_parts import (
+    PER_SECOND,
+    PROCESSOR,
+    SMALL_REQUEST_CPU_MS,
+)
 
 IN_A_REGION = Rates(latency_ms=20.0)  # at most
 REQUEST_SECONDS = SMALL_REQUEST_CPU_MS / PROCESSOR / 1000
@@ -66,7 +72,7 @@ def park(service: Service) -> None:
     placing = Placing(due_ms - 60_000, due_ms // 1000 - 60, 500)
     new = NewTask("orders", due_ms, HttpCallback("https://receiver.example/ok", method=""), "17")
     tasks = [
-        settlement.parked(placing.task(new, service.chance.randbytes(8)), due_ms)
+        lifecycle.parked(placing.task(new, service.chance.randbytes(8)), due_ms)
         for _ in range(TASKS)
     ]
     assert not wheel.tasks().create_many(tasks)
@@ -95,8 +101,8 @@ def test_sixteen_notifiers_release_two_thousand_a_second_of_a_business_without_a
     """All sixteen at once, as they work on what is too much for one."""
     service = Service(the_template(), Faults(1, IN_A_REGION), seed=2)
     with (
-        patch.object(parking, "BLOCKS_IN_LINE", IN_LINE // release.BLOCK),
-        patch.object(release, "PARTS_APART_SECONDS", 0),
+        patch.object(parked_tasks, "BLOCKS_IN_LINE", IN_LINE // release_parked.BLOCK),
+        patch.object(release_parked, "PARTS_APART_SECONDS", 0),
         service.running(),
     ):
         processors = Processors(service)

@@ -12,17 +12,17 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules import settlement
-from duewheel.rules.idempotency import Asked
-from duewheel.rules.profile import ECONOMY, PRECISE, Profile
-from duewheel.rules.task import Task
-from duewheel.stores import task_items
-from duewheel.stores.ingest_queue import IngestQueue
-from duewheel.stores.request_records import RequestRecords
-from duewheel.stores.tasks import TaskStore
-from duewheel.workflows.reenter import Reenter
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.idempotency import Asked
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.profile import ECONOMY, PRECISE, Profile
+from duewheel.stores.ingest.queue import IngestQueue
+from duewheel.stores.tasks import codec
+from duewheel.stores.tasks.idempotency_records import RequestRecords
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.write_entries import Reenter
 from functions.ingest import app as ingest
-from local.aws_faults import Handle, Reply, operation_of
+from local.chaos.aws_faults import Handle, Reply, operation_of
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.invocation import current
 from tests.simulation.service import Service
@@ -162,13 +162,13 @@ def test_a_repeat_without_a_reason_is_found() -> None:
 @pytest.mark.soak
 def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None:
     """Nobody but the audit would notice: it was called on time, and is delivered."""
-    delivered = settlement.delivered
+    delivered = lifecycle.delivered
 
     def for_ever(*arguments: Any) -> Task:
         task = delivered(*arguments)
         return task if task.key else replace(task, expires_at=None)
 
-    with patch.object(settlement, "delivered", for_ever):
+    with patch.object(lifecycle, "delivered", for_ever):
         report = report_of(small(tasks=10, seed=3))
     assert report.dishonest
     assert all("never-expires" in each or "kept for ever" in each for each in report.broken)
@@ -178,12 +178,12 @@ def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None
 @pytest.mark.soak
 def test_a_task_that_expires_while_it_waits_is_found() -> None:
     """Only where time deletes, and a task waits for longer than another is kept."""
-    task_item = task_items.task_item
+    task_item = codec.task_item
 
     def expiring(task: Task, *arguments: Any, **named: Any) -> dict[str, Any]:
         return {**task_item(task, *arguments, **named), "expires_at": {"N": str(NOON_MS // 1000)}}
 
-    with patch.object(task_items, "task_item", expiring):
+    with patch.object(codec, "task_item", expiring):
         report = report_of(dataclasses.replace(small(tasks=10, seed=3), day_seconds=60))
     assert any("is pending" in each for each in report.deleted_wrongly)
     assert report.lost

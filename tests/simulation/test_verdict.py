@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from duewheel.rules.addresses import address_at
-from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import HttpCallback, Status, Task
-from duewheel.stores.task_items import task_item
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import address_at
+from duewheel.stores.tasks.codec import task_item
 from tests.simulation.invocation import DUPLICATE, Environment, Invocation
 from tests.simulation.ledger import Asked, DueAsked, Ledger
 from tests.simulation.owner_verdict import too_many_in_flight

@@ -16,7 +16,7 @@ import boto3
 import pytest
 
 from duewheel.rules.instants import ms_from_rfc3339, rfc3339
-from duewheel.rules.profile import PRECISE
+from duewheel.rules.wheel.profile import PRECISE
 from tests.conftest import the_template
 from tests.simulation.crowd import QUIET
 from tests.simulation.event_sources import EventSources, Mapping

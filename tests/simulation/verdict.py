@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from duewheel.rules.task import Status
-from duewheel.stores import task_items
+from duewheel.rules.tasks.task import Status
+from duewheel.stores.tasks import codec
 from tests.simulation.invocation import DUPLICATE
 from tests.simulation.ledger import Known, Ledger
 from tests.simulation.message_verdict import MessageReport
@@ -59,7 +59,7 @@ class Report:
 def judged(ledger: Ledger, calls: list[Call], items: list[dict[str, Any]]) -> Report:
     """`items` is all that stands in the wheel once nothing is left to do."""
     homes = [item for item in items if "status" in item]
-    tasks = {task.task_id: task for task in map(task_items.task_from, homes)}
+    tasks = {task.task_id: task for task in map(codec.task_from, homes)}
     by_task: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
         by_task[call.task_id].append(call)

@@ -9,8 +9,8 @@ from typing import Any
 
 from botocore.exceptions import ConnectionClosedError
 
-from duewheel.rules.messages import texts_of_event
-from local.aws_faults import Fault, Handle, Reply, do, operation_of
+from duewheel.rules.wheel.queue_messages import texts_of_event
+from local.chaos.aws_faults import Fault, Handle, Reply, do, operation_of
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
 from tests.simulation.past import LAG_SECONDS_MAX, Past, may_lag

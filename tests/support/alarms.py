@@ -15,9 +15,9 @@ from typing import Any
 
 import boto3
 
-from local.metrics import Minute
-from local.resources import Resources, create_resources
-from local.template import load_template
+from local.aws.metrics import Minute
+from local.aws.resources import Resources, create_resources
+from local.aws.template import load_template
 
 ROOT = Path(__file__).parents[2]
 LOOKED_AT_BEYOND = 2  # periods; AWS says "a few", and shows two in its examples

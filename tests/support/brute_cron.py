@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from duewheel.rules.schedule import DstGap, DstOverlap
+from duewheel.rules.timers.schedule import DstGap, DstOverlap
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

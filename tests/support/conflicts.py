@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from local.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
+from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 
 FOR_EVER = 1_000_000
 A_MOMENT = 2  # refusals, which a client sits out

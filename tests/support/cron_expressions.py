@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from duewheel.rules.schedule import Dialect
+from duewheel.rules.timers.schedule import Dialect
 
 WEEKDAYS = ("SUN", "mon", "Tue", "WED", "thu", "FRI", "sat")
 MONTHS = ("JAN", "feb", "Mar", "APR", "may", "JUN", "jul", "AUG", "sep", "OCT", "nov", "DEC")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from duewheel.rules.addresses import Address
-from duewheel.rules.task import Task
-from duewheel.stores import task_items
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.tasks import codec
 from tests.support.world import World
 
 
@@ -29,11 +29,11 @@ def delete(world: World, key: dict[str, Any]) -> None:
 
 
 def key_of(world: World, task: Task) -> dict[str, Any]:
-    return task_items.key(task.home, world.settings.buckets)
+    return codec.key(task.home, world.settings.buckets)
 
 
 def entry_key(world: World, entry: Address) -> dict[str, Any]:
-    return task_items.key(entry, world.settings.buckets)
+    return codec.key(entry, world.settings.buckets)
 
 
 def move_pointer(world: World, name: str, second: int) -> None:

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from duewheel.rules.addresses import holds_seconds, second_of
-from duewheel.rules.audit import Finding
-from duewheel.rules.audit_request import AuditRequest
-from duewheel.rules.task import RetryPolicy, Task
-from duewheel.stores import keys, parked_items, pointers
+from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.sweep.audit import AuditRequest, Finding
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import holds_seconds, second_of
+from duewheel.stores.delivery import parked_items
+from duewheel.stores.tasks import keys
+from duewheel.stores.wheel import pointers
 from tests.support.damage import delete, edit, entry_key, key_of, move_pointer
 from tests.support.receiver import BUSY
 from tests.support.world import World

@@ -12,8 +12,8 @@ import boto3
 from moto.dynamodb.models import dynamodb_backends
 from moto.sqs.models import sqs_backends
 
-from local.resources import Resources, create_resources
-from local.template import ACCOUNT_ID, REGION, Template
+from local.aws.resources import Resources, create_resources
+from local.aws.template import ACCOUNT_ID, REGION, Template
 
 
 class EmptyResources:

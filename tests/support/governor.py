@@ -16,8 +16,8 @@ from typing import Any
 import boto3
 
 from bench.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, TABLE_READ_UNITS
-from local.aws_faults import Handle, Reply, error_reply, in_part, operation_of
-from local.item_sizes import size_of
+from local.aws.patches.item_sizes import size_of
+from local.chaos.aws_faults import Handle, Reply, error_reply, in_part, operation_of
 
 Item = Mapping[str, Any]
 

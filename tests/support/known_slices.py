@@ -6,7 +6,18 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from duewheel.rules.addresses import (
+from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
+from duewheel.rules.sweep.verdict import (
+    RESEND_EVERY_MS,
+    EntryState,
+    HomeState,
+    SeenEntry,
+    Verdict,
+    Waiting,
+    judge_slice,
+)
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.addresses import (
     TOKEN_BYTES,
     Address,
     address_at,
@@ -17,17 +28,6 @@ from duewheel.rules.addresses import (
     rest_page,
     slow_page,
 )
-from duewheel.rules.page_lease import TRIES_MAX, PageLease
-from duewheel.rules.sweep_verdict import (
-    RESEND_EVERY_MS,
-    EntryState,
-    HomeState,
-    SeenEntry,
-    Verdict,
-    Waiting,
-    judge_slice,
-)
-from duewheel.rules.task import Status
 
 SECOND = 1_900_000_000
 SHARD = 3

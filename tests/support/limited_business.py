@@ -10,11 +10,11 @@ from itertools import count, groupby
 
 from msgspec.structs import replace
 
-from duewheel.rules.addresses import Address
-from duewheel.rules.promises import planned, shared_out, slack_us
-from duewheel.rules.task import Promise, Task
-from duewheel.rules.turns import US_PER_MS, Cursors, Rate
-from duewheel.rules.wheel import NEAR_MARGIN_MS
+from duewheel.rules.businesses.rate_limit import US_PER_MS, Cursors, Rate
+from duewheel.rules.delivery.promises import planned, shared_out, slack_us
+from duewheel.rules.tasks.task import Promise, Task
+from duewheel.rules.wheel.addresses import Address
+from duewheel.rules.wheel.timing import NEAR_MARGIN_MS
 from tests.support.clock import NOON_MS
 
 LEAD_MS = 500

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from duewheel.rules.messages import texts_of_event
+from duewheel.rules.wheel.queue_messages import texts_of_event
 from tests.support.recorder import Call
 from tests.support.world import World
 

@@ -13,13 +13,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from duewheel.rules.change import Change
-from duewheel.rules.outcome import Outcome
-from duewheel.rules.precondition import Precondition
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import RetryPolicy, Status, Task
-from duewheel.stores.known_businesses import KEPT_MS
-from local.wheel_contents import ATTRIBUTES
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
+from duewheel.stores.businesses.cache import KEPT_MS
+from local.control.wheel_contents import ATTRIBUTES
 from tests.support.receiver import GONE, OK, Received
 from tests.support.world import CALLER, World
 

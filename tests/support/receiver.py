@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.task import HttpCallback
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.types import HttpCallback
 from tests.support.clock import ManualClock
 
 OK = Outcome(Verdict.DELIVERED, "ok", 200)

@@ -3,9 +3,9 @@
 from contextlib import suppress
 from typing import Any
 
-from infra.reconcile import reconciled
-from infra.reconciling import DELIVER, Reconciling
-from infra.wheel_records import WheelRecords
+from infra.operate.reconcile import reconciled
+from infra.operate.reconciling import DELIVER, Reconciling
+from infra.operate.wheel_records import WheelRecords
 from tests.support.damage import delete
 from tests.support.world import World
 

@@ -13,12 +13,12 @@ from typing import Any
 import boto3
 import pytest
 
-from local.emulator import Emulator
-from local.inbox_resources import ALLOWED
-from local.permissions import in_use
-from local.policies import Right, roles_of
-from local.resources import Resources, create_resources
-from local.template import load_template
+from local.aws.emulator import Emulator
+from local.aws.permissions import in_use
+from local.aws.policies import Right, roles_of
+from local.aws.resources import Resources, create_resources
+from local.aws.template import load_template
+from local.control.inbox_resources import ALLOWED
 from tests.support.bounds import LONG
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"

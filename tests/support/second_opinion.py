@@ -2,7 +2,7 @@
 
 Invariant: every request of a client goes to ministack as it is, with the time of the tests'
 clock beside it; moto answers none. The server is a process of its own, one for each process of
-pytest, since ministack needs packages of its own (requirements-second.txt).
+pytest, since ministack needs packages of its own (requirements/second.txt).
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from local.emulator import Emulator, HasNow
+from local.aws.emulator import Emulator, HasNow
 
 SERVER = Path(__file__).parents[1] / "second" / "server.py"
 CLOCK_HEADER = "X-Test-Clock-Ms"

@@ -16,9 +16,9 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError
 
-from duewheel.rules.outcome import Outcome
-from duewheel.stores import task_items
-from local.wheel_pointers import WheelPointers
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.stores.tasks import codec
+from local.control.wheel_pointers import WheelPointers
 from tests.support.clock import NOON_MS
 from tests.support.promises import Death, Promises, Unfinished, is_pending
 from tests.support.receiver import OK, Received
@@ -182,7 +182,7 @@ class Story(Promises):
     def _occupied(self) -> set[int]:
         """Seconds in which a pending task's home or any re-entry stands."""
         return {
-            task_items.address_of(item).second
+            codec.address_of(item).second
             for item in self.standing()
             if is_pending(item) or "home" in item
         }

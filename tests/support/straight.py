@@ -8,8 +8,8 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from moto.sqs.models import sqs_backends
 
-from local.emulator import Emulator
-from local.template import ACCOUNT_ID, REGION
+from local.aws.emulator import Emulator
+from local.aws.template import ACCOUNT_ID, REGION
 from tests.support.second_opinion import SecondOpinion
 
 

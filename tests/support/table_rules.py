@@ -12,7 +12,7 @@ from typing import Any
 
 from moto.dynamodb.models import dynamodb_backends
 
-from local.template import ACCOUNT_ID, REGION
+from local.aws.template import ACCOUNT_ID, REGION
 from tests.support.expression_rules import (
     changes,
     check_expressions,

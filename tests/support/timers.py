@@ -3,11 +3,13 @@
 from collections import Counter
 from typing import Any
 
-from duewheel.rules.schedule import Schedule
-from duewheel.rules.task import HttpCallback, Task
-from duewheel.rules.timer import Misfire, Rules, Timer
-from duewheel.rules.timer_request import NewTimer, TimerChange
-from duewheel.stores import registry_keys, task_items
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.timers.requests import NewTimer, TimerChange
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.timers.timer import Misfire, Rules, Timer
+from duewheel.stores import registry_keys
+from duewheel.stores.tasks import codec
 from tests.support.world import CALLER, World
 
 CALLBACK = HttpCallback("https://receiver.example/closing")
@@ -35,7 +37,7 @@ def now(world: World) -> int:
 
 def occurrences(world: World, timer: Timer) -> list[Task]:
     """All that stand in the wheel, in the order of their numbers and seconds."""
-    tasks = [task_items.task_from(item) for item in world.items() if "occurrence" in item]
+    tasks = [codec.task_from(item) for item in world.items() if "occurrence" in item]
     own = [t for t in tasks if t.occurrence and t.occurrence.timer_id == timer.timer_id]
     return sorted(own, key=lambda t: (t.occurrence.second, t.occurrence.number))  # type: ignore[union-attr]
 

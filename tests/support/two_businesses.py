@@ -11,9 +11,9 @@ from typing import Any
 import boto3
 from msgspec import Struct
 
-from duewheel.rules import settlement
-from duewheel.rules.addresses import address_of_task
-from duewheel.rules.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring
 from functions.api import app as api
@@ -90,8 +90,8 @@ def _die(task_id: str, now_ms: int) -> None:
     tasks = wheel_wiring.tasks()
     task = tasks.get(address_of_task(task_id))
     assert task is not None
-    attempt = settlement.attempt_made(task, Outcome(Verdict.STOP, "gone", 410), now_ms, now_ms)
-    assert tasks.change(task, settlement.dead(task, attempt, "stopped", now_ms, 86_400))
+    attempt = lifecycle.attempt_made(task, Outcome(Verdict.STOP, "gone", 410), now_ms, now_ms)
+    assert tasks.change(task, lifecycle.dead(task, attempt, "stopped", now_ms, 86_400))
 
 
 Request = tuple[str, Any]  # target and body

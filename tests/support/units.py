@@ -12,7 +12,7 @@ from typing import Any
 
 import boto3
 
-from local.item_sizes import size_of
+from local.aws.patches.item_sizes import size_of
 from tests.support.recorder import Call
 
 

@@ -16,15 +16,15 @@ from typing import Any
 
 import boto3
 
-from local.aws_faults import Handle, answered_by, operation_of
-from local.aws_faults import Reply as AwsReply
-from local.clock import MovableClock
-from local.faults import Faults, Message
-from local.functions import Function
-from local.http_api import Reply, Request
-from local.local_routes import PREFIX
-from local.metrics import Metrics, Minute
-from local.schedules import Schedule, Schedules
+from local.aws.functions import Function
+from local.aws.http_api import Reply, Request
+from local.aws.metrics import Metrics, Minute
+from local.aws.schedules import Schedule, Schedules
+from local.chaos.aws_faults import Handle, answered_by, operation_of
+from local.chaos.aws_faults import Reply as AwsReply
+from local.chaos.faults import Faults, Message
+from local.control.clock import MovableClock
+from local.control.routes import PREFIX
 from local.stack import LocalStack
 from tests.support.alarms import Alarm, Metric, alarms_of, observability, with_observability
 from tests.support.recorder import Call

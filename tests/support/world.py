@@ -13,110 +13,104 @@ from typing import Any
 import boto3
 from msgspec.structs import replace
 
-from duewheel.rules.addresses import Address
-from duewheel.rules.business import Business
-from duewheel.rules.lanes import Lane
-from duewheel.rules.leadership import Pointer
-from duewheel.rules.messages import ReleaseMessage, decode, texts_of_event
-from duewheel.rules.open_places import first_open_second
-from duewheel.rules.page_lease import HIDDEN_MS, Finished, Held
-from duewheel.rules.precondition import Precondition
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.delivery.page_lease import HIDDEN_MS, Finished, Held
+from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.resends import Unbegun
-from duewheel.rules.taking_back import Claims
-from duewheel.rules.task import HttpCallback, Made, NewTask, Task
+from duewheel.rules.sweep.resends import Unbegun
+from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.timers.withdrawal import Claims
+from duewheel.rules.wheel.addresses import Address
+from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.leader_election import Pointer
+from duewheel.rules.wheel.open_places import first_open_second
+from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode, texts_of_event
 from duewheel.settings import Settings, settings_from
-from duewheel.stores import pointers, task_items
-from duewheel.stores.audits import AuditStore
-from duewheel.stores.aws import AwsTime, TargetClients, retry_conflicts
-from duewheel.stores.businesses import BusinessStore
-from duewheel.stores.change_records import ChangeRecords
-from duewheel.stores.headers import HeaderStore
-from duewheel.stores.keys import KeyStore
-from duewheel.stores.known_businesses import KnownBusinesses
-from duewheel.stores.known_pointer import KnownTimePointer
-from duewheel.stores.known_shards import KnownShards
-from duewheel.stores.listings import ListIndex
-from duewheel.stores.loads import LoadStore
-from duewheel.stores.pages import PageStore
-from duewheel.stores.parked_items import ParkedStore
-from duewheel.stores.parking_records import ParkingRecords
-from duewheel.stores.planned_runs import PlannedRuns
-from duewheel.stores.pointers import PointerStore
-from duewheel.stores.request_records import RequestRecords
-from duewheel.stores.running_occurrences import RunningStore
-from duewheel.stores.sealed_secrets import SealedSecrets
-from duewheel.stores.second_link import SecondLink
-from duewheel.stores.slice_queue import SliceQueue
-from duewheel.stores.slices import SliceStore
-from duewheel.stores.standings import StandingStore
-from duewheel.stores.statistics import StatisticsStore
-from duewheel.stores.tasks import TaskStore
-from duewheel.stores.timer_counters import CounterStore
-from duewheel.stores.timer_runs import RunIndex
-from duewheel.stores.timers import TimerStore
-from duewheel.stores.turns import TurnStore
-from duewheel.targets.aws_calls import AwsCalls
+from duewheel.stores.aws_clients import AwsTime, TargetClients, retry_conflicts
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.health import StandingStore
+from duewheel.stores.businesses.parking_state import ParkingRecords
+from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.stores.businesses.signing_secrets import SealedSecrets
+from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.parked_items import ParkedStore
+from duewheel.stores.history.change_records import ChangeRecords
+from duewheel.stores.sweep.audit_reads import AuditStore
+from duewheel.stores.sweep.minute_statistics import StatisticsStore
+from duewheel.stores.sweep.slices import SliceStore
+from duewheel.stores.tasks import codec
+from duewheel.stores.tasks.by_business_index import ListIndex
+from duewheel.stores.tasks.idempotency_records import RequestRecords
+from duewheel.stores.tasks.keys import KeyStore
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.timers.by_timer_index import RunIndex
+from duewheel.stores.timers.counters import CounterStore
+from duewheel.stores.timers.last_started import RunningStore
+from duewheel.stores.timers.planned_occurrences import PlannedRuns
+from duewheel.stores.timers.timers import TimerStore
+from duewheel.stores.wheel import pointers
+from duewheel.stores.wheel.async_invoke import SecondLink
+from duewheel.stores.wheel.headers import HeaderStore, KnownShards
+from duewheel.stores.wheel.load_estimates import LoadStore
+from duewheel.stores.wheel.page_queue import SliceQueue
+from duewheel.stores.wheel.pointers import KnownTimePointer, PointerStore
+from duewheel.targets.aws.calls import AwsCalls
+from duewheel.targets.aws.eventbridge import EventBridgeTarget
+from duewheel.targets.aws.lambda_function import LambdaTarget
+from duewheel.targets.aws.sns import SnsTarget
+from duewheel.targets.aws.sqs import SqsTarget
 from duewheel.targets.by_type import Targets
-from duewheel.targets.eventbridge import EventBridgeTarget
-from duewheel.targets.lambda_function import LambdaTarget
-from duewheel.targets.sns import SnsTarget
-from duewheel.targets.sqs import SqsTarget
-from duewheel.workflows.admit import Admit
-from duewheel.workflows.audit import Audit
-from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
-from duewheel.workflows.cancel import CancelTask
-from duewheel.workflows.chain_timer import ChainTimer
-from duewheel.workflows.change import ChangeTask
-from duewheel.workflows.change_timer import ChangeTimer
-from duewheel.workflows.check_occurrences import CheckOccurrences
-from duewheel.workflows.come_up_again import ComeUpAgain
-from duewheel.workflows.configure_business import ConfigureBusiness
-from duewheel.workflows.create import CreateTasks
-from duewheel.workflows.create_batch import CreateBatch
-from duewheel.workflows.create_once import CreateOnce
-from duewheel.workflows.create_timer import CreateTimer
-from duewheel.workflows.delete_business import DeleteBusiness
-from duewheel.workflows.deliver import Deliver
-from duewheel.workflows.dispatch import Dispatch
-from duewheel.workflows.hand_over import HandOver
-from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS, KeepHold
-from duewheel.workflows.keep_books import KeepBooks
-from duewheel.workflows.keep_trying import KeepTrying
-from duewheel.workflows.keyed import KeyedTasks
-from duewheel.workflows.lead import Lead
-from duewheel.workflows.limit_calls import LimitCalls
-from duewheel.workflows.limit_creates import LimitCreates
-from duewheel.workflows.list_tasks import ListTasks
-from duewheel.workflows.look_again import LookAgain
-from duewheel.workflows.look_up import LookUp
-from duewheel.workflows.look_up_changes import LookUpChanges
-from duewheel.workflows.park import Park
-from duewheel.workflows.pausing import Pausing
-from duewheel.workflows.plan import PlanTimers
-from duewheel.workflows.put_off import PutOff
-from duewheel.workflows.read_second import ReadSecond
-from duewheel.workflows.read_statistics import ReadStatistics
-from duewheel.workflows.redrive import RedriveTask
-from duewheel.workflows.reenter import Reenter
-from duewheel.workflows.release import Release
-from duewheel.workflows.rescue import Rescue
-from duewheel.workflows.retry_or_end import RetryOrEnd
-from duewheel.workflows.run_timer import RunTimer
-from duewheel.workflows.send_releases import SendReleases
-from duewheel.workflows.settle import Settle
-from duewheel.workflows.size_seconds import SizeSeconds
-from duewheel.workflows.slow_lane import SlowLane
-from duewheel.workflows.spare_hosts import SpareHosts
-from duewheel.workflows.steer import Steer
-from duewheel.workflows.stop_timer import StopTimer
-from duewheel.workflows.sweep import Sweep
-from duewheel.workflows.sweep_second import SweepSecond, SweptSecond
-from duewheel.workflows.take_back import TakeBack
-from duewheel.workflows.watch_pace import WatchPace
-from local.emulator import Emulator
-from local.invocations import RETRY_AFTER_MS, Invocation
-from local.resources import Resources
+from duewheel.workflows.businesses.configure import ConfigureBusiness, Pausing
+from duewheel.workflows.businesses.limit_create_rate import LimitCreates
+from duewheel.workflows.delivery.circuit_breaker import SpareHosts
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.workflows.delivery.deliver_message import Deliver
+from duewheel.workflows.delivery.detect_slow_calls import WatchPace
+from duewheel.workflows.delivery.fail_attempt import RetryOrEnd
+from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS, KeepHold
+from duewheel.workflows.delivery.limit_call_rate import LimitCalls
+from duewheel.workflows.delivery.park_tasks import Park
+from duewheel.workflows.delivery.refresh_settings import LookAgain
+from duewheel.workflows.delivery.release_parked import Release
+from duewheel.workflows.delivery.route_slow_lane import SlowLane
+from duewheel.workflows.delivery.send_releases import SendReleases
+from duewheel.workflows.delivery.settle_batch import Settle
+from duewheel.workflows.history.read_changes import LookUpChanges
+from duewheel.workflows.retry_throttled import KeepTrying
+from duewheel.workflows.sweep.audit import Audit
+from duewheel.workflows.sweep.delete_business import DeleteBusiness
+from duewheel.workflows.sweep.read_second import ReadSecond
+from duewheel.workflows.sweep.read_statistics import ReadStatistics
+from duewheel.workflows.sweep.record_statistics import KeepBooks
+from duewheel.workflows.sweep.rescue import Rescue
+from duewheel.workflows.sweep.run_sweep import Sweep
+from duewheel.workflows.sweep.sweep_second import ComeUpAgain, SweepSecond, SweptSecond
+from duewheel.workflows.tasks.change_task import CancelTask, ChangeTask, Steer
+from duewheel.workflows.tasks.check_admission import Admit
+from duewheel.workflows.tasks.create_batch import CreateBatch
+from duewheel.workflows.tasks.create_idempotent import CreateOnce
+from duewheel.workflows.tasks.create_tasks import CreateTasks
+from duewheel.workflows.tasks.dead_tasks import RedriveTask
+from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
+from duewheel.workflows.tasks.list_tasks import ListTasks
+from duewheel.workflows.tasks.reschedule import PutOff
+from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.timers.change_timer import ChangeTimer, RunTimer, StopTimer
+from duewheel.workflows.timers.check_occurrences import CheckOccurrences
+from duewheel.workflows.timers.create_timer import CreateTimer
+from duewheel.workflows.timers.plan_occurrences import PlanTimers
+from duewheel.workflows.timers.planning_chain import ChainTimer
+from duewheel.workflows.timers.withdraw_occurrences import TakeBack
+from duewheel.workflows.wheel.dispatch import Dispatch
+from duewheel.workflows.wheel.read_status import ReadWheel
+from duewheel.workflows.wheel.reserve_shards import SizeSeconds
+from duewheel.workflows.wheel.run_leader import Lead
+from duewheel.workflows.wheel.send_messages import HandOver
+from local.aws.emulator import Emulator
+from local.aws.invocations import RETRY_AFTER_MS, Invocation
+from local.aws.resources import Resources
 from tests.support.clock import ManualClock
 from tests.support.receiver import Receiver
 from tests.support.recorder import Call, Recorder
@@ -245,9 +239,8 @@ class World:
             ThreadPoolExecutor(4),
             b"cursors are sealed with this",
         )
-        self.look_up = LookUp(
+        self.read_wheel = ReadWheel(
             clock,
-            self.tasks,
             self.pointers,
             self.loads,
             self.origin,
@@ -615,7 +608,7 @@ class World:
 
     def entries_elsewhere(self) -> list[Address]:
         """All re-entries that still stand in the wheel."""
-        return [task_items.address_of(item) for item in self.items() if "home" in item]
+        return [codec.address_of(item) for item in self.items() if "home" in item]
 
     def _nothing_in_an_empty_slot(self, call: Call) -> dict[str, Any] | None:
         """Most seconds are empty, and passing them one by one is most of what the workflows do:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from duewheel.clock import Clock, SystemClock
-from duewheel.rules.outcome import Outcome
-from duewheel.rules.task import HttpCallback
-from duewheel.targets.http import HttpTarget
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.targets.http.target import HttpTarget
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 LONG_SECONDS = 20.0  # never waited for

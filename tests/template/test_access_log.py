@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.template import source_of
+from local.aws.template import source_of
 from tests.docs.test_observability_page import rows, section
 
 ROOT = Path(__file__).parents[2]

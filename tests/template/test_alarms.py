@@ -8,12 +8,12 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.metric_lines import METRICS
-from duewheel.rules.open_places import OPEN_PLACES_MAX
-from local.emulator import Emulator
-from local.metrics import filters_of
-from local.resources import Resources, create_resources
-from local.template import load_template, source_of
+from duewheel.rules.embedded_metrics import METRICS
+from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX
+from local.aws.emulator import Emulator
+from local.aws.metrics import filters_of
+from local.aws.resources import Resources, create_resources
+from local.aws.template import load_template, source_of
 from tests.support.alarms import (
     Metric,
     alarms_of,
@@ -257,7 +257,7 @@ def test_the_alarm_on_open_places_goes_by_the_oldest_and_by_a_quarter_of_what_th
 @pytest.mark.parametrize(
     ("file", "written"),
     [
-        ("layers/core/duewheel/console/pages/wheel_open_places.js", "OLD_MS = 1_800_000;"),
+        ("layers/core/duewheel/console/pages/wheel/wheel_open_places.js", "OLD_MS = 1_800_000;"),
         ("client/src/duewheel/cli/doctor.py", "OPEN_PLACE_SECONDS_MAX = 1800.0"),
         ("docs/operations.md", "one is open for 30 minutes, or 250 are"),
     ],

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from infra.finish_build import settle_architecture
-from local.template import load_template, source_of
+from local.aws.template import load_template, source_of
 from tests.support.bounds import quick_first
 
 SOURCE = Path(__file__).parents[2] / "template.yaml"

@@ -7,21 +7,21 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.idempotency import LEASE_MS
-from duewheel.rules.ingest_message import REMEMBERED_SECONDS
-from duewheel.rules.ingest_verdict import (
+from duewheel.rules.delivery.page_lease import HIDDEN_MS
+from duewheel.rules.ingest.message import REMEMBERED_SECONDS
+from duewheel.rules.ingest.verdict import (
     LAST_TRY_AFTER_MS,
     REASONS_CHARACTERS_MAX,
     RECEIVES_MAX,
     WAIT_SECONDS_MAX,
 )
-from duewheel.rules.page_lease import HIDDEN_MS
-from duewheel.rules.profile import ECONOMY, PROFILES
-from duewheel.rules.wheel import SKEW_MS
+from duewheel.rules.tasks.idempotency import LEASE_MS
+from duewheel.rules.wheel.profile import ECONOMY, PROFILES
+from duewheel.rules.wheel.timing import SKEW_MS
 from duewheel.settings import LIVE, Settings, settings_from
-from duewheel.workflows.hold import FAILED_COMES_AFTER_SECONDS
-from local.resources import Resources
-from local.template import Template, load_template, source_of
+from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
+from local.aws.resources import Resources
+from local.aws.template import Template, load_template, source_of
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = source_of(TEMPLATE)

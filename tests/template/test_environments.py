@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.template import source_of
+from local.aws.template import source_of
 
 ROOT = Path(__file__).parents[2]
 PARAMETERS: dict[str, Any] = source_of(ROOT / "template.yaml")["Parameters"]

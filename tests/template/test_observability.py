@@ -6,10 +6,10 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.metric_lines import Source
-from local.emulator import Emulator
-from local.resources import Resources, create_resources
-from local.template import load_template
+from duewheel.rules.embedded_metrics import Source
+from local.aws.emulator import Emulator
+from local.aws.resources import Resources, create_resources
+from local.aws.template import load_template
 from tests.support.rights_in_use import TRACES, given
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"

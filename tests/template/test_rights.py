@@ -8,13 +8,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from duewheel.stores import registry_keys
-from local.aws_actions import Asked
-from local.emulator import Emulator
-from local.inbox_resources import ALLOWED
-from local.permissions import must_allow, taken_refusals
-from local.policies import Right, Role, roles_of
-from local.resources import Resources, create_resources
-from local.template import load_template
+from local.aws.actions import Asked
+from local.aws.emulator import Emulator
+from local.aws.permissions import must_allow, taken_refusals
+from local.aws.policies import Right, Role, roles_of
+from local.aws.resources import Resources, create_resources
+from local.aws.template import load_template
+from local.control.inbox_resources import ALLOWED
 from tests.support.rights_in_use import (
     CUSTOMER_KEY,
     EVERYTHING,

@@ -5,14 +5,14 @@ from hashlib import md5
 from pathlib import Path
 from typing import Any
 
-from duewheel.rules.access import ANYTHING
-from duewheel.rules.addresses import address_named
-from duewheel.rules.allowed_targets import HTTP_ALONE
-from duewheel.rules.api_keys import brought_by
-from duewheel.rules.ingest_message import message_of, wanted
-from duewheel.rules.messages import DirectMessage, PageMessage, decode
-from duewheel.rules.task import NewTask
-from duewheel.rules.task_request import single_request
+from duewheel.rules.access.api_keys import brought_by
+from duewheel.rules.access.grants import ANYTHING
+from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE
+from duewheel.rules.ingest.message import message_of, wanted
+from duewheel.rules.tasks.requests import single_request
+from duewheel.rules.tasks.task import NewTask
+from duewheel.rules.wheel.addresses import address_named
+from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode
 
 EVENTS = Path(__file__).parents[2] / "infra" / "events"
 

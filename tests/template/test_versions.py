@@ -11,7 +11,7 @@ import yaml
 
 from duewheel.settings import LIVE
 from infra.finish_build import digest_of, settle_digest
-from local.template import Template, load_template, source_of, translate
+from local.aws.template import Template, load_template, source_of, translate
 from tests.support.rights_in_use import EVERYTHING
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"

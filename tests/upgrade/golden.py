@@ -13,9 +13,9 @@ from unittest.mock import patch
 
 import boto3
 
-from local.emulator import Emulator
-from local.resources import create_resources
-from local.template import load_template
+from local.aws.emulator import Emulator
+from local.aws.resources import create_resources
+from local.aws.template import load_template
 from tests.support.clock import ManualClock
 from tests.support.world import World
 from tests.upgrade.story import tell

@@ -5,17 +5,18 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from duewheel.rules.change import Change
-from duewheel.rules.idempotency import asked_once
-from duewheel.rules.lanes import Lane
-from duewheel.rules.precondition import Precondition
+from duewheel.rules.callbacks.types import HttpCallback, LambdaCallback, RetryPolicy, SqsCallback
+from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import HttpCallback, LambdaCallback, Made, RetryPolicy, SqsCallback
-from duewheel.rules.task_request import batch_request
-from duewheel.rules.timer import Overlap
-from duewheel.stores.known_businesses import KEPT_MS
-from duewheel.stores.secret_records import CURSOR, SecretRecords
-from infra.admin_key import issued
+from duewheel.rules.tasks.idempotency import asked_once
+from duewheel.rules.tasks.requests import batch_request
+from duewheel.rules.tasks.task import Made
+from duewheel.rules.tasks.updates import Change
+from duewheel.rules.timers.timer import Overlap
+from duewheel.rules.wheel.lane import Lane
+from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.stores.secrets import CURSOR, SecretRecords
+from infra.operate.admin_key import issued
 from tests.support import timers
 from tests.support.receiver import BUSY, GONE, OK, Outcome, Received
 from tests.support.world import CALLER, World

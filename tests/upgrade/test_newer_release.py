@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.audit_request import AuditRequest
-from duewheel.rules.change import Change
-from duewheel.rules.messages import PageMessage, decode, encode
 from duewheel.rules.refusals import NewerItem, UnreadableItem
-from duewheel.rules.sweep_bound import NEWER_WAIT_SECONDS
-from duewheel.rules.task import Status, Task
-from duewheel.stores import attributes, keys, registry_keys
+from duewheel.rules.sweep.audit import AuditRequest
+from duewheel.rules.sweep.horizon import NEWER_WAIT_SECONDS
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
+from duewheel.rules.wheel.queue_messages import PageMessage, decode, encode
+from duewheel.stores import item_attributes, registry_keys
+from duewheel.stores.tasks import keys
 from functions.notifier import app as notifier
 from tests.functions.conftest import Context, wired  # noqa: F401
 from tests.support.clock import ManualClock
@@ -19,12 +20,12 @@ from tests.support.minutes import minutes_pass
 from tests.support.receiver import BUSY, OK
 from tests.support.world import World
 
-NEWER: dict[str, Any] = {"N": str(attributes.ITEM_VERSION + 1)}
+NEWER: dict[str, Any] = {"N": str(item_attributes.ITEM_VERSION + 1)}
 
 
 def the_newer_release_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that knows the items of the next version, and has changed nothing else."""
-    monkeypatch.setattr(attributes, "ITEM_VERSION", attributes.ITEM_VERSION + 1)
+    monkeypatch.setattr(item_attributes, "ITEM_VERSION", item_attributes.ITEM_VERSION + 1)
 
 
 def is_swept(world: World, task: Task) -> bool:

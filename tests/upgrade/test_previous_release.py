@@ -9,22 +9,29 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules import addresses
-from duewheel.rules.api_keys import ApiKey
-from duewheel.rules.audit_request import AuditRequest
-from duewheel.rules.changes import KeptChanges
-from duewheel.rules.list_request import ListRequest
-from duewheel.rules.listing import ListQuery
-from duewheel.rules.messages import DirectMessage, Message, PageMessage, ReleaseMessage, decode
-from duewheel.rules.precondition import Precondition
-from duewheel.rules.stats_request import StatsRequest
-from duewheel.rules.task import Made, Status, Task
-from duewheel.stores import pointers, registry_keys, task_items
-from duewheel.stores.api_keys import ApiKeyStore
-from duewheel.stores.change_records import ChangeRecords
-from duewheel.stores.secret_records import CURSOR, SecretRecords
-from local.emulator import Emulator
-from local.resources import Resources
+from duewheel.rules.access.api_keys import ApiKey
+from duewheel.rules.history.changes import KeptChanges
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.sweep.audit import AuditRequest
+from duewheel.rules.sweep.minute_statistics import StatsRequest
+from duewheel.rules.tasks.listing import ListQuery, ListRequest
+from duewheel.rules.tasks.task import Made, Status, Task
+from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.queue_messages import (
+    DirectMessage,
+    Message,
+    PageMessage,
+    ReleaseMessage,
+    decode,
+)
+from duewheel.stores import registry_keys
+from duewheel.stores.access.api_keys import ApiKeyStore
+from duewheel.stores.history.change_records import ChangeRecords
+from duewheel.stores.secrets import CURSOR, SecretRecords
+from duewheel.stores.tasks import codec
+from duewheel.stores.wheel import pointers
+from local.aws.emulator import Emulator
+from local.aws.resources import Resources
 from tests.support import timers
 from tests.support.clock import ManualClock
 from tests.support.world import CALLER, World
@@ -61,13 +68,13 @@ def upgraded(emulator: Emulator, resources: Resources, clock: ManualClock) -> It
 
 def kept_tasks() -> list[Task]:
     homes = [item for item in WHEEL if "status" in item]
-    return [task for task in map(task_items.task_from, homes) if task.plan is None]
+    return [task for task in map(codec.task_from, homes) if task.plan is None]
 
 
 def settled_by_the_record_of_a_call() -> set[str]:
     """Called by the previous release, which could not settle them."""
     called = [text for body in MESSAGES for text in getattr(decode(body), "called", ())]
-    return {task_items.task_from(json.loads(text)).task_id for text in called}
+    return {codec.task_from(json.loads(text)).task_id for text in called}
 
 
 def minutes_pass(world: World, minutes: int, stride: int = 10) -> None:
@@ -204,7 +211,7 @@ def sorts_of_wheel_items() -> set[str]:
         elif addresses.is_lease(place):
             sorts.add("lease")
         else:
-            sorts.add("re-entry" if task_items.is_reentry(item) else "task")
+            sorts.add("re-entry" if codec.is_reentry(item) else "task")
     return sorts
 
 
@@ -215,7 +222,7 @@ def test_every_sort_of_item_of_the_wheel_is_kept() -> None:
 def test_every_attribute_that_a_task_may_have_is_kept() -> None:
     """Read off a task that has them all, so that a new one is missed here at the next release."""
     found = {name for item in WHEEL if "status" in item for name in item}
-    known = {*task_items._ALWAYS, *task_items._AT_TIMES, *task_items._TEXTS}
+    known = {*codec._ALWAYS, *codec._AT_TIMES, *codec._TEXTS}
     assert known - {"first_second"} <= found
 
 

@@ -1,6 +1,6 @@
 """From a create to a callback, step by step."""
 
-from duewheel.rules.task import Status
+from duewheel.rules.tasks.task import Status
 from tests.support.world import World
 
 

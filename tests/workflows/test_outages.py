@@ -7,9 +7,9 @@ and a few.
 
 import pytest
 
-from duewheel.rules.profile import ECONOMY, PRECISE, Profile
-from duewheel.rules.task import Status, Task
-from duewheel.stores import pointers
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.profile import ECONOMY, PRECISE, Profile
+from duewheel.stores.wheel import pointers
 from tests.support.bounds import quick_first
 from tests.support.minutes import DYNAMODB, LAMBDA, SQS, Minute, Minutes
 from tests.support.world import World

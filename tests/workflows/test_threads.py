@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.messages import PageMessage
-from duewheel.rules.page_lease import Finished, Held
-from duewheel.rules.task import Status
+from duewheel.rules.delivery.page_lease import Finished, Held
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.stores import registry_keys
-from duewheel.stores.tasks import TaskStore
+from duewheel.stores.tasks.tasks import TaskStore
 from tests.support.world import LAMBDA_MS, World
 
 THREADS = 6

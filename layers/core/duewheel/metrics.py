@@ -8,7 +8,7 @@ by whichever of them ends first.
 from collections import Counter, defaultdict
 from threading import Lock
 
-from duewheel.rules.metric_lines import Counted, Metric
+from duewheel.rules.embedded_metrics import Counted, Metric
 
 
 class Counts:

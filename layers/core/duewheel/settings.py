@@ -5,14 +5,14 @@ from functools import partial
 
 from msgspec import Struct
 
-from duewheel.rules.access import Right, check_businesses
-from duewheel.rules.allowed_targets import AllowedTargets, Scope, check_patterns
-from duewheel.rules.business import Defaults
-from duewheel.rules.callers import IAM_DEFAULTS, AuthMode
-from duewheel.rules.egress import allowed_networks
-from duewheel.rules.page_lease import LEASE_MS
-from duewheel.rules.profile import PRECISE, PROFILES, Profile
-from duewheel.rules.wheel import DIRECT_LATE_MS
+from duewheel.rules.access.callers import IAM_DEFAULTS, AuthMode
+from duewheel.rules.access.grants import Right, check_businesses
+from duewheel.rules.businesses.settings import Defaults
+from duewheel.rules.callbacks.allowed_targets import AllowedTargets, Scope, check_patterns
+from duewheel.rules.callbacks.egress import allowed_networks
+from duewheel.rules.delivery.page_lease import LEASE_MS
+from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
+from duewheel.rules.wheel.timing import DIRECT_LATE_MS
 
 LIVE = "live"  # the alias by which every function is invoked, as the template names it
 GONE_MARGIN_SECONDS = 15  # after its Lambda has ended nothing of a run is under way any more

@@ -4,20 +4,19 @@ from collections.abc import Mapping
 
 from msgspec.structs import asdict
 
-from duewheel.interface.answer import Answer, compact, json_answer
-from duewheel.interface.business_view import business_answer, business_view
-from duewheel.interface.calls import Call, administers, reads, writes
-from duewheel.interface.changes_view import changes_view
-from duewheel.interface.dead_view import redriven_view
-from duewheel.interface.list_view import page_text
+from duewheel.interface.businesses.business_view import business_answer, business_view
+from duewheel.interface.history.changes_view import changes_view
 from duewheel.interface.request import Request
-from duewheel.interface.stats_view import stats_view
-from duewheel.rules.business import Business
-from duewheel.rules.business_queries import businesses_request, delete_request
-from duewheel.rules.business_request import business_change
-from duewheel.rules.dead_request import dead_request, redrive_request
-from duewheel.rules.stats_request import stats_request
-from duewheel.rules.task_request import SINGLE_BYTES_MAX, checked_biz_type
+from duewheel.interface.response import Answer, compact, json_answer
+from duewheel.interface.routes import Call, administers, reads, writes
+from duewheel.interface.sweep.stats_view import stats_view
+from duewheel.interface.tasks.task_view import page_text, redriven_view
+from duewheel.rules.businesses.requests import business_change, businesses_request, delete_request
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.names import checked_biz_type
+from duewheel.rules.sweep.minute_statistics import stats_request
+from duewheel.rules.tasks.dead_tasks import dead_request, redrive_request
+from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
 

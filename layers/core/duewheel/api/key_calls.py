@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping
 
-from duewheel.interface.answer import Answer, compact, json_answer
-from duewheel.interface.api_key_view import api_key_view
-from duewheel.interface.calls import Call, administers
-from duewheel.interface.changes_view import changes_view
+from duewheel.interface.access.api_key_view import api_key_view
+from duewheel.interface.history.changes_view import changes_view
 from duewheel.interface.request import Request
-from duewheel.rules.api_key_request import (
+from duewheel.interface.response import Answer, compact, json_answer
+from duewheel.interface.routes import Call, administers
+from duewheel.rules.access.requests import (
     api_keys_request,
     checked_key_id,
     new_api_key,
     overlap_seconds,
 )
-from duewheel.rules.task_request import SINGLE_BYTES_MAX
+from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
-from duewheel.workflows.issue_keys import Issued
+from duewheel.workflows.access.api_keys import Issued
 
 
 def create_key(request: Request) -> Answer:

@@ -4,30 +4,29 @@ from collections.abc import Mapping
 
 from msgspec.structs import asdict
 
-from duewheel.interface.answer import Answer, compact
-from duewheel.interface.calls import Call, reads, writes
-from duewheel.interface.list_view import page_text
 from duewheel.interface.request import Request
-from duewheel.interface.task_view import batch_text, task_text
-from duewheel.rules.change_request import change_request
-from duewheel.rules.idempotency import asked_once
-from duewheel.rules.key_request import prefix_request
-from duewheel.rules.list_request import list_request
+from duewheel.interface.response import Answer, compact
+from duewheel.interface.routes import Call, reads, writes
+from duewheel.interface.tasks.task_view import batch_text, page_text, task_text
+from duewheel.rules.names import checked_biz_type, checked_key
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task import Made, NewTask, Task
-from duewheel.rules.task_request import (
+from duewheel.rules.tasks.idempotency import asked_once
+from duewheel.rules.tasks.listing import list_request
+from duewheel.rules.tasks.requests import (
     BATCH_BYTES_MAX,
     SINGLE_BYTES_MAX,
     batch_request,
-    checked_biz_type,
-    checked_key,
     permitted,
+    prefix_request,
     single_request,
     upsert_request,
 )
+from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.tasks.updates import change_request
+from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import api as wiring
 from duewheel.wiring import creating, process
-from duewheel.workflows.create_once import Parse
+from duewheel.workflows.tasks.create_idempotent import Parse
 
 
 def create_task(request: Request) -> Answer:
@@ -77,7 +76,7 @@ def list_tasks(request: Request) -> Answer:
 
 
 def read_task(request: Request, task_id: str) -> Answer:
-    return Answer(200, task_text(wiring.look_up().task(task_id, request.permit)))
+    return Answer(200, task_text(creating.steer().find(address_of_task(task_id), request.permit)))
 
 
 def cancel_task(request: Request, task_id: str) -> Answer:

@@ -4,19 +4,23 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from duewheel.interface.answer import Answer, json_answer
-from duewheel.interface.calls import Call, for_all_callers, reads, writes
-from duewheel.interface.changes_view import changes_view
-from duewheel.interface.list_view import page_text
+from duewheel.interface.history.changes_view import changes_view
 from duewheel.interface.request import Request
-from duewheel.interface.task_view import task_text
-from duewheel.interface.timer_view import timer_answer, timers_text, upcoming_view
-from duewheel.rules.task_request import SINGLE_BYTES_MAX
-from duewheel.rules.timer import Timer
-from duewheel.rules.timer_ids import checked_timer_id, no_such_timer
-from duewheel.rules.timer_queries import runs_request, timers_request, upcoming_request
-from duewheel.rules.timer_request import new_timer, preview_request, timer_change
-from duewheel.rules.timer_state import first_second, upcoming
+from duewheel.interface.response import Answer, json_answer
+from duewheel.interface.routes import Call, for_all_callers, reads, writes
+from duewheel.interface.tasks.task_view import page_text, task_text
+from duewheel.interface.timers.timer_view import timer_answer, timers_text, upcoming_view
+from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
+from duewheel.rules.timers.next_occurrence import first_second, upcoming
+from duewheel.rules.timers.requests import (
+    new_timer,
+    preview_request,
+    runs_request,
+    timer_change,
+    timers_request,
+    upcoming_request,
+)
+from duewheel.rules.timers.timer import Timer, checked_timer_id, no_such_timer
 from duewheel.wiring import api, process
 from duewheel.wiring import timers as wiring
 

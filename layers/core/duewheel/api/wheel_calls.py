@@ -4,19 +4,17 @@ and what calls there are."""
 from collections.abc import Mapping
 
 from duewheel import __version__
-from duewheel.interface.answer import Answer, json_answer
-from duewheel.interface.api_document import api_document
-from duewheel.interface.audit_view import audit_view
-from duewheel.interface.calls import Call, for_all_callers, reads_all
 from duewheel.interface.request import Request
-from duewheel.interface.wheel_view import wheel_view
-from duewheel.rules.audit_request import audit_request
+from duewheel.interface.response import Answer, json_answer
+from duewheel.interface.routes import Call, api_document, for_all_callers, reads_all
+from duewheel.interface.wheel.wheel_view import audit_view, wheel_view
+from duewheel.rules.sweep.audit import audit_request
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
 
 
 def read_wheel(_: Request) -> Answer:
-    return json_answer(wheel_view(wiring.look_up().wheel()))
+    return json_answer(wheel_view(wiring.read_wheel()()))
 
 
 def read_audit(request: Request) -> Answer:

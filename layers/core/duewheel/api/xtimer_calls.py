@@ -5,18 +5,17 @@ from functools import wraps
 
 from msgspec.structs import replace
 
-from duewheel.interface import xtimer_view
-from duewheel.interface.answer import Answer
-from duewheel.interface.calls import Call, Carry, reads, writes
 from duewheel.interface.request import Request
-from duewheel.interface.xtimer_view import done
-from duewheel.rules import xtimer_request as parse
+from duewheel.interface.response import Answer
+from duewheel.interface.routes import Call, Carry, reads, writes
+from duewheel.interface.timers import xtimer_view
+from duewheel.interface.timers.xtimer_view import done
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.task_request import SINGLE_BYTES_MAX
-from duewheel.rules.timer import Timer
-from duewheel.rules.timer_ids import no_such_timer
-from duewheel.rules.xtimer_app import biz_type_of
-from duewheel.rules.xtimer_request import Named
+from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
+from duewheel.rules.timers.timer import Timer, no_such_timer
+from duewheel.rules.timers.xtimer import requests as parse
+from duewheel.rules.timers.xtimer.app_names import biz_type_of
+from duewheel.rules.timers.xtimer.requests import Named
 from duewheel.wiring import process
 from duewheel.wiring import timers as wiring
 

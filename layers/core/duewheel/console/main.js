@@ -7,20 +7,20 @@ import { onRefusedAccess } from "./parts/service.js";
 import { problem } from "./parts/states.js";
 
 const PAGES = {
-  wheel: page("wheel", "wheelPage"), // and whatever is no page
-  tasks: page("tasks", "tasksPage"),
-  "tasks/new": page("new_task", "newTaskPage"),
-  "tasks/:id": page("task", "taskPage"),
-  timers: page("timers", "timersPage"),
-  "timers/new": page("timer_form", "newTimerPage"),
-  "timers/:id": page("timer", "timerPage"),
-  "timers/:id/edit": page("timer_form", "editTimerPage"),
-  "timers/:id/runs": page("timer_runs", "timerRunsPage"),
-  businesses: page("businesses", "businessesPage"),
-  "businesses/:name": page("business", "businessPage"),
-  "businesses/:name/dead": page("business_dead", "businessDeadPage"),
-  "businesses/:name/edit": page("business_form", "businessFormPage"),
-  help: page("help", "helpPage"),
+  wheel: page("wheel/wheel", "wheelPage"), // and whatever is no page
+  tasks: page("task/tasks", "tasksPage"),
+  "tasks/new": page("task/new_task", "newTaskPage"),
+  "tasks/:id": page("task/task", "taskPage"),
+  timers: page("timer/timers", "timersPage"),
+  "timers/new": page("timer/timer_form", "newTimerPage"),
+  "timers/:id": page("timer/timer", "timerPage"),
+  "timers/:id/edit": page("timer/timer_form", "editTimerPage"),
+  "timers/:id/runs": page("timer/timer_runs", "timerRunsPage"),
+  businesses: page("business/businesses", "businessesPage"),
+  "businesses/:name": page("business/business", "businessPage"),
+  "businesses/:name/dead": page("business/business_dead", "businessDeadPage"),
+  "businesses/:name/edit": page("business/business_form", "businessFormPage"),
+  help: page("help/help", "helpPage"),
 };
 
 // Its module comes when the page is first opened: each file is a request, and a run of a function.

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from duewheel.interface.answer import Answer
 from duewheel.interface.problems import refused
 from duewheel.interface.request import Request
+from duewheel.interface.response import Answer
 from duewheel.rules.refusals import UnknownCall
 
 PATH = "/console"

@@ -9,7 +9,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 
-from duewheel.rules.task_fields import invalid
+from duewheel.rules.fields import invalid
 
 SECRET_BYTES = 32
 _SEAL_BYTES = 16

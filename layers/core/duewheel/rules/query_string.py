@@ -9,8 +9,8 @@ from collections.abc import Collection
 from typing import Self
 from urllib.parse import unquote
 
+from duewheel.rules.fields import invalid
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339
-from duewheel.rules.task_fields import invalid
 
 _NAME_CHARACTERS_MAX = 100
 _WHOLE_NUMBER = re.compile("[0-9]{1,9}")

@@ -4,24 +4,24 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from duewheel.rules.callback_headers import callback_headers
-from duewheel.rules.message_text import text_of, unsuitable
-from duewheel.rules.outcome import Outcome, Verdict
-from duewheel.rules.signature import has_second_reading
-from duewheel.rules.task import (
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.signature import has_second_reading
+from duewheel.rules.callbacks.types import (
     Callback,
     EventBridgeCallback,
     HttpCallback,
     LambdaCallback,
     SnsCallback,
     SqsCallback,
-    Task,
 )
-from duewheel.targets.eventbridge import EventBridgeTarget
-from duewheel.targets.http import HttpTarget
-from duewheel.targets.lambda_function import LambdaTarget
-from duewheel.targets.sns import SnsTarget
-from duewheel.targets.sqs import SqsTarget
+from duewheel.rules.tasks.callback_headers import callback_headers
+from duewheel.rules.tasks.payload_encoding import text_of, unsuitable
+from duewheel.rules.tasks.task import Task
+from duewheel.targets.aws.eventbridge import EventBridgeTarget
+from duewheel.targets.aws.lambda_function import LambdaTarget
+from duewheel.targets.aws.sns import SnsTarget
+from duewheel.targets.aws.sqs import SqsTarget
+from duewheel.targets.http.target import HttpTarget
 
 NOT_TO_BE_SIGNED = "cannot be signed: a number between dots in the body reads as a later timestamp"
 

@@ -7,47 +7,44 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from duewheel.rules.access import Access
-from duewheel.rules.allowed_targets import AllowedTargets
-from duewheel.rules.api_keys import ID_RANGE
-from duewheel.rules.api_keys import SECRET_BYTES as API_KEY_BYTES
-from duewheel.rules.callers import Callers
+from duewheel.rules.access.api_keys import ID_RANGE
+from duewheel.rules.access.api_keys import SECRET_BYTES as API_KEY_BYTES
+from duewheel.rules.access.callers import Callers
+from duewheel.rules.access.grants import Access
+from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
-from duewheel.rules.parking import PAUSE_MARK_BYTES
-from duewheel.stores.api_key_changes import ApiKeyChanges
-from duewheel.stores.audits import AuditStore
-from duewheel.stores.change_records import ChangeRecords
-from duewheel.stores.dead_index import READERS as DEAD_READERS
-from duewheel.stores.dead_index import DeadIndex
-from duewheel.stores.listings import ListIndex
-from duewheel.stores.secret_records import CURSOR, SecretRecords
-from duewheel.stores.statistics import StatisticsStore
-from duewheel.stores.timer_counters import CounterStore
-from duewheel.stores.timer_runs import RunIndex
+from duewheel.rules.delivery.parked_tasks import PAUSE_MARK_BYTES
+from duewheel.stores.access.api_key_changes import ApiKeyChanges
+from duewheel.stores.history.change_records import ChangeRecords
+from duewheel.stores.secrets import CURSOR, SecretRecords
+from duewheel.stores.sweep.audit_reads import AuditStore
+from duewheel.stores.sweep.minute_statistics import StatisticsStore
+from duewheel.stores.tasks.by_business_index import ListIndex
+from duewheel.stores.tasks.by_death_index import READERS as DEAD_READERS
+from duewheel.stores.tasks.by_death_index import DeadIndex
+from duewheel.stores.timers.by_timer_index import RunIndex
+from duewheel.stores.timers.counters import CounterStore
 from duewheel.wiring.api_keys import api_keys
 from duewheel.wiring.businesses import businesses, known_businesses, parking_records, sealed_secrets
 from duewheel.wiring.creating import admit, cancel_task, steer
 from duewheel.wiring.process import clock, dynamodb, hand_over, once, origin, pointers, settings
 from duewheel.wiring.timers import change_timer, timers
 from duewheel.wiring.wheel import keys, loads, read_second, reenter, tasks
-from duewheel.workflows.audit import READERS as AUDIT_READERS
-from duewheel.workflows.audit import Audit
-from duewheel.workflows.change import ChangeTask
-from duewheel.workflows.configure_business import ConfigureBusiness
-from duewheel.workflows.dead_tasks import DeadTasks
-from duewheel.workflows.delete_business import DeleteBusiness
-from duewheel.workflows.issue_keys import IssueKeys
-from duewheel.workflows.key_prefix import KeyPrefix
-from duewheel.workflows.list_keys import ListKeys
-from duewheel.workflows.list_tasks import READERS, ListTasks
-from duewheel.workflows.look_up import LookUp
-from duewheel.workflows.look_up_businesses import LookUpBusinesses
-from duewheel.workflows.look_up_changes import LookUpChanges
-from duewheel.workflows.look_up_timers import LookUpTimers
-from duewheel.workflows.pausing import Pausing
-from duewheel.workflows.read_statistics import READERS as SECOND_READERS
-from duewheel.workflows.read_statistics import ReadStatistics
-from duewheel.workflows.redrive import RedriveTask
+from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
+from duewheel.workflows.businesses.configure import ConfigureBusiness, Pausing
+from duewheel.workflows.businesses.read import LookUpBusinesses
+from duewheel.workflows.history.read_changes import LookUpChanges
+from duewheel.workflows.sweep.audit import READERS as AUDIT_READERS
+from duewheel.workflows.sweep.audit import Audit
+from duewheel.workflows.sweep.delete_business import DeleteBusiness
+from duewheel.workflows.sweep.read_statistics import READERS as SECOND_READERS
+from duewheel.workflows.sweep.read_statistics import ReadStatistics
+from duewheel.workflows.tasks.change_task import ChangeTask
+from duewheel.workflows.tasks.dead_tasks import DeadTasks, RedriveTask
+from duewheel.workflows.tasks.key_prefix import KeyPrefix
+from duewheel.workflows.tasks.list_tasks import READERS, ListTasks
+from duewheel.workflows.timers.read_timers import LookUpTimers
+from duewheel.workflows.wheel.read_status import ReadWheel
 
 
 @once
@@ -184,10 +181,9 @@ def audit() -> Audit:
 
 
 @once
-def look_up() -> LookUp:
+def read_wheel() -> ReadWheel:
     config = settings()
-    buckets, profile = config.buckets, config.profile
-    return LookUp(clock(), tasks(), pointers(), loads(), origin(), buckets, profile)
+    return ReadWheel(clock(), pointers(), loads(), origin(), config.buckets, config.profile)
 
 
 @once

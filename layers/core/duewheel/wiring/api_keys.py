@@ -1,6 +1,6 @@
 """What functions need that look API keys up."""
 
-from duewheel.stores.api_keys import ApiKeyStore
+from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.wiring.process import dynamodb, once, settings
 
 

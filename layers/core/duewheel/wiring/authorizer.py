@@ -2,7 +2,7 @@
 
 from duewheel.wiring.api_keys import api_keys
 from duewheel.wiring.process import clock, once
-from duewheel.workflows.authorize import Authorize
+from duewheel.workflows.access.authenticate_key import Authorize
 
 
 @once

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from duewheel.stores.aws import kms_client
-from duewheel.stores.businesses import BusinessStore
-from duewheel.stores.known_businesses import KnownBusinesses
-from duewheel.stores.parking_records import ParkingRecords
-from duewheel.stores.sealed_secrets import SealedSecrets
+from duewheel.stores.aws_clients import kms_client
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.parking_state import ParkingRecords
+from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.stores.businesses.signing_secrets import SealedSecrets
 from duewheel.wiring.process import clock, dynamodb, once, settings
 
 if TYPE_CHECKING:

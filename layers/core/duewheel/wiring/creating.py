@@ -3,20 +3,19 @@
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 
-from duewheel.rules.idempotency import CLAIM_TOKEN_BYTES
-from duewheel.stores.request_records import RequestRecords
-from duewheel.stores.turns import TurnStore
+from duewheel.rules.tasks.idempotency import CLAIM_TOKEN_BYTES
+from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.wiring.businesses import known_businesses
 from duewheel.wiring.process import clock, dynamodb, once, settings
 from duewheel.wiring.wheel import keys, reenter, tasks
-from duewheel.workflows.admit import Admit
-from duewheel.workflows.cancel import CancelTask
-from duewheel.workflows.create import CreateTasks
-from duewheel.workflows.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
-from duewheel.workflows.create_once import CreateOnce
-from duewheel.workflows.keyed import KeyedTasks
-from duewheel.workflows.limit_creates import LimitCreates
-from duewheel.workflows.steer import Steer
+from duewheel.workflows.businesses.limit_create_rate import LimitCreates
+from duewheel.workflows.tasks.change_task import CancelTask, Steer
+from duewheel.workflows.tasks.check_admission import Admit
+from duewheel.workflows.tasks.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
+from duewheel.workflows.tasks.create_idempotent import CreateOnce
+from duewheel.workflows.tasks.create_tasks import CreateTasks
+from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
 
 
 @once

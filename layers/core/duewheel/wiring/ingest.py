@@ -2,11 +2,11 @@
 
 import random
 
-from duewheel.rules.access import Access, Grant, Permit, Right
-from duewheel.stores.ingest_queue import IngestQueue
+from duewheel.rules.access.grants import Access, Grant, Permit, Right
+from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.wiring.creating import create_once
 from duewheel.wiring.process import clock, once, settings, sqs
-from duewheel.workflows.ingest import Ingest
+from duewheel.workflows.ingest.ingest import Ingest
 
 
 @once

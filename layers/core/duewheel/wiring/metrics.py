@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from duewheel import __version__
 from duewheel.log import logger
 from duewheel.metrics import counts
-from duewheel.rules.metric_lines import Source, metric_lines
+from duewheel.rules.embedded_metrics import Source, metric_lines
 from duewheel.wiring import process
 
 R = TypeVar("R")

@@ -14,24 +14,24 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from duewheel.rules.addresses import PARKED_SLOTS
-from duewheel.rules.taking_back import Claims
+from duewheel.rules.timers.withdrawal import Claims
+from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.settings import Settings
-from duewheel.stores.aws import TargetClients
-from duewheel.stores.known_businesses import KnownBusinesses
-from duewheel.stores.parked_items import ParkedStore
-from duewheel.stores.planned_runs import PlannedRuns
-from duewheel.stores.running_occurrences import RunningStore
-from duewheel.stores.standings import StandingStore
-from duewheel.stores.timer_counters import CounterStore
-from duewheel.stores.turns import TurnStore
-from duewheel.targets.aws_calls import CALLS_AT_ONCE, AwsCalls
+from duewheel.stores.aws_clients import TargetClients
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.health import StandingStore
+from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.stores.delivery.parked_items import ParkedStore
+from duewheel.stores.timers.counters import CounterStore
+from duewheel.stores.timers.last_started import RunningStore
+from duewheel.stores.timers.planned_occurrences import PlannedRuns
+from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
+from duewheel.targets.aws.eventbridge import EventBridgeTarget
+from duewheel.targets.aws.lambda_function import LambdaTarget
+from duewheel.targets.aws.sns import SnsTarget
+from duewheel.targets.aws.sqs import SqsTarget
 from duewheel.targets.by_type import Targets
-from duewheel.targets.eventbridge import EventBridgeTarget
-from duewheel.targets.http import HttpTarget
-from duewheel.targets.lambda_function import LambdaTarget
-from duewheel.targets.sns import SnsTarget
-from duewheel.targets.sqs import SqsTarget
+from duewheel.targets.http.target import HttpTarget
 from duewheel.wiring.businesses import businesses, parking_records, sealed_secrets
 from duewheel.wiring.process import (
     clock,
@@ -45,30 +45,29 @@ from duewheel.wiring.process import (
 )
 from duewheel.wiring.timers import run_index, timers
 from duewheel.wiring.wheel import keys, pages, reenter, tasks
-from duewheel.workflows.call_page import CALLS_IN_FLIGHT_MAX, CallPage
-from duewheel.workflows.carry_through import in_threads_of
-from duewheel.workflows.chain_timer import ChainTimer
-from duewheel.workflows.change_timer import ChangeTimer
-from duewheel.workflows.check_occurrences import WRITERS as ENDERS
-from duewheel.workflows.check_occurrences import CheckOccurrences
-from duewheel.workflows.deliver import Deliver
-from duewheel.workflows.hold import HideMessages, KeepHold
-from duewheel.workflows.keep_trying import KeepTrying
-from duewheel.workflows.limit_calls import LimitCalls
-from duewheel.workflows.look_again import LookAgain
-from duewheel.workflows.park import WRITERS as PARKERS
-from duewheel.workflows.park import Park
-from duewheel.workflows.plan import WRITERS as PLANNERS
-from duewheel.workflows.plan import PlanTimers
-from duewheel.workflows.put_off import WRITERS, PutOff
-from duewheel.workflows.release import Release
-from duewheel.workflows.retry_or_end import RetryOrEnd
-from duewheel.workflows.settle import Settle
-from duewheel.workflows.slow_lane import SlowLane
-from duewheel.workflows.spare_hosts import MARK_BYTES, SpareHosts
-from duewheel.workflows.stop_timer import StopTimer
-from duewheel.workflows.take_back import TakeBack
-from duewheel.workflows.watch_pace import WatchPace
+from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, SpareHosts
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.workflows.delivery.deliver_message import Deliver
+from duewheel.workflows.delivery.detect_slow_calls import WatchPace
+from duewheel.workflows.delivery.fail_attempt import RetryOrEnd
+from duewheel.workflows.delivery.hold import HideMessages, KeepHold
+from duewheel.workflows.delivery.limit_call_rate import LimitCalls
+from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
+from duewheel.workflows.delivery.park_tasks import Park
+from duewheel.workflows.delivery.refresh_settings import LookAgain
+from duewheel.workflows.delivery.release_parked import Release
+from duewheel.workflows.delivery.route_slow_lane import SlowLane
+from duewheel.workflows.delivery.settle_batch import Settle
+from duewheel.workflows.gather_all import in_threads_of
+from duewheel.workflows.retry_throttled import KeepTrying
+from duewheel.workflows.tasks.reschedule import WRITERS, PutOff
+from duewheel.workflows.timers.change_timer import ChangeTimer, StopTimer
+from duewheel.workflows.timers.check_occurrences import WRITERS as ENDERS
+from duewheel.workflows.timers.check_occurrences import CheckOccurrences
+from duewheel.workflows.timers.plan_occurrences import WRITERS as PLANNERS
+from duewheel.workflows.timers.plan_occurrences import PlanTimers
+from duewheel.workflows.timers.planning_chain import ChainTimer
+from duewheel.workflows.timers.withdraw_occurrences import TakeBack
 
 T = TypeVar("T")
 

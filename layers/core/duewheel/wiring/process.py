@@ -6,14 +6,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from duewheel.clock import Clock, SystemClock
-from duewheel.rules.lanes import Lane
+from duewheel.rules.wheel.lane import Lane
 from duewheel.settings import Settings, settings_from
-from duewheel.stores.aws import AwsTime, dynamodb_client, lambda_client, sqs_client
-from duewheel.stores.pointers import PointerStore
-from duewheel.stores.second_link import SecondLink
-from duewheel.stores.slice_queue import SliceQueue
-from duewheel.stores.slices import SliceStore
-from duewheel.workflows.hand_over import HandOver
+from duewheel.stores.aws_clients import AwsTime, dynamodb_client, lambda_client, sqs_client
+from duewheel.stores.sweep.slices import SliceStore
+from duewheel.stores.wheel.async_invoke import SecondLink
+from duewheel.stores.wheel.page_queue import SliceQueue
+from duewheel.stores.wheel.pointers import PointerStore
+from duewheel.workflows.wheel.send_messages import HandOver
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

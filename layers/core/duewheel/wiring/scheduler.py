@@ -12,8 +12,8 @@ from duewheel.wiring.process import (
     settings,
     slices,
 )
-from duewheel.workflows.dispatch import PROBES_AT_ONCE, Dispatch
-from duewheel.workflows.lead import Lead
+from duewheel.workflows.wheel.dispatch import PROBES_AT_ONCE, Dispatch
+from duewheel.workflows.wheel.run_leader import Lead
 
 
 @once

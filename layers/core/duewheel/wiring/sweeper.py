@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from duewheel.stores.statistics import StatisticsStore
+from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.wiring.businesses import businesses, parking_records
 from duewheel.wiring.process import (
     aws_time,
@@ -15,15 +15,14 @@ from duewheel.wiring.process import (
     settings,
 )
 from duewheel.wiring.wheel import headers, pages, read_second, reenter, tasks
-from duewheel.workflows.come_up_again import ComeUpAgain
-from duewheel.workflows.keep_books import WRITERS, KeepBooks
-from duewheel.workflows.put_off import WRITERS as PUTTING_OFF
-from duewheel.workflows.put_off import PutOff
-from duewheel.workflows.rescue import WRITERS as RESCUING
-from duewheel.workflows.rescue import Rescue
-from duewheel.workflows.send_releases import SendReleases
-from duewheel.workflows.sweep import Sweep
-from duewheel.workflows.sweep_second import SweepSecond
+from duewheel.workflows.delivery.send_releases import SendReleases
+from duewheel.workflows.sweep.record_statistics import WRITERS, KeepBooks
+from duewheel.workflows.sweep.rescue import WRITERS as RESCUING
+from duewheel.workflows.sweep.rescue import Rescue
+from duewheel.workflows.sweep.run_sweep import Sweep
+from duewheel.workflows.sweep.sweep_second import ComeUpAgain, SweepSecond
+from duewheel.workflows.tasks.reschedule import WRITERS as PUTTING_OFF
+from duewheel.workflows.tasks.reschedule import PutOff
 
 
 @once

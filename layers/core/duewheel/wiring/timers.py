@@ -2,17 +2,16 @@
 
 import secrets
 
-from duewheel.rules.timer_ids import ID_RANGE
-from duewheel.stores.timer_runs import RunIndex
-from duewheel.stores.timers import TimerStore
+from duewheel.rules.timers.timer import ID_RANGE
+from duewheel.stores.timers.by_timer_index import RunIndex
+from duewheel.stores.timers.timers import TimerStore
 from duewheel.wiring.businesses import known_businesses
 from duewheel.wiring.process import clock, dynamodb, once, settings
 from duewheel.wiring.wheel import reenter, tasks
-from duewheel.workflows.chain_timer import ChainTimer
-from duewheel.workflows.change_timer import ChangeTimer
-from duewheel.workflows.create_timer import CreateTimer
-from duewheel.workflows.look_up_xtimer import LookUpXtimer
-from duewheel.workflows.run_timer import RunTimer
+from duewheel.workflows.timers.change_timer import ChangeTimer, RunTimer
+from duewheel.workflows.timers.create_timer import CreateTimer
+from duewheel.workflows.timers.planning_chain import ChainTimer
+from duewheel.workflows.timers.read_xtimer import LookUpXtimer
 
 
 @once

@@ -3,14 +3,13 @@
 import random
 import secrets
 
-from duewheel.rules.addresses import TOKEN_BYTES
-from duewheel.stores.headers import HeaderStore
-from duewheel.stores.keys import KeyStore
-from duewheel.stores.known_pointer import KnownTimePointer
-from duewheel.stores.known_shards import KnownShards
-from duewheel.stores.loads import LoadStore
-from duewheel.stores.pages import PageStore
-from duewheel.stores.tasks import TaskStore
+from duewheel.rules.wheel.addresses import TOKEN_BYTES
+from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.tasks.keys import KeyStore
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.wheel.headers import HeaderStore, KnownShards
+from duewheel.stores.wheel.load_estimates import LoadStore
+from duewheel.stores.wheel.pointers import KnownTimePointer
 from duewheel.wiring.process import (
     aws_time,
     clock,
@@ -22,9 +21,9 @@ from duewheel.wiring.process import (
     settings,
     slices,
 )
-from duewheel.workflows.read_second import ReadSecond
-from duewheel.workflows.reenter import Reenter
-from duewheel.workflows.size_seconds import SizeSeconds
+from duewheel.workflows.sweep.read_second import ReadSecond
+from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.wheel.reserve_shards import SizeSeconds
 
 
 @once

@@ -1,0 +1,310 @@
+"""`make deploy`, `make deploy-package`: check stack and account, run `sam deploy`, say what came.
+
+It asks nothing and changes no file of the repository. Only with `--replace-failed` does it delete
+anything: a stack whose first creation failed, and which AWS lets only be deleted.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+from samtranslator.yaml_helper import yaml_parse
+
+from infra.operate import deploy_advice as advice
+from infra.operate.deploy_parameters import (
+    FILE_SUFFIX,
+    WrongParameters,
+    as_arguments,
+    chosen,
+    effective,
+    options_of,
+)
+
+ROOT = Path(__file__).parents[2]
+SAMCONFIG = ROOT / "samconfig.toml"
+ALARMS_AT_ONCE = 100  # of DescribeAlarms
+WITHIN_AN_HOUR = {"Delay": 5, "MaxAttempts": 720}
+REFUSED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    environment: str
+    stack: str
+    template: Path
+    parameters: Mapping[str, str]
+    sam: str
+    again: str  # the command that deploys this
+    is_failed_replaced: bool
+    asks_before_changes: bool
+
+
+class Stopped(Exception):
+    """Nothing was deployed; the message says why, and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The account of the credentials, in their Region."""
+
+    client: Callable[[str], Any]
+    region: str
+
+    def stack(self, name: str) -> dict[str, Any] | None:
+        try:
+            described = self.client("cloudformation").describe_stacks(StackName=name)
+        except ClientError as error:
+            if "does not exist" in str(error):
+                return None
+            raise
+        stack: dict[str, Any] = described["Stacks"][0]
+        return stack
+
+    def resources(self, stack: str) -> Iterator[dict[str, Any]]:
+        """Those of the stacks within it as well."""
+        pages = self.client("cloudformation").get_paginator("list_stack_resources")
+        for page in pages.paginate(StackName=stack):
+            for resource in page["StackResourceSummaries"]:
+                yield resource
+                within = resource.get("PhysicalResourceId")
+                if within and resource["ResourceType"] == "AWS::CloudFormation::Stack":
+                    yield from self.resources(within)
+
+
+def deployed(account: Account, asked: Asked, declared: Mapping[str, Any]) -> int:
+    """What `sam deploy` returned. Raises Stopped where nothing can be deployed."""
+    stack = account.stack(asked.stack)
+    if stack is not None:
+        hindered = advice.obstacle(stack["StackStatus"], asked.stack, asked.again)
+        if hindered:
+            if stack["StackStatus"] not in advice.NEVER_MADE or not asked.is_failed_replaced:
+                raise Stopped("\n".join([*hindered, *_reasons(account, stack)]))
+            _delete_failed(account, stack)
+            stack = None
+    previous = _parameters_of(stack)
+    will_be = effective(declared, previous, asked.parameters)
+    _say(_about_concurrency(account, will_be, asked.stack))
+    if stack is None and will_be["AuthMode"] == "iam" and will_be["IamDefault"] == "none":
+        _say(advice.access(will_be, asked.stack))
+    done = subprocess.run(sam_command(asked), check=False).returncode
+    if done == 0:
+        _say(_result(account, asked, declared))
+    return done
+
+
+def sam_command(asked: Asked) -> list[str]:
+    command = [
+        asked.sam, "deploy",
+        "--template-file", str(asked.template),
+        "--config-file", str(SAMCONFIG),  # else sam looks for it beside the template
+        "--config-env", asked.environment,
+        "--stack-name", asked.stack,
+        "--s3-prefix", asked.stack,
+    ]  # fmt: skip
+    if not asked.asks_before_changes:
+        command.append("--no-confirm-changeset")
+    if asked.parameters:
+        command += ["--parameter-overrides", *as_arguments(asked.parameters)]
+    return command
+
+
+def _parameters_of(stack: Mapping[str, Any] | None) -> dict[str, str]:
+    if stack is None:
+        return {}
+    return {
+        one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])
+    }
+
+
+def _about_concurrency(account: Account, parameters: Mapping[str, str], stack: str) -> list[str]:
+    try:
+        settings = account.client("lambda").get_account_settings()
+    except ClientError as error:
+        return [f"The account's concurrency of Lambda could not be looked up: {error}"]
+    limit = settings["AccountLimit"]["ConcurrentExecutions"]
+    return advice.concurrency(limit, account.region, parameters, stack)
+
+
+def _reasons(account: Account, stack: Mapping[str, Any]) -> list[str]:
+    """The first failure is the cause; the others are its consequences."""
+    if stack["StackStatus"] not in advice.NEVER_MADE:
+        return []
+    pages = account.client("cloudformation").get_paginator("describe_stack_events")
+    failures = [
+        f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'no reason given')}"
+        for page in pages.paginate(StackName=stack["StackId"])
+        for event in page["StackEvents"]  # the latest first
+        if event.get("ResourceStatus") == "CREATE_FAILED"
+    ]
+    return [f"It failed on {failures[-1]}"] if failures else []
+
+
+def _delete_failed(account: Account, stack: Mapping[str, Any]) -> None:
+    name, stack_id = stack["StackName"], stack["StackId"]
+    _say([f"Deleting {name}, whose first creation failed."])
+    for resource in account.resources(stack_id):
+        is_there = resource["ResourceStatus"] not in ("DELETE_COMPLETE", "DELETE_SKIPPED")
+        if resource["ResourceType"] == "AWS::DynamoDB::Table" and is_there:
+            _unprotect(account, resource.get("PhysicalResourceId"))
+    cloudformation = account.client("cloudformation")
+    cloudformation.delete_stack(StackName=stack_id)
+    waiter = cloudformation.get_waiter("stack_delete_complete")
+    waiter.wait(StackName=stack_id, WaiterConfig=WITHIN_AN_HOUR)
+    kept = [
+        f"  {one['ResourceType']} {one['PhysicalResourceId']}"
+        for one in account.resources(stack_id)
+        if one["ResourceStatus"] == "DELETE_SKIPPED"
+    ]
+    if kept:
+        _say(["It left these behind; delete them by hand (docs/operations.md):", *kept])
+
+
+def _unprotect(account: Account, table: str | None) -> None:
+    """A protected table keeps its stack from being deleted."""
+    dynamodb = account.client("dynamodb")
+    try:
+        described = dynamodb.describe_table(TableName=table)["Table"] if table else {}
+    except dynamodb.exceptions.ResourceNotFoundException:
+        return
+    if described.get("DeletionProtectionEnabled"):
+        dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+        dynamodb.get_waiter("table_exists").wait(TableName=table)
+
+
+def _protected(account: Account, stack: str) -> list[str]:
+    """The tables, from deletion; only now, since they would keep a first creation that fails from
+    being taken back. What CloudFormation did not set it leaves alone at each update."""
+    dynamodb = account.client("dynamodb")
+    protected = []
+    for resource in account.resources(stack):
+        if resource["ResourceType"] != "AWS::DynamoDB::Table":
+            continue
+        table = resource["PhysicalResourceId"]
+        described = dynamodb.describe_table(TableName=table)["Table"]
+        if not described.get("DeletionProtectionEnabled"):
+            dynamodb.update_table(TableName=table, DeletionProtectionEnabled=True)
+            protected.append(f"{table} is protected from deletion now.")
+    return protected
+
+
+def _result(account: Account, asked: Asked, declared: Mapping[str, Any]) -> list[str]:
+    """What was deployed stays deployed, also if these credentials may not look at all of it."""
+    try:
+        return ["", *_looked_up(account, asked, declared)]
+    except ClientError as error:
+        return [f"{asked.stack} could not be looked at afterwards: {error}"]
+
+
+def _looked_up(account: Account, asked: Asked, declared: Mapping[str, Any]) -> list[str]:
+    stack = account.stack(asked.stack)
+    if stack is None or stack["StackStatus"] == "REVIEW_IN_PROGRESS":
+        return [f"{asked.stack} was not created."]
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
+    parameters = effective(declared, _parameters_of(stack), {})
+    return [
+        f"{asked.stack} in {account.region} runs version {outputs['Version']}.",
+        f"API: {outputs['ApiUrl']}",
+        *_domain_of(outputs),
+        f"Console: {outputs['ConsoleUrl']}",
+        *advice.access(parameters, asked.stack),
+        *advice.notified(_watched(account, asked.stack), asked.stack),
+        *_protected(account, asked.stack),
+    ]
+
+
+def _domain_of(outputs: Mapping[str, str]) -> list[str]:
+    if "DomainUrl" not in outputs:
+        return []
+    return [f"     {outputs['DomainUrl']}, by a record in DNS to {outputs['DomainTarget']}"]
+
+
+def _watched(account: Account, stack: str) -> advice.Watched:
+    logical = {
+        resource["PhysicalResourceId"]: resource["LogicalResourceId"].removesuffix("Alarm")
+        for resource in account.resources(stack)
+        if resource["ResourceType"] == "AWS::CloudWatch::Alarm"
+    }
+    names = list(logical)
+    alarms = [
+        advice.Alarm(
+            logical[alarm["AlarmName"]],
+            tuple(alarm["AlarmActions"]),
+            not alarm["ActionsEnabled"],
+        )
+        for start in range(0, len(names), ALARMS_AT_ONCE)
+        for alarm in account.client("cloudwatch").describe_alarms(
+            AlarmNames=names[start : start + ALARMS_AT_ONCE], MaxRecords=ALARMS_AT_ONCE
+        )["MetricAlarms"]
+    ]
+    topics = {topic for alarm in alarms for topic in alarm.topics if ":sns:" in topic}
+    return advice.Watched(alarms, {topic: _subscriptions(account, topic) for topic in topics})
+
+
+def _subscriptions(account: Account, topic: str) -> list[advice.Subscription]:
+    pages = account.client("sns").get_paginator("list_subscriptions_by_topic")
+    return [
+        advice.Subscription(
+            one["Protocol"], one["Endpoint"], one["SubscriptionArn"].startswith("arn:")
+        )
+        for page in pages.paginate(TopicArn=topic)
+        for one in page["Subscriptions"]
+    ]
+
+
+def _say(lines: list[str]) -> None:
+    for line in lines:
+        print(line, flush=True)
+
+
+def asked_for(given: argparse.Namespace, declared: Mapping[str, Any]) -> Asked:
+    options = options_of(SAMCONFIG.read_text("utf-8"), given.env)
+    stack = given.stack or options["stack_name"]
+    file = ROOT / f"{stack}{FILE_SUFFIX}"
+    own = file.read_text("utf-8") if file.exists() else ""
+    return Asked(
+        environment=given.env,
+        stack=stack,
+        template=given.template,
+        parameters=chosen(options, own, given.parameters, declared),
+        sam=given.sam,
+        again=given.again,
+        is_failed_replaced=given.replace_failed == "yes",
+        asks_before_changes=bool(options["confirm_changeset"]) and not given.no_questions,
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make deploy", description=__doc__)
+    parser.add_argument("env", help="an environment of samconfig.toml")
+    parser.add_argument("--template", type=Path, required=True, help="of the built package")
+    parser.add_argument("--sam", required=True, help="the SAM CLI")
+    parser.add_argument("--again", required=True, help="the command that does the same once more")
+    parser.add_argument("--stack", default="", help="another name than that of samconfig.toml")
+    parser.add_argument("--parameters", default="", help='"Name=value Other=value"')
+    parser.add_argument(
+        "--replace-failed", default="", help="yes: delete a stack that never came to be"
+    )
+    parser.add_argument("--no-questions", action="store_true")
+    given = parser.parse_args(arguments)
+    try:
+        declared = yaml_parse(given.template.read_text("utf-8"))["Parameters"]
+        asked = asked_for(given, declared)
+        session = boto3.Session()
+        if session.region_name is None:
+            raise Stopped(
+                "No Region is set: export AWS_REGION=..., or name one in the AWS profile."
+            )
+        return deployed(Account(session.client, session.region_name), asked, declared)
+    except (BotoCoreError, ClientError, WrongParameters, Stopped) as error:
+        print(f"Nothing was deployed.\n{error}", file=sys.stderr)
+        return REFUSED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

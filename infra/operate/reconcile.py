@@ -1,0 +1,86 @@
+"""`make reconcile STACK=…`: mend what was deleted from a stack's tables, or edited there by hand.
+
+What tasks rest on (entries, keys, parked items, headers) it makes anew from the stack's own wheel.
+Whole tasks and definitions it brings back out of tables that were restored from a point in time,
+where it is given any; what the stack's own tables still tell is left alone.
+
+By default it only says, a line for each, what it would do; `--write` does it. It may be run again
+at any time, and then finds less. A task that came up meanwhile may or may not have been called:
+`--overdue` says what to do with those. docs/operations.md says how it is run.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from duewheel.clock import Clock, SystemClock
+from duewheel.stores.aws_clients import retry_conflicts
+from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.tasks.tasks import TaskStore
+from infra.operate.admin_key import NoSuchStack, outputs_of
+from infra.operate.bring_back import BringBack
+from infra.operate.mend import Mend
+from infra.operate.reconciling import DELIVER, EXPIRE, NotReconciled, Reconciling
+from infra.operate.wheel_records import WheelRecords
+
+
+def main(arguments: list[str] | None = None) -> int:
+    asked = _asked(arguments)
+    client = boto3.client("dynamodb")
+    retry_conflicts(client)
+    try:
+        outputs = outputs_of(boto3.client("cloudformation"), asked.stack)
+        run = of_stack(client, outputs, SystemClock(), asked)
+        for line in reconciled(run, asked.wheel, asked.registry):
+            print(line)
+    except (BotoCoreError, ClientError, Throttled, NoSuchStack, NotReconciled) as error:
+        print(f"Not reconciled: {error}", file=sys.stderr)
+        return 1
+    for what, number in sorted(run.found.items()):
+        print(f"{number:>10}  {what}", file=sys.stderr)
+    done = "This was written." if asked.write else "Nothing was written: add --write."
+    print(done, file=sys.stderr)
+    return 0
+
+
+def reconciled(run: Reconciling, wheel: str | None, registry: str | None) -> Iterator[str]:
+    """What tasks rest on comes last: what has just come back is looked at as well."""
+    if registry:
+        yield from BringBack(run).definitions(registry)
+    if wheel:
+        yield from BringBack(run).wheel(wheel)
+    yield from Mend(run)()
+    yield from BringBack(run).wheel_records()
+
+
+def of_stack(client: Any, outputs: dict[str, str], clock: Clock, asked: Any) -> Reconciling:
+    """Over the tables of the stack, as they are laid out."""
+    wheel, registry = outputs["WheelTable"], outputs["RegistryTable"]
+    records = WheelRecords(client, registry, asked.registry)
+    shape = records.shape()
+    if shape is None:
+        raise NotReconciled("The wheel has no shape: the stack never ran, or name its REGISTRY.")
+    table = client.describe_table(TableName=wheel)["Table"]
+    indexes = {index["IndexName"] for index in table.get("GlobalSecondaryIndexes", [])}
+    buckets, origin = (int(shape[name]["N"]) for name in ("buckets", "origin"))
+    tasks = TaskStore(client, clock, wheel, buckets, "by_business" in indexes)
+    return Reconciling(clock, tasks, records, origin, asked.overdue, asked.per_second, asked.write)
+
+
+def _asked(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make reconcile", description=__doc__)
+    parser.add_argument("stack", help="the name of the deployed stack")
+    parser.add_argument("--wheel", help="the table that its Wheel was restored to")
+    parser.add_argument("--registry", help="the table that its Registry was restored to")
+    parser.add_argument("--overdue", choices=(DELIVER, EXPIRE))
+    parser.add_argument("--per-second", type=int, choices=range(1, 901), default=100, metavar="N")
+    parser.add_argument("--write", action="store_true")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+// A business as it stands: whether it is called, what holds for it, what came of its tasks.
+
+import { el, fill } from "../../parts/elements.js";
+import { instant } from "../../parts/instants.js";
+import { once } from "../../parts/once.js";
+import { confirmed } from "../../parts/outcomes.js";
+import { link } from "../../parts/router.js";
+import { section } from "../../parts/section.js";
+import { call, Problem } from "../../parts/service.js";
+import { empty } from "../../parts/states.js";
+import { badge, facts, table } from "../../parts/table.js";
+import { lane } from "./businesses.js";
+import { changes } from "./business_changes.js";
+import { askToDelete } from "./business_delete.js";
+import { businessHead } from "./business_head.js";
+import { lastDay, limits, numbers } from "./business_numbers.js";
+import { settings } from "./business_settings.js";
+
+const STANDING_EVERY_MS = 5000;
+const REST_EVERY_MS = 30_000;
+
+export async function businessPage({ place, parameters: { name }, signal }) {
+  let found = await read(name, signal); // what is refused here is the page's answer
+  const progress = el("div");
+  const own = section("Settings that hold", STANDING_EVERY_MS, signal, async () => holding(name, found));
+  const state = section("State", STANDING_EVERY_MS, signal, async () => {
+    found = await read(name, signal);
+    await own.now();
+    return standing(found, actions);
+  });
+  let counted = null;
+  const pointing = { picked: null, hovered: null, redraw: () => day.draw(ofDay()) };
+  const ofDay = () => [numbers(counted, pointing), el("h2", {}, "Limits and their use"), limits(found?.members, counted)];
+  const day = section("The last 24 hours", REST_EVERY_MS, signal, async () => {
+    counted = await lastDay(name, signal);
+    return ofDay();
+  });
+  const kept = section("Changes", REST_EVERY_MS, signal, () => changes(name, signal));
+  const actions = actionsOn({ name, progress, signal, found: () => found, anew: () => Promise.all([state.now(), kept.now()]) });
+  fill(place, businessHead(name, "Overview"), progress, [state, day, own, kept].map(({ whole }) => whole));
+  await Promise.all([state, day, kept].map(({ run }) => run()));
+}
+
+// `null` where it has no settings: then its tasks run by the defaults.
+export async function read(name, signal) {
+  try {
+    return await call("GET", ["businesses", name], { signal });
+  } catch (error) {
+    if (error instanceof Problem && error.type === "unknown-business") return null;
+    throw error;
+  }
+}
+
+function standing(found, actions) {
+  const isPaused = found?.members.paused ?? false;
+  return [
+    facts([
+      ["Its tasks are", isPaused ? [badge("paused"), " parked when they come up, until it is resumed"] : "called when they come up"],
+      found && ["Lane", lane(found.members)],
+      ["Breakers", found ? breakers(found.members.breakers) : "shown of a business with settings of its own"],
+    ]),
+    el(
+      "div",
+      { class: "buttons" },
+      el("button", { type: "button", on: { click: isPaused ? actions.resume : actions.pause } }, isPaused ? "Resume" : "Pause"),
+      found && el("button", { type: "button", class: "danger", on: { click: actions.remove } }, "Delete"),
+    ),
+  ];
+}
+
+function breakers(open) {
+  return open.length === 0 ? "none open: no host is spared" : table("Breakers", BREAKERS, open, { key: ({ host }) => host });
+}
+
+const BREAKERS = [
+  ["Host spared", ({ host }) => el("code", {}, host)],
+  ["Since", ({ since }) => instant(since)],
+  ["Until a probe", ({ until }) => instant(until)],
+];
+
+function holding(name, found) {
+  if (found !== null) return settings(found.members);
+  const configure = el("a", { href: link(["businesses", name, "edit"]) }, "Configure it");
+  return empty("It has no settings of its own; its tasks run by the defaults of the service.", el("p", {}, configure));
+}
+
+// Pause and resume say what is wanted, whoever changed the settings meanwhile: without `If-Match`.
+function actionsOn({ name, progress, signal, found, anew }) {
+  const steer = (how, said) => async () => {
+    await call("POST", ["businesses", name, how]);
+    await anew();
+    return said;
+  };
+  return {
+    pause: once(() => confirmed({ title: `Pause ${name}?`, text: PAUSED, verb: "Pause" }, steer("pause", `${name} is paused.`))),
+    resume: once(() => confirmed({ title: `Resume ${name}?`, text: resumed(found()?.members), verb: "Resume" }, steer("resume", `${name} is resumed.`))),
+    remove: once(() => askToDelete({ name, etag: found()?.etag, progress, signal })),
+  };
+}
+
+const PAUSED = "Within five seconds, what comes up is parked instead of called; calls under way are finished. Tasks are still taken, changed and cancelled. "
+  + "Parked tasks stay pending, however long the pause lasts, and can be cancelled or changed at any time; grace and age that a task was given go on counting.";
+
+function resumed(business) {
+  const pace = business?.calls_per_second ? `at its ${business.calls_per_second} calls a second` : "up to a thousand in a second, since it has no limit of calls a second";
+  return `What is parked is called in the order in which it came up, ${pace}. What comes up meanwhile is called as well. A task whose grace ran out is expired.`;
+}

@@ -1,0 +1,77 @@
+// The settings of a business as fields of a form, and back.
+
+import { callbackFields, callbackOf } from "../../parts/callback_form.js";
+import { el } from "../../parts/elements.js";
+import { area, choice, text } from "../../parts/form.js";
+import { typedNumber } from "../../parts/numbers.js";
+import { retryFields, retryOf } from "../../parts/retry_fields.js";
+import { words } from "../../parts/words.js";
+import { secretFields, secretsOf } from "./business_secrets.js";
+
+const NUMBERS = [
+  ["calls_per_second", "Calls a second", "Retries included, over all notifiers. What exceeds it is put off."],
+  ["calls_in_flight", "Calls of one page at once", "From 1 to 100."],
+  ["creates_per_second", "Creates a second", "Beyond it a create is refused."],
+  ["creates_burst", "Creates at once after a pause", "By default as many as in a second."],
+];
+const NONE = "none"; // of a list that is to be empty, which a blank is not
+const STATUSES = `Statuses from 300 to 599, or 3xx, 4xx, 5xx, with commas between them; “${NONE}” for an empty list.`;
+
+// `business` is as it was read; `null` where it has no settings.
+export function settingFields(business) {
+  const own = (name) => (business?.own.includes(name) ? business[name] : null);
+  const byDefault = (name, said = "") => (business === null || own(name) !== null ? "service default" : `service default: ${business[name] ?? said}`);
+  const number = (name, label, hint) => text(name, label, own(name) ?? "", { hint, inputmode: "decimal", placeholder: byDefault(name, "no limit") });
+  const statuses = (name, label) => text(name, label, own(name) === null ? "" : own(name).join(", ") || NONE, { hint: STATUSES, placeholder: byDefault(name) });
+  const origins = { rows: 3, placeholder: "service default: none", hint: "Beside the callback's own. One a line: https://example.com, or https://*.example.com for all below it." };
+  const hosts = { rows: 3, placeholder: "service default: all", hint: "One a line: api.example.com, or *.example.com for all below it." };
+  return [
+    group("Callback", callbackFields("callback", "What its tasks leave out", own("callback"), "service default: each task says it all")),
+    group(
+      "Calls",
+      number("timeout_seconds", "A call may take (seconds)"),
+      area("allowed_hosts", "Allowed hosts", own("allowed_hosts")?.join("\n") ?? "", hosts),
+      area("trusted_origins", "Default headers also go to", own("trusted_origins")?.join("\n") ?? "", origins),
+      laneField(own("lane")),
+    ),
+    group("Limits", NUMBERS.map((one) => number(...one))),
+    group("Retries", retryFields(own("retry"), "service default"), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
+    group("Dead tasks", callbackFields("on_dead", "Who is told of each", own("on_dead"), "service default: nobody")),
+    group("Signing", secretFields(own("signing_secrets"))),
+    group("Records", number("retention_days", "Ended tasks are kept (days)")),
+  ];
+}
+
+function group(legend, ...fields) {
+  return el("fieldset", {}, el("legend", {}, legend), fields);
+}
+
+function laneField(value) {
+  return choice("lane", "Lane", [["", "service default: by what is observed"], "main", "slow"], value ?? "", { hint: "slow is for callbacks that take long." });
+}
+
+// By the names of the request; `null` is the default, `undefined` what is to stay.
+export function wantedSettings(values) {
+  const numbers = [...NUMBERS.map(([name]) => name), "timeout_seconds", "retention_days"];
+  return {
+    callback: callbackOf("callback", values),
+    retry: retryOf(values),
+    ...Object.fromEntries(numbers.map((name) => [name, typedNumber(values[name])])),
+    allowed_hosts: orDefault(words(values.allowed_hosts)),
+    trusted_origins: orDefault(words(values.trusted_origins)),
+    retry_statuses: statuses(values.retry_statuses),
+    stop_statuses: statuses(values.stop_statuses),
+    on_dead: callbackOf("on_dead", values),
+    lane: values.lane || null,
+    signing_secrets: secretsOf(values),
+  };
+}
+
+function statuses(text) {
+  const given = words(text.toLowerCase());
+  return given.join() === NONE ? [] : orDefault(given.map(typedNumber));
+}
+
+function orDefault(list) {
+  return list.length === 0 ? null : list;
+}

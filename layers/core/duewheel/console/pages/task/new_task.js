@@ -1,0 +1,63 @@
+// A new task. However often it is sent, one is made of it.
+
+import { businessField } from "../../parts/business_field.js";
+import { dueFields } from "../../parts/due_fields.js";
+import { el, fill } from "../../parts/elements.js";
+import { area, choice, form, text } from "../../parts/form.js";
+import { told } from "../../parts/outcomes.js";
+import { go, link } from "../../parts/router.js";
+import { call, Problem } from "../../parts/service.js";
+
+const METHODS = [["", "default"], "GET", "POST", "PUT", "PATCH", "DELETE"];
+
+export async function newTaskPage({ place, query, signal }) {
+  const due = dueFields();
+  const send = sender();
+  const fields = [
+    businessField(query.biz_type ?? "", signal),
+    due.element,
+    text("key", "Key", query.key ?? "", { hint: "Your own name for it, if it shall have one" }),
+    area("payload", "Payload", "", { hint: "JSON, sent as it is written here; nothing: no body" }),
+    el(
+      "div",
+      { class: "callback-fields" },
+      text("callback.url", "Callback URL", "", { hint: "Nothing: where the business says", inputmode: "url" }),
+      choice("callback.method", "Method", METHODS, "", { hint: "The business's, else POST" }),
+    ),
+  ];
+  const submit = async (given) => {
+    const { status, members } = await send(bodyOf(given, due.members()));
+    told(status === 201 ? "The task is created." : "The key names this task already; nothing was made.");
+    if (!signal.aborted) go(["tasks", members.task_id]);
+  };
+  const leave = el("a", { class: "button", href: link(["tasks"], { biz_type: query.biz_type }) }, "Leave it");
+  fill(place, el("h1", {}, "New task"), form(fields, "Create", submit, { also: leave, class: "new-task", "aria-label": "New task" }));
+}
+
+// The same body is the same request, with the same key; another one is another.
+function sender() {
+  let [last, idempotencyKey] = [null, null];
+  return (body) => {
+    if (body !== last) [last, idempotencyKey] = [body, crypto.randomUUID()];
+    return call("POST", ["tasks"], { body, headers: { "idempotency-key": idempotencyKey } });
+  };
+}
+
+// The payload goes in as the text that it is, once it is known to be one value and nothing behind it.
+function bodyOf(given, due) {
+  const url = given["callback.url"];
+  const method = given["callback.method"];
+  const callback = url || method ? { callback: { ...(url && { url }), ...(method && { method }) } } : {};
+  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...callback });
+  if (given.payload === "") return members;
+  checkJson(given.payload);
+  return `${members.slice(0, -1)},"payload":${given.payload}}`;
+}
+
+function checkJson(payload) {
+  try {
+    JSON.parse(payload);
+  } catch (error) {
+    throw new Problem(422, { field: "payload", title: "The payload is no JSON", detail: `This is no JSON: ${error.message}` });
+  }
+}

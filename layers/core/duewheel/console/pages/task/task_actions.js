@@ -1,0 +1,79 @@
+// What can be done about a task as it stands. The service decides whether it is in time.
+
+import { dueFields } from "../../parts/due_fields.js";
+import { el } from "../../parts/elements.js";
+import { written } from "../../parts/instants.js";
+import { once } from "../../parts/once.js";
+import { confirmed } from "../../parts/outcomes.js";
+import { link } from "../../parts/router.js";
+import { call } from "../../parts/service.js";
+
+// Buttons for a task; `changed` gets each answer that shows it as it is then.
+export function taskActions(id, changed) {
+  const does = (asks, method, rest, outcome) =>
+    once(async () => {
+      const { members, ...question } = asks();
+      await confirmed(question, async () => {
+        const answer = await call(method, ["tasks", id, ...rest], members && { body: members() });
+        keepFocus(() => changed(answer));
+        return outcome(answer.members);
+      });
+    });
+  const cancel = does(cancelling, "DELETE", [], () => "The task is cancelled; its call is not made.");
+  const move = does(moving, "PATCH", [], ({ due_at }) => `The task is due at ${written(due_at)}.`);
+  const run = does(running, "POST", ["run"], () => "The next attempt is made now.");
+  const redrive = does(redriving, "POST", ["redrive"], () => "The task is pending again; its first attempt is made now.");
+  return (task) => buttons(task, { cancel, move, run, redrive });
+}
+
+function buttons(task, { cancel, move, run, redrive }) {
+  const isOwn = task.status === "pending" && task.timer_id === undefined;
+  const offered = [
+    isOwn && button("Run now", run),
+    isOwn && button("Reschedule", move),
+    task.status === "dead" && button("Redrive", redrive),
+    task.status === "pending" && button("Cancel the task", cancel, "danger"),
+  ].filter(Boolean);
+  const ofTimer = task.status === "pending" && !isOwn && el("p", { class: "hint" }, "Its instant is its ", el("a", { href: link(["timers", task.timer_id]) }, "timer"), "'s: change that, or run that now.");
+  return el("div", { "data-key": "actions" }, offered.length > 0 && el("div", { class: "buttons" }, offered), ofTimer);
+}
+
+function button(name, work, kind = null) {
+  return el("button", { type: "button", class: kind, "data-key": name, on: { click: work } }, name);
+}
+
+const cancelling = () => ({
+  title: "Cancel this task?",
+  text: "Its call is not made, now or later. This cannot be undone. Shortly before its next attempt it is too late: the service then says so, and the call may be under way.",
+  verb: "Cancel it",
+  danger: true,
+});
+
+const running = () => ({
+  title: "Run this task now?",
+  text: "Its next attempt is made at once instead of at its instant. Its due instant stays as it is.",
+  verb: "Run it",
+});
+
+const redriving = () => ({
+  title: "Redrive this task?",
+  text: "It becomes pending again and gets all its attempts anew, the first of them at once. Its receiver is called again.",
+  verb: "Redrive it",
+});
+
+function moving() {
+  const due = dueFields();
+  return {
+    title: "Reschedule this task",
+    text: "It is called at the new instant, and not at the old one. An instant in the past means now.",
+    verb: "Reschedule it",
+    fields: due.element,
+    members: due.members,
+  };
+}
+
+// The button that was pressed may be gone by then; the keyboard goes on from the heading.
+function keepFocus(change) {
+  change();
+  if (document.activeElement === document.body) document.querySelector("main h1")?.focus();
+}

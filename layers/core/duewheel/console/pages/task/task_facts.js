@@ -1,0 +1,62 @@
+// What a task is: its names, whose it is, what was asked of it, and where it calls.
+
+import { el } from "../../parts/elements.js";
+import { instant, span } from "../../parts/instants.js";
+import { link } from "../../parts/router.js";
+import { facts } from "../../parts/table.js";
+import { statusOf } from "./task_list.js";
+
+export function taskHead(task) {
+  return el(
+    "div",
+    { class: "head", "data-key": "head" },
+    el("h1", { tabindex: "-1" }, "Task ", el("span", { class: "mono" }, task.key ?? task.task_id)),
+    el("p", { class: "standing" }, statusOf(task), task.reason && [" ", el("span", { class: "quiet" }, task.reason)]),
+  );
+}
+
+export function taskFacts(task) {
+  return facts([
+    ["Task id", el("code", {}, task.task_id)],
+    task.key !== null && ["Key", el("code", {}, task.key)],
+    ["Business", el("a", { href: link(["businesses", task.biz_type]) }, task.biz_type)],
+    task.timer_id && ["Timer", el("a", { href: link(["timers", task.timer_id]) }, task.timer_id)],
+    task.timer_id && ["Occurrence", [instant(task.occurrence_at), task.number === null ? " · run by hand" : ` · number ${task.number}`]],
+    task.notice_of && ["Notice of", el("a", { href: link(["tasks", task.notice_of]), class: "mono" }, task.notice_of)],
+    ["Due", instant(task.due_at, { milliseconds: true })],
+    task.next_at && ["Next attempt", instant(task.next_at, { milliseconds: true })],
+    ["Attempts", String(task.attempts)],
+    task.lateness_ms !== null && ["Late by", span(task.lateness_ms)],
+    task.last_error && ["Last error", task.last_error],
+    ["Retry", task.retry ? said(task.retry) : leftToBusiness()],
+    task.expires_after_seconds !== undefined && ["Expires after", `${span(task.expires_after_seconds * 1000)} from its due instant`],
+    ["Created", instant(task.created_at)],
+    ["Changed", instant(task.updated_at)],
+    task.settled_at && ["Settled", instant(task.settled_at)],
+    task.expires_at && ["Record kept until", instant(task.expires_at)],
+  ]);
+}
+
+// An URL of a callback is no link: to follow it would be to call it.
+export function taskCallback({ callback }) {
+  if (callback === null) return el("p", { class: "quiet" }, "It is left to its business.");
+  const { headers = {}, attributes = {}, ...members } = callback;
+  return facts([
+    ...Object.entries(members).map(([name, value]) => [name, value === null ? leftToBusiness() : el("code", {}, String(value))]),
+    lines("headers", headers),
+    lines("attributes", attributes),
+  ]);
+}
+
+function lines(what, members) {
+  const said = Object.entries(members).map(([name, value]) => el("div", {}, el("code", {}, `${name}: ${value}`)));
+  return said.length > 0 && [what, said];
+}
+
+function leftToBusiness() {
+  return el("span", { class: "quiet" }, "left to its business");
+}
+
+function said(members) {
+  return Object.entries(members).map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(", ") : value}`).join(" · ");
+}

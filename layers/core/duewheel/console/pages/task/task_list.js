@@ -1,0 +1,56 @@
+// A page of tasks: by due instant, or under a key prefix.
+
+import { el } from "../../parts/elements.js";
+import { instant } from "../../parts/instants.js";
+import { link } from "../../parts/router.js";
+import { call } from "../../parts/service.js";
+import { empty } from "../../parts/states.js";
+import { badge, pager, table } from "../../parts/table.js";
+
+const EMPTY_PAGES_MAX = 5; // looked through in one go before the viewer is asked
+
+// {tasks, cursor}. Pages with nothing on them are passed, up to a number.
+export async function taskPageOf(query, signal) {
+  let page = { tasks: [], cursor: query.cursor };
+  for (let looked = 0; looked < EMPTY_PAGES_MAX; looked += 1) {
+    page = (await call("GET", ...asked(query, page.cursor, signal))).members;
+    if (page.tasks.length > 0 || page.cursor === null) break;
+  }
+  return page;
+}
+
+function asked({ biz_type, key_prefix, status, due_from, due_to, order }, cursor, signal) {
+  if (key_prefix) return [["businesses", biz_type, "tasks"], { query: { key_prefix, cursor }, signal }];
+  return [["tasks"], { query: { biz_type, status, due_from, due_to, order, cursor }, signal }];
+}
+
+export function taskList({ tasks, cursor }, query) {
+  const here = (next) => link(["tasks"], { ...query, cursor: next });
+  const many = tasks.length === 1 ? "1 task" : `${tasks.length} tasks`;
+  const isAll = !query.cursor && cursor === null;
+  if (tasks.length === 0 && isAll) return [empty(query.key_prefix ? "No live task stands under this prefix." : "No task is as you look for it.")];
+  return [
+    tasks.length > 0 && el("p", { class: "quiet", "data-key": "count" }, isAll ? many : `${many} on this page`),
+    tasks.length > 0 && el("div", { "data-key": "tasks" }, table("Tasks", COLUMNS, tasks, { key: (task) => task.task_id })),
+    tasks.length === 0 && el("div", { "data-key": "none" }, empty(cursor === null ? "Nothing on this page." : "Nothing on this page, but the list goes on.")),
+    el("div", { "data-key": "pager" }, pager(query.cursor, cursor, here)),
+  ];
+}
+
+const COLUMNS = [
+  ["Task", (task) => el("a", { href: link(["tasks", task.task_id]), class: "mono" }, task.key ?? task.task_id)],
+  ["Status", (task) => statusOf(task)],
+  ["Due", (task) => instant(task.due_at)],
+  ["Next attempt", (task) => (task.next_at === task.due_at ? el("span", { class: "quiet" }, "when due") : instant(task.next_at))],
+  ["Attempts", (task) => String(task.attempts)],
+  ["Last error", (task) => told(task)],
+];
+
+export function statusOf(task) {
+  return [badge(task.status), task.parked && " ", task.parked && badge("parked")];
+}
+
+function told(task) {
+  const said = task.last_error || (task.status === "pending" || task.status === "delivered" ? null : task.reason);
+  return said || el("span", { class: "quiet" }, "–");
+}

@@ -1,0 +1,67 @@
+// Timers: those of a business by name, with their schedules, states and next occurrences.
+
+import { businessField } from "../../parts/business_field.js";
+import { el, fill } from "../../parts/elements.js";
+import { choice, form, text } from "../../parts/form.js";
+import { instant } from "../../parts/instants.js";
+import { go, link } from "../../parts/router.js";
+import { schedule } from "../../parts/schedule.js";
+import { section } from "../../parts/section.js";
+import { call } from "../../parts/service.js";
+import { empty } from "../../parts/states.js";
+import { badge, pager, table } from "../../parts/table.js";
+
+const EVERY_MS = 5000;
+const PAGE = 25;
+const STATES = [["", "any"], "enabled", "disabled", "ended"];
+
+export async function timersPage({ place, query, signal }) {
+  const { biz_type } = query;
+  const list = section(null, EVERY_MS, signal, () => (biz_type ? timers(query, signal) : suggested(signal)));
+  fill(
+    place,
+    el("div", { class: "head" }, el("h1", {}, "Timers"), el("a", { class: "button primary", href: link(["timers", "new"], { biz_type }) }, "New timer")),
+    filters(query, signal),
+    list.whole,
+  );
+  await list.run();
+}
+
+function filters({ biz_type = "", name_prefix = "", state = "" }, signal) {
+  const fields = el(
+    "div",
+    { class: "filters" },
+    businessField(biz_type, signal),
+    text("name_prefix", "Name begins with", name_prefix),
+    choice("state", "State", STATES, state),
+  );
+  return form(fields, "Show", (values) => go(["timers"], values), { "aria-label": "Which timers" });
+}
+
+async function suggested(signal) {
+  const { businesses } = (await call("GET", ["businesses"], { signal })).members;
+  if (businesses.length === 0) return empty("Timers are listed by business. Name one.");
+  const names = businesses.map(({ biz_type }) => el("li", { "data-key": biz_type }, el("a", { href: link(["timers"], { biz_type }) }, biz_type)));
+  return [el("p", {}, "Timers are listed by business. Name one, or take one of those that have settings:"), el("ul", {}, names)];
+}
+
+async function timers(query, signal) {
+  const { biz_type, name_prefix, state, cursor: here } = query;
+  const asked = { biz_type, name_prefix, state, cursor: here, limit: PAGE };
+  const { timers, cursor } = (await call("GET", ["timers"], { query: asked, signal })).members;
+  if (timers.length === 0 && !cursor && !here) return nothing(query);
+  const list = timers.length === 0 ? empty("No timer on this page.") : table("Timers", COLUMNS, timers, { key: ({ timer_id }) => timer_id });
+  return [list, pager(here, cursor, (cursor) => link(["timers"], { ...query, cursor }))];
+}
+
+function nothing({ biz_type, name_prefix, state }) {
+  if (name_prefix || state) return empty(`No timer of ${biz_type} is such.`);
+  return empty(`${biz_type} has no timers.`, el("p", {}, el("a", { href: link(["timers", "new"], { biz_type }) }, "Make one")));
+}
+
+const COLUMNS = [
+  ["Name", ({ timer_id, name }) => el("a", { href: link(["timers", timer_id]) }, name)],
+  ["Schedule", schedule],
+  ["State", ({ state }) => badge(state)],
+  ["Next", ({ next_at }) => instant(next_at)],
+];

@@ -1,0 +1,1 @@
+"""API keys in answers."""

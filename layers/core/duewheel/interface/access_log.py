@@ -1,0 +1,27 @@
+"""Who did what, in the log: one line for each call that may change something, whatever its end.
+
+Nothing of a body, a header or a payload is in it; what the call was about is told by its path, by
+what stands in the place of the path's placeholders, and by the ids of what it made.
+"""
+
+from typing import Any
+
+from duewheel.interface.request import Request
+from duewheel.interface.response import Answer
+from duewheel.interface.routes import Meant
+
+_CHARACTERS_MAX = 128  # as many as a key may have: what is longer is none
+
+
+def change_line(request: Request, meant: Meant, answer: Answer) -> dict[str, Any] | None:
+    """None for a call that only reads, and for what is no call at all."""
+    if request.method == "GET" or meant.call.on_none:
+        return None
+    return {
+        "action": "change",
+        "by": request.caller,
+        "call": f"{request.method} {meant.path}",
+        **{name: text[:_CHARACTERS_MAX] for name, text in meant.arguments.items()},
+        **answer.told,
+        "status": answer.status,
+    }

@@ -1,0 +1,1 @@
+"""Businesses in answers."""

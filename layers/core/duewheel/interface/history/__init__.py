@@ -1,0 +1,1 @@
+"""Changes in answers."""

@@ -1,0 +1,118 @@
+"""Routes: which call a method and a path mean; the API document.
+
+A table of its own, since the resolver at hand keeps the event it works on in a class
+attribute: two threads, as one machine's stack has them, would answer each other's requests.
+The document (OpenAPI) is kept as a file and read when it is asked for.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.interface.request import Request
+from duewheel.interface.response import Answer
+from duewheel.rules.access.grants import ALL, Permit, Right
+from duewheel.rules.names import checked_biz_type
+from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, NotPermitted, UnknownCall
+from duewheel.rules.tasks.callback_headers import ATTEMPT
+
+Carry = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
+
+_BUSINESS = "biz_type"  # the placeholder
+
+
+class Call(Struct, frozen=True):
+    """`right`: what the caller needs on the business that is meant. A path that names it is
+    checked here; what is named elsewhere, the call itself checks by its request's permit."""
+
+    right: Right
+    carry: Carry
+    on_all: bool = False  # businesses, not on one
+    on_none: bool = False  # it is about no business, and changes nothing: any right will do
+
+
+def reads(carry: Carry) -> Call:
+    return Call(Right.READ, carry)
+
+
+def writes(carry: Carry) -> Call:
+    return Call(Right.WRITE, carry)
+
+
+def administers(carry: Carry) -> Call:
+    return Call(Right.ADMIN, carry)
+
+
+def reads_all(carry: Carry) -> Call:
+    return Call(Right.READ, carry, on_all=True)
+
+
+def for_all_callers(carry: Carry) -> Call:
+    return Call(Right.READ, carry, on_none=True)
+
+
+class Meant(Struct, frozen=True):
+    """A call, the path that it stands under, and what the placeholders of that stand for."""
+
+    call: Call
+    path: str
+    arguments: Mapping[str, str]
+
+    def answer(self, request: Request) -> Answer:
+        if request.is_callback and request.method != "GET":
+            raise CallbackRefused(f"The request is a task's callback: it carries {ATTEMPT}.")
+        permit = Permit(request.access, self.call.right)
+        if not permit.access.grants:
+            raise NotPermitted("The caller is not known, or nothing is granted to them.")
+        if self.call.on_all:
+            permit.check(ALL)
+        if _BUSINESS in self.arguments:
+            permit.check(checked_biz_type(self.arguments[_BUSINESS]))
+        return self.call.carry(replace(request, permit=permit), **self.arguments)
+
+
+class Calls(Struct, frozen=True):
+    """By path (`/v1/tasks/{task_id}`) and method. The first path that matches is meant."""
+
+    by_path: Mapping[str, Mapping[str, Call]]
+
+    def meant_by(self, request: Request) -> Meant:
+        """There always is one: what is no call is refused when it is made."""
+        for path, by_method in self.by_path.items():
+            arguments = _match(path, request.path)
+            if arguments is None:
+                continue
+            if request.method not in by_method:
+                return _refused(MethodNotAllowed(by_method))
+            return Meant(by_method[request.method], path, arguments)
+        return _refused(UnknownCall(f"{request.method} {request.path} is no call of this service."))
+
+
+def _refused(refusal: Exception) -> Meant:
+    def refuse(_: Request) -> NoReturn:
+        raise refusal
+
+    return Meant(for_all_callers(refuse), "", {})
+
+
+def _match(pattern: str, path: str) -> dict[str, str] | None:
+    expected, given = pattern.split("/"), path.split("/")
+    if len(expected) != len(given):
+        return None
+    arguments = {}
+    for part, text in zip(expected, given, strict=True):
+        if part.startswith("{") and text:
+            arguments[part.strip("{}")] = text
+        elif part != text:
+            return None
+    return arguments
+
+
+FILE = Path(__file__).with_name("openapi.json")
+
+
+def api_document() -> Answer:
+    return Answer(200, FILE.read_text("utf-8"))

@@ -1,0 +1,1 @@
+"""Answers on the wheel and its audit."""

@@ -1,0 +1,1 @@
+"""Callers, grants and API keys."""

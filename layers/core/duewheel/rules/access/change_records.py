@@ -1,0 +1,30 @@
+"""What a change of an API key leaves in its record; nothing of a secret, not even its hash."""
+
+from duewheel.rules.access.api_keys import ApiKey
+from duewheel.rules.access.grants import grants_text
+from duewheel.rules.history.changes import Change, Did, Thing, differences
+from duewheel.rules.instants import rfc3339
+
+API_KEY = "api-key"
+
+
+def key_named(key: ApiKey) -> Thing:
+    return Thing(API_KEY, key.key_id, owner=key.key_id, gone_ms=key.gone_ms)
+
+
+def key_created(key: ApiKey) -> Change:
+    settings = {
+        "name": key.name,
+        "grants": grants_text(key.grants),
+        "expires_at": None if key.expires_ms is None else rfc3339(key.expires_ms),
+    }
+    found = differences({}, settings)
+    return Change(key.version, key.created_ms, key.created_by, Did.CREATED, found)
+
+
+def key_rotated(key: ApiKey, by: str, now_ms: int) -> Change:
+    return Change(key.version, now_ms, by, Did.ROTATED)
+
+
+def key_revoked(key: ApiKey, by: str, now_ms: int) -> Change:
+    return Change(key.version, now_ms, by, Did.REVOKED)

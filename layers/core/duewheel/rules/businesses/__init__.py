@@ -1,0 +1,1 @@
+"""Settings of a business, its limits, its lane and its health."""

@@ -1,0 +1,64 @@
+"""What a change of a business leaves in its record."""
+
+from typing import Any
+
+from duewheel.rules.businesses.settings import Business, Own
+from duewheel.rules.history.changes import (
+    Change,
+    Did,
+    Difference,
+    Hidden,
+    Thing,
+    deleted,
+    differences,
+    plain,
+)
+
+BUSINESS = "business"
+
+# All others may have in them what is nobody's to read: headers, parts of a URL, secrets.
+_SHOWN = {
+    "retry",
+    "retention_days",
+    "timeout_seconds",
+    "allowed_hosts",
+    "trusted_origins",
+    "retry_statuses",
+    "stop_statuses",
+    "calls_per_second",
+    "calls_in_flight",
+    "creates_per_second",
+    "creates_burst",
+    "paused",
+    "lane",
+}
+
+
+def business_named(biz_type: str) -> Thing:
+    return Thing(BUSINESS, biz_type, owner=biz_type)
+
+
+def business_configured(before: Business, after: Business, by: str) -> Change:
+    found = differences(_settings(before.own), _settings(after.own))
+    return Change(after.version, after.updated_ms, by, _did(before, after, found), found)
+
+
+def business_deleted(business: Business, by: str, now_ms: int) -> Change:
+    return deleted(business.version, business.updated_ms, by, now_ms)
+
+
+def _did(before: Business, after: Business, found: tuple[Difference, ...]) -> Did:
+    if not before.version:
+        return Did.CREATED
+    if [one.setting for one in found] == ["paused"] and before.paused != after.paused:
+        return Did.PAUSED if after.paused else Did.RESUMED
+    return Did.CONFIGURED
+
+
+def _settings(own: Own) -> dict[str, Any]:
+    """By the names of requests; null is the default, as it is there."""
+    values = {name: getattr(own, name) for name in Own.__struct_fields__}
+    return {
+        name: plain(value) if name in _SHOWN or value is None else Hidden(value)
+        for name, value in values.items()
+    }

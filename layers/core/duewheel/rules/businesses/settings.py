@@ -1,0 +1,190 @@
+"""A business: what it has configured, and what holds for its tasks where it has not.
+
+Nothing of it is copied into tasks: settings are looked up when they are needed, so that a
+change holds for tasks that are pending already.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.businesses import trusted_origins as origins
+from duewheel.rules.businesses.health import NO_STANDING, Standing
+from duewheel.rules.businesses.lanes import LaneChoice, lane_choice
+from duewheel.rules.businesses.rate_limit import Rate
+from duewheel.rules.callbacks.named_secrets import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
+from duewheel.rules.callbacks.retry import DEFAULT_RETRY
+from duewheel.rules.callbacks.status_policy import StatusEntry, StatusLists, lists_of
+from duewheel.rules.callbacks.types import Callback, HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
+from duewheel.rules.fields import invalid
+from duewheel.rules.wheel.lane import Lane
+
+RETENTION_DAYS_MIN = 1
+RETENTION_DAYS_MAX = 3_650
+RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # nobody keeps an ended task for less
+RETENTION_SECONDS_MAX = RETENTION_DAYS_MAX * 86_400
+
+
+class Defaults(Struct, frozen=True):
+    """What the deployment says where a business says nothing, and what it allows."""
+
+    retention_days: int
+    timeout_seconds: float
+    timeout_seconds_max: float
+
+
+class SigningSecret(Struct, frozen=True):
+    """Sealed: only a notifier can open it. `hint` is what may be shown of it."""
+
+    hint: str
+    sealed: bytes
+
+
+class Own(Struct, frozen=True):
+    """What a business says itself. None: the default."""
+
+    callback: Callback | None = None
+    retry: RetryPolicy | None = None
+    retention_days: int | None = None
+    timeout_seconds: float | None = None
+    allowed_hosts: tuple[str, ...] | None = None  # None: all
+    trusted_origins: tuple[str, ...] | None = None  # beside that of `callback`
+    retry_statuses: tuple[StatusEntry, ...] | None = None
+    stop_statuses: tuple[StatusEntry, ...] | None = None
+    on_dead: Callback | None = None
+    calls_per_second: float | None = None  # None: no limit, here and below
+    calls_in_flight: int | None = None
+    creates_per_second: float | None = None
+    creates_burst: int | None = None
+    signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
+    paused: bool | None = None
+    lane: Lane | None = None  # None: by what is observed
+    secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
+
+
+class Business(Struct, frozen=True):
+    """`version` 0: never configured. `damaged` names what cannot be read of its record."""
+
+    biz_type: str
+    defaults: Defaults
+    own: Own = Own()
+    version: int = 0
+    created_ms: int = 0
+    updated_ms: int = 0
+    damaged: str | None = None
+    standing: Standing = NO_STANDING  # only those who call know it
+
+    @property
+    def is_new(self) -> bool:
+        return self.version == 1
+
+    @property
+    def callback(self) -> Callback | None:
+        return self.own.callback
+
+    @property
+    def retry(self) -> RetryPolicy:
+        return self.own.retry or DEFAULT_RETRY
+
+    @property
+    def retention_days(self) -> int:
+        return self.own.retention_days or self.defaults.retention_days
+
+    @property
+    def retention_seconds(self) -> int:
+        return self.retention_days * 86_400
+
+    @property
+    def timeout_seconds(self) -> float:
+        """A deployment may have become stricter since it was set."""
+        own = self.own.timeout_seconds or self.defaults.timeout_seconds
+        return min(own, self.defaults.timeout_seconds_max)
+
+    @property
+    def statuses(self) -> StatusLists:
+        return lists_of(self.own.retry_statuses, self.own.stop_statuses)
+
+    @property
+    def on_dead(self) -> Callback | None:
+        return self.own.on_dead
+
+    @property
+    def call_rate(self) -> Rate | None:
+        per_second = self.own.calls_per_second
+        return None if per_second is None else Rate(per_second, self.updated_ms)
+
+    @property
+    def create_rate(self) -> Rate | None:
+        per_second = self.own.creates_per_second
+        return None if per_second is None else Rate(per_second, self.updated_ms)
+
+    @property
+    def creates_burst(self) -> int | None:
+        """How many at once, after a pause; as many as a second has, if it does not say."""
+        if self.own.creates_per_second is None:
+            return None
+        return self.own.creates_burst or max(1, round(self.own.creates_per_second))
+
+    @property
+    def paused(self) -> bool:
+        """Whether its tasks are parked when they come up."""
+        return bool(self.own.paused)
+
+    def lane_at(self, now_ms: int) -> LaneChoice:
+        return lane_choice(self.own.lane, self.standing.slow_until_ms, now_ms)
+
+    def unknown_secrets(self, callback: Callback | None) -> list[str]:
+        """Names to which it refers and that there are not."""
+        return sorted(names_in(callback) - {one.name for one in self.own.secrets or ()})
+
+    def allows(self, callback: Callback) -> bool:
+        """Whether this callback, which has its URL, leads to a host that is allowed."""
+        hosts = self.own.allowed_hosts
+        if hosts is None or not isinstance(callback, HttpCallback):
+            return True
+        return is_allowed(parse_callback_url(callback.url).host, hosts)
+
+    def trusts(self, callback: HttpCallback) -> bool:
+        """Whether the headers of the business's own callback go to where this one leads."""
+        origin, usual = origins.origin_of(callback.url), self.callback
+        if origin is None:  # such a call is never made
+            return False
+        if isinstance(usual, HttpCallback) and origin == origins.origin_of(usual.url):
+            return True
+        return origins.is_among(origin, self.own.trusted_origins or ())
+
+
+def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Business:
+    """The business with these settings and all others as they were, checked as a whole. Of its
+    named secrets those that the change does not name stay, too.
+
+    Its instant never repeats: limits tell by it which of two settings is the newer.
+    """
+    if (secrets := change.get("secrets")) is not None:
+        change = {**change, "secrets": merged(business.own.secrets or (), secrets)}
+    after = replace(
+        business,
+        own=replace(business.own, **change),
+        version=business.version + 1,
+        created_ms=business.created_ms or now_ms,
+        updated_ms=max(now_ms, business.updated_ms + 1),
+    )
+    _check_together(after)
+    return after
+
+
+def _check_together(business: Business) -> None:
+    if both := business.statuses.in_both:
+        raise invalid("stop_statuses", f"has {both[0]}, which is in retry_statuses as well.")
+    if business.own.creates_burst is not None and business.own.creates_per_second is None:
+        raise invalid("creates_burst", "needs creates_per_second beside it.")
+    if len(business.own.secrets or ()) > NAMED_SECRETS_MAX:
+        raise invalid("secrets", f"must be at most {NAMED_SECRETS_MAX} together.")
+    for name, callback in (("callback", business.callback), ("on_dead", business.on_dead)):
+        if unknown := business.unknown_secrets(callback):
+            raise invalid(f"{name}.headers", f"refers to {unknown[0]}, which is not in secrets.")
+        if isinstance(callback, HttpCallback) and callback.url and not business.allows(callback):
+            raise invalid(f"{name}.url", "leads to a host that is not among allowed_hosts.")

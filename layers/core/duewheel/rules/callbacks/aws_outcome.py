@@ -1,0 +1,68 @@
+"""What AWS's refusal of a call means: try again, or stop trying.
+
+What is wrong with the request itself stays wrong. All else is worth another attempt: a
+throttle passes, and a right or a resource that a deployment took away is put back by another.
+"""
+
+import json
+
+from duewheel.rules.callbacks.http_outcome import note_from, retry_after_seconds
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+
+# Of all four services; a code that only one of them has means the same wherever it comes from.
+_ABOUT_THE_REQUEST = frozenset(
+    {
+        "BatchRequestTooLong",
+        "InvalidArgument",
+        "InvalidMessageContents",
+        "InvalidParameter",
+        "InvalidParameterCombination",
+        "InvalidParameterValue",
+        "InvalidParameterValueException",
+        "InvalidRequestContentException",
+        "MalformedDetail",
+        "MissingParameter",
+        "RequestEntityTooLargeException",
+        "RequestTooLargeException",
+        "SerializationException",
+        "UnsupportedMediaTypeException",
+        "ValidationError",
+        "ValidationException",
+    }
+)
+ANSWER_BYTES_MAX = 65_536  # of a function's answer no more is looked at
+_STOP = "duewheel-stop"
+
+
+def outcome_of_refusal(
+    code: str, message: str, status_code: int | None, retry_after: str, now_ms: int
+) -> Outcome:
+    name = code.rpartition(".")[2]  # SQS: AWS.SimpleQueueService.NonExistentQueue
+    note = note_from(f"{name}: {message}")
+    if name in _ABOUT_THE_REQUEST or status_code == 413:
+        return Outcome(Verdict.STOP, note, status_code)
+    return Outcome(Verdict.RETRY, note, status_code, retry_after_seconds(retry_after, now_ms))
+
+
+def outcome_of_function(answer: bytes, status_code: int, *, has_failed: bool) -> Outcome:
+    """Of a function that was waited for; `answer` is what it returned, or its error."""
+    value = _parsed(answer)
+    if has_failed:
+        return Outcome(Verdict.RETRY, note_from(_error_note(value, answer)), status_code)
+    if isinstance(value, dict) and value.get(_STOP) is True:
+        note = note_from(b"the function said stop: " + answer)
+        return Outcome(Verdict.STOP, note, status_code, said_stop=True)
+    return Outcome(Verdict.DELIVERED, note_from(answer), status_code)
+
+
+def _error_note(value: object, answer: bytes) -> bytes | str:
+    if isinstance(value, dict) and "errorMessage" in value:
+        return f"{value.get('errorType', 'error')}: {value['errorMessage']}"
+    return answer
+
+
+def _parsed(answer: bytes) -> object:
+    try:
+        return json.loads(answer)
+    except (ValueError, RecursionError):
+        return None  # cut off, or no JSON: the bytes themselves are shown

@@ -1,0 +1,66 @@
+"""Names of Lambda functions, in every form that Lambda takes, each read as one function.
+
+Lambda takes a name, a partial ARN and an ARN, each with a version or an alias behind it. A text
+such as `function:close` or `123456789012:close` is a partial ARN to it, not a name with an alias.
+Validation, the list of allowed targets and the check for the deployment's own functions all see
+what this reads, and Lambda is given a form that has one reading.
+"""
+
+import re
+
+from msgspec import Struct
+
+from duewheel.rules.callbacks.allowed_targets import Scope
+
+FUNCTION_CHARACTERS_MAX = 256
+
+# The SDK's own pattern of a FunctionName, with the lengths of a name, a version and an alias.
+_FORM = re.compile(
+    r"(?P<arn>arn:(?P<partition>aws[a-zA-Z-]*):lambda:)?"
+    r"(?:(?P<region>(?:eusc-)?[a-z]{2}(?:-gov|-iso[a-z]?)?-[a-z]+-[0-9]):)?"
+    r"(?:(?P<account>[0-9]{12}):)?"
+    r"(?P<kind>function:)?"
+    r"(?P<name>[A-Za-z0-9_-]{1,64})"
+    r"(?::(?P<qualifier>\$LATEST(?:\.PUBLISHED)?|[A-Za-z0-9_-]{1,128}))?"
+)
+
+
+class FunctionName(Struct, frozen=True):
+    """`qualifier`: a version or an alias."""
+
+    partition: str
+    region: str
+    account: str
+    name: str
+    qualifier: str | None = None
+
+    @property
+    def function_arn(self) -> str:
+        """Without version or alias."""
+        return f"arn:{self.partition}:lambda:{self.region}:{self.account}:function:{self.name}"
+
+    @property
+    def arn(self) -> str:
+        return self.function_arn + (f":{self.qualifier}" if self.qualifier else "")
+
+
+def function_name(text: str, scope: Scope) -> FunctionName | None:
+    """What Lambda calls by this text in this deployment; None for no such form."""
+    found = _FORM.fullmatch(text)
+    if found is None or len(text) > FUNCTION_CHARACTERS_MAX:
+        return None
+    if found["arn"] and not (found["region"] and found["account"] and found["kind"]):
+        return None
+    return FunctionName(
+        found["partition"] or scope.partition,
+        found["region"] or scope.region,
+        found["account"] or scope.account,
+        found["name"],
+        found["qualifier"],
+    )
+
+
+def is_plain(text: str) -> bool:
+    """A name alone, with or without a version or an alias: no part of an ARN stands before it."""
+    found = _FORM.fullmatch(text)
+    return found is not None and not (found["region"] or found["account"] or found["kind"])

@@ -1,0 +1,88 @@
+"""What a callback's answer means: delivered, try again, or stop trying.
+
+Only a 2xx is a delivery. What will not get better by itself (the request is wrong, the
+receiver moved or says so) stops at once; everything else is worth another attempt. Which status
+is which, a business may say by lists of its own.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.retry import RETRY_AFTER_SECONDS_MAX
+from duewheel.rules.callbacks.status_policy import StatusLists
+
+STOP_HEADER = "duewheel-stop"
+NOTE_BYTES_MAX = 128  # keeps a small task under 1 KB after a normal delivery
+
+_STOPPED_NOTE = "the receiver said stop: "
+_REDIRECT_NOTE = "redirects are not followed: "
+
+
+def outcome_of_answer(
+    status_code: int, headers: Mapping[str, str], body_start: bytes, now_ms: int
+) -> Outcome:
+    """`headers` has lower-case names; `now_ms` is what a date in `Retry-After` is counted from."""
+    if 200 <= status_code < 300:
+        return Outcome(Verdict.DELIVERED, note_from(body_start), status_code)
+    if headers.get(STOP_HEADER, "").strip().lower() == "true":
+        note = note_from(_STOPPED_NOTE.encode() + body_start)
+        return Outcome(Verdict.STOP, note, status_code, said_stop=True)
+    about = _REDIRECT_NOTE.encode() if 300 <= status_code < 400 else b""
+    outcome = Outcome(
+        Verdict.RETRY,
+        note_from(about + body_start),
+        status_code,
+        retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
+    )
+    return judged(outcome, StatusLists())
+
+
+def judged(outcome: Outcome, statuses: StatusLists) -> Outcome:
+    """The outcome of an answer that was no success, by these lists. What the receiver said of
+    itself, and what was no answer at all, stays as it is."""
+    status = outcome.status_code
+    if status is None or outcome.said_stop or outcome.verdict is Verdict.DELIVERED:
+        return outcome
+    return replace(outcome, verdict=Verdict.STOP if statuses.stops(status) else Verdict.RETRY)
+
+
+def note_from(text: bytes | str) -> str:
+    """Printable and short, whatever the far side sent: one line of at most NOTE_BYTES_MAX bytes."""
+    if isinstance(text, bytes):
+        text = text[: NOTE_BYTES_MAX + 4].decode("utf-8", "replace")
+    text = text.strip()
+    if text.isascii() and text.isprintable():
+        return text[:NOTE_BYTES_MAX]
+    pieces: list[str] = []
+    room = NOTE_BYTES_MAX
+    for character in text:
+        shown = character if character.isprintable() else _escaped(character)
+        room -= len(shown.encode())
+        if room < 0:
+            break
+        pieces.append(shown)
+    return "".join(pieces)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def retry_after_seconds(text: str, now_ms: int) -> float | None:
+    """Seconds or an HTTP date; None for what is neither."""
+    if text.isascii() and text.isdecimal():
+        digits = text.lstrip("0") or "0"
+        seconds = float(digits) if len(digits) < 10 else RETRY_AFTER_SECONDS_MAX
+    else:
+        try:
+            instant = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):  # of what is no date, and of numbers no date can have
+            return None
+        if instant.tzinfo is None:  # the oldest of the three forms of an HTTP date names no zone
+            instant = instant.replace(tzinfo=UTC)
+        seconds = instant.timestamp() - now_ms / 1000
+    return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX)

@@ -1,0 +1,1 @@
+"""Delivery: page leases, the circuit breaker, the slow lane, parked tasks."""

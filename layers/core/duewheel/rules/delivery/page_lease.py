@@ -1,0 +1,68 @@
+"""A page's lease: who works on it until when, where it ends, what it passed on.
+
+It is short, and renewed while its run lives. What the page passed on is recorded before it is
+sent, so a run that takes the page over leaves that alone.
+"""
+
+from msgspec import Struct
+
+from duewheel.rules.wheel.addresses import first_page
+from duewheel.rules.wheel.timing import SKEW_MS
+
+LEASE_MS = 14_000
+HIDDEN_MS = 15_000  # a message, from other runs: it comes when the lease of its page is over
+FIRST_RENEWAL_MS = 10_000  # after it was taken; most pages are done by then
+RENEWED_EVERY_MS = 5_000
+LEASE_MS_MAX = 3_600_000  # longer than any that a release of this service has written
+TRIES_MAX = 5  # after so many runs or resends a page is left to the sweep to take apart
+
+
+class PageLease(Struct, frozen=True):
+    second: int
+    shard: int
+    page: str = first_page()
+    after: str | None = None
+    owner: str | None = None
+    until_ms: int = 0
+    done: bool = False
+    end: str | None = None  # the last place of the page, when the slice goes on behind it
+    rest: tuple[str, ...] = ()  # places passed on to the rest page
+    slow: tuple[str, ...] = ()  # places passed on to the slow lane; once there are some, these
+    tries: int = 0  # how often it was begun
+    resends: int = 0
+    resent_ms: int = 0
+
+
+class LeaseLost(Exception):
+    """Another invocation took the page over; what is left of it is theirs."""
+
+
+def still_ours(lease: PageLease | None) -> PageLease:
+    if lease is None:
+        raise LeaseLost
+    return lease
+
+
+def is_absurd(lease: PageLease, now_ms: int) -> bool:
+    """It would keep the page, and the sweep pointer with it, for longer than anybody works."""
+    return max(lease.until_ms, lease.resent_ms) > now_ms + LEASE_MS_MAX
+
+
+def calls_begin_until_ms(until_ms: int) -> int:
+    """Another run, by a clock that is ahead, may take what is held until then."""
+    return until_ms - SKEW_MS
+
+
+def renewal_ms(begun_ms: int, renewed_ms: int) -> int:
+    """When a hold that was begun and renewed at these instants is to be renewed next."""
+    return max(begun_ms + FIRST_RENEWAL_MS, renewed_ms + RENEWED_EVERY_MS)
+
+
+class Held(Struct, frozen=True):
+    """Somebody else works on it; come back after `until_ms`."""
+
+    until_ms: int
+
+
+class Finished(Struct, frozen=True):
+    """Nothing is left to do for this message."""

@@ -1,0 +1,99 @@
+"""Parked tasks: what stands for them in the slots of their business, and what a release does.
+
+A parked item belongs to one parking of one task: its place follows from the entry that the task
+came up on, which no task ever names again. So parking twice is parking once, and whoever deletes
+an item that has done its service can meet no other.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+
+from msgspec import Struct
+
+from duewheel.rules.businesses.rate_limit import Turns
+from duewheel.rules.delivery.promises import promised
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.entry_decision import is_expired
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.addresses import Address, parked_place
+
+# Released without a limit, a millisecond apart: a second gets as many as one partition takes.
+APART_MS = 1
+# Side by side, each part four milliseconds apart: 250 a second, as many as a shard is given.
+PART_APART_MS = 4
+BLOCKS_IN_LINE = 10  # of a hundred, released by one; if there are more, by the parts
+PAUSE_MARK_BYTES = 12  # of chance in the mark that tells one pause from another
+
+
+class ParkedItem(Struct, frozen=True):
+    slot: str
+    place: str
+    home: Address
+
+
+class Parking(Struct, frozen=True):
+    """The record of a business that may have parked tasks, as it was read. `mark`: of the latest
+    pause. `unpaused_ms`: since when the business has been seen unpaused after it."""
+
+    biz_type: str
+    mark: str | None
+    unpaused_ms: int | None
+
+
+Release = tuple[Task, Task]  # as it was parked, and what it becomes but for its entry
+
+
+class Fate(Enum):
+    RELEASE = "release"
+    DROP = "drop"  # its task has ended, or has moved on
+    LEAVE = "leave"  # somebody is parking this very task, or died of it: its page is run again
+
+
+def fate_of(item: ParkedItem, home: Task | None) -> Fate:
+    """`home` is None when it is gone."""
+    if home is None or not home.is_live or parked_place(home.entry) != item.place:
+        return Fate.DROP
+    return Fate.RELEASE if home.parked else Fate.LEAVE
+
+
+def is_called_on_release(task: Task, now_ms: int) -> bool:
+    """Else it needs no turn: it is due later, or its grace is over."""
+    return task.next_ms <= now_ms and not is_expired(task, now_ms)
+
+
+def at_their_places(tasks: Sequence[Task], turns: Turns, now_ms: int) -> list[Release]:
+    """Each at its place in the line before the limit."""
+    return [
+        (task, lifecycle.put_off(task, promise, now_ms)) for task, promise in promised(tasks, turns)
+    ]
+
+
+def in_line(
+    tasks: Sequence[Task], from_ms: int, now_ms: int, part: int | None = None
+) -> list[Release]:
+    """One behind the other, in their order; those of a part between those of the others."""
+    apart_ms, shift_ms = APART_MS, 0
+    if part is not None:
+        apart_ms, shift_ms = PART_APART_MS, part % PART_APART_MS
+    return [
+        (task, lifecycle.released(task, from_ms + shift_ms + apart_ms * number, now_ms))
+        for number, task in enumerate(tasks)
+    ]
+
+
+def line_length_ms(count: int, part: int | None) -> int:
+    return count * (APART_MS if part is None else PART_APART_MS)
+
+
+def as_they_are(tasks: Sequence[Task], now_ms: int) -> list[Release]:
+    return [(task, lifecycle.released(task, task.next_ms, now_ms)) for task in tasks]
+
+
+def is_over(parking: Parking, empty_since_ms: int, parkers_gone_ms: int) -> bool:
+    """Whether nobody can park any more who still believed in the pause, and nothing is parked:
+    `empty_since_ms` is when the slots were found empty."""
+    return (
+        parking.unpaused_ms is not None
+        and empty_since_ms >= parking.unpaused_ms + parkers_gone_ms + timing.SKEW_MS
+    )

@@ -1,0 +1,119 @@
+"""What was changed of a definition, when and by whom: a record that is kept with it.
+
+Of a setting that differs, the record has the name, and what it was and became only where the
+definition's own answer shows that in clear and it is small. A value that is `Hidden` is compared
+and never written down: no record repeats what a callback, a payload or a secret holds.
+"""
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from duewheel.rules.callbacks.retry import number_said, retry_members
+from duewheel.rules.callbacks.types import RetryPolicy
+
+KEPT_MAX = 10
+SHOWN_CHARACTERS_MAX = 200
+
+THE_SERVICE = "duewheel"  # who makes the one change that nobody asks for: a receiver's stop
+
+
+class Did(StrEnum):
+    CREATED = "created"
+    CONFIGURED = "configured"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    CHANGED = "changed"
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    DELETED = "deleted"
+    ROTATED = "rotated"
+    REVOKED = "revoked"
+
+
+DELETED_KEPT_SECONDS = 30 * 86_400
+
+
+class Thing(Struct, frozen=True):
+    """What is changed. `owner` says whose it is, also when it is no more: its business. `gone_ms`:
+    when it goes by itself, where that is known beforehand."""
+
+    kind: str
+    name: str
+    owner: str
+    gone_ms: int | None = None
+
+
+class Hidden(Struct, frozen=True):
+    value: object
+
+
+class Difference(Struct, frozen=True):
+    """`shown`: from and to. None: the name alone is said."""
+
+    setting: str
+    shown: tuple[Any, Any] | None = None
+
+
+class Change(Struct, frozen=True):
+    """`version`: of the definition, from this change on."""
+
+    version: int
+    at_ms: int
+    by: str
+    did: Did
+    differences: tuple[Difference, ...] = ()
+
+
+class KeptChanges(Struct, frozen=True):
+    """The changes that are kept of a thing, the latest first."""
+
+    owner: str
+    changes: tuple[Change, ...] = ()
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Of settings as `plain` has them; what `before` has not was null."""
+    return tuple(
+        Difference(name, _shown(before.get(name), value))
+        for name, value in after.items()
+        if before.get(name) != value
+    )
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it, and a request would say it."""
+    match value:
+        case RetryPolicy():
+            return retry_members(value)
+        case tuple():
+            return [plain(element) for element in value]
+        case StrEnum():
+            return value.value
+        case float():
+            return number_said(value)
+        case _:
+            return value
+
+
+def gone_ms(thing: Thing, change: Change) -> int | None:
+    """When what is kept of it goes; never while it is there."""
+    if change.did is Did.DELETED:
+        return change.at_ms + DELETED_KEPT_SECONDS * 1000
+    return thing.gone_ms
+
+
+def deleted(version: int, updated_ms: int, by: str, now_ms: int) -> Change:
+    """The end of a definition that stood at this version."""
+    return Change(version + 1, max(now_ms, updated_ms), by, Did.DELETED)
+
+
+def _shown(before: Any, after: Any) -> tuple[Any, Any] | None:
+    if any(isinstance(value, Hidden) for value in (before, after)):
+        return None
+    if any(len(json.dumps(value)) > SHOWN_CHARACTERS_MAX for value in (before, after)):
+        return None
+    return before, after

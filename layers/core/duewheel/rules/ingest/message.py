@@ -1,0 +1,113 @@
+"""A message that asks for tasks: what its queue says of it, and what its body asks for.
+
+Invariant: what a message asks for follows from the message alone, whenever it is looked at and
+however often.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from duewheel.rules.access.grants import Permit
+from duewheel.rules.callbacks.allowed_targets import AllowedTargets
+from duewheel.rules.fields import Fields
+from duewheel.rules.json_source import Source
+from duewheel.rules.refusals import CallbackRefused, Refusal, TooLarge
+from duewheel.rules.tasks.callback_headers import ATTEMPT
+from duewheel.rules.tasks.idempotency import HEADER, Asked, asked_once
+from duewheel.rules.tasks.requests import (
+    BATCH_MEMBER,
+    SINGLE_BYTES_MAX,
+    permitted,
+    sources_of_batch,
+    task_from,
+    tasks_of_batch,
+)
+from duewheel.rules.tasks.task import NewTask
+
+KEY_ATTRIBUTE = HEADER  # a message's attribute is named as the header of a request is
+# Two days longer than a message or a dead letter is kept: for whoever sends one again, and for what
+# is redriven at the last moment and has to wait.
+REMEMBERED_SECONDS = 16 * 86_400
+# The queue's own, for all who may send to it; what came from it is told from what HTTP asked for.
+_CALLER = _PATH = "ingest"
+
+
+class IngestMessage(Struct, frozen=True):
+    """`first_received_ms` and `receives`: since when and how often the queue has handed it out."""
+
+    message_id: str
+    receipt_handle: str
+    body: str
+    sender: str
+    sent_ms: int
+    first_received_ms: int
+    receives: int
+    attributes: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """What tells a repeat, of the sender or of the queue."""
+        return self.attributes.get(KEY_ATTRIBUTE, self.message_id)
+
+
+def message_of(record: Mapping[str, Any]) -> IngestMessage:
+    """From a record of the event that Lambda makes of a batch."""
+    system = record["attributes"]
+    attributes = record.get("messageAttributes", {})
+    return IngestMessage(
+        record["messageId"],
+        record["receiptHandle"],
+        record["body"],
+        # Of a role's session only the role: another instance of a service is the same sender.
+        sender=system["SenderId"].partition(":")[0],
+        sent_ms=int(system["SentTimestamp"]),
+        first_received_ms=int(system["ApproximateFirstReceiveTimestamp"]),
+        receives=int(system["ApproximateReceiveCount"]),
+        attributes={name: value.get("stringValue") or "" for name, value in attributes.items()},
+    )
+
+
+class Wanted(Struct, frozen=True):
+    """`sources` are the tasks of a batch as they were written; None for a single task."""
+
+    fields: Fields
+    sources: list[Source] | None
+
+    @property
+    def is_single(self) -> bool:
+        return self.sources is None
+
+    def tasks(
+        self, read_ms: int, allowed: AllowedTargets, permit: Permit
+    ) -> list[NewTask | Refusal]:
+        if self.sources is not None:
+            return permitted(tasks_of_batch(self.sources, read_ms, allowed), permit)
+        task = task_from(self.fields, read_ms, allowed)
+        permit.check(task.biz_type)
+        return [task]
+
+
+def wanted(message: IngestMessage) -> Wanted:
+    if ATTEMPT in message.attributes:
+        raise CallbackRefused(f"The message is a task's callback: it carries {ATTEMPT}.")
+    fields = Fields.of(message.body)
+    if BATCH_MEMBER in fields:
+        return Wanted(fields, sources_of_batch(fields))
+    size = len(message.body.encode())
+    if size > SINGLE_BYTES_MAX:
+        raise TooLarge(f"A single task has at most {SINGLE_BYTES_MAX} bytes; this one has {size}.")
+    return Wanted(fields, None)
+
+
+def asked_of(message: IngestMessage, *, is_single: bool) -> Asked:
+    return asked_once(
+        _CALLER,
+        message.key,
+        _PATH,
+        message.body,
+        is_single=is_single,
+        sent_ms=message.sent_ms,
+        remembered_seconds=REMEMBERED_SECONDS,
+    )

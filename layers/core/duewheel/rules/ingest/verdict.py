@@ -1,0 +1,171 @@
+"""What becomes of a message that asked for tasks: done, left for another try, or a dead letter.
+
+Invariant: what is left for another try, or is in a letter, comes under the key of the request that
+has made the rest of it, or was given up by that one. So nothing is made twice.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from duewheel.rules.callbacks.aws import NOT_IN_A_MESSAGE
+from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.json_source import Source
+from duewheel.rules.refusals import (
+    CreatedBefore,
+    IdempotencyKeyInUse,
+    Refusal,
+    TooManyCreates,
+    Unavailable,
+    UnknownTask,
+    UnreadableItem,
+)
+from duewheel.rules.tasks.callback_headers import ATTEMPT
+from duewheel.rules.tasks.idempotency import is_key, key_of_rest
+from duewheel.rules.tasks.requests import BATCH_MEMBER
+from duewheel.rules.tasks.task import Made
+
+# The queue's maxReceiveCount, the most that SQS takes. What Lambda grants no run for is received as
+# well: at one receive each 90 s LAST_TRY_AFTER_MS comes first.
+RECEIVES_MAX = 1_000
+WAIT_SECONDS_MAX = 900
+LAST_TRY_AFTER_MS = 20 * 3_600_000  # since it was first received
+
+CAME_AS = "message-id"  # of a dead letter: the id of the message that came
+REASONS_CHARACTERS_MAX = 30_000  # what a message may have, less what one that is taken may
+_DETAIL_CHARACTERS_MAX = 500
+_VALUE_CHARACTERS_MAX = 256
+_PASSING = (TooManyCreates, Unavailable, IdempotencyKeyInUse, UnreadableItem)
+
+
+class Reason(Struct, frozen=True):
+    """Why a message, or a task of it, came to nothing: in the words of a problem document."""
+
+    problem: str
+    detail: str
+    field: str | None = None
+
+    def members(self) -> dict[str, str]:
+        members = {"problem": self.problem, "detail": _cut(self.detail, _DETAIL_CHARACTERS_MAX)}
+        if self.field is not None:
+            members["field"] = _cut(self.field, _VALUE_CHARACTERS_MAX)
+        return members
+
+
+class DeadLetter(Struct, frozen=True):
+    body: str
+    attributes: Mapping[str, str]
+
+
+class Verdict(Struct, frozen=True):
+    """`wait_seconds`: until it is to be handed out again; None when it is done with."""
+
+    wait_seconds: int | None = None
+    letter: DeadLetter | None = None
+
+
+def failed(request_id: str) -> Reason:
+    """Says where to look, and nothing of what went wrong."""
+    detail = f"The ingest function's log says more under request id {request_id}."
+    return Reason("internal", detail)
+
+
+def is_last_try(message: IngestMessage, now_ms: int) -> bool:
+    age_ms = now_ms - message.first_received_ms
+    return message.receives >= RECEIVES_MAX or age_ms >= LAST_TRY_AFTER_MS
+
+
+def judged(
+    message: IngestMessage,
+    sources: Sequence[Source] | None,
+    results: Sequence[Made | Refusal],
+    random_unit: float,
+    *,
+    is_last: bool,
+) -> Verdict:
+    """What was made stays made, and only what was refused becomes a dead letter. Without the
+    sources of a batch there is one result, of the message as a whole."""
+    refusals = refused(results)
+    if not refusals:
+        return Verdict()
+    if not gives_up(list(refusals.values()), is_last=is_last):
+        return Verdict(_wait_seconds(refusals.values(), message.receives, random_unit))
+    reasons = {index: _reason(refusal) for index, refusal in refusals.items()}
+    first, *_ = reasons.values()
+    if sources is None:
+        return Verdict(letter=whole_letter(message, first))
+    listed = {"problems": _listed(reasons)}
+    if len(refusals) == len(results):
+        return Verdict(letter=whole_letter(message, first, listed))
+    rest = ",".join(sources[index].text for index in refusals)
+    body = f'{{"{BATCH_MEMBER}":[{rest}]}}'
+    key = {KEY_ATTRIBUTE: key_of_rest(message.key, body)}
+    return Verdict(letter=DeadLetter(body, {**_attributes(message, first), **key, **listed}))
+
+
+def refused(results: Sequence[Made | Refusal]) -> dict[int, Refusal]:
+    """What was there is none of them: unknown is what its key found at the first try, and what
+    has been deleted since."""
+    return {
+        index: result
+        for index, result in enumerate(results)
+        if isinstance(result, Refusal) and not isinstance(result, UnknownTask | CreatedBefore)
+    }
+
+
+def gives_up(refusals: Sequence[Refusal], *, is_last: bool) -> bool:
+    """Nothing is waited for any more."""
+    return is_last or not any(isinstance(refusal, _PASSING) for refusal in refusals)
+
+
+def whole_letter(
+    message: IngestMessage, reason: Reason, more: Mapping[str, str] | None = None
+) -> DeadLetter:
+    """With the key that it came under, unless no request can have it: sent once more, it is the
+    same request. What shows a callback stays: sent once more, it is one."""
+    kept = {KEY_ATTRIBUTE: message.key} if is_key(message.key) else {}
+    if ATTEMPT in message.attributes:
+        kept[ATTEMPT] = _cut(message.attributes[ATTEMPT], _VALUE_CHARACTERS_MAX)
+    return DeadLetter(message.body, {**_attributes(message, reason), **kept, **(more or {})})
+
+
+def _attributes(message: IngestMessage, reason: Reason) -> dict[str, str]:
+    told = {CAME_AS: message.message_id, "sent-at": rfc3339(message.sent_ms)}
+    return {**reason.members(), **told}
+
+
+def _listed(reasons: Mapping[int, Reason]) -> str:
+    """As many as there is room for, in the order of the letter's tasks. `index` is a task's place
+    in the message that it came in."""
+    room = REASONS_CHARACTERS_MAX
+    told = []
+    for index, reason in reasons.items():
+        text = json.dumps({"index": index, **reason.members()}, separators=(",", ":"))
+        room -= len(text) + 1
+        if room < 0:
+            break
+        told.append(text)
+    return f"[{','.join(told)}]"
+
+
+def _wait_seconds(refusals: Iterable[Refusal], receives: int, random_unit: float) -> int:
+    """Longer each time, and spread: what waits for a limit would otherwise come back together."""
+    least = max(_retry_after_seconds(refusal) for refusal in refusals)
+    ceiling = min(WAIT_SECONDS_MAX, least << min(receives, 10))
+    return min(WAIT_SECONDS_MAX, max(least, math.ceil(ceiling * random_unit)))
+
+
+def _retry_after_seconds(refusal: Refusal) -> int:
+    return refusal.retry_after_seconds if isinstance(refusal, TooManyCreates) else 1
+
+
+def _reason(refusal: Refusal) -> Reason:
+    return Reason(refusal.type, refusal.detail, refusal.field)
+
+
+def _cut(text: str, characters_max: int) -> str:
+    """As an attribute can hold it. None is ever empty."""
+    return NOT_IN_A_MESSAGE.sub("\N{REPLACEMENT CHARACTER}", text[:characters_max]) or "?"

@@ -1,0 +1,35 @@
+"""Names that callers give: businesses, keys, timers; how far ahead an instant may be.
+
+Each is checked here, whatever it names.
+"""
+
+import re
+
+from duewheel.rules.fields import invalid
+
+BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
+
+TIMER_ID = re.compile(r"[1-9][0-9]{0,15}")
+
+
+AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days
+
+AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
+
+KEY_IS = "must be 1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '~' and '-'."
+
+BIZ_TYPE_IS = "must be 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit."
+
+
+def checked_biz_type(biz_type: str, path: str = "biz_type") -> str:
+    if not BIZ_TYPE.fullmatch(biz_type):
+        raise invalid(path, BIZ_TYPE_IS)
+    return biz_type
+
+
+def checked_key(key: str, path: str = "key") -> str:
+    if not KEY.fullmatch(key):
+        raise invalid(path, KEY_IS)
+    return key

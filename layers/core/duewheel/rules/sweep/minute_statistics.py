@@ -1,0 +1,258 @@
+"""The books: which minute's statistics a task enters, and when, so that each fact enters once.
+
+The sweep finishes every second once, and meets in it the homes that stand there and
+those that its re-entries point to. What it books then is what the record says of that very
+second: that the task came up in it for the first time, that an attempt on an entry of it
+failed, that the entry which settled the task stands in it. None of this can change once the
+second is finished, so whoever finishes it again books the same. A second is booked when nothing of
+it is open any more; so one that stays open is booked after those behind it.
+
+A second too large for one run is booked in parts: the homes that stand in it shard by shard, and at
+last, in one part, the homes that its re-entries point to. Such a home may be met in two shards, so
+it belongs to no single one.
+
+What a minute's record holds already, it tells: all facts of the seconds up to `up_to`, but for
+those that are named in `lacks`, which were open when it was brought up to there; of these the
+shards before the one that `partly` tells.
+
+A task counts in the minute in which it first came up, a failed attempt in its own. What plans a
+timer is no task of anybody's, and counts nowhere.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import starmap
+from operator import add
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.fields import invalid
+from duewheel.rules.query_string import Parameters
+from duewheel.rules.sweep.verdict import HomeState
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.addresses import SHARDS_MAX, Address
+
+# Up to and including each bound; the last class is what is later still.
+LATENESS_BOUNDS_MS = (10, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 60_000, 600_000)
+_NO_LATENESS = (0,) * (len(LATENESS_BOUNDS_MS) + 1)
+
+
+class Tally(Struct, frozen=True):
+    """`dead` are those that are dead now: a redrive takes its task out again."""
+
+    created: int = 0
+    delivered: int = 0
+    dead: int = 0
+    expired: int = 0
+    cancelled: int = 0
+    failed_attempts: int = 0
+    lateness_sum_ms: int = 0
+    lateness_max_ms: int = 0
+    lateness_classes: tuple[int, ...] = _NO_LATENESS  # how many were delivered so late
+
+    @property
+    def settled(self) -> int:
+        return self.delivered + self.dead + self.expired + self.cancelled
+
+    @property
+    def pending(self) -> int:
+        return self.created - self.settled
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(
+            created=self.created + other.created,
+            delivered=self.delivered + other.delivered,
+            dead=self.dead + other.dead,
+            expired=self.expired + other.expired,
+            cancelled=self.cancelled + other.cancelled,
+            failed_attempts=self.failed_attempts + other.failed_attempts,
+            lateness_sum_ms=self.lateness_sum_ms + other.lateness_sum_ms,
+            lateness_max_ms=max(self.lateness_max_ms, other.lateness_max_ms),
+            lateness_classes=tuple(
+                starmap(add, zip(self.lateness_classes, other.lateness_classes, strict=True))
+            ),
+        )
+
+
+NOTHING = Tally()
+
+
+def delivered_so_late(lateness_ms: int) -> Tally:
+    classes = list(_NO_LATENESS)
+    classes[bisect_left(LATENESS_BOUNDS_MS, lateness_ms)] = 1
+    return Tally(
+        delivered=1,
+        lateness_sum_ms=lateness_ms,
+        lateness_max_ms=lateness_ms,
+        lateness_classes=tuple(classes),
+    )
+
+
+KEPT_DAYS = 90
+NO_PARTS: Mapping[int, int] = {}
+
+_ENDED = {
+    Status.DEAD: Tally(dead=1),
+    Status.EXPIRED: Tally(expired=1),
+    Status.CANCELLED: Tally(cancelled=1),
+}
+
+
+class Sheet(Struct, frozen=True):
+    """One minute of one business."""
+
+    biz_type: str
+    minute: int  # since the epoch
+    tally: Tally = NOTHING
+    up_to: int = -1  # the last second whose facts are in it
+    lacks: frozenset[int] = frozenset()  # seconds before that whose facts are not
+    partly: Mapping[int, int] = NO_PARTS  # of some of these: the first shard that is not in it
+
+    def holds(self, second: int, part: int) -> bool:
+        if second not in self.lacks:
+            return second <= self.up_to
+        return part < self.partly.get(second, 0)
+
+    @property
+    def expires_at(self) -> int:
+        return self.minute * 60 + KEPT_DAYS * 86_400
+
+
+class Statistics(Struct, frozen=True):
+    """What the books say of a stretch of minutes."""
+
+    first_minute: int
+    last_minute: int
+    closed_until_second: int  # before it, only tasks still pending will change their minute
+    counted_until_second: int  # what came up from here on is not in it
+    sheets: list[Sheet]  # of minutes in which there was something, in order
+
+    @property
+    def total(self) -> Tally:
+        return sum((sheet.tally for sheet in self.sheets), NOTHING)
+
+
+SheetName = tuple[str, int]  # business and minute
+Part = tuple[int, int]  # second and shard
+Facts = dict[SheetName, dict[Part, Tally]]  # by the part in which they were met
+ELSEWHERE = SHARDS_MAX  # the part behind all shards: homes that re-entries point to
+
+
+class Met:
+    """What is to be booked of a second: of the homes met in it, slice by slice, each once however
+    many of its entries stand there."""
+
+    def __init__(self, second: int) -> None:
+        self.facts: Facts = {}
+        self._second = second
+        self._from_elsewhere: set[Address] = set()
+
+    def add(self, shard: int, homes: Iterable[HomeState]) -> None:
+        """The homes of one slice, each once; one that stands in this second only where it does."""
+        for home in homes:
+            part = shard
+            if home.home.second != self._second:
+                if home.home in self._from_elsewhere:
+                    continue
+                self._from_elsewhere.add(home.home)
+                part = ELSEWHERE
+            for minute, tally in _facts(home, self._second):
+                by_part = self.facts.setdefault((home.biz_type, minute), {})
+                key = self._second, part
+                by_part[key] = by_part.get(key, NOTHING) + tally
+
+
+def joined(all_facts: Iterable[Facts]) -> Facts:
+    """The facts of several seconds together."""
+    together: Facts = defaultdict(dict)
+    for facts in all_facts:
+        for name, by_part in facts.items():
+            together[name].update(by_part)
+    return dict(together)
+
+
+def before(facts: Facts, shard: int) -> Facts:
+    """Those of the shards before this one."""
+    kept = {
+        name: {part: tally for part, tally in by_part.items() if part[1] < shard}
+        for name, by_part in facts.items()
+    }
+    return {name: by_part for name, by_part in kept.items() if by_part}
+
+
+def booked(
+    sheet: Sheet,
+    by_part: Mapping[Part, Tally],
+    up_to: int,
+    still_open: frozenset[int] = frozenset(),
+    partly: Mapping[int, int] = NO_PARTS,
+) -> Sheet:
+    """The sheet with what it does not hold yet of `by_part`. All seconds up to `up_to` but those
+    that are `still_open` have been booked with this, or had nothing for this sheet; of these the
+    shards before the one that `partly` tells."""
+    new = [tally for part, tally in by_part.items() if not sheet.holds(*part)]
+    lacked = {second for second in sheet.lacks if second > up_to or second in still_open}
+    now_open = {second for second in still_open if sheet.up_to < second <= up_to}
+    whole = {second for second, _ in by_part} - partly.keys()
+    lacks = frozenset(lacked | now_open) - whole
+    reached = {second: max(partly.get(second, 0), sheet.partly.get(second, 0)) for second in lacks}
+    return replace(
+        sheet,
+        tally=sum(new, sheet.tally),
+        up_to=max(sheet.up_to, up_to),
+        lacks=lacks,
+        partly={second: shard for second, shard in reached.items() if shard},
+    )
+
+
+def _facts(home: HomeState, second: int) -> Iterator[tuple[int, Tally]]:
+    if home.is_plan:
+        return
+    settled_in = None if home.status is Status.PENDING else home.entry.second
+    ended_in = [died for died, _ in home.revivals]
+    # The sweep may have been past the home's second when the home was put.
+    expected_in = home.home.second if home.first_second is None else home.first_second
+    first_up = min(s for s in (expected_in, settled_in, *ended_in) if s is not None)
+    minute = first_up // 60
+    if first_up == second:
+        yield minute, Tally(created=1)
+    if settled_in == second:
+        if home.status is Status.DELIVERED:
+            yield minute, delivered_so_late(home.lateness_ms or 0)
+        else:
+            yield minute, _ENDED[home.status]
+    for died, revived in home.revivals:
+        if revived_or_died := (died == second) - (revived == second):
+            yield minute, Tally(dead=revived_or_died)
+    if failed := home.failed_seconds.count(second):
+        yield second // 60, Tally(failed_attempts=failed)
+
+
+MINUTE_MS = 60_000
+MINUTES_MAX = 1_440
+MINUTES_DEFAULT = 60
+
+
+class StatsRequest(Struct, frozen=True):
+    """Whole minutes since the epoch, both included."""
+
+    first_minute: int
+    last_minute: int
+
+
+def stats_request(query_string: str, now_ms: int) -> StatsRequest:
+    """Bounds within a minute mean the whole of it; left out, the last hour."""
+    parameters = Parameters.of(query_string, ("from", "to"))
+    to_ms, from_ms = parameters.instant_ms("to"), parameters.instant_ms("from")
+    if to_ms is None:
+        to_ms = now_ms + 1
+    if from_ms is None:
+        from_ms = max(0, to_ms - MINUTES_DEFAULT * MINUTE_MS)
+    if not 0 <= from_ms < to_ms:
+        raise invalid("from", "must be from 1970 on and earlier than to.")
+    asked = StatsRequest(from_ms // MINUTE_MS, (to_ms - 1) // MINUTE_MS)
+    if asked.last_minute - asked.first_minute >= MINUTES_MAX:
+        raise invalid("from", f"to and from span more than {MINUTES_MAX:,} minutes.")
+    return asked

@@ -1,0 +1,260 @@
+"""Whether a second is finished, and if not, what is to be done about it.
+
+One classifier for the sweep and the tests. It looks at one slice of a second that is older than
+the sweep lag: no direct message for it can still be under way, and no notifier that began it
+before the lag can still be alive. What is not finished becomes an open place, and holds up nothing
+behind it: not the next page of its slice either, wherever the end of its page is recorded.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+
+from msgspec import Struct, field
+
+from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
+from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import (
+    Address,
+    is_direct_page,
+    is_slow_page,
+    next_page,
+    rest_page,
+    slow_page,
+)
+from duewheel.rules.wheel.open_places import Why
+from duewheel.rules.wheel.queue_messages import PageMessage
+
+RESEND_EVERY_MS = 60_000
+UNBEGUN_EVERY_MS_MAX = 8 * RESEND_EVERY_MS
+# After the lease of the run that passed a page to the slow lane: a message of that queue stays
+# hidden for so long when a batch is throttled.
+SLOW_BEGUN_WITHIN_MS = 90_000
+
+
+class HomeState(Struct, frozen=True):
+    """What the sweep needs to know of a task."""
+
+    home: Address
+    entry: Address
+    status: Status
+    next_ms: int
+    version: int
+    biz_type: str
+    lateness_ms: int | None = None
+    failed_seconds: tuple[int, ...] = ()  # of the entries on which attempts failed
+    revivals: tuple[tuple[int, int], ...] = ()
+    parked: bool = False
+    first_second: int | None = None
+    is_plan: bool = False
+    key: str | None = None
+    redrives: int = 0
+    expires_at: int | None = None
+
+
+class SeenEntry(Struct, frozen=True):
+    """An entry and the home it belongs to; None when that home is gone."""
+
+    address: Address
+    home: HomeState | None
+
+    @property
+    def is_home(self) -> bool:
+        return self.home is not None and self.home.home == self.address
+
+
+class Reentry(Struct, frozen=True):
+    home: Address
+    written_ms: int | None
+
+    def is_orphan(self, now_ms: int) -> bool:
+        """Of one whose home is gone. It was written for a pending task, and a task is kept for a
+        day at least after it has ended: only after that may it be gone."""
+        if self.written_ms is None:
+            return True
+        return now_ms < self.written_ms + RETENTION_SECONDS_MIN * 1000
+
+
+class EntryState(Enum):
+    OWED = "owed"  # pending, and named by nothing that the sweep is yet to look at
+    FINISHED = "finished"  # settled, yet to be looked at elsewhere, or an entry that never fires
+
+
+class Verdict(Struct):
+    """What one slice still needs. It is finished when nothing is unfinished."""
+
+    owed: list[SeenEntry] = field(default_factory=list)  # give each a new entry
+    resend: list[tuple[PageLease, PageMessage]] = field(default_factory=list)
+    waits_for: list[str] = field(default_factory=list)  # pages
+    take_apart: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)
+    put_off: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)  # unbegun
+    unfinished: list[tuple[str, Why]] = field(default_factory=list)  # pages, in their order
+
+    @property
+    def is_finished(self) -> bool:
+        return not self.unfinished
+
+
+def is_seen_to(home: HomeState | Task, passed: int, is_open: Callable[[Address], bool]) -> bool:
+    """The task has ended, or the sweep will look at the entry it names: that stands ahead of the
+    second `passed`, or in an open place. Or it is parked, and its release will name such an one."""
+    if home.status is not Status.PENDING or home.parked:
+        return True
+    return home.entry.second > passed or is_open(home.entry)
+
+
+class Waiting(Struct, frozen=True):
+    """Where a slice's homes may name entries that are yet to be looked at: ahead of `passed`, or in
+    a slice that is open, if they stand there."""
+
+    passed: int
+    is_open: Callable[[Address], bool]
+    present: Callable[[Address], bool]
+
+    def sees_to(self, home: HomeState) -> bool:
+        return is_seen_to(home, self.passed, lambda e: self.is_open(e) and self.present(e))
+
+
+def entry_state(seen: SeenEntry, waiting: Waiting) -> EntryState:
+    home = seen.home
+    if home is None or home.status is not Status.PENDING or home.parked:
+        return EntryState.FINISHED
+    if home.entry == seen.address:
+        return EntryState.OWED
+    if not seen.is_home or waiting.sees_to(home):
+        return EntryState.FINISHED
+    return EntryState.OWED
+
+
+def judge_slice(
+    second: int,
+    shard: int,
+    entries: Iterable[SeenEntry],
+    leases: Mapping[str, PageLease],
+    *,
+    waiting: Waiting,
+    now_ms: int,
+    page_size: int,
+) -> Verdict:
+    judging = _Judging(Verdict(), leases, now_ms, page_size)
+    in_pages: list[SeenEntry] = []
+    direct: list[SeenEntry] = []
+    for seen in entries:
+        match entry_state(seen, waiting):
+            case EntryState.OWED if _names_another(seen):
+                judging.verdict.owed.append(seen)
+            case EntryState.OWED:
+                (direct if seen.address.direct else in_pages).append(seen)
+            case EntryState.FINISHED:
+                pass
+    in_pages.sort(key=lambda seen: seen.address.place)
+    judging.pages(PageLease(second, shard), in_pages)
+    judging.direct(direct)
+    return judging.verdict
+
+
+def _names_another(seen: SeenEntry) -> bool:
+    """A home whose named entry is lost: no page of this second would ever fire it."""
+    return seen.home is not None and seen.home.entry != seen.address
+
+
+class _PassedOn(Struct, frozen=True):
+    """What a page was given, and until when whoever gave it may have worked."""
+
+    places: tuple[str, ...]
+    until_ms: int
+
+
+class _Judging(Struct, frozen=True):
+    verdict: Verdict
+    leases: Mapping[str, PageLease]
+    now_ms: int
+    page_size: int
+
+    def pages(self, first: PageLease, owed: Sequence[SeenEntry]) -> None:
+        """Walk the chain of pages as far as their ends are recorded: what nobody has cut is the
+        last of them, with all that lies behind it."""
+        page, remaining = first, list(owed)
+        while remaining:
+            lease = self.leases.get(page.page) or page
+            end = lease.end
+            inside = [s for s in remaining if end is None or s.address.place <= end]
+            remaining = remaining[len(inside) :]
+            self._page(lease, inside)
+            if end is None:
+                return
+            page = PageLease(lease.second, lease.shard, next_page(lease.page), end)
+
+    def direct(self, owed: list[SeenEntry]) -> None:
+        """Direct entries are in no page but those that their messages passed to the slow lane."""
+        for lease in self.leases.values():
+            if is_direct_page(lease.page):
+                passed, owed = _split(owed, lease.slow)
+                self._passed_on(lease, slow_page(lease.page), lease.slow, passed)
+        self.verdict.owed.extend(owed)
+
+    def _page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None = None) -> None:
+        """A page with all that it passed on; the rest, once nothing of its own is owed."""
+        slow, owed = _split(owed, lease.slow)
+        self._passed_on(lease, slow_page(lease.page), lease.slow, slow)
+        rest, own = _split(owed, lease.rest)
+        if lease.done:
+            self.verdict.owed.extend(own)
+        elif own:
+            self._open_page(lease, own, by)
+            return
+        self._passed_on(lease, rest_page(lease.page), lease.rest, rest)
+
+    def _passed_on(
+        self, parent: PageLease, page: str, places: tuple[str, ...], owed: list[SeenEntry]
+    ) -> None:
+        """The same for what a page passed on by id."""
+        if owed:
+            lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page)
+            self._page(lease, owed, _PassedOn(places, parent.until_ms))
+
+    def _open_page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None) -> None:
+        """A page that still owes calls: wait for it, send it again, or take it apart.
+
+        In the slow lane one that nobody has begun in all this time waits behind others: its
+        entries are to come up again, so that the sweep does not wait for that lane.
+        """
+        is_held = lease.owner is not None and self.now_ms < lease.until_ms
+        why = Why.UNBEGUN
+        if by is not None and is_slow_page(lease.page) and not lease.tries:
+            if self.now_ms >= by.until_ms + SLOW_BEGUN_WITHIN_MS:
+                self.verdict.put_off.append((lease, owed))
+                return
+            self.verdict.waits_for.append(lease.page)  # it was passed on a moment ago
+        elif is_held or (self.now_ms < _resend_ms(lease) and lease.tries < TRIES_MAX):
+            why = Why.HELD if is_held or lease.tries else Why.UNBEGUN
+            self.verdict.waits_for.append(lease.page)
+        elif max(lease.tries, lease.resends) >= TRIES_MAX:
+            if lease.tries:
+                why, owed = Why.TAKEN_APART, owed[: self.page_size]
+            self.verdict.take_apart.append((lease, owed))  # unbegun it kills nobody: all of it
+        else:
+            places = by.places if by is not None else ()
+            message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)
+            self.verdict.resend.append((lease, message))
+        self.verdict.unfinished.append((lease.page, why))
+
+
+def _resend_ms(lease: PageLease) -> int:
+    """When it may be sent again. While nobody begins it, it waits behind others, and messages only
+    add to those that wait: the distance doubles."""
+    if not lease.resends:
+        return 0
+    if lease.tries:
+        return lease.resent_ms + RESEND_EVERY_MS
+    doubled = RESEND_EVERY_MS << min(lease.resends - 1, TRIES_MAX)
+    return lease.resent_ms + min(doubled, UNBEGUN_EVERY_MS_MAX)
+
+
+def _split(
+    owed: list[SeenEntry], places: tuple[str, ...]
+) -> tuple[list[SeenEntry], list[SeenEntry]]:
+    """Those that stand at these places, and the others."""
+    there = set(places)
+    inside = [seen for seen in owed if seen.address.place in there]
+    return inside, [seen for seen in owed if seen.address.place not in there]

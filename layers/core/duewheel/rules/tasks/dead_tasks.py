@@ -1,0 +1,217 @@
+"""Dead tasks of a business: which of them are meant, and where a list of them goes on.
+
+They are listed by the instant of their death. The index keeps those of a business in seventeen
+partitions: one of the business, where earlier releases put all of them, and sixteen by the home.
+A list merges them; tasks that died in the same millisecond follow each other by partition. A
+cursor holds the last one that was looked at,
+and the end that the list had when it began: what dies later is left to another one, so that a
+redrive comes to an end though its tasks may die again.
+"""
+
+from collections.abc import Sequence
+from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules import cursors
+from duewheel.rules.fields import Fields, invalid
+from duewheel.rules.instants import NoInstant, ms_from_rfc3339
+from duewheel.rules.query_string import Parameters
+from duewheel.rules.refusals import Refusal
+from duewheel.rules.tasks.lifecycle import EXHAUSTED, STOPPED, TOO_OLD
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import (
+    Address,
+    address_named,
+    list_partition,
+    partitions_of_business,
+)
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 100
+# One call looks at no more, however few of them match; the next one goes on from there.
+LOOKED_AT_MAX = 500
+REDRIVEN_MAX = 100
+TEXT_CHARACTERS_MAX = 120
+
+_IN_PARTS = "in parts"
+
+
+class DeadFilter(Struct, frozen=True):
+    """What is None does not matter. `until_ms` is exclusive."""
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    reason: str | None = None
+    status_code: int | None = None
+    last_error: str | None = None  # what it contains
+
+    def takes(self, task: Task) -> bool:
+        """Whatever the index says: it follows the task a moment later."""
+        if task.status is not Status.DEAD or task.settled_ms is None:
+            return False
+        last_status = task.history[-1].status_code if task.history else None
+        return (
+            (self.since_ms is None or self.since_ms <= task.settled_ms)
+            and (self.until_ms is None or task.settled_ms < self.until_ms)
+            and (self.reason is None or self.reason == task.reason)
+            and (self.status_code is None or self.status_code == last_status)
+            and (self.last_error is None or self.last_error in (task.last_error or ""))
+        )
+
+
+class DeadRequest(Struct, frozen=True):
+    wanted: DeadFilter
+    limit: int = LIMIT_DEFAULT
+    cursor: str | None = None
+
+
+class Died(Struct, frozen=True):
+    """Where the index has a dead task. `is_spread`: in the partition that follows from its home."""
+
+    settled_ms: int
+    home: Address
+    is_spread: bool = True
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.settled_ms, 1 + list_partition(self.home) if self.is_spread else 0
+
+
+class Stretch(Struct, frozen=True):
+    """What is still to be looked at: from `low_ms` to `high_ms`, both included, behind `after`."""
+
+    low_ms: int
+    high_ms: int
+    after: Died | None = None
+
+
+class Part(Struct, frozen=True):
+    """What is still to be looked at of one partition."""
+
+    partition: str
+    low_ms: int
+    high_ms: int
+    after: Died | None
+
+
+class Found(Struct, frozen=True):
+    """The first ones of a part, and whether there may be more behind them."""
+
+    died: Sequence[Died]
+    goes_on: bool
+
+
+def parts(biz_type: str, stretch: Stretch) -> list[Part]:
+    """By partition. Those before that of `after` have shown all they have at its instant."""
+    after, found = stretch.after, []
+    for number, partition in enumerate((biz_type, *partitions_of_business(biz_type))):
+        low_ms, start = stretch.low_ms, None
+        if after is not None:
+            low_ms = after.settled_ms + (number < after.rank[1])
+            start = after if number == after.rank[1] else None
+        if low_ms <= stretch.high_ms:
+            found.append(Part(partition, low_ms, stretch.high_ms, start))
+    return found
+
+
+def merged(found: Sequence[Found]) -> Found:
+    """In order, up to where a partition has more than was read of it. Within a partition the order
+    of the index stays."""
+    died = sorted(chain.from_iterable(part.died for part in found), key=lambda one: one.rank)
+    ends = [part.died[-1].rank for part in found if part.goes_on]
+    if ends:
+        died = [one for one in died if one.rank <= min(ends)]
+    return Found(died, bool(ends))
+
+
+def first_stretch(wanted: DeadFilter, now_ms: int) -> Stretch:
+    high_ms = now_ms if wanted.until_ms is None else min(now_ms, wanted.until_ms - 1)
+    return Stretch(max(0, wanted.since_ms or 0), high_ms)
+
+
+def cursor_at(stretch: Stretch, question: Sequence[str | int | None], secret: bytes) -> str:
+    after = stretch.after
+    place = "" if after is None else f" {after.settled_ms} {after.home.name} {after.rank[1]}"
+    return cursors.sealed(f"{stretch.high_ms}{place}", (*question, _IN_PARTS), secret)
+
+
+def stretch_of(
+    cursor: str, asked: DeadFilter, question: cursors.Question, secret: bytes
+) -> Stretch:
+    """Of a cursor of an earlier release, too: it had come so far in the one partition."""
+    try:
+        position = cursors.opened(cursor, (*question, _IN_PARTS), secret)
+    except Refusal:
+        position = cursors.opened(cursor, question, secret) + " 0"
+    high_ms, settled_ms, name, part = position.split(" ")
+    after = Died(int(settled_ms), address_named(name), is_spread=part != "0")
+    return replace(first_stretch(asked, int(high_ms)), low_ms=after.settled_ms, after=after)
+
+
+def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int | None, ...]:
+    return (
+        call,
+        biz_type,
+        wanted.since_ms,
+        wanted.until_ms,
+        wanted.reason,
+        wanted.status_code,
+        wanted.last_error,
+    )
+
+
+_FILTER = ("since", "until", "reason", "status_code", "last_error")
+DEATHS = (STOPPED, EXHAUSTED, TOO_OLD)
+STATUS_CODES = (100, 999)
+
+
+def dead_request(query_string: str) -> DeadRequest:
+    parameters = Parameters.of(query_string, (*_FILTER, "limit", "cursor"))
+    wanted = DeadFilter(
+        since_ms=parameters.instant_ms("since"),
+        until_ms=parameters.instant_ms("until"),
+        reason=parameters.one_of("reason", DEATHS),
+        status_code=parameters.whole_number("status_code", *STATUS_CODES),
+        last_error=parameters.text("last_error"),
+    )
+    limit = parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT
+    return DeadRequest(_checked(wanted), limit, parameters.text("cursor"))
+
+
+def redrive_request(body: str) -> DeadRequest:
+    """A body without a member means all that are dead."""
+    fields = Fields.of(body)
+    fields.refuse_unknown((*_FILTER, "cursor"))
+    reason = fields.text("reason") if "reason" in fields else None
+    if reason is not None and reason not in DEATHS:
+        raise fields.invalid("reason", f"must be one of {', '.join(DEATHS)}.")
+    has_status = "status_code" in fields
+    wanted = DeadFilter(
+        since_ms=_instant_ms(fields, "since"),
+        until_ms=_instant_ms(fields, "until"),
+        reason=reason,
+        status_code=fields.whole_number("status_code", *STATUS_CODES) if has_status else None,
+        last_error=fields.text("last_error") if "last_error" in fields else None,
+    )
+    cursor = fields.text("cursor") if "cursor" in fields else None
+    return DeadRequest(_checked(wanted), cursor=cursor)
+
+
+def _checked(wanted: DeadFilter) -> DeadFilter:
+    since_ms, until_ms = wanted.since_ms, wanted.until_ms
+    if since_ms is not None and until_ms is not None and until_ms <= since_ms:
+        raise invalid("until", "must be later than since.")
+    if wanted.last_error is not None and not 1 <= len(wanted.last_error) <= TEXT_CHARACTERS_MAX:
+        raise invalid("last_error", f"must have 1 to {TEXT_CHARACTERS_MAX} characters.")
+    return wanted
+
+
+def _instant_ms(fields: Fields, name: str) -> int | None:
+    if name not in fields:
+        return None
+    try:
+        return ms_from_rfc3339(fields.text(name))
+    except NoInstant as error:
+        raise fields.invalid(name, f"{error}.") from error

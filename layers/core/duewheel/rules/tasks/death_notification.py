@@ -1,0 +1,43 @@
+"""A dead task, told to its business: the notice is a task of its own, due at once.
+
+Its place follows from the death it tells of (the task, its redrives, the instant), and it says
+itself that it is a notice, so that its own death is told to nobody.
+"""
+
+import json
+from hashlib import blake2b
+
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import NewTask, Task
+from duewheel.rules.wheel.addresses import TOKEN_BYTES
+
+
+def is_told(task: Task, business: Business) -> bool:
+    return business.on_dead is not None and task.notice_of is None
+
+
+def dead_notice(dead: Task, placing: Placing) -> Task:
+    """The same for the same death and the same placing, whoever makes it."""
+    death = f"{dead.home.name} {dead.redrives}".encode()
+    token = blake2b(death, digest_size=TOKEN_BYTES, person=b"on_dead").digest()
+    new = NewTask(dead.biz_type, placing.now_ms, callback=None, payload=_told(dead))
+    return placing.task(new, token, notice_of=dead.task_id)
+
+
+def _told(dead: Task) -> str:
+    """The payload stands last, as the very text it came in."""
+    members = {
+        "task_id": dead.task_id,
+        "biz_type": dead.biz_type,
+        "key": dead.key,
+        "reason": dead.reason,
+        "due_at": rfc3339(dead.due_ms),
+        "settled_at": None if dead.settled_ms is None else rfc3339(dead.settled_ms),
+        "attempts": dead.attempts,
+        "last_error": dead.last_error,
+        "last_status_code": dead.history[-1].status_code if dead.history else None,
+    }
+    text = json.dumps(members, separators=(",", ":"))
+    return f'{text[:-1]},"payload":{"null" if dead.payload is None else dead.payload}}}'

@@ -1,0 +1,99 @@
+"""What a task's callback leaves out, its business fills in, at the moment of the call.
+
+Create and change ask here whether there will be anything to call, the notifier what it is: both
+by one rule, so what was refused is never called and what was taken is called while it may be.
+"""
+
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.callbacks.named_secrets import names_in
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.types import Callback, HttpCallback
+from duewheel.rules.fields import invalid
+from duewheel.rules.tasks.payload_encoding import unsuitable
+from duewheel.rules.tasks.task import Task
+
+METHOD_DEFAULT = "POST"
+
+
+def completed(callback: Callback | None, business: Business) -> Callback | None:
+    """The callback with what its business adds to it. One of another type takes nothing, and one
+    that leads elsewhere than the business trusts takes no headers. None when nobody says where the
+    call goes."""
+    usual = business.callback
+    if callback is None:
+        callback = usual
+    elif isinstance(callback, HttpCallback) and isinstance(usual, HttpCallback):
+        callback = replace(
+            callback,
+            url=callback.url or usual.url,
+            method=callback.method or usual.method,
+        )
+        if callback.url and business.trusts(callback):
+            headers = _with_others(callback.headers, usual.headers)
+            callback = replace(callback, headers=headers)
+    return whole(callback)
+
+
+def whole(callback: Callback | None) -> Callback | None:
+    """The callback as it is called when nothing else is said; None without a URL."""
+    if not isinstance(callback, HttpCallback):
+        return callback
+    if not callback.url:
+        return None
+    return replace(callback, method=callback.method or METHOD_DEFAULT)
+
+
+def check_callback(callback: Callback | None, payload: str | None, business: Business) -> None:
+    """Refuse what could not be called as things stand."""
+    found = completed(callback, business)
+    if found is None:
+        if callback is None:
+            raise invalid("callback", "is missing, and its business has none to fill in.")
+        raise invalid("callback.url", "is missing, and its business has none to fill in.")
+    if not business.allows(found):
+        raise invalid("callback.url", "leads to a host that its business does not allow.")
+    if (reason := _unfillable(found, business)) is not None:
+        raise invalid("callback.headers", f"{reason}.")
+    if (why := unsuitable(found, payload)) is not None:
+        raise invalid("payload", why)
+
+
+def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
+    """What to call, or what the attempt comes to without a call."""
+    if business.damaged is not None:
+        return Outcome(Verdict.RETRY, "the settings of its business cannot be read")
+    if task.notice_of is not None:
+        if business.on_dead is None:
+            return Outcome(Verdict.STOP, "its business has no on_dead any more")
+        found = whole(business.on_dead)
+    else:
+        found = completed(task.callback, business)
+    if found is None:
+        return Outcome(Verdict.STOP, "neither the task nor its business says where to call")
+    if not business.allows(found):
+        return Outcome(Verdict.STOP, "host-not-allowed: its business does not allow this host")
+    is_own = task.notice_of is not None  # the admin's callback, as a whole
+    if (reason := _unfillable(found, business, is_own=is_own)) is not None:
+        return Outcome(Verdict.STOP, f"secret-not-filled-in: {reason}")
+    return found
+
+
+def _unfillable(callback: Callback, business: Business, *, is_own: bool = False) -> str | None:
+    """Why the headers' references to secrets of the business are not filled in, if they are not."""
+    if not isinstance(callback, HttpCallback) or not names_in(callback):
+        return None
+    if not (is_own or business.trusts(callback)):
+        return "refer to a secret of the business, which does not go to this origin"
+    if unknown := business.unknown_secrets(callback):
+        return f"refer to {unknown[0]}, which is no secret of the business"
+    return None
+
+
+def _with_others(
+    headers: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    """Name by name, in whatever spelling."""
+    own = {name.lower() for name, _ in headers}
+    return (*headers, *((name, value) for name, value in usual if name.lower() not in own))

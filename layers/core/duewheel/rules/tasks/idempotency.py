@@ -1,0 +1,228 @@
+"""A request that is carried out once: what is remembered of it, and what a repeat comes to.
+
+Nothing is remembered that can be derived again. A repeat brings the same body along; read with
+the time that the first request was read with, it asks for the same tasks, and their places
+follow from the claim under which they were created.
+
+Invariant: a task whose outcome is not recorded stands nowhere but where the latest claim would
+put it, if it stands anywhere. Whoever takes a request over looks there, and then claims.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from hashlib import blake2b
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from duewheel.rules.fields import invalid
+from duewheel.rules.refusals import (
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    InvalidField,
+    KeyTaken,
+    Refusal,
+    recalled,
+)
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address
+
+HEADER = "idempotency-key"
+CLAIM_TOKEN_BYTES = 16
+REMEMBERED_SECONDS = 86_400
+# Longer than the api function's Timeout (29 s) by far more than clocks differ and a request
+# that its SDK has given up may still take. So when a lease has run out, whoever held it can no
+# longer write: Lambda has ended it, and before an answer it waits for all of its own writes.
+LEASE_MS = 45_000
+
+_VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
+
+# What has become of one task of a request: created under the claim of this number, found live
+# under its own key at this home, or refused: since that key names another, or given up.
+Outcome = int | Address | Refusal
+
+_GIVEN_UP_CHARACTERS_MAX = 300  # of a detail, and of a field: 500 of both fit into an item
+
+
+class Asked(Struct, frozen=True):
+    """A request under an idempotency key, as far as repeats are told by it."""
+
+    name: str  # of caller and key
+    digest: str  # of path and body
+    is_single: bool
+    # When it was sent, where that is not when it came in: what its body is read with.
+    sent_ms: int | None = None
+    remembered_seconds: int = REMEMBERED_SECONDS
+
+    def read_ms(self, now_ms: int) -> int:
+        return now_ms if self.sent_ms is None else self.sent_ms
+
+
+class Claim(Struct, frozen=True):
+    """One invocation's right to carry a request out. The random token is its owner's mark, and
+    what the places of the tasks follow from that are created under it."""
+
+    number: int
+    token: str
+    placing: Placing
+
+    def task(self, index: int, new: NewTask) -> Task:
+        """The task at this place of the request, as it is when this claim creates it."""
+        mark = blake2b(str(index).encode(), key=self.token.encode(), digest_size=TOKEN_BYTES)
+        return self.placing.task(new, mark.digest())
+
+
+class State(StrEnum):
+    RUNNING = "running"  # also when left unfinished: then without a lease
+    DONE = "done"
+    RELEASED = "released"  # refused, and nothing was created: as if it had never been
+
+
+class RequestRecord(Struct, frozen=True):
+    name: str
+    digest: str
+    asked_ms: int  # the time that the body is read with; what `delay_seconds` counts from
+    claims: tuple[Claim, ...]  # under which tasks were created, and at the end the latest
+    lease_until_ms: int
+    # Counted from the latest claim, under which tasks may have been created a moment ago.
+    expires_at: int
+    state: State = State.RUNNING
+    # By the task's index. What is left out of a finished record was created by the latest claim.
+    outcomes: Mapping[int, Outcome] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> Claim:
+        return self.claims[-1]
+
+    def result(self, index: int, new: NewTask) -> Made | Refusal | Address:
+        """What the task came to; the home of one that was live already, and is to be read."""
+        match self.outcomes.get(index, self.latest.number):
+            case int(number):
+                (claim,) = (claim for claim in self.claims if claim.number == number)
+                return Made(claim.task(index, new))
+            case outcome:
+                return outcome
+
+    def unsettled(self, requested: Sequence[NewTask | Refusal]) -> dict[int, Task]:
+        """The tasks without an outcome, where the latest claim would put them."""
+        return {
+            index: self.latest.task(index, new)
+            for index, new in enumerate(requested)
+            if isinstance(new, NewTask) and index not in self.outcomes
+        }
+
+
+def is_key(text: str) -> bool:
+    return _VISIBLE_ASCII.fullmatch(text) is not None
+
+
+def asked_once(
+    caller: str,
+    key: str,
+    path: str,
+    body: str,
+    *,
+    is_single: bool,
+    sent_ms: int | None = None,
+    remembered_seconds: int = REMEMBERED_SECONDS,
+) -> Asked:
+    if not is_key(key):
+        raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
+    return Asked(_hash(caller, key), _hash(path, body), is_single, sent_ms, remembered_seconds)
+
+
+def key_of_rest(key: str, body: str) -> str:
+    """Under which what was given up of a request is another one: the same however often it is
+    written down."""
+    return f"rest-of-{_hash(key, body)}"
+
+
+def claimed(asked: Asked, claim: Claim) -> RequestRecord:
+    now_ms = claim.placing.now_ms
+    return RequestRecord(
+        asked.name,
+        asked.digest,
+        asked.read_ms(now_ms),
+        (claim,),
+        lease_until_ms=now_ms + LEASE_MS,
+        expires_at=_expires_at(asked, now_ms),
+    )
+
+
+def _expires_at(asked: Asked, now_ms: int) -> int:
+    return -(-now_ms // 1000) + asked.remembered_seconds
+
+
+def check_repeat(asked: Asked, record: RequestRecord, now_ms: int) -> None:
+    """Refuse what may neither be answered from this record nor be taken over."""
+    if asked.digest != record.digest:
+        raise IdempotencyKeyReused("This key came with another request before.", HEADER)
+    if record.state is State.RUNNING and now_ms < record.lease_until_ms:
+        raise IdempotencyKeyInUse("The first request with this key is still at work.", HEADER)
+
+
+def taken_over(
+    asked: Asked, record: RequestRecord, found: Iterable[int], claim: Claim
+) -> RequestRecord:
+    """`found` are the tasks that the latest claim did create. What stands nowhere is created
+    anew: where it was to stand may lie in the past, where nobody looks again."""
+    created = dict.fromkeys(found, record.latest.number)
+    outcomes: dict[int, Outcome] = {**record.outcomes, **created}
+    return replace(
+        record,
+        claims=(*(old for old in record.claims if old.number in outcomes.values()), claim),
+        lease_until_ms=claim.placing.now_ms + LEASE_MS,
+        expires_at=_expires_at(asked, claim.placing.now_ms),
+        outcomes=outcomes,
+    )
+
+
+def ended(
+    asked: Asked,
+    record: RequestRecord,
+    results: Mapping[int, Made | Refusal],
+    *,
+    is_rest_given_up: bool = False,
+) -> RequestRecord:
+    """Done, or left for a repeat when something was refused that another try may bring about:
+    also what the settings of a business refuse, since they may have changed by then. A repeat may
+    come when what was created has been deleted again: so it is recorded, and not looked for. What
+    is given up no repeat creates: whoever asked makes another request of it."""
+    outcomes = dict(record.outcomes)
+    state = State.DONE
+    for index, result in results.items():
+        match result:
+            case KeyTaken():
+                outcomes[index] = result
+            case Refusal() if is_rest_given_up:
+                outcomes[index] = _given_up(result)
+            case Refusal():
+                state = State.RUNNING
+            case Made(is_new=False):
+                outcomes[index] = result.task.home
+            case _:
+                pass
+    if state is State.RUNNING:
+        created = (n for n, r in results.items() if isinstance(r, Made) and r.is_new)
+        outcomes.update(dict.fromkeys(created, record.latest.number))
+    if asked.is_single and any(isinstance(r, KeyTaken | InvalidField) for r in results.values()):
+        state = State.RELEASED
+    return replace(record, outcomes=outcomes, state=state, lease_until_ms=0)
+
+
+def _given_up(refusal: Refusal) -> Refusal:
+    def short(text: str) -> str:
+        return text[:_GIVEN_UP_CHARACTERS_MAX].encode("ascii", "replace").decode()
+
+    field = None if refusal.field is None else short(refusal.field)
+    return recalled(refusal.type, short(refusal.detail), field)
+
+
+def _hash(*texts: str) -> str:
+    digest = blake2b(digest_size=32)
+    for raw in map(str.encode, texts):
+        digest.update(len(raw).to_bytes(8, "big"))  # so that no two lists of texts run together
+        digest.update(raw)
+    return digest.hexdigest()

@@ -1,0 +1,190 @@
+"""How a task's record changes with each attempt, and how it ends."""
+
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.retry import delay_ms
+from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.tasks.task import Attempt, Promise, Status, Task
+from duewheel.rules.wheel.addresses import Address
+
+HISTORY_MAX = 10
+REVIVALS_MAX = 10
+STOPPED = "stopped"
+EXHAUSTED = "attempts exhausted"
+TOO_OLD = "older than max_age_seconds"
+ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not brought back to life
+NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
+
+
+def attempt_made(task: Task, outcome: Outcome, started_ms: int, ended_ms: int) -> Attempt:
+    return Attempt(
+        at_ms=started_ms,
+        lateness_ms=max(0, started_ms - task.next_ms),
+        duration_ms=ended_ms - started_ms,
+        outcome=outcome.verdict.value,
+        entry_second=task.entry.second,
+        status_code=outcome.status_code,
+        note=outcome.note[:NOTE_CHARACTERS_MAX],
+    )
+
+
+def delivered(task: Task, attempt: Attempt, now_ms: int, retention_seconds: int) -> Task:
+    ended = _ended(_with_attempt(task, attempt), Status.DELIVERED, now_ms, retention_seconds)
+    return replace(ended, lateness_ms=max(0, attempt.at_ms - task.due_ms), last_error=None)
+
+
+def retry_at_ms(
+    task: Task, usual: RetryPolicy, outcome: Outcome, now_ms: int, random_unit: float
+) -> int | None:
+    """The instant of the next attempt, or None when the task has had its last one. `usual` is
+    its business's policy, for a task that has none."""
+    if outcome.verdict is Verdict.STOP:
+        return None
+    policy = task.retry or usual
+    wait_ms = delay_ms(policy, task.attempts + 1, random_unit, outcome.retry_after_seconds)
+    return None if wait_ms is None else now_ms + wait_ms
+
+
+def is_too_old(task: Task, usual: RetryPolicy, instant_ms: int) -> bool:
+    """Whether at this instant the task is older than it is tried again. After a redrive its age
+    counts from then: who redrives wants the call made."""
+    max_age_seconds = (task.retry or usual).max_age_seconds
+    if max_age_seconds is None:
+        return False
+    return instant_ms > owed_since_ms(task) + max_age_seconds * 1000
+
+
+def owed_since_ms(task: Task) -> int:
+    redriven_ms = task.revivals[-1][1] * 1000 if task.revivals else 0
+    return max(task.due_ms, redriven_ms)
+
+
+def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, now_ms: int) -> Task:
+    return replace(
+        _with_attempt(task, attempt),
+        next_ms=next_ms,
+        entry=entry,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def put_off(task: Task, promise: Promise, now_ms: int) -> Task:
+    """Not called yet, for its business has had as many calls as it may have. It is yet to get
+    its entry."""
+    return replace(
+        task,
+        next_ms=promise.at_ms,
+        promise=promise,
+        parked=False,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def parked(task: Task, now_ms: int) -> Task:
+    """It came up on its entry, and is held back there: its business is paused."""
+    return replace(task, parked=True, promise=None, updated_ms=now_ms, version=task.version + 1)
+
+
+def released(task: Task, next_ms: int, now_ms: int) -> Task:
+    """Parked no more. It is yet to get its entry."""
+    return replace(task, parked=False, next_ms=next_ms, updated_ms=now_ms, version=task.version + 1)
+
+
+def held_off(task: Task, next_ms: int, now_ms: int) -> Task:
+    """Not called yet, for its host is spared or its lane is full. What it was promised was another
+    instant. It is yet to get its entry."""
+    return replace(task, next_ms=next_ms, promise=None, updated_ms=now_ms, version=task.version + 1)
+
+
+def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:
+    """`next_ms` is there when another attempt would only come too late."""
+    if outcome.verdict is Verdict.STOP:
+        return STOPPED
+    return EXHAUSTED if next_ms is None else TOO_OLD
+
+
+def dead(task: Task, attempt: Attempt, reason: str, now_ms: int, retention_seconds: int) -> Task:
+    tried = _with_attempt(task, attempt)
+    return replace(_ended(tried, Status.DEAD, now_ms, retention_seconds), reason=reason)
+
+
+def expired_after(task: Task, attempt: Attempt, now_ms: int, retention_seconds: int) -> Task:
+    """Only its grace stands in the way of another attempt."""
+    return expired(_with_attempt(task, attempt), now_ms, retention_seconds)
+
+
+def expired(task: Task, now_ms: int, retention_seconds: int) -> Task:
+    ended = _ended(task, Status.EXPIRED, now_ms, retention_seconds)
+    return replace(ended, reason="not delivered within expires_after_seconds")
+
+
+def cancelled(task: Task, reason: str, now_ms: int, retention_seconds: int) -> Task:
+    return replace(_ended(task, Status.CANCELLED, now_ms, retention_seconds), reason=reason)
+
+
+def brought_to(task: Task, entry: Address) -> Task:
+    """With an entry that may stand before the second in which the task was to come up first. The
+    same write tells so, for the sweep may finish that second while the earlier one is open."""
+    first = task.home.second if task.first_second is None else task.first_second
+    if entry.second < first:
+        return replace(task, entry=entry, first_second=entry.second)
+    return replace(task, entry=entry)
+
+
+def redriven(task: Task, entry: Address, now_ms: int) -> Task:
+    """Pending again, with all its attempts before it; the history stays. Its grace has had
+    its time: who redrives wants the call made."""
+    return replace(
+        brought_to(task, entry),
+        status=Status.PENDING,
+        reason=None,
+        attempts=0,
+        redrives=task.redrives + 1,
+        revivals=_kept((*task.revivals, (task.entry.second, entry.second))),
+        expires_after_seconds=None,
+        next_ms=now_ms,
+        settled_ms=None,
+        expires_at=None,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def is_about_to_go(task: Task, now_ms: int) -> bool:
+    return task.expires_at is not None and task.expires_at * 1000 <= now_ms + ABOUT_TO_GO_MS
+
+
+def is_gone(task: Task, now_ms: int) -> bool:
+    """TTL deletes within days; from its instant on an expired record is as good as deleted."""
+    return task.expires_at is not None and task.expires_at * 1000 <= now_ms
+
+
+def _with_attempt(task: Task, attempt: Attempt) -> Task:
+    return replace(
+        task,
+        attempts=task.attempts + 1,
+        history=(*task.history, attempt)[-HISTORY_MAX:],
+        last_error=attempt.note or None,
+        promise=None,
+    )
+
+
+def _kept(revivals: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """The first tells in which minute the task counts, the latest may not have been swept."""
+    return (*revivals[:1], *revivals[1:][-REVIVALS_MAX:])
+
+
+def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> Task:
+    return replace(
+        task,
+        status=status,
+        settled_ms=now_ms,
+        updated_ms=now_ms,
+        expires_at=now_ms // 1000 + retention_seconds,
+        promise=None,
+        parked=False,
+        version=task.version + 1,
+    )

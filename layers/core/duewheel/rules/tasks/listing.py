@@ -1,0 +1,208 @@
+"""Lists of a business's tasks by due instant, merged from the 16 partitions of the list index.
+
+The order is total: due instant, then partition, then the order that the index itself keeps
+within a partition. So one position says for all 16 where a listing goes on, and whatever
+happens to the tasks before it changes nothing behind it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from itertools import chain
+from typing import TypeVar
+
+from msgspec import Struct
+
+from duewheel.rules import cursors
+from duewheel.rules.fields import invalid
+from duewheel.rules.names import checked_biz_type
+from duewheel.rules.query_string import Parameters
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import (
+    SECOND_MAX,
+    Address,
+    address_named,
+    list_partition,
+    partitions_of_business,
+)
+
+LIMIT_MAX = 100
+LIMIT_DEFAULT = 50
+# One request looks at no more, however few of them match; the next page goes on from there.
+KEYS_MAX = 500
+# A hundred tasks with all their headers and notes are 3 MB at most, and Lambda returns 4.5 MB.
+PAYLOAD_BYTES_MAX = 1_400_000
+
+_LATEST_MS = SECOND_MAX * 1000 + 999
+
+
+class Order(StrEnum):
+    ASC = "asc"
+    DESC = "desc"
+
+
+class ListQuery(Struct, frozen=True):
+    """What is asked for, the same on every page. `due_to_ms` is exclusive."""
+
+    biz_type: str
+    status: Status | None = None
+    due_from_ms: int | None = None
+    due_to_ms: int | None = None
+    order: Order = Order.ASC
+
+    def takes(self, task: Task) -> bool:
+        return (
+            (self.status is None or task.status is self.status)
+            and (self.due_from_ms is None or self.due_from_ms <= task.due_ms)
+            and (self.due_to_ms is None or task.due_ms < self.due_to_ms)
+        )
+
+    def keys_at_once(self, limit: int) -> int:
+        """A status may sieve out most of what is read, so then more is read."""
+        return limit if self.status is None else LIMIT_MAX
+
+
+class Listed(Struct, frozen=True):
+    """Where the index has a task. It follows the task's record a moment later."""
+
+    due_ms: int
+    home: Address
+
+
+class Stretch(Struct, frozen=True):
+    """What is still to be listed of one partition; both bounds are inclusive."""
+
+    partition: str
+    low_ms: int
+    high_ms: int
+    is_ascending: bool
+    after: Listed | None = None
+
+
+class Found(Struct, frozen=True):
+    """The first keys of a stretch, and whether it may go on behind them."""
+
+    keys: Sequence[Listed]
+    goes_on: bool
+
+
+def stretches(query: ListQuery, after: Listed | None) -> list[Stretch]:
+    low_ms = 0 if query.due_from_ms is None else max(0, query.due_from_ms)
+    high_ms = _LATEST_MS if query.due_to_ms is None else query.due_to_ms - 1
+    is_ascending = query.order is Order.ASC
+    found = []
+    for number, partition in enumerate(partitions_of_business(query.biz_type)):
+        low, high, start = low_ms, high_ms, None
+        if after is not None:
+            # The partitions before that of `after` have shown all they have at its instant.
+            is_past = number < list_partition(after.home)
+            start = after if number == list_partition(after.home) else None
+            if is_ascending:
+                low = after.due_ms + is_past
+            else:
+                high = after.due_ms - is_past
+        if low <= high:
+            found.append(Stretch(partition, low, high, is_ascending, start))
+    return found
+
+
+def merged(found: Iterable[Found], order: Order) -> Found:
+    """In order, up to where a partition has more than was read of it."""
+    found = list(found)
+    # Stable: within a partition the index's own order stays.
+    keys = sorted(chain.from_iterable(part.keys for part in found), key=lambda k: _rank(k, order))
+    ends = [_rank(part.keys[-1], order) for part in found if part.goes_on]
+    if ends:
+        keys = [key for key in keys if _rank(key, order) <= min(ends)]
+    return Found(keys, bool(ends))
+
+
+def is_ahead(task: Task, last: Listed, order: Order) -> bool:
+    """The task has moved to where the next page will come by."""
+    return order_of_due(task.due_ms, order) > order_of_due(last.due_ms, order)
+
+
+def order_of_due(due_ms: int, order: Order) -> int:
+    return due_ms if order is Order.ASC else -due_ms
+
+
+def cursor_at(last: Listed, query: ListQuery, secret: bytes) -> str:
+    return cursors.sealed(f"{last.due_ms} {last.home.name}", _question(query), secret)
+
+
+def position_of(cursor: str, query: ListQuery, secret: bytes) -> Listed:
+    due_ms, _, name = cursors.opened(cursor, _question(query), secret).partition(" ")
+    return Listed(int(due_ms), address_named(name))
+
+
+def _question(query: ListQuery) -> tuple[str | int | None, ...]:
+    return (
+        "tasks by due instant",
+        query.biz_type,
+        query.status,
+        query.due_from_ms,
+        query.due_to_ms,
+        query.order,
+    )
+
+
+def _rank(key: Listed, order: Order) -> tuple[int, int]:
+    return order_of_due(key.due_ms, order), list_partition(key.home)
+
+
+_KNOWN = ("biz_type", "status", "due_from", "due_to", "order", "cursor", "limit")
+
+
+class ListRequest(Struct, frozen=True):
+    query: ListQuery
+    limit: int = LIMIT_DEFAULT
+    cursor: str | None = None
+
+
+def list_request(query_string: str) -> ListRequest:
+    parameters = Parameters.of(query_string, _KNOWN)
+    return ListRequest(
+        _query(parameters),
+        parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT,
+        parameters.text("cursor"),
+    )
+
+
+def _query(parameters: Parameters) -> ListQuery:
+    biz_type = checked_biz_type(parameters.required_text("biz_type"))
+    status = parameters.one_of("status", [status.value for status in Status])
+    due_from_ms = parameters.instant_ms("due_from")
+    due_to_ms = parameters.instant_ms("due_to")
+    if due_from_ms is not None and due_to_ms is not None and due_to_ms <= due_from_ms:
+        raise invalid("due_to", "must be later than due_from.")
+    order = parameters.one_of("order", [order.value for order in Order])
+    return ListQuery(
+        biz_type,
+        None if status is None else Status(status),
+        due_from_ms,
+        due_to_ms,
+        Order.ASC if order is None else Order(order),
+    )
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def filled(
+    keys: Sequence[K],
+    find: Callable[[K], V | None],
+    payload_of: Callable[[V], str | None],
+    limit: int,
+) -> tuple[list[V], Sequence[K]]:
+    """What the keys lead to, and the keys that were looked at for it. `find` answers None for
+    what is not to be shown."""
+    found: list[V] = []
+    payload_bytes = 0
+    for number, key in enumerate(keys, start=1):
+        if (one := find(key)) is None:
+            continue
+        found.append(one)
+        payload_bytes += len((payload_of(one) or "").encode())
+        if len(found) == limit or payload_bytes > PAYLOAD_BYTES_MAX:
+            return found, keys[:number]
+    return found, keys

@@ -1,0 +1,154 @@
+"""The task and the small values it is made of."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.wheel.addresses import Address
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class NewTask(Struct, frozen=True):
+    """A validated create request: what the caller said, before it has a place on the wheel."""
+
+    biz_type: str
+    due_ms: int
+    callback: Callback | None  # None: its business's
+    payload: str | None = None  # the exact source text of the JSON value
+    retry: RetryPolicy | None = None  # None: its business's
+    expires_after_seconds: float | None = None
+    key: str | None = None
+    digest: str | None = None  # of all the caller said but `biz_type` and `key`; with a key only
+    max_due_ms: int | None = None  # how far a watchdog may be pushed out
+
+
+class Attempt(Struct, frozen=True):
+    """One try at one callback. `outcome` is `delivered`, `retry` or `stop`; `note` says why."""
+
+    at_ms: int
+    lateness_ms: int
+    duration_ms: int
+    outcome: str
+    entry_second: int  # of the entry it was made on
+    status_code: int | None = None
+    note: str = ""
+
+
+class Promise(Struct, frozen=True):
+    """A place in the line before its business's limit, by settings of this version: the task tries
+    again then. `is_late`: it has tried with another place before, and found no turn free.
+    `is_turn`: an older release counted its call already."""
+
+    at_ms: int
+    version: int
+    is_late: bool = False
+    is_turn: bool = False
+
+
+class Occurrence(Struct, frozen=True):
+    """What a task is of a timer: the one of this second by its schedule, which jitter may put
+    off, and the how manieth. One that somebody asked for by hand has no number."""
+
+    timer_id: str
+    second: int
+    number: int = 0
+    manual: bool = False
+
+
+class Sizes(Struct, frozen=True):
+    """Among how many shards a timer's occurrences are placed. It stands for all that its schedule
+    has before `until_second`; `shards` tells it of those for which it is more than one."""
+
+    until_second: int = 0
+    shards: Mapping[int, int] = field(default_factory=dict)
+
+    def of(self, second: int) -> int:
+        return self.shards.get(second, 1)
+
+    def kept_from(self, first_second: int) -> "Sizes":
+        """Without those of earlier seconds, which nobody plans again."""
+        kept = {second: n for second, n in self.shards.items() if second >= first_second}
+        return Sizes(self.until_second, kept)
+
+
+UNSIZED = Sizes()
+
+
+class Plan(Struct, frozen=True):
+    """Makes a task the internal one that plans a timer: up to which second its occurrences have
+    been written, how many there have been, and by which sizes they are placed."""
+
+    timer_id: str
+    planned_until_second: int
+    numbered: int
+    sizes: Sizes = UNSIZED
+
+
+class Task(Struct, frozen=True):
+    """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
+
+    home: Address
+    entry: Address
+    biz_type: str
+    due_ms: int
+    next_ms: int
+    callback: Callback | None  # None: its business's
+    created_ms: int
+    updated_ms: int
+    payload: str | None = None
+    retry: RetryPolicy | None = None
+    expires_after_seconds: float | None = None
+    status: Status = Status.PENDING
+    reason: str | None = None
+    attempts: int = 0
+    history: tuple[Attempt, ...] = ()
+    settled_ms: int | None = None
+    expires_at: int | None = None  # seconds since the epoch; set only when settled
+    lateness_ms: int | None = None
+    last_error: str | None = None
+    key: str | None = None
+    digest: str | None = None
+    max_due_ms: int | None = None
+    promise: Promise | None = None  # good only while `next_ms` is its instant
+    parked: bool = False  # it came up on its entry while its business was paused
+    notice_of: str | None = None  # the dead task whose death this one tells of
+    redrives: int = 0
+    # For each redrive the seconds of the entry that died and of the one that brought it back.
+    revivals: tuple[tuple[int, int], ...] = ()
+    occurrence: Occurrence | None = None
+    plan: Plan | None = None
+    first_second: int | None = None  # in which it first comes up, where that is not its home's
+    version: int = 1
+
+    @property
+    def task_id(self) -> str:
+        return self.home.task_id
+
+    @property
+    def is_live(self) -> bool:
+        return self.status is Status.PENDING
+
+    @property
+    def is_internal(self) -> bool:
+        """Of the service itself: no caller's, and no caller is told of it."""
+        return self.plan is not None
+
+    @property
+    def names_its_home(self) -> bool:
+        return self.entry == self.home
+
+
+class Made(Struct, frozen=True):
+    """What a create came to: a new task, or the live one that its key names already."""
+
+    task: Task
+    is_new: bool = True

@@ -1,0 +1,77 @@
+"""A change of a pending task: its request body, and what the task becomes.
+
+A member changes its field; an absent one changes nothing.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
+from duewheel.rules.callbacks.requests import callback_from
+from duewheel.rules.callbacks.types import Callback
+from duewheel.rules.fields import Fields, invalid
+from duewheel.rules.refusals import MalformedBody
+from duewheel.rules.tasks.payload_encoding import unsuitable
+from duewheel.rules.tasks.requests import DUE_FIELDS, due_ms_from, payload_from
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel import timing
+
+
+class Change(Struct, frozen=True):
+    """What is absent stays. `sets_payload` tells a payload taken away from one left alone."""
+
+    due_ms: int | None = None
+    callback: Callback | None = None
+    sets_payload: bool = False
+    payload: str | None = None
+
+
+def changed(task: Task, change: Change, now_ms: int) -> Task:
+    """The task as it will be; its named entry is another matter (`needs_new_entry`)."""
+    due_ms = task.due_ms if change.due_ms is None else change.due_ms
+    callback = change.callback or task.callback
+    payload = change.payload if change.sets_payload else task.payload
+    reason = unsuitable(callback, payload)
+    if reason is not None and (change.callback is not None or change.sets_payload):
+        raise invalid("payload", reason)
+    return replace(
+        task,
+        due_ms=due_ms,
+        next_ms=task.next_ms if change.due_ms is None else due_ms,
+        callback=callback,
+        payload=payload,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def brought_forward(task: Task, now_ms: int) -> Task:
+    """Due now for its next attempt; the due instant it was made for stays."""
+    return replace(task, next_ms=now_ms, updated_ms=now_ms, version=task.version + 1)
+
+
+def needs_new_entry(task: Task, now_ms: int) -> bool:
+    """An entry that comes up too early is placed anew by the notifier, and costs nothing
+    until then; one that would come up too late must be replaced before it is named. So must one
+    whose second is past: its message was lost, and each change would get ahead of its rescue."""
+    is_past = (task.entry.second + 1) * 1000 + timing.SKEW_MS <= now_ms
+    return is_past or task.next_ms // 1000 < task.entry.second
+
+
+CHANGE_FIELDS = (*DUE_FIELDS, "payload", "callback")
+
+
+def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> Change:
+    fields = Fields.of(body)
+    fields.refuse_unknown(CHANGE_FIELDS)
+    if not fields.members:
+        raise MalformedBody(f"A change names at least one of {', '.join(CHANGE_FIELDS)}.")
+    changes_due = any(name in fields for name in DUE_FIELDS)
+    return Change(
+        due_ms=due_ms_from(fields, now_ms) if changes_due else None,
+        callback=callback_from(fields.nested("callback"), allowed)
+        if "callback" in fields
+        else None,
+        sets_payload="payload" in fields,
+        payload=payload_from(fields),
+    )

@@ -1,0 +1,46 @@
+"""What a create or an upsert by key meets, and what follows from it."""
+
+from enum import Enum
+
+from msgspec.structs import replace
+
+from duewheel.rules.tasks.task import NewTask, Task
+
+
+class Meets(Enum):
+    FREE = "free"  # no task, or one that has ended: the key can be taken
+    SAME = "same"  # live, and made by the same body
+    OTHER = "other"  # live, and made by another body
+
+
+def meets(found: Task | None, task: Task) -> Meets:
+    if found is None or not found.is_live:
+        return Meets.FREE
+    return Meets.SAME if found.digest == task.digest else Meets.OTHER
+
+
+def bounded(new: NewTask) -> NewTask:
+    """A watchdog is due no later than its own bound, from the first beat on."""
+    if new.max_due_ms is None:
+        return new
+    return replace(new, due_ms=min(new.due_ms, new.max_due_ms))
+
+
+def rescheduled(task: Task, new: NewTask, now_ms: int) -> Task:
+    """The live task as an upsert leaves it. The bound that came with its creation stands:
+    a later beat cannot push the bound out along with the instant."""
+    bound_ms = task.max_due_ms if task.max_due_ms is not None else new.max_due_ms
+    due_ms = new.due_ms if bound_ms is None else min(new.due_ms, bound_ms)
+    return replace(
+        task,
+        due_ms=due_ms,
+        next_ms=due_ms,
+        callback=new.callback,
+        payload=new.payload,
+        retry=new.retry,
+        expires_after_seconds=new.expires_after_seconds,
+        digest=new.digest,
+        max_due_ms=bound_ms,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )

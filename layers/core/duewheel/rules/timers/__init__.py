@@ -1,0 +1,1 @@
+"""Timers: schedules, planning, occurrences, changes."""

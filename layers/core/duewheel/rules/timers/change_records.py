@@ -1,0 +1,86 @@
+"""What a change of a timer leaves in its record."""
+
+from typing import Any
+
+from duewheel.rules.history.changes import (
+    Change,
+    Did,
+    Difference,
+    Hidden,
+    Thing,
+    deleted,
+    differences,
+    plain,
+)
+from duewheel.rules.instants import rfc3339
+from duewheel.rules.timers.timer import Rules, Timer
+from duewheel.rules.timers.updates import BLANK
+
+TIMER = "timer"
+
+
+def thing_of(timer: Timer) -> Thing:
+    return Thing(TIMER, timer.timer_id, owner=timer.biz_type)
+
+
+def timer_created(timer: Timer, by: str) -> Change:
+    """With what its owner said, where that is not the default."""
+    usual, made = _settings(BLANK), _settings(timer.rules)
+    said = {name: value for name, value in made.items() if value != usual[name]}
+    found = differences({}, {**said, "enabled": timer.enabled})
+    return Change(timer.version, timer.created_ms, by, Did.CREATED, found)
+
+
+def timer_changed(before: Timer, after: Timer, by: str) -> Change:
+    found = differences(
+        {**_settings(before.rules), "enabled": before.enabled},
+        {**_settings(after.rules), "enabled": after.enabled},
+    )
+    if not found:  # what its interval is counted from has moved, and nothing else
+        every = after.rules.schedule.every_seconds
+        found = (Difference("every_seconds", (every, every)),)
+    return Change(after.version, after.updated_ms, by, _did(after, found), found)
+
+
+def timer_deleted(timer: Timer, by: str, now_ms: int) -> Change:
+    return deleted(timer.version, timer.updated_ms, by, now_ms)
+
+
+def _did(after: Timer, found: tuple[Difference, ...]) -> Did:
+    if [one.setting for one in found] == ["enabled"]:
+        return Did.ENABLED if after.enabled else Did.DISABLED
+    return Did.CHANGED
+
+
+def _settings(rules: Rules) -> dict[str, Any]:
+    """By the names of requests."""
+    schedule = rules.schedule
+    shown = {
+        "name": rules.name,
+        "cron": schedule.cron,
+        "dialect": None if schedule.cron is None else schedule.dialect,
+        "every_seconds": schedule.every_seconds,
+        "timezone": schedule.timezone,
+        "start_at": _instant(schedule.start_second),
+        "end_at": _instant(schedule.end_second),
+        "max_runs": rules.max_runs,
+        "jitter_seconds": rules.jitter_seconds,
+        "retry": rules.retry,
+        "expires_after_seconds": rules.expires_after_seconds,
+        "dst_gap": schedule.dst_gap,
+        "dst_overlap": schedule.dst_overlap,
+        "misfire": rules.misfire,
+        "grace_seconds": rules.grace_seconds,
+        "overlap": rules.overlap,
+        "exclude": schedule.exclude,
+        "disable_on_stop": rules.disable_on_stop,
+    }
+    return {
+        **{name: plain(value) for name, value in shown.items()},
+        "payload": None if rules.payload is None else Hidden(rules.payload),
+        "callback": None if rules.callback is None else Hidden(rules.callback),
+    }
+
+
+def _instant(second: int | None) -> str | None:
+    return None if second is None else rfc3339(second * 1000)

@@ -1,0 +1,1 @@
+"""Cron expressions, in the two dialects that are read."""

@@ -1,0 +1,130 @@
+"""Whether an occurrence that comes up is called, by its timer as it now stands.
+
+Occurrences are only ever added, never taken away: what its owner has changed since is obeyed
+here. One rule says what is misfired, to whoever plans and to whoever calls.
+"""
+
+from enum import StrEnum
+
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.tasks.task import Occurrence, Task
+from duewheel.rules.timers.payload_template import filled_in
+from duewheel.rules.timers.planning import due_second
+from duewheel.rules.timers.schedule import contains, next_second, seconds_from
+from duewheel.rules.timers.timer import Misfire, Rules, Timer
+
+GONE = 410
+_LOOKED_AT_MAX = 1_000
+
+
+class Reason(StrEnum):
+    """Why an occurrence is cancelled; stable words, part of the interface."""
+
+    DELETED = "timer deleted"
+    DISABLED = "timer disabled"
+    CHANGED = "timer changed"
+    MISSED = "missed"
+    SUPERSEDED = "superseded"
+    SKIPPED = "skipped"
+
+
+def reason_to_end(
+    task: Task, occurrence: Occurrence, timer: Timer | None, now_ms: int
+) -> Reason | None:
+    """None: it is to be called."""
+    if timer is None:
+        return Reason.DELETED
+    if occurrence.manual:
+        return None
+    if not timer.enabled:
+        return Reason.DISABLED
+    if not _is_contained(task, occurrence, timer):
+        return Reason.CHANGED
+    if _is_in_gap(task, occurrence, timer):
+        return Reason.DISABLED
+    return misfire(task, occurrence, timer, now_ms)
+
+
+def misfire(task: Task, occurrence: Occurrence, timer: Timer, now_ms: int) -> Reason | None:
+    """Of one that has not been called yet and is late by more than the grace."""
+    rules = timer.rules
+    is_late = now_ms > task.due_ms + rules.grace_seconds * 1000
+    if not is_late or task.attempts or task.redrives or occurrence.manual:
+        return None
+    match rules.misfire:
+        case Misfire.ALL:
+            return None
+        case Misfire.SKIP:
+            return Reason.MISSED
+        case Misfire.LATEST:
+            is_last = not _is_later_one_due(occurrence, timer, now_ms // 1000)
+            return None if is_last else Reason.SUPERSEDED
+
+
+def reason_of_misfires(rules: Rules) -> Reason:
+    """Of those that are misfired and have a later one behind them."""
+    return Reason.MISSED if rules.misfire is Misfire.SKIP else Reason.SUPERSEDED
+
+
+def filled(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
+    """The occurrence with all that its timer says of the call. Who redrives one wants the call
+    made, however late it is."""
+    rules = timer.rules
+    return replace(
+        task,
+        payload=None if rules.payload is None else filled_in(rules.payload, task, occurrence),
+        callback=rules.callback,
+        retry=rules.retry,
+        expires_after_seconds=None if task.redrives else rules.expires_after_seconds,
+    )
+
+
+def is_to_stop(timer: Timer, outcome: Outcome) -> bool:
+    """Whether the receiver itself wants no more calls, and its owner wants it to be obeyed. Other
+    answers end an occurrence for reasons of their own, and what was never sent was not refused."""
+    if not timer.rules.disable_on_stop or outcome.verdict is not Verdict.STOP:
+        return False
+    return outcome.said_stop or outcome.status_code == GONE
+
+
+def _is_contained(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
+    rules = timer.rules
+    if rules.max_runs is not None and occurrence.number > rules.max_runs:
+        return False
+    due = due_second(timer.timer_id, occurrence.second, rules.jitter_seconds)
+    return due * 1000 == task.due_ms and contains(rules.schedule, occurrence.second)
+
+
+def _is_in_gap(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
+    """Put by a planner that was slow while its timer was disabled and enabled again, or planned
+    before and late. What was begun before goes on."""
+    if task.attempts or task.redrives:
+        return False
+    return timer.gap_of(occurrence.second) is not None
+
+
+def _is_later_one_due(occurrence: Occurrence, timer: Timer, now: int) -> bool:
+    """With jitter a later one may be due before an earlier one is; all of a nominal second that
+    is older than the jitter are."""
+    schedule, jitter, max_runs = (
+        timer.rules.schedule,
+        timer.rules.jitter_seconds,
+        timer.rules.max_runs,
+    )
+    if max_runs is not None and occurrence.number >= max_runs:
+        return False
+    following = next_second(schedule, occurrence.second)
+    while following is not None and (over := timer.gap_of(following)) is not None:
+        following = next_second(schedule, over)
+    if following is None or following > now:
+        return False
+    if following + jitter <= now:
+        return True
+    later = seconds_from(schedule, following, _LOOKED_AT_MAX, now)
+    return any(
+        due_second(timer.timer_id, second, jitter) <= now
+        for second in later
+        if timer.gap_of(second) is None
+    )

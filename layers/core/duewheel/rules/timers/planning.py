@@ -1,0 +1,217 @@
+"""Planning: how a timer writes its occurrences ahead, through the wheel itself.
+
+A timer that is enabled has a chain: an internal task that comes up before what it has written
+runs out, and writes more. Its home is its address for life. The home of an occurrence follows
+from its timer, its instants and the shards that its second had when the first who planned it
+looked, which the chain says before anything is written. So whoever plans a stretch again, in part
+or as another chain, finds there what he would write.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2s
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import UNSIZED, Occurrence, Plan, Sizes, Task
+from duewheel.rules.timers.schedule import next_second, seconds_from
+from duewheel.rules.timers.timer import Misfire, Timer
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
+from duewheel.rules.wheel.sharding import shard_for
+
+STEP_SECONDS = 3_600
+OCCURRENCES_MAX = 1_000  # of one step, and so of one run of a planning entry
+AHEAD_SECONDS_MAX = 86_400  # a timer is looked at once a day, however rarely it fires
+MISFIRES_MAX = 10_000  # counted in one step: a fifth of a second for a timer of every second
+MISFIRES_WRITTEN = 25  # the latest of them, which are listed; all before them are counted alone
+TAKEN_BACK_MIN = 100  # planned runs of a stopped timer; fewer are cancelled as they come up
+LOOK_AGAIN_MS = 60_000  # longer than a planner writes that has read the timer before its stop
+
+
+class Step(Struct, frozen=True):
+    """What a planning entry does when it comes up: these are to be written, then the chain is to
+    stand so, and to come up again at that instant. None: there is nothing more to come.
+
+    `misfired`: so many are late by more than the grace, and are not called. They are counted and
+    not written, in a step of their own: so what may have been written is never counted here."""
+
+    occurrences: tuple[Occurrence, ...]
+    plan: Plan
+    next_ms: int | None
+    misfired: int = 0
+
+
+def chain_home(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
+    """The task that plans the timer from now on: due at once. The second that has begun is not
+    its own any more."""
+    home = placing.address(placing.now_ms, random_bytes)
+    return Task(
+        home=home,
+        entry=home,
+        biz_type=timer.biz_type,
+        due_ms=placing.now_ms,
+        next_ms=placing.now_ms,
+        callback=None,
+        created_ms=placing.now_ms,
+        updated_ms=placing.now_ms,
+        plan=Plan(timer.timer_id, placing.now_ms // 1000 + 1, timer.numbered, timer.sizes),
+    )
+
+
+def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
+    """Two steps ahead of now, or one further than planned, but no more than fit into one; what
+    is left then comes up at once."""
+    misfired = _misfired(timer, plan, now_ms // 1000)
+    if not misfired:
+        return _step_ahead(timer, plan, now_ms)
+    until, numbered = misfired[-1] + 1, plan.numbered + len(misfired)
+    after = replace(plan, planned_until_second=until, numbered=numbered)
+    return Step((), after, now_ms, len(misfired))
+
+
+def _misfired(timer: Timer, plan: Plan, now: int) -> list[int]:
+    """The seconds that are surely not called, but for the latest of them. The latest are left to be
+    judged one by one: behind each of these there is a later one due. So are all that somebody may
+    have written before: what is written is counted when it is judged."""
+    rules = timer.rules
+    if rules.misfire is Misfire.ALL or plan.planned_until_second < plan.sizes.until_second:
+        return []
+    last = now - rules.grace_seconds - rules.jitter_seconds - 1
+    most = MISFIRES_MAX + MISFIRES_WRITTEN
+    late = seconds_from(rules.schedule, plan.planned_until_second, most, last)
+    return late[: _runs_left(timer, plan)][:-MISFIRES_WRITTEN]
+
+
+def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
+    schedule, now = timer.rules.schedule, now_ms // 1000
+    first = plan.planned_until_second
+    last = max(first + STEP_SECONDS, now + 2 * STEP_SECONDS) - 1
+    seconds = seconds_from(schedule, first, OCCURRENCES_MAX, last)[: _runs_left(timer, plan)]
+    occurrences = tuple(
+        Occurrence(timer.timer_id, second, number)
+        for number, second in enumerate(seconds, plan.numbered + 1)
+    )
+    is_full = len(seconds) == OCCURRENCES_MAX
+    until = seconds[-1] + 1 if is_full else last + 1
+    after = replace(plan, planned_until_second=until, numbered=plan.numbered + len(seconds))
+    following = next_second(schedule, until - 1) if _runs_left(timer, after) != 0 else None
+    if following is None:
+        until = seconds[-1] + 1 if seconds else first
+        over = until + timer.rules.jitter_seconds
+        next_ms = over * 1000 if over > now else None
+        return Step(occurrences, replace(after, planned_until_second=until), next_ms)
+    step = min(STEP_SECONDS, until - first) if is_full else STEP_SECONDS
+    ahead = min(following - step - _spread(timer.timer_id, step), now + AHEAD_SECONDS_MAX)
+    return Step(occurrences, after, max(ahead * 1000, now_ms))
+
+
+def unsized(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
+    """Those of whose homes nobody can have decided the shard: due seconds, by their own."""
+    return {
+        occurrence.second: _due_second_of(timer, occurrence)
+        for occurrence in step.occurrences
+        if occurrence.second >= plan.sizes.until_second
+    }
+
+
+def sized(
+    chain: Task, plan: Plan, step: Step, shards: Mapping[int, int], now_ms: int
+) -> tuple[Task, Step]:
+    """The chain with the shards of all that the step is to write, as it is to stand before the
+    first of it is written; and the step, which leaves the chain with them."""
+    # What is past and was planned before is planned by nobody any more.
+    kept = plan.sizes.kept_from(min(plan.planned_until_second, now_ms // 1000))
+    sizes = Sizes(step.occurrences[-1].second + 1, {**kept.shards, **shards})
+    changed = replace(
+        chain, plan=replace(plan, sizes=sizes), updated_ms=now_ms, version=chain.version + 1
+    )
+    return changed, replace(step, plan=replace(step.plan, sizes=sizes))
+
+
+def moved_on(chain: Task, step: Step, entry: Address, next_ms: int, now_ms: int) -> Task:
+    return replace(
+        chain,
+        plan=step.plan,
+        entry=entry,
+        next_ms=next_ms,
+        updated_ms=now_ms,
+        version=chain.version + 1,
+    )
+
+
+def named_later(chain: Task, entry: Address, next_ms: int, now_ms: int) -> Task:
+    """The chain of a timer that has been stopped: to come up at this instant, and take back what
+    it has planned."""
+    return replace(
+        chain, entry=entry, next_ms=next_ms, updated_ms=now_ms, version=chain.version + 1
+    )
+
+
+def due_second(timer_id: str, second: int, jitter_seconds: int) -> int:
+    """Of the occurrence of this second: the same whoever asks."""
+    if not jitter_seconds:
+        return second
+    return second + _hash(f"{timer_id} {second}", b"jitter") % (jitter_seconds + 1)
+
+
+def occurrence_home(timer_id: str, second: int, due: int, shards: int) -> Address:
+    hashed = blake2s(
+        f"{timer_id} {second} {due}".encode(), digest_size=TOKEN_BYTES, person=b"timer"
+    )
+    token = hashed.digest()
+    return address_at(due * 1000, token, shard=shard_for(token, shards))
+
+
+def occurrence_task(
+    timer: Timer, occurrence: Occurrence, now_ms: int, sizes: Sizes = UNSIZED
+) -> Task:
+    """As it stands where it is its own entry. What is called its timer says, when it is called."""
+    due = _due_second_of(timer, occurrence)
+    home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
+    return Task(
+        home=home,
+        entry=home,
+        biz_type=timer.biz_type,
+        due_ms=home.instant_ms,
+        next_ms=home.instant_ms,
+        callback=None,
+        created_ms=now_ms,
+        updated_ms=now_ms,
+        occurrence=occurrence,
+    )
+
+
+def manual_task(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
+    """One that somebody asked for by hand, now."""
+    home = placing.address(placing.now_ms, random_bytes)
+    return Task(
+        home=home,
+        entry=home,
+        biz_type=timer.biz_type,
+        due_ms=placing.now_ms,
+        next_ms=placing.now_ms,
+        callback=None,
+        created_ms=placing.now_ms,
+        updated_ms=placing.now_ms,
+        occurrence=Occurrence(timer.timer_id, placing.now_ms // 1000, manual=True),
+    )
+
+
+def _due_second_of(timer: Timer, occurrence: Occurrence) -> int:
+    return due_second(timer.timer_id, occurrence.second, timer.rules.jitter_seconds)
+
+
+def _runs_left(timer: Timer, plan: Plan) -> int | None:
+    if timer.rules.max_runs is None:
+        return None
+    return max(0, timer.rules.max_runs - plan.numbered)
+
+
+def _spread(timer_id: str, step: int) -> int:
+    """Timers on the same minute are not planned at the same moment."""
+    return _hash(timer_id, b"spread") % (step // 2 + 1)
+
+
+def _hash(text: str, person: bytes) -> int:
+    return int.from_bytes(blake2s(text.encode(), digest_size=8, person=person).digest(), "big")

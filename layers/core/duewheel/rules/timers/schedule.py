@@ -1,0 +1,204 @@
+"""When a timer is due: which seconds its definition contains.
+
+Everything is counted in whole seconds since the epoch; an occurrence is known by its second. The
+cron expression names walls; which instants they have, and what becomes of those that a day lacks
+or has twice, is decided here. `contains` and `seconds_from` agree on every second.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import date
+from enum import StrEnum
+from functools import lru_cache
+from heapq import merge
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from duewheel.rules.timers.cron.cronexpr import read_cronexpr
+from duewheel.rules.timers.cron.expression import DAY_SECONDS, Cron, day_of, midnight_of
+from duewheel.rules.timers.cron.standard import read_cron
+from duewheel.rules.timers.time_zones import (
+    Moments,
+    earliest_wall,
+    latest_wall,
+    moments_of,
+    offset_at,
+    zone_named,
+)
+from duewheel.rules.wheel.addresses import SECOND_MAX
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+# What is not due within so many years never is: the rarest date comes round in 40, and the years
+# that a cron expression may name are 130.
+SEARCH_SECONDS_MAX = 131 * 366 * DAY_SECONDS
+
+
+class Dialect(StrEnum):
+    """How the fields of a cron expression are read."""
+
+    CRON = "cron"  # 5 fields, or 6 with seconds first
+    CRONEXPR = "cronexpr"  # 5 fields; a 6th is the year; of 7 the first are seconds
+
+
+class DstGap(StrEnum):
+    """What becomes of a wall-clock time that a day does not have."""
+
+    SKIP = "skip"
+    SHIFT = "shift"  # to the first instant after the gap
+
+
+class DstOverlap(StrEnum):
+    """Which of the two instants of a wall-clock time that a day has twice."""
+
+    FIRST = "first"
+    LAST = "last"
+    BOTH = "both"
+
+
+class Schedule(Struct, frozen=True):
+    """Exactly one of `cron` and `every_seconds`. An interval counts from `anchor_second`, which is
+    the first it may contain. `start_second` and `end_second` are the first and the last second
+    there may be."""
+
+    cron: str | None = None
+    dialect: Dialect = Dialect.CRON
+    every_seconds: int | None = None
+    anchor_second: int = 0
+    timezone: str = "UTC"
+    start_second: int | None = None
+    end_second: int | None = None
+    dst_gap: DstGap = DstGap.SHIFT
+    dst_overlap: DstOverlap = DstOverlap.FIRST
+    exclude: tuple[str, ...] = ()  # dates (YYYY-MM-DD) in its zone
+
+
+_Pick = Callable[[Moments], int]
+_first_of, _last_of = attrgetter("first"), attrgetter("last")
+_PICKS: dict[DstOverlap, tuple[_Pick, ...]] = {
+    DstOverlap.FIRST: (_first_of,),
+    DstOverlap.LAST: (_last_of,),
+    DstOverlap.BOTH: (_first_of, _last_of),
+}
+
+
+def next_second(schedule: Schedule, after: int) -> int | None:
+    """The first of its seconds after that one; None if it has none any more."""
+    found = seconds_from(schedule, after + 1, 1)
+    return found[0] if found else None
+
+
+def seconds_from(schedule: Schedule, first: int, limit: int, until: int | None = None) -> list[int]:
+    """Its seconds from `first` on, at most `limit` of them, and none after `until`."""
+    first = max(first, _start_of(schedule))
+    last = min(_end_of(schedule), first + SEARCH_SECONDS_MAX)
+    if until is not None:
+        last = min(last, until)
+    if last < first:
+        return []
+    if schedule.every_seconds is not None:
+        seconds = _of_interval(schedule, schedule.every_seconds, first, last)
+    else:
+        seconds = _of_cron(schedule, first, last)
+    return list(islice(seconds, limit))
+
+
+def contains(schedule: Schedule, second: int) -> bool:
+    """The same as to find it by `seconds_from`, without looking at the hours about a change."""
+    if not _start_of(schedule) <= second <= _end_of(schedule):
+        return False
+    if schedule.every_seconds is not None:
+        return _has_any(_of_interval(schedule, schedule.every_seconds, second, second))
+    zone = zone_named(schedule.timezone)
+    wall = second + offset_at(zone, second)
+    if _has_any(_walls(schedule, wall, wall)):
+        moments = moments_of(zone, wall)
+        return second in (pick(moments) for pick in _PICKS[schedule.dst_overlap])
+    before = second + offset_at(zone, second - 1)
+    is_after_gap = schedule.dst_gap is DstGap.SHIFT and before < wall
+    return is_after_gap and _has_any(_walls(schedule, before, wall - 1))
+
+
+def cron_of(schedule: Schedule) -> Cron:
+    """Raises NotUnderstood."""
+    assert schedule.cron is not None
+    return _cron_of(schedule.cron, schedule.dialect)
+
+
+def _of_interval(schedule: Schedule, every: int, first: int, last: int) -> Iterator[int]:
+    zone = zone_named(schedule.timezone)
+    excluded = _excluded(schedule)
+    second = _counted(schedule, every, first)
+    while second <= last:
+        if excluded and (day := day_of(second + offset_at(zone, second))) in excluded:
+            next_day = moments_of(zone, midnight_of(day) + DAY_SECONDS).first
+            second = max(second + every, _counted(schedule, every, next_day))
+        else:
+            yield second
+            second += every
+
+
+def _counted(schedule: Schedule, every: int, first: int) -> int:
+    """The interval's first second from `first` on."""
+    anchor = schedule.anchor_second
+    return max(anchor, anchor - (anchor - first) // every * every)
+
+
+def _of_cron(schedule: Schedule, first: int, last: int) -> Iterator[int]:
+    zone = zone_named(schedule.timezone)
+    earliest, latest = earliest_wall(zone, first), latest_wall(zone, last)
+    rising = merge(
+        *(
+            _instants(schedule, zone, pick, _walls(schedule, earliest, latest))
+            for pick in _PICKS[schedule.dst_overlap]
+        )
+    )
+    for second, _ in groupby(rising):  # a shifted one may meet one that is there
+        if second > last:
+            return
+        if second >= first:
+            yield second
+
+
+def _instants(
+    schedule: Schedule, zone: "ZoneInfo", pick: _Pick, walls: Iterator[int]
+) -> Iterator[int]:
+    """One for each wall; they rise as the walls do, since all take the same of two moments."""
+    gap_until = 0
+    for wall in walls:
+        if wall < gap_until:
+            continue
+        moments = moments_of(zone, wall)
+        if moments.gap_until is not None:
+            gap_until = moments.gap_until
+            if schedule.dst_gap is DstGap.SKIP:
+                continue
+        yield pick(moments)
+
+
+def _walls(schedule: Schedule, first: int, last: int) -> Iterator[int]:
+    return cron_of(schedule).walls(first, last, without=_excluded(schedule))
+
+
+def _has_any(numbers: Iterator[int]) -> bool:
+    return next(numbers, None) is not None
+
+
+def _excluded(schedule: Schedule) -> frozenset[date]:
+    return frozenset(date.fromisoformat(day) for day in schedule.exclude)
+
+
+def _start_of(schedule: Schedule) -> int:
+    return max(0, schedule.start_second or 0)
+
+
+def _end_of(schedule: Schedule) -> int:
+    return SECOND_MAX if schedule.end_second is None else min(schedule.end_second, SECOND_MAX)
+
+
+@lru_cache(maxsize=256)
+def _cron_of(text: str, dialect: Dialect) -> Cron:
+    return read_cron(text) if dialect is Dialect.CRON else read_cronexpr(text)

@@ -1,0 +1,107 @@
+"""The timer and the small values it is made of.
+
+A timer's id is a whole number, so that a client that reads JSON into doubles keeps it.
+"""
+
+import re
+from enum import StrEnum
+
+from msgspec import Struct
+
+from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.refusals import UnknownTimer
+from duewheel.rules.tasks.task import UNSIZED, Sizes
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.wheel.addresses import Address
+
+NAME_CHARACTERS_MAX = 128
+
+
+class Misfire(StrEnum):
+    """What becomes of occurrences that could not be called within `grace_seconds`."""
+
+    ALL = "all"
+    LATEST = "latest"  # the last one that is due is called, those before it are superseded
+    SKIP = "skip"
+
+
+class Overlap(StrEnum):
+    """Of an occurrence with an earlier one that is still being delivered or retried."""
+
+    ALLOW = "allow"
+    SKIP = "skip"
+
+
+class Rules(Struct, frozen=True):
+    """What its owner has said of a timer."""
+
+    name: str
+    schedule: Schedule
+    max_runs: int | None = None
+    jitter_seconds: int = 0
+    payload: str | None = None  # the exact source text of the JSON value, with placeholders
+    callback: Callback | None = None  # None: its business's
+    retry: RetryPolicy | None = None  # None: its business's
+    expires_after_seconds: float | None = None
+    misfire: Misfire = Misfire.LATEST
+    grace_seconds: int = 60
+    overlap: Overlap = Overlap.ALLOW
+    disable_on_stop: bool = False
+
+
+class Gap(Struct, frozen=True):
+    """Seconds in which a timer was disabled: those behind `behind`, up to `until` and with it.
+    None: it still is."""
+
+    behind: int
+    until: int | None = None
+
+
+class Timer(Struct, frozen=True):
+    """The stored record. `chain` is the home of the planning entry that plans it, as long as it
+    is enabled; `numbered` says how many occurrences came before those that this chain plans, and
+    `sizes` by which of them are placed that an earlier chain may have written.
+    `ended`: enabled, but its definition contains nothing more. `gaps`: the latest ones."""
+
+    timer_id: str
+    biz_type: str
+    rules: Rules
+    enabled: bool
+    version: int
+    created_ms: int
+    updated_ms: int
+    chain: Address | None = None
+    numbered: int = 0
+    sizes: Sizes = UNSIZED
+    ended: bool = False
+    gaps: tuple[Gap, ...] = ()
+
+    def gap_of(self, second: int) -> int | None:
+        """The last second of the gap in which this one lies, and which is over."""
+        for gap in self.gaps:
+            if gap.until is not None and gap.behind < second <= gap.until:
+                return gap.until
+        return None
+
+
+_SMALLEST = 2**40
+_BEYOND = 2**53
+ID_RANGE = _BEYOND - _SMALLEST
+
+_DECIMAL = re.compile("[1-9][0-9]{12,15}")
+
+
+def timer_id_of(random_number: int) -> str:
+    """`random_number`: from 0, below `ID_RANGE`."""
+    return str(_SMALLEST + random_number)
+
+
+def checked_timer_id(text: str) -> str:
+    """What is no id is the id of no timer."""
+    if not _DECIMAL.fullmatch(text) or not _SMALLEST <= int(text) < _BEYOND:
+        raise no_such_timer()
+    return text
+
+
+def no_such_timer() -> UnknownTimer:
+    return UnknownTimer("There is no timer with this id.", "timer_id")

@@ -1,0 +1,167 @@
+"""What a timer becomes when it is changed, and whether another chain has to plan it.
+
+A chain goes on as long as what it plans stays: the seconds, how many of them, how far they are
+put off. All else is looked up when an occurrence is called, so a change of it needs no new chain.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
+from duewheel.rules.fields import invalid
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.payload_encoding import unsuitable
+from duewheel.rules.tasks.task import Plan, Task
+from duewheel.rules.timers.schedule import DstGap, DstOverlap, Schedule, seconds_from
+from duewheel.rules.timers.schedule_validation import refusal_of
+from duewheel.rules.timers.timer import Gap, Rules, Timer
+from duewheel.rules.wheel.addresses import Address
+
+BLANK = Rules(name="", schedule=Schedule())  # what a new timer is made from
+
+# As many as a chain plans ahead, twice over: no more are taken back.
+_AHEAD_MAX = 4_000
+GAPS_MAX = 5  # kept with the timer, whose record every page of its runs reads
+
+_IN_THE_SCHEDULE = {
+    "cron": "cron",
+    "every_seconds": "every_seconds",
+    "timezone": "timezone",
+    "start_at": "start_second",
+    "end_at": "end_second",
+    "dst_gap": "dst_gap",
+    "dst_overlap": "dst_overlap",
+    "exclude": "exclude",
+}
+
+
+def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> Rules:
+    """The rules with these values, by the names of requests, and all others as they were; checked
+    as a whole. None takes a value back to its default."""
+    schedule = _changed_schedule(rules.schedule, values, now_second)
+    said = {name: value for name, value in values.items() if name not in _IN_THE_SCHEDULE}
+    after = replace(rules, schedule=schedule, **_with_defaults(BLANK, said))
+    _check_together(after)
+    if after.schedule != rules.schedule:
+        refused = refusal_of(after.schedule, now_second + 1)
+        if refused is not None:
+            raise invalid(*refused)
+    if "callback" in values or "payload" in values:
+        reason = unsuitable(after.callback, after.payload)
+        if reason is not None:
+            raise invalid("payload", reason)
+    return after
+
+
+def _changed_schedule(schedule: Schedule, values: Mapping[str, Any], now_second: int) -> Schedule:
+    said = {field: values[name] for name, field in _IN_THE_SCHEDULE.items() if name in values}
+    after = replace(schedule, **_with_defaults(BLANK.schedule, said))
+    if after.every_seconds is None:
+        return replace(after, anchor_second=0)
+    if "every_seconds" in said or "start_second" in said:
+        anchor = now_second if after.start_second is None else after.start_second
+        return replace(after, anchor_second=anchor)
+    return after
+
+
+def _with_defaults(blank: Rules | Schedule, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: getattr(blank, name) if value is None else value for name, value in values.items()
+    }
+
+
+def _check_together(rules: Rules) -> None:
+    schedule = rules.schedule
+    if schedule.cron is None and schedule.every_seconds is None:
+        raise invalid("cron", "is missing: a timer has cron or every_seconds.")
+    if schedule.every_seconds is None:
+        return
+    if schedule.cron is not None:
+        raise invalid("every_seconds", "cannot stand beside cron; one of them must be null.")
+    for name, usual in (("dst_gap", DstGap.SHIFT), ("dst_overlap", DstOverlap.FIRST)):
+        if getattr(schedule, name) is not usual:
+            raise invalid(name, "means nothing beside every_seconds, which knows no wall clock.")
+    if rules.jitter_seconds >= schedule.every_seconds:
+        raise invalid("jitter_seconds", "must be less than every_seconds.")
+
+
+def changed(timer: Timer, rules: Rules, *, enabled: bool, now_ms: int) -> Timer:
+    """The timer itself when nothing of it changes. It is yet to get its chain."""
+    if rules == timer.rules and enabled == timer.enabled:
+        return timer
+    return replace(
+        timer,
+        rules=rules,
+        enabled=enabled,
+        version=timer.version + 1,
+        updated_ms=max(now_ms, timer.updated_ms),
+    )
+
+
+def keeps_chain(before: Timer, after: Timer) -> bool:
+    return before.enabled == after.enabled and _planned(before) == _planned(after)
+
+
+def _planned(timer: Timer) -> tuple[object, ...]:
+    return timer.rules.schedule, timer.rules.max_runs, timer.rules.jitter_seconds
+
+
+def unchained(before: Timer, after: Timer, chain: Task | None, now_second: int) -> Timer:
+    """`after` without the chain of `before`, numbered as if it had planned nothing ahead. What it
+    did plan ahead stands there, and is not to be put beside itself in another shard."""
+    plan = None if chain is None else chain.plan
+    numbered = numbered_until(before, plan, now_second)
+    sizes = (before if plan is None else plan).sizes.kept_from(now_second + 1)
+    gaps = after.gaps
+    if before.enabled and not after.enabled:
+        gaps = (*gaps, Gap(now_second))[-GAPS_MAX:]
+    return replace(after, chain=None, numbered=numbered, sizes=sizes, ended=False, gaps=gaps)
+
+
+def planned_by(timer: Timer, chain: Address, now_second: int) -> Timer:
+    """The timer with a chain that plans it behind that second. It was disabled up to there, if it
+    was."""
+    gaps = timer.gaps
+    if gaps and gaps[-1].until is None:
+        gaps = (*gaps[:-1], replace(gaps[-1], until=now_second))
+    return replace(timer, chain=chain, gaps=gaps)
+
+
+def numbered_until(timer: Timer, plan: Plan | None, now_second: int) -> int:
+    """How many occurrences the timer has had, the second that has begun included. `plan` is its
+    chain's."""
+    if plan is None:
+        return timer.numbered
+    return max(0, plan.numbered - planned_ahead(timer, plan, now_second))
+
+
+def planned_ahead(timer: Timer, plan: Plan, now_second: int) -> int:
+    """How many occurrences behind the second that has begun have been planned."""
+    last = plan.planned_until_second - 1
+    return len(seconds_from(timer.rules.schedule, now_second + 1, _AHEAD_MAX, last))
+
+
+def to_take_back(before: Timer, after: Timer | None, plan: Plan, now_second: int) -> int:
+    """How many that are not called any more may stand behind that second: written by this chain,
+    which may be about to, or by the one before. `after` None: its timer is deleted."""
+    until = max(plan.planned_until_second, plan.sizes.until_second)
+    written = seconds_from(before.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
+    if after is None or not after.enabled:
+        return len(written)
+    if before.rules.jitter_seconds != after.rules.jitter_seconds:
+        return len(written)
+    contained = seconds_from(after.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
+    most = after.rules.max_runs
+    too_many = 0 if most is None else min(len(written), max(0, plan.numbered - most))
+    return max(too_many, len(set(written).difference(contained)))
+
+
+def ended_chain(chain: Task, after: Timer | None, now_ms: int) -> Task:
+    """The home of a chain that plans no more. `after` None: its timer is deleted."""
+    if after is None:
+        reason = "timer deleted"
+    else:
+        reason = "timer changed" if after.enabled else "timer disabled"
+    return lifecycle.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN)

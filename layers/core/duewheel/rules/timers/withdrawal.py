@@ -1,0 +1,91 @@
+"""Taking back: which planned occurrences are deleted instead of being ended one by one.
+
+An occurrence is taken back only if the rule that judges one that comes up would end it, now and
+at any later moment, as long as its timer stands as it was read.
+"""
+
+from threading import Lock
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.tasks.task import Plan, Task
+from duewheel.rules.timers.occurrence_policy import Reason, reason_to_end
+from duewheel.rules.timers.planning import MISFIRES_WRITTEN, TAKEN_BACK_MIN
+from duewheel.rules.timers.schedule import seconds_from
+from duewheel.rules.timers.timer import Timer
+
+MISFIRES = (Reason.MISSED, Reason.SUPERSEDED)
+_LOOKED_AT_MAX = 4_000  # as many as a chain plans ahead, twice over
+_TIMERS_MAX = 1_000
+
+
+class Stretch(Struct, frozen=True):
+    """Due seconds to look through, both included. What is missed is taken back up to the nominal
+    second `last_missed`."""
+
+    first: int
+    last: int
+    last_missed: int = 0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it may hold so many occurrences of a timer that taking them back is worth it."""
+        return self.last - self.first >= TAKEN_BACK_MIN
+
+
+def missed_stretch(timer: Timer, plan: Plan, missed: Task, now: int) -> Stretch | None:
+    """What lies behind a missed occurrence. The latest missed ones are left to be listed. All that
+    the timer's chain may write again is left, too: the chain counts what it writes."""
+    rules = timer.rules
+    if missed.occurrence is None:
+        return None
+    late = now - rules.grace_seconds - rules.jitter_seconds - 1
+    last = min(late, plan.planned_until_second - 1)
+    seconds = seconds_from(rules.schedule, missed.occurrence.second + 1, _LOOKED_AT_MAX, last)
+    seconds = seconds[:-MISFIRES_WRITTEN]
+    if not seconds:
+        return None
+    return Stretch(missed.home.second, seconds[-1] + rules.jitter_seconds, seconds[-1])
+
+
+def reason_to_take_back(
+    task: Task, timer: Timer | None, now_ms: int, last_missed: int
+) -> Reason | None:
+    """None: it is left. Only what stands as it was planned is taken back."""
+    occurrence = task.occurrence
+    is_as_planned = task.is_live and task.version == 1 and task.names_its_home
+    if occurrence is None or occurrence.manual or not is_as_planned:
+        return None
+    reason = reason_to_end(task, occurrence, timer, now_ms)
+    return None if reason in MISFIRES and occurrence.second > last_missed else reason
+
+
+class Claims:
+    """What this process has looked through of each timer: of the many missed occurrences that come
+    up together, one leads to a look."""
+
+    def __init__(self) -> None:
+        self._claimed: dict[str, Stretch] = {}
+        self._lock = Lock()
+
+    def claim(self, timer_id: str, wanted: Stretch) -> Stretch | None:
+        """What of it has not been claimed; None where that is short."""
+        with self._lock:
+            claimed = self._claimed.get(timer_id)
+            mine = wanted if claimed is None else _outside(wanted, claimed)
+            if not mine.is_long:
+                return None
+            if len(self._claimed) >= _TIMERS_MAX:
+                self._claimed.clear()
+            both = (mine, claimed or mine)
+            first, last = min(one.first for one in both), max(one.last for one in both)
+            self._claimed[timer_id] = Stretch(first, last)
+            return mine
+
+
+def _outside(wanted: Stretch, claimed: Stretch) -> Stretch:
+    """What lies before it, else what lies behind it: nothing, where that ends before it begins."""
+    if wanted.first < claimed.first:
+        return replace(wanted, last=min(wanted.last, claimed.first - 1))
+    return replace(wanted, first=max(wanted.first, claimed.last + 1))

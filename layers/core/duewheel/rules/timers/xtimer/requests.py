@@ -1,0 +1,195 @@
+"""The requests of the xTimer interface.
+
+What its own server could not have read at all is malformed; what it would have read and what
+cannot be carried out is refused by its field. As there, members nobody knows are passed over.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Self
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.http import checked_headers, checked_method, checked_url
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.fields import Fields
+from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge
+from duewheel.rules.tasks.requests import PAYLOAD_BYTES_MAX
+from duewheel.rules.timers.payload_template import without_placeholders
+from duewheel.rules.timers.requests import NewTimer, checked_cron, checked_name
+from duewheel.rules.timers.schedule import Dialect, Schedule
+from duewheel.rules.timers.updates import BLANK, changed_rules
+from duewheel.rules.timers.xtimer.app_names import biz_type_of
+
+PAGE_SIZE_DEFAULT = 10
+PAGE_SIZE_MAX = 100
+RECORDS_MAX = 1_000  # how far back records are paged
+
+_ID_BEYOND = 2**63
+_HEADER_VALUES_MAX = 100
+_BLANK = replace(BLANK, schedule=Schedule(dialect=Dialect.CRONEXPR))
+
+
+class Named(Struct, frozen=True):
+    """A timer, and the app that says it is its own; None where a call does not ask for one."""
+
+    timer_id: str
+    app: str | None
+
+
+class Paging(Struct, frozen=True):
+    index: int  # from 1
+    size: int
+
+    @property
+    def first(self) -> int:
+        return (self.index - 1) * self.size
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> Self:
+        """As its own server reads them: what is not above 0 is the default."""
+        index = _whole(parameters, "pageIndex") or 1
+        return cls(max(index, 1), min(_size(parameters), PAGE_SIZE_MAX))
+
+
+def new_timer(body: str, now_ms: int) -> NewTimer:
+    """It starts inactive."""
+    app, name, cron, (url, method, headers, text) = _definition(body)
+    callback = HttpCallback(
+        checked_url(url, "notifyHTTPParam.url"),
+        checked_method(method.upper(), "notifyHTTPParam.method"),
+        checked_headers(headers, "notifyHTTPParam.header"),
+        is_raw=True,
+    )
+    values = {
+        "name": checked_name(name),
+        "cron": checked_cron(cron),
+        "callback": callback,
+        "payload": _payload(text),
+    }
+    rules = changed_rules(_BLANK, values, now_ms // 1000)
+    return NewTimer(biz_type_of(app), rules, enabled=False)
+
+
+def named_in_body(body: str) -> Named:
+    try:
+        fields = Fields.of(body)
+        number = fields.whole_number("id", 1, _ID_BEYOND)
+        return Named(str(number), _required(fields, "app"))
+    except InvalidField as error:
+        raise _malformed(error) from error
+
+
+def named_in_query(query: str) -> Named:
+    parameters = _parameters(query)
+    return Named(_id(parameters, "id"), _required_parameter(parameters, "app"))
+
+
+def timers_of(query: str) -> tuple[str, Paging]:
+    """The app whose timers they are."""
+    parameters = _parameters(query)
+    return _required_parameter(parameters, "app"), Paging.of(parameters)
+
+
+def records_of(query: str) -> tuple[Named, Paging]:
+    parameters = _parameters(query)
+    named = Named(_id(parameters, "timerID"), parameters.get("app") or None)
+    return named, Paging.of(parameters)
+
+
+_Param = tuple[str, str, list[tuple[str, str]], str]
+
+
+def _definition(body: str) -> tuple[str, str, str, _Param]:
+    try:
+        fields = Fields.of(body)
+        param = fields.nested("notifyHTTPParam")
+        return (
+            _required(fields, "app"),
+            _required(fields, "name"),
+            _required(fields, "cron"),
+            (
+                _required(param, "url"),
+                _required(param, "method"),
+                list(_headers(param)),
+                param.text("body") if _is_given(param, "body") else "",
+            ),
+        )
+    except InvalidField as error:
+        raise _malformed(error) from error
+
+
+def _headers(param: Fields) -> Iterator[tuple[str, str]]:
+    """A line for each value of each name."""
+    if not _is_given(param, "header"):
+        return
+    header = param.nested("header")
+    for name in header:
+        for element in header.elements(name, _HEADER_VALUES_MAX) if _is_given(header, name) else ():
+            if not isinstance(value := element.scalar, str):
+                raise header.invalid(name, "must be an array of strings.")
+            yield name, value
+
+
+def _payload(text: str) -> str | None:
+    """A string that means nothing but itself: the body is its very text."""
+    if not text:
+        return None
+    payload = without_placeholders(json.dumps(text, ensure_ascii=False))
+    if len(payload.encode()) > PAYLOAD_BYTES_MAX:
+        raise TooLarge(f"The body is larger than {PAYLOAD_BYTES_MAX:,} bytes.", "body")
+    return payload
+
+
+def _required(fields: Fields, name: str) -> str:
+    text = fields.text(name)
+    if not text:
+        raise fields.invalid(name, "is empty.")
+    return text
+
+
+def _is_given(fields: Fields, name: str) -> bool:
+    return name in fields and not fields.is_null(name)
+
+
+def _parameters(query: str) -> dict[str, str]:
+    """The first of each name, as its own server takes them."""
+    parameters: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        parameters.setdefault(name, value)
+    return parameters
+
+
+def _required_parameter(parameters: Mapping[str, str], name: str) -> str:
+    if not parameters.get(name):
+        raise MalformedBody(f"{name}: is missing.", name)
+    return parameters[name]
+
+
+def _id(parameters: Mapping[str, str], name: str) -> str:
+    _required_parameter(parameters, name)
+    number = _whole(parameters, name)
+    if number is None or not 1 <= number < _ID_BEYOND:
+        raise MalformedBody(f"{name}: must be a whole number from 1.", name)
+    return str(number)
+
+
+def _size(parameters: Mapping[str, str]) -> int:
+    size = _whole(parameters, "pageSize") or 0
+    return size if size > 0 else PAGE_SIZE_DEFAULT
+
+
+def _whole(parameters: Mapping[str, str], name: str) -> int | None:
+    text = parameters.get(name, "")
+    if not text:
+        return None
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
+        raise MalformedBody(f"{name}: must be a whole number.", name)
+    return int(text)
+
+
+def _malformed(error: InvalidField) -> MalformedBody:
+    return MalformedBody(error.detail, error.field)

@@ -1,0 +1,81 @@
+"""Which of several schedulers moves the time pointer, and how they take turns.
+
+The lease stands on the pointer's record. A waiting scheduler registers as heir; one
+that finds leader and heir registers as newcomer, which tells the leader to step down.
+"""
+
+from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.wheel.open_places import OpenPlace
+
+LEASE_MS = 8_000
+HEIR_GRACE_MS = 2_000  # how long a free lease is left to its heir
+POINTER_WRITE_EVERY_MS = 5_000  # what the seconds between share; less than the lease
+# Every process reads the time pointer's record every ten seconds; what it places just before has
+# been written five seconds later, or is left to the sweep.
+KNOWN_BY_ALL_MS = 20_000
+WATCH_SECONDS = 1.0
+WATCH_SECONDS_AT_HANDOVER = 0.25
+
+
+class Pointer(Struct, frozen=True):
+    """A pointer as stored. `position` is the last second that is finished, but for what the
+    sweep pointer notes as open. `ahead_seconds`: how far ahead of the clock its leader hands
+    seconds over, from `ahead_from_ms` on, so that whoever writes entries knows it before."""
+
+    name: str
+    position: int
+    epoch: int = 0
+    owner: str | None = None
+    lease_until_ms: int = 0
+    heir: str | None = None
+    newcomer: str | None = None
+    notes: tuple[tuple[int, int], ...] = ()  # sweep pointer: (time pointer, seen at ms)
+    open_places: tuple[OpenPlace, ...] = ()  # sweep pointer, oldest second first
+    ahead_seconds: int = 0  # time pointer, as the one below
+    ahead_from_ms: int = 0
+
+
+class Step(Enum):
+    CLAIM = "claim"
+    REGISTER_AS_HEIR = "register as heir"
+    REGISTER_AS_NEWCOMER = "register as newcomer"
+    WAIT = "wait"
+
+
+def next_step(pointer: Pointer, me: str, now_ms: int) -> Step:
+    if pointer.owner is None or pointer.lease_until_ms <= now_ms:
+        left_to_heir = now_ms < pointer.lease_until_ms + HEIR_GRACE_MS
+        if pointer.heir in (None, me) or not left_to_heir:
+            return Step.CLAIM
+        return Step.WAIT
+    if me in (pointer.heir, pointer.newcomer):
+        return Step.WAIT
+    if pointer.heir is None:
+        return Step.REGISTER_AS_HEIR
+    if pointer.newcomer is None:
+        return Step.REGISTER_AS_NEWCOMER
+    return Step.WAIT
+
+
+def led_ahead(seen: Pointer, ahead_seconds: int, now_ms: int) -> Pointer:
+    """The time pointer as it is claimed by a leader of a profile that reaches so far ahead. Where
+    it did not before, writers are given the time to learn of it; a new wheel has none."""
+    if ahead_seconds and seen.ahead_seconds >= ahead_seconds:
+        return seen
+    is_known = seen.epoch == 0 or not ahead_seconds
+    from_ms = 0 if is_known else now_ms + KNOWN_BY_ALL_MS
+    return replace(seen, ahead_seconds=ahead_seconds, ahead_from_ms=from_ms)
+
+
+def watch_seconds(pointer: Pointer) -> float:
+    """A hand-over is near once a newcomer is there: look more often, so that no tick is late."""
+    return WATCH_SECONDS if pointer.newcomer is None else WATCH_SECONDS_AT_HANDOVER
+
+
+def heir_after_claim(pointer: Pointer, me: str) -> str | None:
+    """Whoever waited behind the old heir; the old heir itself is gone or is `me`."""
+    return None if pointer.newcomer == me else pointer.newcomer

@@ -1,0 +1,152 @@
+"""Clients, built once per process, and the time that AWS's own replies carry."""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import cache
+from random import uniform
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from botocore.config import Config
+from botocore.session import Session
+
+from duewheel.metrics import counts
+from duewheel.rules.embedded_metrics import THROTTLES
+from duewheel.stores.conditional_writes import is_conflict, is_refused_for_load
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_kms.client import KMSClient
+    from mypy_boto3_sqs.client import SQSClient
+
+# A retry must not come seconds late: what it repeats may have been read in between.
+_CONFIG = Config(
+    connect_timeout=1,
+    read_timeout=2,
+    retries={"mode": "standard", "total_max_attempts": 4},
+    max_pool_connections=64,
+    tcp_keepalive=True,
+    parameter_validation=False,  # looks at every value of every item; types and DynamoDB do, too
+)
+# A link to the notifiers that does not answer must not cost the tick: whoever sends tries
+# again by itself, and has the other link.
+_LINK_CONFIG = Config(
+    connect_timeout=1,
+    read_timeout=1,
+    retries={"mode": "standard", "total_max_attempts": 1},
+    max_pool_connections=64,
+    tcp_keepalive=True,
+)
+
+# What a transaction holds is free again within some milliseconds.
+_PAUSES_AFTER_CONFLICT_SECONDS = (0.02, 0.05, 0.1, 0.2)
+
+_one_at_a_time = Lock()
+
+
+@cache
+def shared_session() -> Session:
+    """One for all clients: what it has read of the SDK's descriptions serves the next one, too.
+    It is botocore's own; boto3 would do the same, and import a good deal more."""
+    return Session()
+
+
+def _client(service: str, config: Config) -> Any:
+    return shared_session().create_client(service, config=config)
+
+
+class AwsTime:
+    """The latest `Date` header seen. It only rises, so a late reply cannot turn it back."""
+
+    def __init__(self) -> None:
+        self._latest_ms = 0
+
+    @property
+    def latest_ms(self) -> int:
+        return self._latest_ms
+
+    def observe(self, client: Any) -> None:
+        client.meta.events.register("after-call.*.*", self._take_date)
+
+    def _take_date(self, http_response: Any, **_: object) -> None:
+        text = http_response.headers.get("date")
+        if text is None:
+            return
+        instant = parsedate_to_datetime(text)
+        if instant.tzinfo is None:
+            instant = instant.replace(tzinfo=UTC)
+        self._latest_ms = max(self._latest_ms, int(instant.timestamp() * 1000))
+
+
+def count_throttles(client: Any) -> None:
+    """What a service refuses or leaves undone for load, after the SDK's own tries."""
+    client.meta.events.register("after-call.*.*", _count_throttle)
+
+
+def _count_throttle(parsed: Any, **_: object) -> None:
+    counts.add(THROTTLES, is_refused_for_load(parsed))
+
+
+def retry_conflicts(client: Any) -> None:
+    """Writes of what a transaction holds, which the SDK would not try again."""
+    client.meta.events.register("needs-retry.dynamodb", _pause_after_conflict)
+
+
+def _pause_after_conflict(
+    response: tuple[Any, Any] | None, attempts: int, **_: object
+) -> float | None:
+    """None where the answer is no conflict, or has been one too often."""
+    is_over = attempts > len(_PAUSES_AFTER_CONFLICT_SECONDS)
+    if response is None or is_over or not is_conflict(response[1]):
+        return None
+    longest_seconds = _PAUSES_AFTER_CONFLICT_SECONDS[attempts - 1]
+    return uniform(longest_seconds / 2, longest_seconds)  # those that met here part
+
+
+def dynamodb_client() -> "DynamoDBClient":
+    client: DynamoDBClient = _client("dynamodb", _CONFIG)
+    count_throttles(client)
+    retry_conflicts(client)
+    return client
+
+
+def sqs_client() -> "SQSClient":
+    client: SQSClient = _client("sqs", _LINK_CONFIG)
+    count_throttles(client)
+    return client
+
+
+def kms_client() -> "KMSClient":
+    """Built late, as the one below."""
+    with _one_at_a_time:
+        client: KMSClient = _client("kms", _CONFIG)
+        return client
+
+
+def lambda_client() -> Any:
+    """Built late, when threads are at work, and the SDK builds one client at a time."""
+    with _one_at_a_time:
+        return _client("lambda", _LINK_CONFIG)
+
+
+class TargetClients:
+    """Clients of the services that callbacks go to, each built when the first one goes there.
+
+    They never try twice: an attempt that failed is the task's, which has its own next one.
+    """
+
+    def __init__(self, seconds_max: int, calls_at_once: int) -> None:
+        self._config = Config(
+            connect_timeout=3,
+            read_timeout=seconds_max,
+            retries={"mode": "standard", "total_max_attempts": 1},
+            max_pool_connections=calls_at_once,
+            tcp_keepalive=True,
+        )
+        self._built: dict[str, Any] = {}
+
+    def of(self, service: str) -> Any:
+        with _one_at_a_time:
+            if service not in self._built:
+                self._built[service] = _client(service, self._config)
+            return self._built[service]

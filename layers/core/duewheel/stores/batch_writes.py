@@ -1,0 +1,102 @@
+"""Batches that DynamoDB may carry out in part: what is left is sent again.
+
+An answer that carried out anything is followed at once by the next request, however many it takes:
+BatchGetItem brings at most 1 MB of a partition. After one that carried out nothing comes a pause,
+and after a few such in a row the end.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import ClientError
+
+from duewheel.clock import Clock
+from duewheel.stores.conditional_writes import Throttled, is_throttling
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+WRITES_PER_BATCH = 25
+READS_PER_BATCH = 100
+PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+
+T = TypeVar("T")
+
+
+def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def write_batch(
+    client: "DynamoDBClient", clock: Clock, table: str, requests: Sequence[Any]
+) -> list[Any]:
+    """Carry out up to 25 writes; returns those that DynamoDB left undone to the last."""
+    return _carry_out(list(requests), lambda left: _written(client, table, left), clock)
+
+
+def get_batch(
+    client: "DynamoDBClient",
+    clock: Clock,
+    table: str,
+    keys: Sequence[Any],
+    *,
+    strongly: bool = True,
+) -> list[Any]:
+    """Read up to 100 items."""
+    found: list[Any] = []
+
+    def read(left: list[Any]) -> list[Any]:
+        answer = _answer(client, {table: {"Keys": left, "ConsistentRead": strongly}})
+        found.extend(answer["Responses"].get(table, []))
+        unread: list[Any] = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
+        return unread
+
+    if left := _carry_out(list(keys), read, clock):
+        raise Throttled(f"BatchGetItem left {len(left)} keys unread")
+    return found
+
+
+def write_while_taken(client: "DynamoDBClient", table: str, requests: Sequence[Any]) -> list[Any]:
+    """Those of up to 25 writes that DynamoDB left undone, when it took no more of them."""
+    return _carry_out(list(requests), lambda left: _written(client, table, left))
+
+
+def _carry_out(
+    left: list[Any], request: Callable[[list[Any]], list[Any]], clock: Clock | None = None
+) -> list[Any]:
+    """`request` is handed what is left and returns what of it was not carried out. Returns what is
+    left when one carried out nothing; with a clock, when several in a row did so."""
+    pauses = iter(PAUSES_SECONDS)
+    while left:
+        before = len(left)
+        left = request(left)
+        if left and len(left) < before:
+            pauses = iter(PAUSES_SECONDS)
+        elif left:
+            pause_seconds = next(pauses, None)
+            if clock is None or pause_seconds is None:
+                break
+            clock.sleep(pause_seconds)
+    return left
+
+
+def _written(client: "DynamoDBClient", table: str, requests: list[Any]) -> list[Any]:
+    """Those that were left undone by one request. A batch of which DynamoDB takes nothing at all is
+    refused as a whole."""
+    try:
+        answer = client.batch_write_item(RequestItems={table: requests})
+    except ClientError as error:
+        if not is_throttling(error):
+            raise
+        return requests
+    return list(answer.get("UnprocessedItems", {}).get(table, []))
+
+
+def _answer(client: "DynamoDBClient", asked: Any) -> Any:
+    try:
+        return client.batch_get_item(RequestItems=asked)
+    except ClientError as error:
+        if not is_throttling(error):
+            raise
+        return {"Responses": {}, "UnprocessedKeys": asked}

@@ -1,0 +1,1 @@
+"""Settings, health, limits and secrets of businesses."""

@@ -1,0 +1,93 @@
+"""Businesses as a process knows them: read once every few seconds, however many tasks ask.
+
+That a business has no record is known as well. Nobody waits for another's read: two that ask in the
+same moment both read, which costs less than a wait that a dying reader could make endless.
+"""
+
+from collections.abc import Iterable
+from threading import Lock
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.clock import Clock
+from duewheel.rules.businesses.health import Standing
+from duewheel.rules.businesses.settings import Business
+from duewheel.stores.businesses.settings import BusinessStore
+
+KEPT_MS = 5_000
+KNOWN_MAX = 2_000  # anybody may ask with any name
+
+
+class _Known(Struct, frozen=True):
+    business: Business
+    read_ms: int
+
+    def is_fresh(self, now_ms: int) -> bool:
+        return 0 <= now_ms - self.read_ms < KEPT_MS
+
+
+class KnownBusinesses:
+    def __init__(self, store: BusinessStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = Lock()  # over both of these
+        self._known: dict[str, _Known] = {}
+        self._forgotten = 0
+
+    def one(self, biz_type: str) -> Business:
+        return self.many([biz_type])[biz_type]
+
+    def kept(self, biz_type: str) -> Business | None:
+        """As it is known without a request; None when that is too old."""
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            known = self._known.get(biz_type)
+        return known.business if known is not None and known.is_fresh(now_ms) else None
+
+    def many(self, biz_types: Iterable[str]) -> dict[str, Business]:
+        """No older than they are kept for; of version 0 where there is no record."""
+        asked = dict.fromkeys(biz_types)
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            found = {
+                biz_type: known.business
+                for biz_type in asked
+                if (known := self._known.get(biz_type)) and known.is_fresh(now_ms)
+            }
+            missing = [biz_type for biz_type in asked if biz_type not in found]
+            forgotten = self._forgotten
+        if not missing:
+            return found
+        read = self._store.read_many(missing)
+        with self._lock:
+            if self._forgotten == forgotten:  # else it may have been read before it was changed
+                self._keep(read, now_ms)
+        return found | read
+
+    def forget(self, biz_type: str) -> None:
+        """It has just been changed here."""
+        with self._lock:
+            self._forgotten += 1
+            self._known.pop(biz_type, None)
+
+    def now_stands(self, biz_type: str, standing: Standing) -> None:
+        """It has just been written or met so; what is being read may be older."""
+        with self._lock:
+            self._forgotten += 1
+            if known := self._known.get(biz_type):
+                business = replace(known.business, standing=standing)
+                self._known[biz_type] = replace(known, business=business)
+
+    def standing_of(self, biz_type: str) -> Standing:
+        """As it was last heard of, however long ago: nothing is read."""
+        with self._lock:
+            known = self._known.get(biz_type)
+        return known.business.standing if known else Standing()
+
+    def _keep(self, read: dict[str, Business], now_ms: int) -> None:
+        for biz_type, business in read.items():
+            self._known.pop(biz_type, None)  # so that it stands last, as the youngest
+            self._known[biz_type] = _Known(business, now_ms)
+        while len(self._known) > KNOWN_MAX:
+            del self._known[next(iter(self._known))]

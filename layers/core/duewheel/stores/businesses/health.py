@@ -1,0 +1,159 @@
+"""How businesses stand, in the Registry: a record each, if there is anything to say of them.
+
+Every write changes one attribute and answers with all that stands then, carried out or not. A
+record that somebody has damaged reads as if there were none, and is reported.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
+
+from duewheel.log import report_unreadable
+from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, Standing
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.stores import registry_keys
+from duewheel.stores.conditional_writes import Item, Throttled, Written, write_if
+from duewheel.stores.item_attributes import Nonsense, number, parsed, whole, words
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_HOST = "host#"
+_SLOW, _OPENINGS, _EXPIRES = "slow_until_ms", "openings", "expires_at"
+_TRIES = 3
+
+
+class StandingUnknown(Exception):
+    """The Registry did not take a write. Nobody waits for it: a standing is an aid."""
+
+
+class StandingStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def read(self, biz_type: str) -> Standing:
+        """As it stands."""
+        key = registry_keys.standing(biz_type)
+        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        return standing_from(answer.get("Item"))
+
+    def note_slow(self, biz_type: str, until_ms: int) -> Standing:
+        """Its calls hold pages up; so it is until then, or until later if that is known already."""
+        return self._write(
+            biz_type,
+            until_ms,
+            "SET #expires = :expires, #slow = :slow",
+            "attribute_not_exists(#slow) OR #slow < :slow",
+            {"#slow": _SLOW},
+            {":slow": {"N": str(until_ms)}},
+        )
+
+    def open(self, biz_type: str, breaker: Breaker, known: Standing, now_ms: int) -> Standing:
+        """Unless that host has one already, or the business has as many as it may."""
+        for _ in range(_TRIES):
+            if known.breaker_of(breaker.host) is not None or not known.has_room(now_ms):
+                break
+            known = self._open(biz_type, breaker, known, now_ms)
+        return known
+
+    def _open(self, biz_type: str, breaker: Breaker, known: Standing, now_ms: int) -> Standing:
+        """In the place of those that are left alone, if none has been opened since `known`."""
+        gone = {f"#gone{n}": _HOST + one.host for n, one in enumerate(known.left_alone(now_ms))}
+        removed = f" REMOVE {', '.join(gone)}" if gone else ""
+        return self._write(
+            biz_type,
+            breaker.until_ms,
+            "SET #expires = :expires, #host = :host, #openings = :next" + removed,
+            "attribute_not_exists(#host)"
+            " AND (attribute_not_exists(#openings) OR #openings = :openings)",
+            {"#host": _HOST + breaker.host, "#openings": _OPENINGS, **gone},
+            {
+                ":host": {"S": _text(breaker)},
+                ":openings": {"N": str(known.openings)},
+                ":next": {"N": str(known.openings + 1)},
+            },
+        )
+
+    def move(self, biz_type: str, seen: Breaker, after: Breaker) -> Standing:
+        """To `after`, if it still stands as `seen`."""
+        return self._write(
+            biz_type,
+            after.until_ms,
+            "SET #expires = :expires, #host = :after",
+            "#host = :seen",
+            {"#host": _HOST + seen.host},
+            {":seen": {"S": _text(seen)}, ":after": {"S": _text(after)}},
+        )
+
+    def close(self, biz_type: str, seen: Breaker) -> Standing:
+        """If it still stands as `seen`."""
+        return self._write(
+            biz_type,
+            seen.until_ms,
+            "SET #expires = :expires REMOVE #host",
+            "#host = :seen",
+            {"#host": _HOST + seen.host},
+            {":seen": {"S": _text(seen)}},
+        )
+
+    def _write(
+        self,
+        biz_type: str,
+        reaches_ms: int,
+        update: str,
+        condition: str,
+        names: dict[str, str],
+        values: dict[str, Any],
+    ) -> Standing:
+        expires_at = reaches_ms // 1000 + KEPT_SECONDS
+        try:
+            result = write_if(
+                self.client.update_item,
+                TableName=self.table,
+                Key=registry_keys.standing(biz_type),
+                UpdateExpression=update,
+                ConditionExpression=condition,
+                ExpressionAttributeNames={"#expires": _EXPIRES, **names},
+                ExpressionAttributeValues={":expires": {"N": str(expires_at)}, **values},
+                ReturnValues="ALL_NEW",
+            )
+        except (ClientError, BotoCoreError, Throttled) as error:
+            raise StandingUnknown(str(error)) from error
+        return standing_from(result.attributes if isinstance(result, Written) else result.item)
+
+
+def standing_from(item: Item | None) -> Standing:
+    if item is None:
+        return Standing()
+    try:
+        return Standing(
+            number(item, _SLOW) if _SLOW in item else 0,
+            tuple(_breaker(item, name) for name in sorted(item) if name.startswith(_HOST)),
+            number(item, _OPENINGS) if _OPENINGS in item else 0,
+        )
+    except Nonsense as nonsense:
+        wrong = UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
+        report_unreadable(wrong)
+        return Standing()
+
+
+def _text(breaker: Breaker) -> str:
+    """The same for the same breaker, so that conditions can compare it."""
+    row = [breaker.since_ms, breaker.until_ms, breaker.by, breaker.probes_failed]
+    return json.dumps(row, separators=(",", ":"))
+
+
+def _breaker(item: Item, name: str) -> Breaker:
+    def build(row: Any) -> Breaker:
+        since_ms, until_ms, by, probes_failed = row
+        return Breaker(
+            name.removeprefix(_HOST),
+            whole(since_ms),
+            whole(until_ms),
+            words(by),
+            whole(probes_failed),
+        )
+
+    return parsed(item, name, build)

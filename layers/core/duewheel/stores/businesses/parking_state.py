@@ -1,0 +1,166 @@
+"""Which businesses may have parked tasks: a record each in the Registry, in one partition.
+
+Invariant: it is marked anew before each write that begins or ends a pause, and goes only if it
+stands as it was read. So whatever is parked, there is a record that leads to it.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.rules.delivery.page_lease import LEASE_MS_MAX
+from duewheel.rules.delivery.parked_tasks import Parking
+from duewheel.stores import registry_keys
+from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.conditional_writes import Item, Written, write_if, written
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_LEASE = {"#owner": "owner", "#until": "until_ms"}
+_SINCE = {"#since": "unpaused_ms"}
+_MARK = {"#mark": "mark"}
+_FREE = (
+    "attribute_exists(#kind) AND (attribute_not_exists(#until) OR #owner = :me"
+    " OR NOT #until BETWEEN :now AND :absurd)"
+)
+
+
+class ParkingRecords(Struct, frozen=True):
+    client: "DynamoDBClient"
+    clock: Clock
+    table: str
+
+    def mark(self, biz_type: str, mark: str) -> None:
+        """A pause is about to begin or to end: what was known of the time before counts no more,
+        and who releases at this moment loses the lease."""
+        written(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.parking(biz_type),
+            UpdateExpression="SET #mark = :mark REMOVE #owner, #until, #since",
+            ExpressionAttributeNames=_MARK | _LEASE | _SINCE,
+            ExpressionAttributeValues={":mark": {"S": mark}},
+        )
+
+    def take_part(self, biz_type: str, part: int, me: str, now_ms: int, lease_ms: int) -> bool:
+        """The right to release what is in one slot, beside whoever has the others."""
+        result = write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.parking(biz_type),
+            UpdateExpression="SET #owner = :me, #until = :until",
+            ConditionExpression=_FREE,
+            ExpressionAttributeNames={"#kind": "kind"} | _lease_of(part),
+            ExpressionAttributeValues={
+                ":me": {"S": me},
+                ":until": {"N": str(now_ms + lease_ms)},
+                ":now": {"N": str(now_ms)},
+                ":absurd": {"N": str(now_ms + LEASE_MS_MAX)},
+            },
+        )
+        return isinstance(result, Written)
+
+    def give_back_part(self, biz_type: str, part: int, me: str) -> None:
+        write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.parking(biz_type),
+            UpdateExpression="REMOVE #owner, #until",
+            ConditionExpression="#owner = :me",
+            ExpressionAttributeNames=_lease_of(part),
+            ExpressionAttributeValues={":me": {"S": me}},
+        )
+
+    def take(self, biz_type: str, me: str, now_ms: int, lease_ms: int) -> Parking | None:
+        """The right to release; None when another has it, or when nothing can be parked. A lease
+        longer than anybody works was written by hand, and counts for nothing."""
+        result = write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.parking(biz_type),
+            UpdateExpression="SET #owner = :me, #until = :until",
+            ConditionExpression=_FREE,
+            ExpressionAttributeNames={"#kind": "kind"} | _LEASE,
+            ExpressionAttributeValues={
+                ":me": {"S": me},
+                ":until": {"N": str(now_ms + lease_ms)},
+                ":now": {"N": str(now_ms)},
+                ":absurd": {"N": str(now_ms + LEASE_MS_MAX)},
+            },
+            ReturnValues="ALL_NEW",
+        )
+        return _parking(biz_type, result.attributes) if isinstance(result, Written) else None
+
+    def give_back(self, parking: Parking, me: str, unpaused_ms: int | None) -> None:
+        """With what was seen of the business. If it was marked anew, nothing of it counts."""
+        update, names = "REMOVE #owner, #until", _LEASE | _MARK
+        values: dict[str, Any] = {":me": {"S": me}}
+        if unpaused_ms is not None:
+            update += " SET #since = :since"
+            names |= _SINCE
+            values[":since"] = {"N": str(unpaused_ms)}
+        condition, mark = _stands_as(parking)
+        write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.parking(parking.biz_type),
+            UpdateExpression=update,
+            ConditionExpression=f"#owner = :me AND {condition}",
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values | mark,
+        )
+
+    def forget(self, parking: Parking, me: str) -> None:
+        """Unless it was marked anew."""
+        condition, mark = _stands_as(parking)
+        write_if(
+            self.client.delete_item,
+            TableName=self.table,
+            Key=registry_keys.parking(parking.biz_type),
+            ConditionExpression=f"#owner = :me AND {condition}",
+            ExpressionAttributeNames={"#owner": "owner"} | _MARK,
+            ExpressionAttributeValues={":me": {"S": me}} | mark,
+        )
+
+    def known_of(self, biz_types: Iterable[str]) -> set[str]:
+        """Those of these businesses that have a record."""
+        keys = [registry_keys.parking(biz_type) for biz_type in dict.fromkeys(biz_types)]
+        found: set[str] = set()
+        for chunk in chunks(keys, READS_PER_BATCH):
+            items = get_batch(self.client, self.clock, self.table, chunk)
+            found.update(str(item["record"]["S"]) for item in items)
+        return found
+
+    def biz_types(self) -> list[str]:
+        """All that may have parked tasks, as they stood a moment ago."""
+        pages = self.client.get_paginator("query").paginate(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind",
+            ProjectionExpression="#record",
+            ExpressionAttributeNames={"#kind": "kind", "#record": "record"},
+            ExpressionAttributeValues={":kind": {"S": registry_keys.PARKING_KIND}},
+        )
+        return [str(item["record"]["S"]) for page in pages for item in page["Items"]]
+
+
+def _lease_of(part: int) -> dict[str, str]:
+    return {"#owner": f"owner_{part}", "#until": f"until_ms_{part}"}
+
+
+def _stands_as(parking: Parking) -> tuple[str, dict[str, Any]]:
+    if parking.mark is None:
+        return "attribute_not_exists(#mark)", {}
+    return "#mark = :mark", {":mark": {"S": parking.mark}}
+
+
+def _parking(biz_type: str, item: Item) -> Parking:
+    """What is nonsense in it is as good as not there: it is found out again."""
+    since = item.get("unpaused_ms", {}).get("N", "")
+    return Parking(
+        biz_type,
+        item.get("mark", {}).get("S"),
+        int(since) if since.isdecimal() else None,
+    )

@@ -1,0 +1,235 @@
+"""The next free turn of each limit: one record, moved on by conditional writes.
+
+However many turns are taken, it is one write, or two after a pause. An SDK retry may move a record
+on twice; then some turns stay unused, which no promise forbids. A record has no TTL: without it the
+turns that were taken would be given a second time.
+
+The record of calls also holds the ends of two lines (`rules/delivery/promises.py`).
+`lines_version` is the version of the settings that they belong to: an older release begins
+`free_us` anew without them.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.rules.businesses.rate_limit import (
+    Cursors,
+    Moves,
+    NoTurn,
+    Rate,
+    Step,
+    Turns,
+    lengthened,
+    places,
+    shortage,
+)
+from duewheel.stores import registry_keys
+from duewheel.stores.conditional_writes import Item, Throttled, Written, write_if
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+CALLS = "calls"
+CREATES = "creates"
+
+_TRIES = 10
+_NAMES = {"#free": "free_us", "#interval": "interval_us", "#version": "version"}
+
+
+class TurnStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def take(
+        self, limit: str, biz_type: str, rate: Rate, count: int, now_us: int, ahead_us: int
+    ) -> Turns | NoTurn:
+        """`count` turns, all of which end within `ahead_us`, or none. A record of newer settings
+        than the caller's is obeyed."""
+        key = registry_keys.turns(limit, biz_type)
+        interval_us, version = rate.interval_us, rate.version
+        for number in range(_TRIES):
+            cost_us = count * interval_us
+            if cost_us > ahead_us:
+                return shortage(now_us, now_us, ahead_us, interval_us)
+            move = _moved_on if number % 2 == 0 else _begun_anew
+            result = write_if(
+                self.client.update_item,
+                TableName=self.table,
+                Key=key,
+                ReturnValues="UPDATED_NEW",
+                **move(interval_us, version, cost_us, now_us, ahead_us),
+            )
+            if isinstance(result, Written):
+                free_us = int(result.attributes["free_us"]["N"])
+                return Turns(free_us - cost_us, interval_us, count, version)
+            if (stands := result.item) is None:
+                continue
+            if int(stands["version"]["N"]) > version:
+                interval_us = int(stands["interval_us"]["N"])
+                version = int(stands["version"]["N"])
+            elif _is_short(stands, version, now_us + ahead_us - cost_us):
+                return shortage(int(stands["free_us"]["N"]), now_us, ahead_us, interval_us)
+        raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were taken")
+
+    def move(
+        self, biz_type: str, rate: Rate, plan: Callable[[Cursors], Moves], guess: Cursors
+    ) -> tuple[Cursors, Cursors]:
+        """Move the cursors of its calls as planned: returns those that it was planned with, and
+        as they are then. A wrong guess costs a second write."""
+        key = registry_keys.turns(CALLS, biz_type)
+        seen, is_there = guess, True
+        for _ in range(_TRIES):
+            moves = plan(seen)
+            result = write_if(
+                self.client.update_item,
+                TableName=self.table,
+                Key=key,
+                ReturnValues="ALL_NEW",
+                **(_moved(seen, moves) if is_there else _as_planned(seen, moves)),
+            )
+            if isinstance(result, Written):
+                return seen, _cursors(result.attributes)
+            item = result.item
+            is_there = item is not None and int(item["version"]["N"]) >= rate.version
+            seen = (
+                _cursors(item)
+                if item is not None and is_there
+                else Cursors(rate.interval_us, rate.version)
+            )
+        raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were planned")
+
+    def line_up(self, biz_type: str, rate: Rate, count: int, from_us: int) -> Turns:
+        """So many places at the end of the line of its calls, none before `from_us`."""
+
+        def plan(seen: Cursors) -> Moves:
+            cost_us = count * seen.interval_us
+            return Moves(line=lengthened(seen.line_us, max(from_us, seen.free_us), cost_us))
+
+        guess = Cursors(rate.interval_us, rate.version, line_us=from_us)
+        _, after = self.move(biz_type, rate, plan, guess)
+        return places(after.line_us, count, after)
+
+
+def _is_short(stands: Item, version: int, latest_us: int) -> bool:
+    return int(stands["version"]["N"]) == version and int(stands["free_us"]["N"]) > latest_us
+
+
+def _moved_on(
+    interval_us: int, version: int, cost_us: int, now_us: int, ahead_us: int
+) -> dict[str, Any]:
+    """The next free turn lies ahead: behind those that others have taken."""
+    return {
+        "UpdateExpression": "SET #free = #free + :cost",
+        "ConditionExpression": "#version = :version AND #free BETWEEN :now AND :latest",
+        "ExpressionAttributeNames": {n: v for n, v in _NAMES.items() if n != "#interval"},
+        "ExpressionAttributeValues": {
+            ":cost": {"N": str(cost_us)},
+            ":version": {"N": str(version)},
+            ":now": {"N": str(now_us)},
+            ":latest": {"N": str(now_us + ahead_us - cost_us)},
+        },
+    }
+
+
+def _begun_anew(
+    interval_us: int, version: int, cost_us: int, now_us: int, ahead_us: int
+) -> dict[str, Any]:
+    """All turns before now have passed, or belong to settings that hold no more."""
+    return {
+        "UpdateExpression": "SET #free = :free, #interval = :interval, #version = :version",
+        "ConditionExpression": (
+            "attribute_not_exists(#free) OR #version < :version"
+            " OR (#version = :version AND #free < :now)"
+        ),
+        "ExpressionAttributeNames": _NAMES,
+        "ExpressionAttributeValues": {
+            ":free": {"N": str(now_us + cost_us)},
+            ":interval": {"N": str(interval_us)},
+            ":version": {"N": str(version)},
+            ":now": {"N": str(now_us)},
+        },
+    }
+
+
+def _cursors(item: Item) -> Cursors:
+    def whole(name: str) -> int:
+        return int(item[name]["N"])
+
+    version, interval_us, free_us = whole("version"), whole("interval_us"), whole("free_us")
+    if "lines_version" not in item or whole("lines_version") != version:
+        return Cursors(interval_us, version, free_us, has_lines=False)
+    return Cursors(interval_us, version, free_us, whole("line_us"), whole("late_us"))
+
+
+def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:
+    """A record of the version that was seen, and with lines or without them as then."""
+    names = {"#version": "version", "#lines": "lines_version"}
+    values = {":version": seen.version}
+    sets: list[str] = []
+    conditions = ["#version = :version"]
+    steps = {"free": moves.free}
+    if seen.has_lines:
+        conditions.append("#lines = :version")
+        steps |= {"line": moves.line, "late": moves.late}
+    else:
+        conditions.append("(attribute_not_exists(#lines) OR #lines <> :version)")
+        sets += ["#lines = :version", "#line = :line", "#late = :late"]
+        names |= {"#line": "line_us", "#late": "late_us"}
+        values |= {":line": _after(moves.line), ":late": _after(moves.late)}
+    for name, step in steps.items():
+        if step is None:
+            continue
+        names[f"#{name}"] = f"{name}_us"
+        if step.to_us is None:
+            sets.append(f"#{name} = #{name} + :{name}_add")
+            conditions.append(f"#{name} >= :{name}_least")
+            values |= {f":{name}_add": step.add_us, f":{name}_least": step.least_us}
+        else:
+            sets.append(f"#{name} = :{name}_to")
+            values[f":{name}_to"] = step.to_us
+        if step.most_us is not None:
+            conditions.append(f"#{name} <= :{name}_most")
+            values[f":{name}_most"] = step.most_us
+    if moves.line_most_us is not None and seen.has_lines:
+        names["#line"] = "line_us"
+        conditions.append("#line <= :line_end")
+        values[":line_end"] = moves.line_most_us
+    return _update(sets, conditions, names, values)
+
+
+def _as_planned(seen: Cursors, moves: Moves) -> dict[str, Any]:
+    """No record, or one of older settings: it begins anew."""
+    names = {name: f"{name}_us" for name in ("free", "line", "late", "interval")}
+    names |= {"version": "version", "lines": "lines_version"}
+    values = {
+        "free": _after(moves.free),
+        "line": _after(moves.line),
+        "late": _after(moves.late),
+        "interval": seen.interval_us,
+        "version": seen.version,
+    }
+    sets = [f"#{name} = :{name}" for name in values] + ["#lines = :version"]
+    conditions = ["(attribute_not_exists(#version) OR #version < :version)"]
+    return _update(
+        sets,
+        conditions,
+        {f"#{name}": attribute for name, attribute in names.items()},
+        {f":{name}": value for name, value in values.items()},
+    )
+
+
+def _after(step: Step | None) -> int:
+    return 0 if step is None else step.moved(0)
+
+
+def _update(
+    sets: list[str], conditions: list[str], names: dict[str, str], values: dict[str, int]
+) -> dict[str, Any]:
+    return {
+        "UpdateExpression": "SET " + ", ".join(sets),
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {name: {"N": str(us)} for name, us in values.items()},
+    }

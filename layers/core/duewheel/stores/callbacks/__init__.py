@@ -1,0 +1,1 @@
+"""Callbacks and retry policies as they are stored."""

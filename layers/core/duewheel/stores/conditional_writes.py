@@ -1,0 +1,144 @@
+"""Conditional writes, told apart by what a refusal shows.
+
+An SDK retry can meet the condition a second time after its first try was carried out.
+So a refusal returns the item as it stands, and the caller looks for its own mark in it.
+
+While a transaction holds an item, other writes of it are refused as conflicts, which the SDK does
+not try again. The client does (`aws_clients.py`); what is refused even then counts as throttled,
+and a caller of the API is answered 503.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+from msgspec import Struct
+
+from duewheel.rules.refusals import Unavailable
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_THROTTLING = {
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "ThrottlingException",
+}
+
+_THROTTLED_IN_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
+_CONFLICT = "TransactionConflictException"  # of a single write
+
+Item = Mapping[str, Any]
+
+
+class Written(Struct, frozen=True):
+    attributes: Item
+
+
+class Refused(Struct, frozen=True):
+    """`item` is what stood there instead; None when there was nothing."""
+
+    item: Item | None
+
+
+def is_throttling(error: ClientError) -> bool:
+    return error.response["Error"]["Code"] in _THROTTLING or is_conflict(error.response)
+
+
+def is_conflict(answer: Mapping[str, Any]) -> bool:
+    """Whether nothing was written because a transaction held an item, and for no other reason."""
+    if answer.get("Error", {}).get("Code") == _CONFLICT:
+        return True
+    reasons = {reason.get("Code") for reason in answer.get("CancellationReasons", ())}
+    return "TransactionConflict" in reasons and reasons <= {"TransactionConflict", "None", None}
+
+
+def is_refused_for_load(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer, good or bad, says that something was not carried out for load."""
+    reasons = {reason.get("Code") for reason in answer.get("CancellationReasons", ())}
+    left = [answer.get(name) for name in ("UnprocessedItems", "UnprocessedKeys")]
+    left += [not entry.get("SenderFault") for entry in answer.get("Failed", ())]
+    is_refused = answer.get("Error", {}).get("Code") in _THROTTLING
+    return is_refused or bool(reasons & _THROTTLED_IN_TRANSACTION) or any(left)
+
+
+class Throttled(Exception):
+    """DynamoDB did not carry out a read or a write however often it was asked."""
+
+
+class Conflict(Throttled):
+    """A transaction held an item for as long as it was tried to write it: nothing was written."""
+
+
+def is_for_load(error: Exception) -> bool:
+    """Whether this is DynamoDB's refusal of a read or a write for load, after the SDK's tries."""
+    return isinstance(error, Throttled) or (isinstance(error, ClientError) and is_throttling(error))
+
+
+def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:
+    """Carry out all or nothing; False when a condition did not hold."""
+    return not refused_parts(client, actions)
+
+
+def refused_parts(client: "DynamoDBClient", actions: list[Any]) -> list[int]:
+    """Carry out all or nothing; else the positions of those whose conditions did not hold."""
+    try:
+        client.transact_write_items(TransactItems=actions)
+    except ClientError as error:
+        _raise_for_load(error)
+        reasons = error.response.get("CancellationReasons", [])
+        codes = {reason.get("Code") for reason in reasons}
+        if codes & _THROTTLED_IN_TRANSACTION:
+            raise Throttled(str(error)) from error
+        if "ConditionalCheckFailed" not in codes:
+            raise
+        return [n for n, one in enumerate(reasons) if one.get("Code") == "ConditionalCheckFailed"]
+    return []
+
+
+def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:
+    try:
+        answer = call(**arguments, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+    except ClientError as error:
+        _raise_for_load(error)
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise
+        return Refused(error.response.get("Item") or None)  # type: ignore[arg-type]
+    return Written(answer.get("Attributes", {}))
+
+
+def written(call: Callable[..., Any], **arguments: Any) -> Any:
+    """The answer of a write without a condition."""
+    try:
+        return call(**arguments)
+    except ClientError as error:
+        _raise_for_load(error)
+        raise
+
+
+def _raise_for_load(error: ClientError) -> None:
+    if is_conflict(error.response):
+        raise Conflict(str(error)) from error
+    if is_throttling(error):
+        raise Throttled(str(error)) from error
+
+
+def as_read(item: Item | None) -> dict[str, Any]:
+    """The condition that an item stands just as it was read, or that still none does."""
+    if item is None:
+        return {"ConditionExpression": "attribute_not_exists(place)"}
+    return {
+        "ConditionExpression": " AND ".join(f"#n{n} = :v{n}" for n in range(len(item))),
+        "ExpressionAttributeNames": {f"#n{n}": name for n, name in enumerate(item)},
+        "ExpressionAttributeValues": {f":v{n}": value for n, value in enumerate(item.values())},
+    }
+
+
+@contextmanager
+def unavailable_when_throttled() -> Iterator[None]:
+    try:
+        yield
+    except Throttled as throttled:
+        raise Unavailable("Too many requests at once. Try it again.") from throttled

@@ -1,0 +1,1 @@
+"""Page leases and parked items."""

@@ -1,0 +1,134 @@
+"""What stands for parked tasks: an item each, in sixteen slots of a business, by when they came up.
+
+An item is put before its home says that the task is parked, and deleted after the home has named
+another entry. It has no TTL.
+"""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from heapq import merge
+from typing import Any
+
+from msgspec import Struct
+
+from duewheel.fan_out import fan_out
+from duewheel.rules.delivery.parked_tasks import ParkedItem
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import (
+    PARKED_SLOTS,
+    Address,
+    address_named,
+    parked_place,
+    parked_slot,
+    parked_slots,
+)
+from duewheel.stores import item_attributes
+from duewheel.stores.batch_writes import WRITES_PER_BATCH, chunks, write_batch
+from duewheel.stores.conditional_writes import Item, Throttled
+from duewheel.stores.item_attributes import readable_ones, reads_an_item
+from duewheel.stores.tasks import codec
+from duewheel.stores.tasks.tasks import TaskStore
+
+# Tasks spread over the slots by their ids, so twice a slot's share and a few fill a block.
+_SLOT_SPARE = 4
+
+
+class ParkedBlock(Struct, frozen=True):
+    """A run of them, in their order. `after` is where the next one begins: None at the end."""
+
+    items: list[ParkedItem]
+    after: str | None
+    is_empty: bool  # not even what cannot be read
+
+
+class ParkedStore(Struct, frozen=True):
+    tasks: TaskStore
+    readers: ThreadPoolExecutor
+
+    def put(self, tasks: Sequence[Task]) -> None:
+        """Where one stands already it is the same: it follows from home and entry."""
+        self._write([{"PutRequest": {"Item": item_of(task)}} for task in tasks])
+
+    def block(
+        self, biz_type: str, after: str | None, size: int, part: int | None = None
+    ) -> ParkedBlock:
+        """The next of them, or of one slot, strongly consistent. It ends where a slot has more
+        than was read of it. One that somebody has damaged is reported, and left out."""
+        asked, at_once = parked_slots(biz_type), 2 * size // PARKED_SLOTS + _SLOT_SPARE
+        if part is not None:
+            asked, at_once = asked[part : part + 1], size
+
+        def read(slot: str) -> list[Item]:
+            return self._slot_page(slot, after, at_once)
+
+        slots = fan_out(self.readers, read, asked)
+        ends = [_place(items[-1]) for items in slots if len(items) == at_once]
+        known = [
+            item for item in merge(*slots, key=_place) if not ends or _place(item) <= min(ends)
+        ]
+        goes_on = bool(ends) or len(known) > size
+        last = _place(known[:size][-1]) if goes_on else None
+        return ParkedBlock(readable_ones(known[:size], _parked_item), last, not known)
+
+    def homes(self, items: Iterable[ParkedItem]) -> dict[Address, Task | None]:
+        """As they stand; None for those that are gone. One that somebody has damaged is reported,
+        and left out."""
+        asked = [item.home for item in items]
+        found = [one for one in self.tasks.items_at(asked) if not codec.is_reentry(one)]
+        there = {codec.address_of(one) for one in found}
+        gone: dict[Address, Task | None] = {home: None for home in asked if home not in there}
+        return gone | {task.home: task for task in readable_ones(found, codec.task_from)}
+
+    def delete(self, items: Sequence[ParkedItem]) -> None:
+        """Each belongs to one parking alone, and that is over."""
+        keys = [{"slot": {"S": item.slot}, "place": {"S": item.place}} for item in items]
+        self._write([{"DeleteRequest": {"Key": key}} for key in keys])
+
+    def _write(self, requests: Sequence[Any]) -> None:
+        tasks = self.tasks
+        for chunk in chunks(requests, WRITES_PER_BATCH):
+            if left := write_batch(tasks.client, tasks.clock, tasks.table, chunk):
+                raise Throttled(f"{len(left)} parked items could not be written")
+
+    def _slot_page(self, slot: str, after: str | None, limit: int) -> list[Item]:
+        start: dict[str, Any] = {}
+        if after is not None:
+            start["ExclusiveStartKey"] = {"slot": {"S": slot}, "place": {"S": after}}
+        answer = self.tasks.client.query(
+            TableName=self.tasks.table,
+            KeyConditionExpression="slot = :slot",
+            ExpressionAttributeValues={":slot": {"S": slot}},
+            Limit=limit,
+            ConsistentRead=True,
+            **start,
+        )
+        return list(answer["Items"])
+
+
+def item_of(task: Task) -> dict[str, Any]:
+    return {
+        **key_of(task),
+        "v": {"N": str(item_attributes.ITEM_VERSION)},
+        "task": {"S": task.home.name},
+    }
+
+
+def key_of(task: Task) -> dict[str, Any]:
+    """Of the item that stands for a task which came up on the entry that it names."""
+    slot = parked_slot(task.biz_type, task.home)
+    return {"slot": {"S": slot}, "place": {"S": parked_place(task.entry)}}
+
+
+@reads_an_item
+def home_of_parked(item: Item) -> Address:
+    return item_attributes.made(
+        item, "task", lambda: address_named(item_attributes.text(item, "task"))
+    )
+
+
+def _parked_item(item: Item) -> ParkedItem:
+    return ParkedItem(item["slot"]["S"], _place(item), home_of_parked(item))
+
+
+def _place(item: Item) -> str:
+    return str(item["place"]["S"])

@@ -1,0 +1,132 @@
+"""The last changes of definitions in the Registry: one item for each, beside it.
+
+A change is a part of the transaction that writes the definition, so that neither stands without
+the other, and takes the place of the one ten versions before it. Nothing else writes these items.
+The item goes by itself some time after the definition has ended; who makes it anew keeps it.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.log import report_unreadable
+from duewheel.rules.history.changes import (
+    KEPT_MAX,
+    Change,
+    Did,
+    Difference,
+    KeptChanges,
+    Thing,
+    gone_ms,
+)
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
+from duewheel.stores import registry_keys
+from duewheel.stores.conditional_writes import Item
+from duewheel.stores.item_attributes import Nonsense, number, text, whole, words
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+class ChangeRecords(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def recorded(self, thing: Thing, change: Change) -> dict[str, Any]:
+        """The part of a transaction that keeps this change."""
+        values = {":change": {"S": _text(change)}, ":owner": {"S": thing.owner}}
+        update = "SET #place = :change, #owner = :owner"
+        if (gone := gone_ms(thing, change)) is None:
+            update += " REMOVE #expires"
+        else:
+            update += ", #expires = :expires"
+            values[":expires"] = {"N": str(-(-gone // 1000))}
+        return {
+            "Update": {
+                "TableName": self.table,
+                "Key": registry_keys.changes(thing.kind, thing.name),
+                "UpdateExpression": update,
+                "ExpressionAttributeNames": {
+                    "#place": _place(change.version),
+                    "#owner": "owner",
+                    "#expires": "expires_at",
+                },
+                "ExpressionAttributeValues": values,
+            }
+        }
+
+    def stands(self, thing: Thing, change: Change) -> bool:
+        """Whether this very change was recorded: an earlier try of its transaction."""
+        item = self._item(thing.kind, thing.name) or {}
+        return item.get(_place(change.version)) == {"S": _text(change)}
+
+    def read(self, kind: str, name: str, now_ms: int) -> KeptChanges | None:
+        """None when nothing is kept. A record that somebody has damaged is reported, and left
+        out. An expired item does not count: TTL deletes within days."""
+        item = self._item(kind, name)
+        if item is None:
+            return None
+        owner, expires_at = _whose_until(item)
+        if expires_at is not None and expires_at <= now_ms // 1000:
+            return None
+        found = [_read(item, _place(digit)) for digit in range(KEPT_MAX)]
+        changes = [change for change in found if change is not None]
+        changes.sort(key=lambda change: (change.at_ms, change.version), reverse=True)
+        return KeptChanges(owner, tuple(changes))
+
+    def _item(self, kind: str, name: str) -> Item | None:
+        answer = self.client.get_item(
+            TableName=self.table, Key=registry_keys.changes(kind, name), ConsistentRead=True
+        )
+        return answer.get("Item")
+
+
+def _place(version: int) -> str:
+    return f"change{version % KEPT_MAX}"
+
+
+def _whose_until(item: Item) -> tuple[str, int | None]:
+    """Raises UnreadableItem, and reports it: who may read it follows from whose it is."""
+    try:
+        expires_at = number(item, "expires_at") if "expires_at" in item else None
+        return text(item, "owner"), expires_at
+    except Nonsense as nonsense:
+        damaged = UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
+        report_unreadable(damaged)
+        raise damaged from nonsense
+
+
+def _text(change: Change) -> str:
+    differences = [[one.setting, *(one.shown or ())] for one in change.differences]
+    row = [change.version, change.at_ms, change.by, change.did.value, differences]
+    return json.dumps(row, separators=(",", ":"))
+
+
+def _read(item: Item, place: str) -> Change | None:
+    if place not in item:
+        return None
+    try:
+        return _change(json.loads(item[place]["S"]))
+    except NOT_UNDERSTOOD:
+        report_unreadable(UnreadableItem(item["kind"]["S"], item["record"]["S"], place))
+        return None
+
+
+def _change(row: list[Any]) -> Change:
+    version, at_ms, by, did, differences = row
+    return Change(
+        whole(version, smallest=1),
+        whole(at_ms),
+        words(by),
+        Did(did),
+        tuple(_difference(*one) for one in differences),
+    )
+
+
+def _difference(setting: Any, *shown: Any) -> Difference:
+    if not shown:
+        return Difference(words(setting))
+    before, after = shown
+    return Difference(words(setting), (before, after))

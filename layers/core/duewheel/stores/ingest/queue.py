@@ -1,0 +1,30 @@
+"""The queue of messages that ask for tasks, and the one where those end that came to nothing."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from duewheel.rules.ingest.verdict import DeadLetter
+from duewheel.stores.wheel import page_queue
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+
+class IngestQueue(Struct, frozen=True):
+    client: "SQSClient"
+    url: str
+    dead_letter_url: str
+
+    def hide(self, receipt_handle: str, seconds: int) -> None:
+        page_queue.hide(self.client, self.url, receipt_handle, seconds)
+
+    def give_up(self, letter: DeadLetter) -> None:
+        self.client.send_message(
+            QueueUrl=self.dead_letter_url,
+            MessageBody=letter.body,
+            MessageAttributes={
+                name: {"DataType": "String", "StringValue": value}
+                for name, value in letter.attributes.items()
+            },
+        )

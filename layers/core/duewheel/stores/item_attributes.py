@@ -1,0 +1,130 @@
+"""Reading the attributes of an item that anybody with access to the table may have edited.
+
+Whatever is read is of its kind and within its bounds, or the whole item is unreadable: nothing
+half understood gets into the rules. What an attribute holds is never repeated, only its name.
+"""
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from duewheel.log import report_unreadable
+from duewheel.rules.refusals import NewerItem, UnreadableItem
+from duewheel.rules.wheel.addresses import SECOND_MAX
+from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
+from duewheel.stores.conditional_writes import Item
+
+ITEM_VERSION = 1  # the `v` of what this release writes to the wheel, and the newest that it reads
+INSTANT_MS_MAX = SECOND_MAX * 1000 + 999
+TEXT_BYTES_MAX = 2_048
+SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
+
+T = TypeVar("T")
+
+
+class Nonsense(Exception):
+    """The attribute is missing, or holds what this service does not write."""
+
+    def __init__(self, attribute: str) -> None:
+        super().__init__(attribute)
+        self.attribute = attribute
+
+
+def reads_an_item(read: Callable[[Item], T]) -> Callable[[Item], T]:
+    """What such a function cannot make sense of leaves it as `UnreadableItem`, whatever it is; so
+    does what a newer release has written, however much of it would make sense."""
+
+    @wraps(read)
+    def reader(item: Item) -> T:
+        try:
+            if "v" in item and number(item, "v") > ITEM_VERSION:
+                raise NewerItem(item["slot"]["S"], item["place"]["S"], "v")
+            return read(item)
+        except Nonsense as nonsense:
+            raise unreadable(item, nonsense.attribute) from nonsense
+
+    return reader
+
+
+def unreadable(item: Item, wrong: str) -> UnreadableItem:
+    return UnreadableItem(item["slot"]["S"], item["place"]["S"], wrong)
+
+
+def readable(items: list[Item], read: Callable[[Item], T]) -> tuple[list[T], list[UnreadableItem]]:
+    """What can be read, in its order, and what cannot: one does not stand in the others' way."""
+    found: list[T] = []
+    damaged: list[UnreadableItem] = []
+    for item in items:
+        try:
+            found.append(read(item))
+        except UnreadableItem as one:
+            damaged.append(one)
+    return found, damaged
+
+
+def readable_ones(items: list[Item], read: Callable[[Item], T]) -> list[T]:
+    """What can be read; what cannot is reported."""
+    found, damaged = readable(items, read)
+    for one in damaged:
+        report_unreadable(one)
+    return found
+
+
+def text(item: Item, name: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
+    value = item.get(name, {}).get("S")
+    if not isinstance(value, str) or len(value.encode()) > bytes_max:
+        raise Nonsense(name)
+    return value
+
+
+def number(item: Item, name: str, largest: int = INSTANT_MS_MAX) -> int:
+    """A whole number from 0."""
+    return made(item, name, lambda: whole(int(item[name]["N"]), largest))
+
+
+def parsed(
+    item: Item,
+    name: str,
+    build: Callable[[Any], T],
+    bytes_max: int = SOURCE_BYTES_MAX,
+) -> T:
+    """What `build` makes of the JSON in this attribute."""
+    source = text(item, name, bytes_max)
+    return made(item, name, lambda: build(json.loads(source)))
+
+
+def made(item: Item, name: str, build: Callable[[], T]) -> T:
+    try:
+        return build()
+    except NOT_UNDERSTOOD as error:
+        raise Nonsense(name) from error
+
+
+# Values within: each raises ValueError for what is none of its kind.
+
+
+def whole(value: Any, largest: int = INSTANT_MS_MAX, smallest: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
+        raise ValueError("no such whole number")
+    return value
+
+
+def decimal(value: Any, largest: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= largest:
+        raise ValueError("no such number")
+    return float(value)
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("neither true nor false")
+    return value
+
+
+def words(value: Any) -> str:
+    """A text that can be written again: half a surrogate pair cannot."""
+    if not isinstance(value, str):
+        raise ValueError("no text")
+    value.encode()
+    return value

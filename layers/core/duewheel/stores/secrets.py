@@ -1,0 +1,34 @@
+"""Secrets that the service makes for itself, each recorded once in the Registry."""
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.stores import registry_keys
+from duewheel.stores.conditional_writes import Item, Refused, write_if
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+CURSOR = "cursor"
+
+
+class SecretRecords(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def read_or_record(self, name: str, fresh: bytes) -> bytes:
+        """The secret of this name; whoever comes first records `fresh` as such."""
+        key = registry_keys.secret(name)
+        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        item: Item | None = answer.get("Item")
+        if item is None:
+            mine: Any = {**key, "secret": {"B": fresh}}
+            result = write_if(
+                self.client.put_item,
+                TableName=self.table,
+                Item=mine,
+                **registry_keys.IF_ABSENT,
+            )
+            item = result.item if isinstance(result, Refused) and result.item else mine
+        return bytes(item["secret"]["B"])

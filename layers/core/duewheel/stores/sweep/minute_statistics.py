@@ -1,0 +1,138 @@
+"""Statistics in the Registry: one record per business and minute, a day's under one key.
+
+Only the sweep writes them, each on condition that it still stands as it was read. One that cannot
+be read is reported; a write replaces it, and a list leaves it out.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import report_unreadable
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.sweep.minute_statistics import LATENESS_BOUNDS_MS, Sheet, SheetName, Tally
+from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX
+from duewheel.stores import registry_keys
+from duewheel.stores.batch_writes import get_batch
+from duewheel.stores.conditional_writes import Item, Written, as_read, write_if
+from duewheel.stores.item_attributes import Nonsense, made, parsed, text, whole
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+MINUTES_PER_DAY = 1_440
+_COUNTS = tuple(name for name in Tally.__struct_fields__ if name != "lateness_classes")
+_COUNT_MAX = 10**18  # a death taken back may be in a sheet before the death is: down to -_COUNT_MAX
+
+
+class ReadSheet(Struct, frozen=True):
+    sheet: Sheet
+    item: Item | None  # as it was read, readable or not; None when there is none
+
+
+class StatisticsStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    clock: Clock
+    table: str
+
+    def read(self, name: SheetName) -> ReadSheet:
+        """Strongly consistent; a sheet that is not written yet, or is damaged, is empty."""
+        items = get_batch(self.client, self.clock, self.table, [_key(name)])
+        if not items:
+            return ReadSheet(Sheet(*name), None)
+        return ReadSheet(_readable(items[0]) or Sheet(*name), items[0])
+
+    def write(self, before: ReadSheet, after: Sheet) -> bool:
+        """False when the sheet no longer stands as it was read."""
+        item = {**_key((after.biz_type, after.minute)), **_attributes(after)}
+        condition = registry_keys.IF_ABSENT if before.item is None else as_read(before.item)
+        result = write_if(self.client.put_item, TableName=self.table, Item=item, **condition)
+        return isinstance(result, Written) or result.item == item  # an earlier try of this write
+
+    def between(self, biz_type: str, first_minute: int, last_minute: int) -> list[Sheet]:
+        """In the order of their minutes, both bounds included."""
+        sheets: list[Sheet] = []
+        for day in range(first_minute // MINUTES_PER_DAY, last_minute // MINUTES_PER_DAY + 1):
+            items = self._day(biz_type, day, first_minute, last_minute)
+            sheets += [sheet for item in items if (sheet := _readable(item)) is not None]
+        return sheets
+
+    def _day(self, biz_type: str, day: int, first_minute: int, last_minute: int) -> list[Item]:
+        # A whole day is about 400 KB, which is less than the megabyte that one query reads.
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind AND #record BETWEEN :first AND :last",
+            ExpressionAttributeNames={"#kind": "kind", "#record": "record"},
+            ExpressionAttributeValues={
+                ":kind": {"S": registry_keys.statistics_kind(biz_type, day)},
+                ":first": {"S": registry_keys.minute_record(first_minute)},
+                ":last": {"S": registry_keys.minute_record(last_minute)},
+            },
+            ConsistentRead=True,
+        )
+        return list(answer["Items"])
+
+
+def _key(name: SheetName) -> dict[str, Any]:
+    biz_type, minute = name
+    kind = registry_keys.statistics_kind(biz_type, minute // MINUTES_PER_DAY)
+    return registry_keys.key(kind, registry_keys.minute_record(minute))
+
+
+def _attributes(sheet: Sheet) -> dict[str, Any]:
+    counts = {name: getattr(sheet.tally, name) for name in _COUNTS}
+    return {
+        "biz_type": {"S": sheet.biz_type},
+        "up_to": {"N": str(sheet.up_to)},
+        "expires_at": {"N": str(sheet.expires_at)},
+        "lateness_classes": {"S": ",".join(map(str, sheet.tally.lateness_classes))},
+        **({"lacks": {"S": json.dumps(sorted(sheet.lacks))}} if sheet.lacks else {}),
+        **({"partly": {"S": json.dumps(sorted(sheet.partly.items()))}} if sheet.partly else {}),
+        **{name: {"N": str(count)} for name, count in counts.items() if count},
+    }
+
+
+def _readable(item: Item) -> Sheet | None:
+    try:
+        return _sheet_from(item)
+    except Nonsense as nonsense:
+        report_unreadable(
+            UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
+        )
+        return None
+
+
+def _sheet_from(item: Item) -> Sheet:
+    counts = {name: _count(item, name) for name in _COUNTS if name in item}
+    return Sheet(
+        biz_type=text(item, "biz_type"),
+        minute=int(item["record"]["S"]),
+        tally=Tally(**counts, lateness_classes=_classes(item)),
+        up_to=made(item, "up_to", lambda: whole(int(item["up_to"]["N"]), SECOND_MAX, -1)),
+        lacks=parsed(item, "lacks", _seconds) if "lacks" in item else frozenset(),
+        partly=parsed(item, "partly", _shards) if "partly" in item else {},
+    )
+
+
+def _count(item: Item, name: str) -> int:
+    return made(item, name, lambda: whole(int(item[name]["N"]), _COUNT_MAX, -_COUNT_MAX))
+
+
+def _classes(item: Item) -> tuple[int, ...]:
+    def build() -> tuple[int, ...]:
+        classes = tuple(map(int, item["lateness_classes"]["S"].split(",")))
+        if len(classes) != len(LATENESS_BOUNDS_MS) + 1:
+            raise ValueError("not one number for each class")
+        return classes
+
+    return made(item, "lateness_classes", build)
+
+
+def _shards(rows: Any) -> dict[int, int]:
+    return {whole(second, SECOND_MAX): whole(shard, SHARDS_MAX) for second, shard in rows}
+
+
+def _seconds(values: Any) -> frozenset[int]:
+    return frozenset(whole(value, SECOND_MAX) for value in values)

@@ -1,0 +1,186 @@
+"""Reading the wheel by the second: probes, pages of a slice, whole slices for the sweep."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from duewheel.log import report_unreadable
+from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.sweep.verdict import HomeState, Reentry
+from duewheel.rules.tasks.entry_decision import FoundEntry
+from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores import item_attributes
+from duewheel.stores.conditional_writes import Item
+from duewheel.stores.delivery.page_leases import lease_from
+from duewheel.stores.item_attributes import readable_ones, reads_an_item
+from duewheel.stores.tasks import codec
+from duewheel.stores.tasks.tasks import found_entry
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+# Aliased throughout: several of these are words that DynamoDB keeps to itself.
+_SWEPT = (
+    *(
+        "slot",
+        "place",
+        "v",
+        "shards",
+        "status",
+        "entry",
+        "next_ms",
+        "version",
+        "home",
+        "written_ms",
+    ),
+    *("biz_type", "lateness_ms", "history", "revivals", "parked", "first_second", "plan"),
+    *("key", "redrives", "expires_at"),
+    *("owner", "until_ms", "done", "after", "end", "rest", "slow", "tries", "resends", "resent_ms"),
+)
+_BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"
+
+
+class WholeSlice(Struct):
+    """Everything that stands in one slice, direct entries and leases included."""
+
+    shards: int = 1  # from the header, which stands in shard 0
+    has_header: bool = False
+    homes: list[HomeState] = field(default_factory=list)
+    reentries: dict[Address, Reentry] = field(default_factory=dict)
+    leases: dict[str, PageLease] = field(default_factory=dict)
+    damaged: list[UnreadableItem] = field(default_factory=list)  # and so none of the others
+
+
+class SliceStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+    buckets: int
+
+    def slices_to_dispatch(self, second: int) -> int:
+        """How many slices this second has; 0 when nothing stands in it.
+
+        One eventually consistent query: half a read unit for an empty second. What was
+        written within the replicas' lag before its second is found by the sweep.
+        """
+        low, high = addresses.probe_range(second)
+        answer = self._query(
+            second, 0, low, high, Limit=2, ProjectionExpression="slot, place, shards"
+        )
+        items = answer["Items"]
+        if items and addresses.is_header(items[0]["place"]["S"]):
+            shards = self._shards(items[0])
+            return shards if shards > 1 or len(items) > 1 else 0
+        return 1 if items else 0
+
+    def read_page(
+        self, second: int, shard: int, after: str | None, end: str | None, size: int
+    ) -> tuple[list[FoundEntry], str | None]:
+        """Up to `size` entries behind `after`, strongly consistent, and the page's last
+        place when the slice goes on behind it. A page once cut (`end`) stays as it is. Entries
+        that somebody has damaged are reported, and left out."""
+        low, high = addresses.entries_range(second)
+        arguments: dict[str, Any] = {"ConsistentRead": True}
+        if after is not None:
+            arguments["ExclusiveStartKey"] = {
+                "slot": {"S": addresses.slot(second, shard, self.buckets)},
+                "place": {"S": after},
+            }
+        # One more than a page holds tells whether the slice goes on.
+        answer = self._query(second, shard, low, end or high, Limit=size + 1, **arguments)
+        items = answer["Items"]
+        goes_on = end is None and (len(items) > size or "LastEvaluatedKey" in answer)
+        page = readable_ones(items[:size], found_entry)
+        if end is not None:
+            return page, end
+        return page, items[:size][-1]["place"]["S"] if goes_on else None
+
+    def is_bare(self, second: int, shard: int) -> bool:
+        """Whether no entry and no lease stands in it, strongly consistent."""
+        low, _ = addresses.entries_range(second)
+        _, high = addresses.second_range(second)
+        answer = self._query(
+            second, shard, low, high, Limit=1, ConsistentRead=True, ProjectionExpression="place"
+        )
+        return not answer["Items"]
+
+    def read_whole(
+        self, second: int, shard: int, *, strongly: bool = False, reentries_only: bool = False
+    ) -> WholeSlice:
+        """With `reentries_only` DynamoDB leaves out the homes, which saves most of the time."""
+        whole = WholeSlice()
+        low, high = addresses.second_range(second)
+        arguments: dict[str, Any] = {"ConsistentRead": strongly}
+        if reentries_only:
+            arguments["FilterExpression"] = "attribute_exists(#home) OR attribute_exists(#shards)"
+        for item in self._pages(second, shard, low, high, arguments):
+            try:
+                _add(whole, item)
+            except UnreadableItem as damaged:
+                whole.damaged.append(damaged)
+                if addresses.is_header(damaged.place):
+                    whole.shards = addresses.SHARDS_MAX  # nothing may be lost in any of them
+        return whole
+
+    def shards_of(self, second: int) -> int:
+        """As many as its header says, or as there could be, should that be damaged."""
+        place = addresses.header_place(second)
+        items = self._query(second, 0, place, place)["Items"]
+        try:
+            return shards_from(items[0]) if items else 1
+        except UnreadableItem:
+            return addresses.SHARDS_MAX
+
+    def _shards(self, header: Item) -> int:
+        """A header that is damaged counts for nothing; the sweep sees to the other shards."""
+        try:
+            return shards_from(header)
+        except UnreadableItem as damaged:
+            report_unreadable(damaged)
+            return 1
+
+    def _pages(
+        self, second: int, shard: int, low: str, high: str, arguments: dict[str, Any]
+    ) -> Iterator[Any]:
+        arguments = arguments | {
+            "ProjectionExpression": ", ".join(f"#{name}" for name in _SWEPT),
+            "ExpressionAttributeNames": {f"#{name}": name for name in _SWEPT},
+        }
+        while True:
+            answer = self._query(second, shard, low, high, **arguments)
+            yield from answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                return
+            arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _query(self, second: int, shard: int, low: str, high: str, **arguments: Any) -> Any:
+        return self.client.query(
+            TableName=self.table,
+            KeyConditionExpression=_BETWEEN,
+            ExpressionAttributeValues={
+                ":slot": {"S": addresses.slot(second, shard, self.buckets)},
+                ":low": {"S": low},
+                ":high": {"S": high},
+            },
+            **arguments,
+        )
+
+
+def _add(whole: WholeSlice, item: Item) -> None:
+    place = item["place"]["S"]
+    if addresses.is_header(place):
+        whole.shards, whole.has_header = shards_from(item), True
+    elif addresses.is_lease(place):
+        lease = lease_from(item)
+        whole.leases[lease.page] = lease
+    elif codec.is_reentry(item):
+        whole.reentries[codec.address_of(item)] = codec.reentry_from(item)
+    else:
+        whole.homes.append(codec.home_state_from(item))
+
+
+@reads_an_item
+def shards_from(header: Item) -> int:
+    return max(1, item_attributes.number(header, "shards", addresses.SHARDS_MAX))

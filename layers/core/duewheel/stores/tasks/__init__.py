@@ -1,0 +1,1 @@
+"""Tasks, keys, idempotency records, and the indexes that list tasks."""

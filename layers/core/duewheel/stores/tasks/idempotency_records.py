@@ -1,0 +1,138 @@
+"""What the Registry remembers of requests under idempotency keys: one record each.
+
+A record is always written whole, by whoever holds its latest claim or takes it over.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.rules.refusals import KeyTaken, Refusal, recalled
+from duewheel.rules.tasks.idempotency import Claim, Outcome, RequestRecord, State
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.wheel.addresses import Address, address_named
+from duewheel.stores import registry_keys
+from duewheel.stores.conditional_writes import Item, Written, write_if
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_FREE = "attribute_not_exists(#kind) OR #state = :released OR #expires_at <= :now"
+_AS_SEEN = "#owner = :owner AND #state = :running"
+
+
+class RequestRecords(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def claim(self, record: RequestRecord) -> RequestRecord | None:
+        """Put a new record; returns the one that stands there already. An expired one does
+        not count: TTL deletes within days."""
+        result = write_if(
+            self.client.put_item,
+            TableName=self.table,
+            Item=_item(record),
+            ConditionExpression=_FREE,
+            ExpressionAttributeNames=_names("kind", "state", "expires_at"),
+            ExpressionAttributeValues={
+                ":released": {"S": State.RELEASED.value},
+                ":now": {"N": str(record.latest.placing.now_ms // 1000)},
+            },
+        )
+        if isinstance(result, Written) or result.item is None:
+            return None
+        stands = _record(record.name, result.item)
+        # Refused, it may still be ours: an earlier try of this very write.
+        return None if stands.latest.token == record.latest.token else stands
+
+    def replace(self, seen: RequestRecord, after: RequestRecord) -> bool:
+        """False when another has claimed or ended the request since it was seen."""
+        item = _item(after)
+        result = write_if(
+            self.client.put_item,
+            TableName=self.table,
+            Item=item,
+            ConditionExpression=_AS_SEEN,
+            ExpressionAttributeNames=_names("owner", "state"),
+            ExpressionAttributeValues={
+                ":owner": {"S": seen.latest.token},
+                ":running": {"S": State.RUNNING.value},
+            },
+        )
+        return isinstance(result, Written) or result.item == item
+
+
+def _names(*attributes: str) -> dict[str, str]:
+    return {f"#{attribute}": attribute for attribute in attributes}
+
+
+def _item(record: RequestRecord) -> dict[str, Any]:
+    item = {
+        **registry_keys.request(record.name),
+        "digest": {"S": record.digest},
+        "asked_ms": {"N": str(record.asked_ms)},
+        "claims": {"S": _compact([_claim_row(claim) for claim in record.claims])},
+        "owner": {"S": record.latest.token},
+        "lease_until_ms": {"N": str(record.lease_until_ms)},
+        "state": {"S": record.state.value},
+        "expires_at": {"N": str(record.expires_at)},
+    }
+    if record.outcomes:
+        rows = {str(index): _outcome_row(outcome) for index, outcome in record.outcomes.items()}
+        item["outcomes"] = {"S": _compact(rows)}
+    return item
+
+
+def _record(name: str, item: Item) -> RequestRecord:
+    rows = json.loads(item["outcomes"]["S"]) if "outcomes" in item else {}
+    return RequestRecord(
+        name=name,
+        digest=item["digest"]["S"],
+        asked_ms=int(item["asked_ms"]["N"]),
+        claims=tuple(_claim_from(*row) for row in json.loads(item["claims"]["S"])),
+        lease_until_ms=int(item["lease_until_ms"]["N"]),
+        expires_at=int(item["expires_at"]["N"]),
+        state=State(item["state"]["S"]),
+        outcomes={int(index): _outcome(row) for index, row in rows.items()},
+    )
+
+
+def _claim_row(claim: Claim) -> list[Any]:
+    placing = claim.placing
+    stood = (placing.now_ms, placing.pointer_second, placing.lead_ms)
+    return [claim.number, claim.token, *stood, dict(placing.shards), placing.ahead_ms]
+
+
+def _claim_from(number: int, token: str, *stood: Any) -> Claim:
+    now_ms, pointer_second, lead_ms, shards, ahead_ms = stood
+    by_second = {int(second): count for second, count in shards.items()}
+    return Claim(number, token, Placing(now_ms, pointer_second, lead_ms, by_second, ahead_ms))
+
+
+def _outcome_row(outcome: Outcome) -> Any:
+    match outcome:
+        case int():
+            return outcome
+        case Address():
+            return outcome.name
+        case KeyTaken():
+            return [outcome.detail, outcome.field]
+        case Refusal():
+            return [outcome.type, outcome.detail, outcome.field]
+
+
+def _outcome(row: Any) -> Outcome:
+    match row:
+        case int():
+            return row
+        case str():
+            return address_named(row)
+        case [detail, named]:
+            return KeyTaken(detail, named)
+        case _:
+            return recalled(*row)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

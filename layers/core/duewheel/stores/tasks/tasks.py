@@ -1,0 +1,266 @@
+"""Tasks and their entries on the wheel.
+
+Callers keep the order that named entries ask for: a new entry is put before its home
+names it, and only the sweep deletes one, when its second is finished.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import report_unreadable
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.sweep.verdict import HomeState
+from duewheel.rules.tasks.entry_decision import FoundEntry
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.batch_writes import (
+    READS_PER_BATCH,
+    WRITES_PER_BATCH,
+    chunks,
+    get_batch,
+    write_batch,
+    write_while_taken,
+)
+from duewheel.stores.conditional_writes import Item, Refused, Throttled, Written, transact, write_if
+from duewheel.stores.item_attributes import readable, readable_ones
+from duewheel.stores.tasks import codec
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_KEY_ATTRIBUTES = ("slot", "place")
+
+
+class TaskStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    clock: Clock
+    table: str
+    buckets: int
+    list_index: bool
+
+    def create(self, task: Task) -> bool:
+        """Put if absent. What stands there already can only be this very task, put by an
+        earlier try of the same request, since the place is random; or, of a timer, this very
+        occurrence, whose place follows from it. It is left as it has become: False."""
+        return isinstance(write_if(self.client.put_item, **self.put_request(task)), Written)
+
+    def create_with_entry(self, task: Task) -> bool:
+        """Both or neither: put a task, and the entry that it names elsewhere. False when it
+        stands there already."""
+        entry = codec.reentry_item(task.entry, task.home, self.buckets, task.created_ms)
+        return transact(
+            self.client, [{"Put": self.put_request(task)}, {"Put": self._put_if_absent(entry)}]
+        )
+
+    def create_many(self, tasks: Sequence[Task]) -> set[str]:
+        """Write what DynamoDB takes; returns the ids of the tasks that it did not."""
+        return self._put(tasks)
+
+    def put_delivered(self, tasks: Sequence[Task]) -> list[Task]:
+        """Up to 25 whole items, and no condition: once a call was answered, that is what must
+        stand. Returns those that DynamoDB did not take; asked again at once, it would take none."""
+        requests = [{"PutRequest": {"Item": self.item(task)}} for task in tasks]
+        left = write_while_taken(self.client, self.table, requests)
+        unwritten = {codec.address_of(one["PutRequest"]["Item"]) for one in left}
+        return [task for task in tasks if task.home in unwritten]
+
+    def as_text(self, task: Task) -> str:
+        """The item, on its way to another notifier."""
+        return json.dumps(self.item(task), separators=(",", ":"))
+
+    def from_text(self, text: str) -> Task:
+        return codec.task_from(json.loads(text))
+
+    def get(self, home: Address) -> Task | None:
+        """Raises UnreadableItem, and reports it, when somebody has damaged the task."""
+        answer = self.client.get_item(
+            TableName=self.table, Key=self._key(home), ConsistentRead=True
+        )
+        item = answer.get("Item")
+        if item is None or codec.is_reentry(item):
+            return None
+        try:
+            return codec.task_from(item)
+        except UnreadableItem as damaged:
+            report_unreadable(damaged)
+            raise
+
+    def get_many(self, homes: Iterable[Address]) -> dict[Address, Task]:
+        """Those that are there and can be read; the damaged ones are reported."""
+        items = [item for item in self.items_at(homes) if not codec.is_reentry(item)]
+        return {task.home: task for task in readable_ones(items, codec.task_from)}
+
+    def home_states(
+        self, homes: Iterable[Address]
+    ) -> tuple[dict[Address, HomeState], list[UnreadableItem]]:
+        items = [item for item in self.items_at(homes) if not codec.is_reentry(item)]
+        states, damaged = readable(items, codec.home_state_from)
+        return {state.home: state for state in states}, damaged
+
+    def find(self, entries: Iterable[Address]) -> list[FoundEntry]:
+        """The entries at these addresses, in the order of their places; missing ones are left
+        out, and damaged ones, which are reported."""
+        found = readable_ones(self.items_at(entries), found_entry)
+        return sorted(found, key=lambda entry: entry.address.place)
+
+    def change(self, before: Task, after: Task) -> bool:
+        """One conditional update of the home; False when it no longer stands as `before`.
+
+        A late SDK retry changes nothing: every change raises the version, and a refusal
+        that shows this very change counts as its success.
+        """
+        changed, removed = _difference(self.item(before), self.item(after))
+        result = self._update_home(before, changed, removed)
+        return not isinstance(result, Refused) or _shows(result.item or {}, changed, removed)
+
+    def change_and_create(self, before: Task, after: Task, new: Task) -> bool:
+        """Both or neither: change the home and put a new task; False when the home no longer
+        stands as `before`."""
+        return self.change_along(before, after, {"Put": self.put_request(new)})
+
+    def change_along(self, before: Task, after: Task, action: Any) -> bool:
+        """Change the home, and carry out another part of a transaction; False when the home no
+        longer stands as `before`. Refused, it may still be ours: an earlier try of the same."""
+        changed, removed = _difference(self.item(before), self.item(after))
+        update = self._home_update(before, changed, removed)
+        if transact(self.client, [{"Update": update}, action]):
+            return True
+        return any(_shows(item, changed, removed) for item in self.items_at([after.home]))
+
+    def name_entry(self, home: HomeState, entry: Address) -> bool:
+        """Make `entry` the one that may fire, if the home is still as it was read."""
+        named = {"entry": {"S": entry.name}, "version": {"N": str(home.version + 1)}}
+        result = self._update_home(home, named, [])
+        if not isinstance(result, Refused):
+            return True
+        return result.item is not None and result.item.get("entry") == named["entry"]
+
+    def put_entry(self, entry: Address, home: Address) -> None:
+        item = codec.reentry_item(entry, home, self.buckets, self.clock.now_ms())
+        write_if(self.client.put_item, **self._put_if_absent(item))
+
+    def entry_request(self, entry: Address, home: Address) -> dict[str, Any]:
+        """The put of an entry, for a transaction in which the home names it."""
+        item = codec.reentry_item(entry, home, self.buckets, self.clock.now_ms())
+        return self._put_if_absent(item)
+
+    def put_entries(self, entries: Sequence[tuple[Address, Address]]) -> None:
+        """Of several homes. Nothing can stand there yet: the places are random."""
+        now_ms = self.clock.now_ms()
+        items = [codec.reentry_item(entry, home, self.buckets, now_ms) for entry, home in entries]
+        requests = [{"PutRequest": {"Item": item}} for item in items]
+        for chunk in chunks(requests, WRITES_PER_BATCH):
+            if left := write_batch(self.client, self.clock, self.table, chunk):
+                raise Throttled(f"{len(left)} entries could not be put")
+
+    def delete_entries(self, entries: Sequence[Address]) -> None:
+        """Delete re-entries of finished seconds. A place is never used twice, so this cannot
+        meet anything else."""
+        requests = [{"DeleteRequest": {"Key": self._key(entry)}} for entry in entries]
+        for chunk in chunks(requests, WRITES_PER_BATCH):
+            if left := write_batch(self.client, self.clock, self.table, chunk):
+                raise Throttled(f"{len(left)} entries could not be deleted")
+
+    def _put(self, tasks: Sequence[Task]) -> set[str]:
+        unwritten: set[str] = set()
+        for chunk in chunks(tasks, WRITES_PER_BATCH):
+            requests = [{"PutRequest": {"Item": self.item(task)}} for task in chunk]
+            left = write_batch(self.client, self.clock, self.table, requests)
+            items = [request["PutRequest"]["Item"] for request in left]
+            unwritten.update(codec.address_of(item).task_id for item in items)
+        return unwritten
+
+    def standing(self, addresses: Iterable[Address]) -> set[Address]:
+        """Those at which an entry stands that can be read, strongly consistent."""
+        return set(readable(self.items_at(addresses), codec.address_of_entry)[0])
+
+    def items_at(self, addresses: Iterable[Address]) -> list[Item]:
+        """As they stand, strongly consistent, in no order."""
+        keys = [self._key(address) for address in dict.fromkeys(addresses)]
+        items: list[Item] = []
+        for chunk in chunks(keys, READS_PER_BATCH):
+            items.extend(get_batch(self.client, self.clock, self.table, chunk))
+        return items
+
+    def put_request(self, task: Task) -> dict[str, Any]:
+        """The put of a task where nothing stands."""
+        return self._put_if_absent(self.item(task))
+
+    def _put_if_absent(self, item: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "TableName": self.table,
+            "Item": item,
+            "ConditionExpression": "attribute_not_exists(place)",
+        }
+
+    def update_request(self, before: Task, after: Task) -> dict[str, Any]:
+        """The conditional update that makes `before` into `after`."""
+        return self._home_update(before, *_difference(self.item(before), self.item(after)))
+
+    def _update_home(
+        self, read: Task | HomeState, changed: dict[str, Any], removed: list[str]
+    ) -> Written | Refused:
+        return write_if(self.client.update_item, **self._home_update(read, changed, removed))
+
+    def _home_update(
+        self, read: Task | HomeState, changed: dict[str, Any], removed: list[str]
+    ) -> dict[str, Any]:
+        """Status, version and named entry as read: else somebody else was first."""
+        names = {"#status": "status", "#version": "version", "#entry": "entry"}
+        values: dict[str, Any] = {
+            ":read": {"S": read.status.value},
+            ":version": {"N": str(read.version)},
+        }
+        condition = "#status = :read AND #version = :version"
+        if read.entry == read.home:
+            condition += " AND attribute_not_exists(#entry)"
+        else:
+            condition += " AND #entry = :entry"
+            values[":entry"] = {"S": read.entry.name}
+        for number, (name, value) in enumerate(changed.items()):
+            names[f"#s{number}"] = name
+            values[f":s{number}"] = value
+        for number, name in enumerate(removed):
+            names[f"#r{number}"] = name
+        update = "SET " + ", ".join(f"#s{n} = :s{n}" for n in range(len(changed)))
+        if removed:
+            update += " REMOVE " + ", ".join(f"#r{n}" for n in range(len(removed)))
+        return {
+            "TableName": self.table,
+            "Key": self._key(read.home),
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+
+    def _key(self, address: Address) -> dict[str, Any]:
+        return codec.key(address, self.buckets)
+
+    def item(self, task: Task) -> dict[str, Any]:
+        return codec.task_item(task, self.buckets, listed=self.list_index)
+
+
+def found_entry(item: Item) -> FoundEntry:
+    address = codec.address_of(item)
+    if codec.is_reentry(item):
+        return FoundEntry(address, codec.home_of_reentry(item), None)
+    return FoundEntry(address, address, codec.task_from(item))
+
+
+def _shows(stands: Item, changed: dict[str, Any], removed: list[str]) -> bool:
+    set_all = all(stands.get(name) == value for name, value in changed.items())
+    return set_all and not any(name in stands for name in removed)
+
+
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    changed = {
+        name: value
+        for name, value in new.items()
+        if name not in _KEY_ATTRIBUTES and old.get(name) != value
+    }
+    return changed, [name for name in old if name not in new]

@@ -1,0 +1,1 @@
+"""Timers, their occurrences and counters."""

@@ -1,0 +1,81 @@
+"""What has come of a timer's occurrences, counted: a record each, to which pages add.
+
+An aid to people: who dies between a call and its count leaves it out, and an SDK's retry may
+count twice. Exact are the runs themselves, and the statistics of the business.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
+
+from duewheel.log import logger
+from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
+from duewheel.stores import registry_keys
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+class Counted(StrEnum):
+    FIRED = "fired"  # called for the first time
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    EXPIRED = "expired"
+    MISSED = "missed"
+    SUPERSEDED = "superseded"
+    SKIPPED = "skipped"
+
+
+COUNTED_AS = {
+    Reason.MISSED: Counted.MISSED,
+    Reason.SUPERSEDED: Counted.SUPERSEDED,
+    Reason.SKIPPED: Counted.SKIPPED,
+}
+
+
+class CounterStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def read(self, timer_id: str) -> dict[str, int]:
+        """All of them; of one that somebody has damaged, 0."""
+        answer = self.client.get_item(
+            TableName=self.table, Key=registry_keys.timer_counters(timer_id)
+        )
+        item = answer.get("Item", {})
+        return {name.value: _count(item, name) for name in Counted}
+
+    def add(self, timer_id: str, counts: Mapping[Counted, int]) -> None:
+        """Nobody's call is worth failing for a count."""
+        counts = {name: count for name, count in counts.items() if count}
+        if not counts:
+            return
+        try:
+            self.client.update_item(**self.add_request(timer_id, counts))
+        except (ClientError, BotoCoreError) as error:
+            logger.warning(
+                "runs not counted", action="not-counted", timer_id=timer_id, error=str(error)
+            )
+
+    def add_request(self, timer_id: str, counts: Mapping[Counted, int]) -> dict[str, Any]:
+        """The same, as a part of a transaction, in which it fails with the rest."""
+        return {
+            "TableName": self.table,
+            "Key": registry_keys.timer_counters(timer_id),
+            "UpdateExpression": "ADD " + ", ".join(f"#{name} :{name}" for name in counts),
+            "ExpressionAttributeNames": {f"#{name}": name.value for name in counts},
+            "ExpressionAttributeValues": {
+                f":{name}": {"N": str(count)} for name, count in counts.items()
+            },
+        }
+
+
+def _count(item: object, name: Counted) -> int:
+    try:
+        return int(item[name.value]["N"])  # type: ignore[index]
+    except NOT_UNDERSTOOD:
+        return 0

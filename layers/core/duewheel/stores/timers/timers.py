@@ -1,0 +1,259 @@
+"""Timers in the Registry: a definition each, and a line in its business's list.
+
+Both are written in one transaction, together with the record of the change and what changes on
+the wheel at the same time, on condition that the definition stands as it was read. The mark that a
+timer has ended leaves its version alone, and is a condition of its own.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import report_unreadable
+from duewheel.rules.history.changes import Change
+from duewheel.rules.json_source import is_json
+from duewheel.rules.names import BIZ_TYPE
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tasks.task import UNSIZED
+from duewheel.rules.timers.change_records import (
+    thing_of,
+    timer_changed,
+    timer_created,
+    timer_deleted,
+)
+from duewheel.rules.timers.timer import Timer
+from duewheel.rules.wheel.addresses import Address, address_named
+from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
+from duewheel.stores import registry_keys
+from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.conditional_writes import Item, Refused, transact, write_if
+from duewheel.stores.history.change_records import ChangeRecords
+from duewheel.stores.item_attributes import flag, whole
+from duewheel.stores.tasks.codec import compact, sizes_from, sizes_row
+from duewheel.stores.timers.codec import gaps_from, gaps_row, rules_of_row, rules_row
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_COUNT_MAX = 10**15
+
+
+class TimerLine(Struct, frozen=True):
+    """What the list of a business's timers says of one."""
+
+    name: str
+    timer_id: str
+    enabled: bool
+
+
+class TimerStore(Struct, frozen=True):
+    """`actions` are what a transaction does besides: ready parts of it."""
+
+    client: "DynamoDBClient"
+    clock: Clock
+    table: str
+
+    def read(self, timer_id: str) -> Timer | None:
+        """As it stands; raises UnreadableItem, and reports it, when somebody has damaged it."""
+        item = self._item_of(timer_id)
+        return None if item is None else _read(item)
+
+    def read_many(self, timer_ids: Iterable[str]) -> dict[str, Timer | UnreadableItem]:
+        """Those that are there, as they stand; the damaged ones are reported."""
+        keys = [registry_keys.timer(timer_id) for timer_id in dict.fromkeys(timer_ids)]
+        found: dict[str, Timer | UnreadableItem] = {}
+        for chunk in chunks(keys, READS_PER_BATCH):
+            for item in get_batch(self.client, self.clock, self.table, chunk):
+                try:
+                    found[registry_keys.timer_id_of(item)] = _read(item)
+                except UnreadableItem as damaged:
+                    found[registry_keys.timer_id_of(item)] = damaged
+        return found
+
+    def create(self, timer: Timer, by: str, actions: Sequence[Any]) -> bool:
+        """False when another timer has its id."""
+        definition = self._put(_item(timer), **registry_keys.IF_ABSENT)
+        parts = [definition, self._put(_line(timer)), *actions]
+        return self._written(timer, parts, timer_created(timer, by), leaves=_item(timer))
+
+    def change(self, before: Timer, after: Timer, by: str, actions: Sequence[Any]) -> bool:
+        """False when it no longer stands as `before`, or an action met something else."""
+        parts = [self._put(_item(after), **_as_read(before)), self._put(_line(after))]
+        if _line_key(before) != _line_key(after):
+            parts.append(self._delete(_line_key(before)))
+        change = timer_changed(before, after, by)
+        return self._written(after, [*parts, *actions], change, leaves=_item(after))
+
+    def delete(self, timer: Timer, by: str, actions: Sequence[Any]) -> bool:
+        """With all that is kept of it, but for its changes. False when it no longer stands so."""
+        parts = [
+            self._delete(registry_keys.timer(timer.timer_id), **_as_read(timer)),
+            self._delete(_line_key(timer)),
+            self._delete(registry_keys.timer_counters(timer.timer_id)),
+            self._delete(registry_keys.timer_running(timer.timer_id)),
+        ]
+        change = timer_deleted(timer, by, self.clock.now_ms())
+        return self._written(timer, [*parts, *actions], change, leaves=None)
+
+    def unchanged(self, timer_id: str, timer: Timer | None) -> dict[str, Any]:
+        """The part of a transaction that holds as long as it stands as it was read: None, that it
+        has been deleted."""
+        condition = registry_keys.IF_ABSENT if timer is None else _as_read(timer)
+        key = registry_keys.timer(timer_id)
+        return {"ConditionCheck": {"TableName": self.table, "Key": key, **condition}}
+
+    def mark_ended(self, timer_id: str, chain: Address, numbered: int) -> bool:
+        """Its definition contains no more than these. False when the chain is no longer its
+        own: somebody has changed it."""
+        result = write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.timer(timer_id),
+            UpdateExpression="SET ended = :true, numbered = :numbered",
+            ConditionExpression="chain = :chain AND attribute_not_exists(ended)",
+            ExpressionAttributeValues={
+                ":true": {"BOOL": True},
+                ":numbered": {"N": str(numbered)},
+                ":chain": {"S": chain.name},
+            },
+        )
+        if not isinstance(result, Refused):
+            return True
+        stands = result.item or {}
+        return "ended" in stands and stands.get("chain") == {"S": chain.name}
+
+    def page(
+        self, biz_type: str, prefix: str, after: TimerLine | None, limit: int
+    ) -> tuple[list[TimerLine], bool]:
+        """In the order of their names, and whether there may be more."""
+        start: dict[str, Any] = {}
+        if after is not None:
+            key = registry_keys.timer_line(biz_type, after.name, after.timer_id)
+            start["ExclusiveStartKey"] = key
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind"
+            + (" AND begins_with(#record, :prefix)" if prefix else ""),
+            ExpressionAttributeNames={"#kind": "kind"} | ({"#record": "record"} if prefix else {}),
+            ExpressionAttributeValues={":kind": {"S": registry_keys.timer_lines_kind(biz_type)}}
+            | ({":prefix": {"S": prefix}} if prefix else {}),
+            Limit=limit,
+            ConsistentRead=True,
+            **start,
+        )
+        return [_line_from(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
+
+    def _item_of(self, timer_id: str) -> Item | None:
+        answer = self.client.get_item(
+            TableName=self.table, Key=registry_keys.timer(timer_id), ConsistentRead=True
+        )
+        return answer.get("Item")
+
+    def _written(
+        self, timer: Timer, parts: Sequence[Any], change: Change, leaves: Item | None
+    ) -> bool:
+        """Together with its change. A refusal may be met by an SDK's retry, when the first try was
+        carried out: then the definition stands as that leaves it, and so does its change."""
+        changes, thing = ChangeRecords(self.client, self.table), thing_of(timer)
+        if transact(self.client, [*parts, changes.recorded(thing, change)]):
+            return True
+        return self._item_of(timer.timer_id) == leaves and changes.stands(thing, change)
+
+    def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
+        return {"Put": {"TableName": self.table, "Item": item, **condition}}
+
+    def _delete(self, key: dict[str, Any], **condition: Any) -> dict[str, Any]:
+        return {"Delete": {"TableName": self.table, "Key": key, **condition}}
+
+
+def timer_from(item: Item) -> Timer:
+    """Raises UnreadableItem for what somebody has damaged."""
+    try:
+        return Timer(
+            timer_id=registry_keys.timer_id_of(item),
+            biz_type=_biz_type(item["biz_type"]["S"]),
+            rules=rules_of_row(json.loads(item["rules"]["S"]), _payload(item)),
+            enabled=flag(item["enabled"]["BOOL"]),
+            version=whole(int(item["version"]["N"]), smallest=1),
+            created_ms=whole(int(item["created_ms"]["N"])),
+            updated_ms=whole(int(item["updated_ms"]["N"])),
+            chain=address_named(item["chain"]["S"]) if "chain" in item else None,
+            numbered=whole(int(item["numbered"]["N"]), _COUNT_MAX),
+            sizes=sizes_from(json.loads(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
+            ended="ended" in item,
+            gaps=gaps_from(json.loads(item["gaps"]["S"])) if "gaps" in item else (),
+        )
+    except NOT_UNDERSTOOD as error:
+        raise UnreadableItem(item["kind"]["S"], item["record"]["S"], "definition") from error
+
+
+def _read(item: Item) -> Timer:
+    try:
+        return timer_from(item)
+    except UnreadableItem as damaged:
+        report_unreadable(damaged)
+        raise
+
+
+def _item(timer: Timer) -> dict[str, Any]:
+    item = {
+        **registry_keys.timer(timer.timer_id),
+        "biz_type": {"S": timer.biz_type},
+        "rules": {"S": json.dumps(rules_row(timer.rules), separators=(",", ":"))},
+        "enabled": {"BOOL": timer.enabled},
+        "version": {"N": str(timer.version)},
+        "created_ms": {"N": str(timer.created_ms)},
+        "updated_ms": {"N": str(timer.updated_ms)},
+        "numbered": {"N": str(timer.numbered)},
+    }
+    if timer.rules.payload is not None:
+        item["payload"] = {"S": timer.rules.payload}
+    if timer.chain is not None:
+        item["chain"] = {"S": timer.chain.name}
+    if timer.sizes.until_second:
+        item["sizes"] = {"S": compact(sizes_row(timer.sizes))}
+    if timer.ended:
+        item["ended"] = {"BOOL": True}
+    if timer.gaps:
+        item["gaps"] = {"S": compact(gaps_row(timer.gaps))}
+    return item
+
+
+def _line(timer: Timer) -> dict[str, Any]:
+    return {**_line_key(timer), "enabled": {"BOOL": timer.enabled}}
+
+
+def _line_key(timer: Timer) -> dict[str, Any]:
+    return registry_keys.timer_line(timer.biz_type, timer.rules.name, timer.timer_id)
+
+
+def _line_from(item: Mapping[str, Any]) -> TimerLine:
+    name, timer_id = registry_keys.timer_of_line(item)
+    return TimerLine(name, timer_id, "enabled" in item and bool(item["enabled"].get("BOOL")))
+
+
+def _as_read(timer: Timer) -> dict[str, Any]:
+    ended = "attribute_exists(ended)" if timer.ended else "attribute_not_exists(ended)"
+    return {
+        "ConditionExpression": f"#version = :seen AND {ended}",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":seen": {"N": str(timer.version)}},
+    }
+
+
+def _biz_type(value: str) -> str:
+    if not BIZ_TYPE.fullmatch(value):
+        raise ValueError("no business")
+    return value
+
+
+def _payload(item: Item) -> str | None:
+    if "payload" not in item:
+        return None
+    text: str = item["payload"]["S"]
+    if not is_json(text):
+        raise ValueError("no JSON")
+    return text

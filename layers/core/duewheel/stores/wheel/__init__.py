@@ -1,0 +1,1 @@
+"""Pointers, headers of seconds, load estimates, and the ways to the notifiers."""

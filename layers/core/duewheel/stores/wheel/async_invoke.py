@@ -1,0 +1,42 @@
+"""The second link: slice messages handed to the notifier by asynchronous invocation.
+
+What Lambda has accepted it keeps and tries again by itself, as the notifier's
+EventInvokeConfig says. It knows no delay: whoever comes early waits in the notifier.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
+
+from duewheel.log import logger
+from duewheel.rules.wheel.queue_messages import MESSAGES_PER_RUN, Message, encode_event
+
+M = TypeVar("M", bound=Message)
+
+
+class SecondLink(Struct, frozen=True):
+    client: Callable[[], Any]  # built when it is needed, which it hardly ever is
+    function: str
+
+    def send(self, messages: Iterable[M]) -> list[M]:
+        """Send all; returns those that Lambda did not take. Where it refuses one invocation,
+        the rest is not tried."""
+        waiting = list(messages)
+        for start in range(0, len(waiting), MESSAGES_PER_RUN):
+            if not self._invoke(waiting[start : start + MESSAGES_PER_RUN]):
+                return waiting[start:]
+        return []
+
+    def _invoke(self, messages: list[M]) -> bool:
+        try:
+            self.client().invoke(
+                FunctionName=self.function,
+                InvocationType="Event",
+                Payload=encode_event(messages).encode(),
+            )
+        except (ClientError, BotoCoreError) as error:
+            logger.error("second link refused", action="second-link-refused", error=str(error))
+            return False
+        return True

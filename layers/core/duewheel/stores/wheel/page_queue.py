@@ -1,0 +1,141 @@
+"""The queues to the notifiers, one for each lane: send messages, hide them, delete them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
+
+from duewheel.log import logger
+from duewheel.rules.wheel.queue_messages import Message, encode
+from duewheel.stores.wheel import page_queue
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+    from mypy_boto3_sqs.type_defs import BatchResultErrorEntryTypeDef
+
+_VISIBILITY_SECONDS_MAX = 43_200
+
+
+class Refused(Struct, frozen=True):
+    """The receipts that SQS did not take: those to be tried `again`, and those that it refuses for
+    good, since their messages are hidden no more, or deleted."""
+
+    again: frozenset[str] = frozenset()
+    for_good: frozenset[str] = frozenset()
+
+
+def hide(client: "SQSClient", url: str, receipt_handle: str, seconds: int) -> None:
+    """Let a message come back after `seconds`. Should SQS refuse, it comes back after its queue's
+    own visibility, which is longer than anybody may still be at work on it."""
+    try:
+        client.change_message_visibility(
+            QueueUrl=url,
+            ReceiptHandle=receipt_handle,
+            VisibilityTimeout=min(max(0, seconds), _VISIBILITY_SECONDS_MAX),
+        )
+    except (ClientError, BotoCoreError) as error:
+        logger.warning("message not hidden", action="hide-refused", error=str(error))
+
+
+def hide_all(
+    client: "SQSClient", url: str, receipt_handles: Sequence[str], seconds: int
+) -> Refused:
+    """Hide up to ten messages in one request, counted from when SQS carries it out."""
+    entries: list[Any] = [
+        {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": seconds}
+        for number, handle in enumerate(receipt_handles)
+    ]
+    try:
+        answer = client.change_message_visibility_batch(QueueUrl=url, Entries=entries)
+    except (ClientError, BotoCoreError) as error:
+        logger.warning("messages not hidden", action="hide-refused", error=str(error))
+        return Refused(again=frozenset(receipt_handles))
+    failed = answer.get("Failed")
+    if not failed:
+        return Refused()
+    logger.warning("messages not hidden", action="hide-refused", failed=failed)
+    handles = {receipt_handles[int(one["Id"])]: _is_for_good(one) for one in failed}
+    return Refused(
+        frozenset(handle for handle, is_for_good in handles.items() if not is_for_good),
+        frozenset(handle for handle, is_for_good in handles.items() if is_for_good),
+    )
+
+
+def _is_for_good(failed: "BatchResultErrorEntryTypeDef") -> bool:
+    return failed["SenderFault"] and "Throttl" not in failed["Code"]
+
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+    from mypy_boto3_sqs.literals import QueueAttributeNameType
+
+_MESSAGES_PER_BATCH = 10
+# A message that a notifier works on, or that waits for one, is not visible.
+_WAITING: tuple["QueueAttributeNameType", ...] = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+)
+
+M = TypeVar("M", bound=Message)
+
+
+def at_once(_: Message) -> int:
+    return 0
+
+
+class SliceQueue(Struct, frozen=True):
+    client: "SQSClient"
+    url: str
+
+    def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
+        """Send all, each to come up after so long; returns those that SQS did not take, for
+        whatever reason. Where it does not answer, the rest is not tried: each further batch would
+        hang as long."""
+        waiting = list(messages)
+        refused: list[M] = []
+        for start in range(0, len(waiting), _MESSAGES_PER_BATCH):
+            batch = waiting[start : start + _MESSAGES_PER_BATCH]
+            failed = self._send(batch, delay_seconds)
+            if failed is None:
+                return [*refused, *waiting[start:]]
+            refused.extend(failed)
+        return refused
+
+    def waiting(self) -> int | None:
+        """About how many messages are in the queue, without those that are delayed; None when SQS
+        does not say."""
+        try:
+            answer = self.client.get_queue_attributes(
+                QueueUrl=self.url, AttributeNames=list(_WAITING)
+            )
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("queue not counted", action="queue-refused", error=str(error))
+            return None
+        return sum(int(answer["Attributes"][name]) for name in _WAITING)
+
+    def hide(self, receipt_handle: str, seconds: int) -> None:
+        page_queue.hide(self.client, self.url, receipt_handle, seconds)
+
+    def hide_all(self, receipt_handles: Sequence[str], seconds: int) -> Refused:
+        return page_queue.hide_all(self.client, self.url, receipt_handles, seconds)
+
+    def _send(self, batch: list[M], delay_seconds: Callable[[M], int]) -> list[M] | None:
+        """Those of the batch that were refused; None where there was no answer at all."""
+        entries: list[Any] = [
+            {
+                "Id": str(number),
+                "MessageBody": encode(message),
+                "DelaySeconds": delay_seconds(message),
+            }
+            for number, message in enumerate(batch)
+        ]
+        try:
+            answer = self.client.send_message_batch(QueueUrl=self.url, Entries=entries)
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("queue refused", action="queue-refused", error=str(error))
+            return None
+        failed = answer.get("Failed", [])
+        if failed:
+            logger.warning("queue refused", action="queue-refused", failed=failed)
+        return [batch[number] for number in sorted(int(entry["Id"]) for entry in failed)]

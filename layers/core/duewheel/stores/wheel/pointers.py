@@ -1,0 +1,301 @@
+"""The wheel's own records in the Registry: its shape, and the two pointers with their leases.
+
+A process keeps the time pointer for a moment, so that not every task asks for it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.clock import Clock
+from duewheel.rules.wheel.leader_election import LEASE_MS, Pointer, Step, heir_after_claim
+from duewheel.rules.wheel.open_places import OpenPlace, Why
+from duewheel.settings import SettingsError
+from duewheel.stores import registry_keys
+from duewheel.stores.conditional_writes import Item, Refused, Written, write_if
+from duewheel.stores.wheel import pointers
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+TIME = "time"
+SWEEP = "sweep"
+# The first writer's clock may be ahead of the next one's: start where none of them will write.
+_ORIGIN_MARGIN_SECONDS = 10
+
+
+class PointerStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def origin(self, buckets: int, now_ms: int) -> int:
+        """The second at which both pointers start; whoever comes first records it, with
+        BUCKETS, which is part of the data: a wheel written with another one is unreadable."""
+        key = registry_keys.SHAPE
+        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        item: Item | None = answer.get("Item")
+        if item is None:
+            first: Any = {
+                **key,
+                "buckets": {"N": str(buckets)},
+                "origin": {"N": str(now_ms // 1000 - _ORIGIN_MARGIN_SECONDS)},
+            }
+            result = write_if(
+                self.client.put_item,
+                TableName=self.table,
+                Item=first,
+                **registry_keys.IF_ABSENT,
+            )
+            item = result.item if isinstance(result, Refused) and result.item else first
+        if (recorded := int(item["buckets"]["N"])) != buckets:
+            raise SettingsError(
+                f"BUCKETS is {buckets}, but this wheel was laid out with {recorded}; "
+                f"set it back to {recorded}, or deploy a new stack for another value"
+            )
+        return int(item["origin"]["N"])
+
+    def read(self, name: str, origin: int, *, strongly: bool = True) -> Pointer:
+        """A pointer nobody has moved yet stands at the origin."""
+        answer = self.client.get_item(TableName=self.table, Key=_key(name), ConsistentRead=strongly)
+        item = answer.get("Item")
+        return _pointer_from(item) if item else Pointer(name, origin)
+
+    def claim(self, seen: Pointer, me: str, now_ms: int) -> Pointer | None:
+        """Take the lease that was seen free; None if another was first."""
+        claimed = replace(
+            seen,
+            epoch=seen.epoch + 1,
+            owner=me,
+            lease_until_ms=now_ms + LEASE_MS,
+            heir=heir_after_claim(seen, me),
+            newcomer=None,
+        )
+        values: dict[str, Any] = {":seen": {"N": str(seen.epoch)}}
+        condition = "(attribute_not_exists(#epoch) OR #epoch = :seen)"
+        if seen.epoch:
+            values[":lease"] = {"N": str(seen.lease_until_ms)}
+            condition += " AND #lease_until_ms = :lease"
+        result = self._write(claimed, condition, values)
+        return claimed if _mine(result, me, claimed.epoch) else None
+
+    def register(self, seen: Pointer, me: str, step: Step) -> bool:
+        """Take a free place in the queue of those who wait; losing the race is no harm:
+        False."""
+        place = "heir" if step is Step.REGISTER_AS_HEIR else "newcomer"
+        result = write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=_key(seen.name),
+            UpdateExpression="SET #place = :me",
+            ConditionExpression="#epoch = :epoch AND attribute_not_exists(#place)",
+            ExpressionAttributeNames={"#place": place, "#epoch": "epoch"},
+            ExpressionAttributeValues={":me": {"S": me}, ":epoch": {"N": str(seen.epoch)}},
+        )
+        return isinstance(result, Written)
+
+    def advance(
+        self,
+        mine: Pointer,
+        position: int,
+        now_ms: int,
+        notes: tuple[tuple[int, int], ...] | None = None,
+        open_places: tuple[OpenPlace, ...] | None = None,
+    ) -> Pointer | None:
+        """Move the pointer forward and renew the lease, on condition that epoch and position
+        are still as we left them; None when deposed. Brings who has registered meanwhile."""
+        moved = replace(
+            mine,
+            position=position,
+            lease_until_ms=now_ms + LEASE_MS,
+            notes=mine.notes if notes is None else notes,
+            open_places=mine.open_places if open_places is None else open_places,
+        )
+        return self._move(mine, moved)
+
+    def release(
+        self,
+        mine: Pointer,
+        position: int,
+        now_ms: int,
+        open_places: tuple[OpenPlace, ...] | None = None,
+    ) -> bool:
+        """Step down: the lease is free from now on, for the heir first."""
+        freed = replace(
+            mine,
+            position=position,
+            owner=None,
+            lease_until_ms=now_ms,
+            open_places=mine.open_places if open_places is None else open_places,
+        )
+        return self._move(mine, freed) is not None
+
+    def skip_to(self, name: str, origin: int, position: int) -> None:
+        """Move a pointer over seconds known to be empty. For whoever sees the whole wheel:
+        the local stack's movable clock."""
+        seen = self.read(name, origin)
+        if position > seen.position:
+            self._write(replace(seen, position=position), None, {})
+
+    def _move(self, before: Pointer, after: Pointer) -> Pointer | None:
+        condition = "#epoch = :epoch AND #owner = :me AND #position = :seen"
+        values: dict[str, Any] = {
+            ":epoch": {"N": str(before.epoch)},
+            ":me": {"S": str(before.owner)},
+            ":seen": {"N": str(before.position)},
+        }
+        result = self._write(after, condition, values, keep_waiting=True)
+        if isinstance(result, Written):
+            return _pointer_from(result.attributes)
+        stands = result.item and _pointer_from(result.item)
+        if stands and replace(stands, heir=after.heir, newcomer=after.newcomer) == after:
+            return stands  # an earlier try of this very write
+        return None
+
+    def _write(
+        self,
+        pointer: Pointer,
+        condition: str | None,
+        values: Mapping[str, Any],
+        *,
+        keep_waiting: bool = False,
+    ) -> Written | Refused:
+        """Write the fields of `pointer`; with `keep_waiting`, those who wait stay as they are."""
+        attributes = _attributes(pointer)
+        if keep_waiting:
+            attributes.pop("heir", None)
+            attributes.pop("newcomer", None)
+        clearable = ["owner", *(() if keep_waiting else ("heir", "newcomer"))]
+        if pointer.name == SWEEP:
+            clearable.append("open_places")
+        if pointer.name == TIME:
+            clearable += ["ahead_seconds", "ahead_from_ms"]
+        cleared = [name for name in clearable if name not in attributes]
+        update = "SET " + ", ".join(f"#{name} = :new_{name}" for name in attributes)
+        if cleared:
+            update += " REMOVE " + ", ".join(f"#{name}" for name in cleared)
+        arguments: dict[str, Any] = {} if condition is None else {"ConditionExpression": condition}
+        text = update + (condition or "")
+        return write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=_key(pointer.name),
+            UpdateExpression=update,
+            ExpressionAttributeNames={
+                f"#{name}": name
+                for name in (
+                    "position",
+                    "epoch",
+                    "owner",
+                    "lease_until_ms",
+                    "heir",
+                    "newcomer",
+                    "notes",
+                    "open_places",
+                    "ahead_seconds",
+                    "ahead_from_ms",
+                )
+                if f"#{name}" in text
+            },
+            ExpressionAttributeValues={
+                **{f":new_{name}": value for name, value in attributes.items()},
+                **values,
+            },
+            ReturnValues="ALL_NEW",
+            **arguments,
+        )
+
+
+def _mine(result: Written | Refused, me: str, epoch: int) -> bool:
+    """Written, or refused because an earlier try of this very write was carried out."""
+    if isinstance(result, Written):
+        return True
+    item = result.item or {}
+    return "owner" in item and item["owner"]["S"] == me and item["epoch"]["N"] == str(epoch)
+
+
+def _key(name: str) -> dict[str, Any]:
+    return registry_keys.pointer(name)
+
+
+def _attributes(pointer: Pointer) -> dict[str, Any]:
+    attributes: dict[str, Any] = {
+        "position": {"N": str(pointer.position)},
+        "epoch": {"N": str(pointer.epoch)},
+        "lease_until_ms": {"N": str(pointer.lease_until_ms)},
+    }
+    for name in ("owner", "heir", "newcomer"):
+        if (text := getattr(pointer, name)) is not None:
+            attributes[name] = {"S": text}
+    if pointer.ahead_seconds:
+        attributes["ahead_seconds"] = {"N": str(pointer.ahead_seconds)}
+        attributes["ahead_from_ms"] = {"N": str(pointer.ahead_from_ms)}
+    if pointer.notes:
+        attributes["notes"] = {"S": json.dumps(pointer.notes)}
+    if pointer.open_places:
+        attributes["open_places"] = {"S": _open_places_text(pointer.open_places)}
+    return attributes
+
+
+def _open_places_text(places: tuple[OpenPlace, ...]) -> str:
+    """Short, for the pointer is written every few seconds: a row for each place."""
+    rows = [[p.second, p.shard, p.page, p.since_ms, p.why.value] for p in places]
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def open_places_from(item: Item) -> tuple[OpenPlace, ...]:
+    rows = json.loads(item["open_places"]["S"]) if "open_places" in item else []
+    return tuple(
+        OpenPlace(second=second, shard=shard, page=page, since_ms=since_ms, why=Why(why))
+        for second, shard, page, since_ms, why in rows
+    )
+
+
+def _pointer_from(item: Item) -> Pointer:
+    def text(name: str) -> str | None:
+        return item[name]["S"] if name in item else None
+
+    notes = json.loads(item["notes"]["S"]) if "notes" in item else []
+    return Pointer(
+        name=item["record"]["S"],
+        position=int(item["position"]["N"]),
+        epoch=int(item["epoch"]["N"]),
+        owner=text("owner"),
+        lease_until_ms=int(item["lease_until_ms"]["N"]),
+        heir=text("heir"),
+        newcomer=text("newcomer"),
+        notes=tuple((seen, at) for seen, at in notes),
+        open_places=open_places_from(item),
+        ahead_seconds=int(item["ahead_seconds"]["N"]) if "ahead_seconds" in item else 0,
+        ahead_from_ms=int(item["ahead_from_ms"]["N"]) if "ahead_from_ms" in item else 0,
+    )
+
+
+_READ_EVERY_MS = 10_000
+
+
+class KnownTimePointer:
+    """Read every ten seconds and taken to move with the clock in between; the near rule's
+    margin covers what this is off by. A leader may reach as far ahead of the clock as the record
+    says, whatever profile this process has, and does so only once every process knows it."""
+
+    def __init__(self, store: PointerStore, clock: Clock, origin: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._origin = origin
+        self._position = 0
+        self._ahead_seconds = 0
+        self._read_ms: int | None = None
+
+    def __call__(self) -> int:
+        now_ms = self._clock.now_ms()
+        if self._read_ms is None or not 0 <= now_ms - self._read_ms < _READ_EVERY_MS:
+            pointer = self._store.read(pointers.TIME, self._origin, strongly=False)
+            self._position, self._read_ms = pointer.position, now_ms
+            self._ahead_seconds = pointer.ahead_seconds
+        position = self._position + (now_ms - self._read_ms) // 1000
+        return (
+            max(position, now_ms // 1000 + self._ahead_seconds) if self._ahead_seconds else position
+        )

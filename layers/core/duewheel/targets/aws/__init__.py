@@ -1,0 +1,1 @@
+"""Call Lambda, SQS, SNS and EventBridge."""

@@ -1,0 +1,1 @@
+"""Call an HTTP endpoint."""

@@ -1,0 +1,169 @@
+"""Deliver by HTTP: one call, one outcome.
+
+Whatever the far side or the network does ends in an `Outcome`, within the timeout. The host
+is resolved for the call, and the connection goes to an address that was checked, or is kept
+from an earlier call to one that still is. Redirects are answers; nobody follows them.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from functools import cached_property
+
+from duewheel.clock import Clock
+from duewheel.rules.callbacks.egress import allowed_networks
+from duewheel.rules.callbacks.http_outcome import note_from, outcome_of_answer
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.secret_headers import without_secrets
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.callbacks.url import CallbackUrl, parse_callback_url
+from duewheel.rules.tasks.callback_headers import BIZ_TYPE
+from duewheel.targets.http.connection import HttpConnection
+from duewheel.targets.http.kept_connections import KeptConnections
+from duewheel.targets.http.reply import Reply, ReplyFailed
+from duewheel.targets.http.request import request_bytes
+from duewheel.targets.http.resolver import (
+    BEGIN_SECONDS_MAX,
+    LookupNotBegun,
+    RefusedAddress,
+    Resolver,
+)
+
+CONNECT_SECONDS_MAX = 3.0
+_ADDRESSES_TRIED_MAX = 2  # each with half of the time: long enough for a second SYN
+
+
+class ConnectFailed(Exception):
+    """No connection to any of the addresses; the message says why."""
+
+
+class HttpTarget:
+    """Belongs to one event loop."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        allowed_private_cidrs: tuple[str, ...],
+        calls_in_flight_max: int = 128,
+    ) -> None:
+        self.calls_in_flight = 0  # those that wait for a place included
+        self._clock = clock
+        self._resolver = Resolver(allowed_networks(allowed_private_cidrs))
+        self._places = asyncio.Semaphore(calls_in_flight_max)
+        self._kept = KeptConnections(calls_in_flight_max, clock)
+
+    async def call(
+        self,
+        callback: HttpCallback,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_seconds: float,
+    ) -> Outcome:
+        try:
+            url = parse_callback_url(callback.url)
+            request = request_bytes(url, callback, headers, body)
+        except ValueError as error:
+            return Outcome(Verdict.STOP, note_from(f"cannot be sent: {error}"))
+        self.calls_in_flight += 1
+        try:
+            async with asyncio.timeout(timeout_seconds), self._places:
+                begin_seconds = min(BEGIN_SECONDS_MAX, timeout_seconds / 2)
+                addresses = await self._addresses(url, headers.get(BIZ_TYPE, ""), begin_seconds)
+                reply = await self._exchange(url, addresses, request)
+        except LookupNotBegun:
+            note = "not begun: too many look-ups of names of its business are under way"
+            return Outcome(Verdict.RETRY, note, was_begun=False)
+        except RefusedAddress:
+            note = "refused-address: the host leads where callbacks may not go"
+            return Outcome(Verdict.STOP, note)
+        except TimeoutError:
+            return Outcome(Verdict.RETRY, f"no whole reply within {timeout_seconds:g} s")
+        except (ConnectFailed, ReplyFailed) as failure:
+            return Outcome(Verdict.RETRY, note_from(str(failure)))
+        finally:
+            self.calls_in_flight -= 1
+        said = without_secrets(reply.body_start, callback.headers)
+        return outcome_of_answer(reply.status_code, reply.headers, said, self._clock.now_ms())
+
+    async def close(self) -> None:
+        self._kept.close()
+        await self._resolver.close()
+
+    async def _addresses(
+        self, url: CallbackUrl, biz_type: str, begin_seconds: float
+    ) -> tuple[str, ...]:
+        try:
+            return await self._resolver.addresses_of(url.host, biz_type, begin_seconds)
+        except OSError as error:
+            raise ConnectFailed(f"the host does not resolve: {_reason(error)}") from error
+
+    async def _exchange(
+        self, url: CallbackUrl, addresses: tuple[str, ...], request: bytes
+    ) -> Reply:
+        origin = (url.scheme, url.host, url.port)
+        connection = self._kept.take(origin, addresses) or await self._connect(url, addresses)
+        try:
+            return await connection.exchange(request)
+        finally:
+            if connection.is_sound:
+                self._kept.keep(origin, connection)
+            else:
+                connection.abort()
+
+    async def _connect(self, url: CallbackUrl, addresses: tuple[str, ...]) -> HttpConnection:
+        try:
+            address, connected = await _connected(addresses[:_ADDRESSES_TRIED_MAX], url.port)
+            is_tls = url.scheme == "https"
+            # The handshake has the whole timeout: many at once keep a small Lambda busy for long.
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: HttpConnection(address),
+                sock=connected,
+                ssl=self._tls if is_tls else None,
+                server_hostname=url.host if is_tls else None,
+            )
+        except OSError as error:
+            raise ConnectFailed(f"no connection: {_reason(error)}") from error
+        return connection
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+async def _connected(addresses: tuple[str, ...], port: int) -> tuple[str, socket.socket]:
+    """To the first that answers; the addresses are literal, so nothing is resolved here."""
+    failure: OSError = OSError("the host has no address")
+    for address in addresses:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        attempt = socket.socket(family, socket.SOCK_STREAM)
+        attempt.setblocking(False)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS_MAX / len(addresses)):
+                await asyncio.get_running_loop().sock_connect(attempt, (address, port))
+        except OSError as error:  # a timeout is one, too
+            attempt.close()
+            failure = error
+        except BaseException:
+            attempt.close()
+            raise
+        else:
+            return address, attempt
+    raise failure
+
+
+def _reason(error: OSError) -> str:
+    """Without the address, which is nobody's business but the network's."""
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or 'failed'}"
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return error.strerror or type(error).__name__
+    return os.strerror(error.errno)

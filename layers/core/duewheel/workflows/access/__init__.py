@@ -1,0 +1,1 @@
+"""Issue and check API keys."""

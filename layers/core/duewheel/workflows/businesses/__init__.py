@@ -1,0 +1,1 @@
+"""Configure businesses and limit what they create."""

@@ -1,0 +1,110 @@
+"""Configure, pause and resume a business: read it, change it, write it if it is unchanged.
+
+Before a pause begins or ends, a record says that tasks of this business may be parked. When it
+has ended, messages ask for their release: one at once, and one when every process that knew of the
+pause has forgotten it.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules.businesses.settings import Business, SigningSecret, changed
+from duewheel.rules.callbacks.named_secrets import NamedSecret
+from duewheel.rules.callbacks.signature import hint_of, secret_from
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.refusals import Unavailable
+from duewheel.rules.wheel.queue_messages import ReleaseMessage
+from duewheel.rules.wheel.timing import SKEW_MS
+from duewheel.stores.businesses.cache import KEPT_MS, KnownBusinesses
+from duewheel.stores.businesses.parking_state import ParkingRecords
+from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.stores.businesses.signing_secrets import KeyUnavailable, SealedSecrets
+from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.workflows.wheel.send_messages import HandOver
+
+FORGOTTEN_AFTER_SECONDS = -(-(KEPT_MS + SKEW_MS) // 1000) + 1
+
+
+class Pausing(Struct, frozen=True):
+    records: ParkingRecords
+    hand_over: HandOver
+    random_text: Callable[[], str]
+
+    def announce(self, biz_type: str) -> None:
+        with unavailable_when_throttled():
+            self.records.mark(biz_type, self.random_text())
+
+    def ask_for_release(self, biz_type: str) -> None:
+        """Should both links refuse, the sweeper sends them."""
+        release = [ReleaseMessage(biz_type)]
+        self.hand_over.send(release)
+        self.hand_over.send(release, lambda _: FORGOTTEN_AFTER_SECONDS)
+
+
+# Each lost race shows that another was first; more than a few in a row is a business fought over.
+_TRIES = 5
+
+
+class ConfigureBusiness(Struct, frozen=True):
+    clock: Clock
+    store: BusinessStore
+    known: KnownBusinesses
+    sealed_secrets: SealedSecrets
+    pausing: Pausing
+
+    def __call__(
+        self, biz_type: str, change: Mapping[str, Any], precondition: Precondition, *, by: str
+    ) -> Business:
+        """Of version 1 when it was made by this."""
+        change = self._with_sealed_secrets(biz_type, change)
+        for _ in range(_TRIES):
+            before = self.store.read_whole(biz_type)
+            precondition.check("business", before.version)
+            after = changed(before, change, self.clock.now_ms())
+            if before.paused or after.paused:
+                self.pausing.announce(biz_type)
+            with unavailable_when_throttled():
+                is_written = self.store.write(before, after, by)
+            if is_written:
+                self.known.forget(biz_type)
+                if before.paused and not after.paused:
+                    self.pausing.ask_for_release(biz_type)
+                return after
+        raise Unavailable("Too many requests change this business at once.")
+
+    def pause(
+        self, biz_type: str, precondition: Precondition, *, paused: bool, by: str
+    ) -> Business:
+        """Pause it, or resume it; of one that stands so already nothing is written, so that its
+        version stays, and with it the turns that its calls have been promised."""
+        business = self.store.read_whole(biz_type)
+        if not business.version or business.paused != paused:
+            return self(biz_type, {"paused": paused or None}, precondition, by=by)
+        precondition.check("business", business.version)
+        if not paused:
+            self.pausing.ask_for_release(biz_type)
+        return business
+
+    def _with_sealed_secrets(self, biz_type: str, change: Mapping[str, Any]) -> Mapping[str, Any]:
+        signing, named = change.get("signing_secrets"), change.get("secrets")
+        sealed: dict[str, Any] = {}
+        seal = partial(self.sealed_secrets.seal, biz_type)
+        try:
+            if signing is not None:
+                sealed["signing_secrets"] = tuple(
+                    SigningSecret(hint_of(text), seal(secret_from(text))) for text in signing
+                )
+            if named is not None:
+                sealed["secrets"] = {
+                    name: None if text is None else NamedSecret(name, seal(text.encode()))
+                    for name, text in named.items()
+                }
+        except KeyUnavailable as error:
+            logger.error("secrets not sealed", action="not-sealed", error=str(error))
+            raise Unavailable("The key that seals secrets cannot be used. Try it again.") from error
+        return {**change, **sealed}

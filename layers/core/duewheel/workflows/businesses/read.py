@@ -1,0 +1,60 @@
+"""Read businesses: one by its name, or all of them in pages, and how they stand."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules import cursors
+from duewheel.rules.access.grants import Access
+from duewheel.rules.businesses.requests import BusinessesRequest
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.refusals import UnknownBusiness
+from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.workflows.filtered_page import within_reach
+
+NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
+
+_QUESTION = ("businesses",)
+
+
+class BusinessPage(Struct, frozen=True):
+    businesses: list[Business]
+    cursor: str | None
+
+
+class LookUpBusinesses(Struct, frozen=True):
+    """`store` reads the standing as well."""
+
+    store: BusinessStore
+    secret: bytes
+
+    def one(self, biz_type: str) -> Business:
+        """As it stands at this moment, also with its calls."""
+        business = self.store.read_whole(biz_type)
+        if not business.version:
+            raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
+        return self.in_standing([business])[0]
+
+    def in_standing(self, businesses: Sequence[Business]) -> list[Business]:
+        read = self.store.read_many(business.biz_type for business in businesses)
+        return [
+            replace(business, standing=read[business.biz_type].standing) for business in businesses
+        ]
+
+    def page(self, asked: BusinessesRequest, access: Access) -> BusinessPage:
+        """In the order of their names, those within reach. What somebody has damaged is reported,
+        and left out."""
+        after = None
+        if asked.cursor is not None:
+            after = cursors.opened(asked.cursor, _QUESTION, self.secret)
+        found, goes_on = within_reach(
+            self._page, lambda business: access.reaches(business.biz_type), after, asked.limit
+        )
+        cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
+        readable = [business for business in found if business.damaged is None]
+        return BusinessPage(self.in_standing(readable), cursor)
+
+    def _page(self, after: str | None, limit: int) -> tuple[list[Business], str | None]:
+        found, goes_on = self.store.page(after, limit)
+        return found, found[-1].biz_type if goes_on else None

@@ -1,0 +1,1 @@
+"""Deliver pages: call, limit, park, settle."""

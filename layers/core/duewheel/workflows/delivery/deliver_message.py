@@ -1,0 +1,226 @@
+"""Deliver: from a queue message to callbacks made and settled.
+
+A message is done only when every entry it covers was called and settled, was dropped
+because its home does not name it, was placed later, or was passed on, to the slow lane or to
+another notifier, in a message of its own. Anything else raises, and the message comes back.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from itertools import accumulate
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.metrics import counts
+from duewheel.rules.delivery.page_lease import Finished, Held, PageLease, still_ours
+from duewheel.rules.embedded_metrics import PAGES
+from duewheel.rules.tasks.entry_decision import FoundEntry
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.addresses import (
+    Address,
+    address_from,
+    address_named,
+    is_passed_on,
+    next_page,
+    rest_page,
+)
+from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage, ReleaseMessage
+from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.sweep.slices import SliceStore
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.delivery.deliver_entries import CallPage
+from duewheel.workflows.delivery.hold import Hold, KeepHold
+from duewheel.workflows.delivery.release_parked import Release
+from duewheel.workflows.delivery.route_slow_lane import SlowLane
+from duewheel.workflows.delivery.settle_batch import Called, Left
+from duewheel.workflows.gather_all import in_thread
+from duewheel.workflows.retry_throttled import KeepTrying
+from duewheel.workflows.wheel.send_messages import HandOver
+
+# What is left of an invocation that begins a page: for a call, and to settle it.
+BEGIN_RESERVE_MS = 20_000
+BARE_MS = 60_000  # so late, a look before the lease costs less than the leases of empty pages
+CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once more
+
+
+class Deliver(Struct, frozen=True):
+    """`beside` runs a release, which takes most of a run, in a thread that no page waits for."""
+
+    clock: Clock
+    tasks: TaskStore
+    slices: SliceStore
+    pages: PageStore
+    hand_over: HandOver
+    keep_trying: KeepTrying
+    keep_hold: KeepHold
+    call_page: CallPage
+    release: Release
+    beside: Callable[[Callable[[], None]], Awaitable[None]]
+    slow_lane: SlowLane
+    lead_ms: int
+    page_size: int
+    page_lease_ms: int
+
+    async def __call__(
+        self, message: Message, owner: str, deadline_ms: int, hidden: Hold | None = None
+    ) -> Held | Finished:
+        """`owner`: of one run and message. `hidden`: while other runs do not get the message."""
+        if isinstance(message, ReleaseMessage):
+            await self.beside(partial(self.release, message, owner, deadline_ms))
+            return Finished()
+        opens_ms = timing.opens_ms(message.second, self.lead_ms)
+        if opens_ms - self.clock.now_ms() > timing.WAIT_SECONDS_MAX * 1000:
+            return Held(opens_ms)
+        match message:
+            case PageMessage():
+                return await self._page(message, owner, opens_ms, deadline_ms)
+            case DirectMessage():
+                return await self._direct(message, opens_ms, deadline_ms, hidden)
+
+    async def _page(
+        self, message: PageMessage, owner: str, opens_ms: int, deadline_ms: int
+    ) -> Held | Finished:
+        if await self._is_bare(message):
+            return Finished()
+        page = PageLease(message.second, message.shard, message.page, message.after)
+
+        def take() -> PageLease | Held | Finished:
+            return self.pages.take(page, owner, self.clock.now_ms(), self.page_lease_ms)
+
+        lease = await self.keep_trying(take, deadline_ms - BEGIN_RESERVE_MS)
+        if not isinstance(lease, PageLease):
+            return lease
+        begun_ms = lease.until_ms - self.page_lease_ms
+        async with self.keep_hold(begun_ms, lease.until_ms, partial(self._renew, lease)) as hold:
+            await self._held_page(message, lease, hold, opens_ms, deadline_ms)
+        counts.add(PAGES)
+        return Finished()
+
+    async def _is_bare(self, message: PageMessage) -> bool:
+        """Whether nothing is left of a late slice, such as one whose occurrences have been taken
+        back: then there is nothing to lease, and nothing that the sweep waits for."""
+        if self.clock.now_ms() < message.second * 1000 + BARE_MS:
+            return False
+        return await in_thread(self.slices.is_bare, message.second, message.shard)
+
+    def _renew(self, lease: PageLease, now_ms: int) -> int | None:
+        return self.pages.renew(lease, now_ms, self.page_lease_ms)
+
+    async def _held_page(
+        self, message: PageMessage, lease: PageLease, hold: Hold, opens_ms: int, deadline_ms: int
+    ) -> None:
+        await self.clock.sleep_until_ms(opens_ms)
+        if is_passed_on(message.page):
+            addresses = [address_from(message.shard, place) for place in message.places]
+            entries = await in_thread(self.tasks.find, addresses)
+        else:
+            entries, lease = await self._read_page(lease, deadline_ms)
+        owed = await self._owed(entry for entry in entries if entry.address.place not in lease.rest)
+        called = self._called(message)
+        uncalled = _but(called, owed)
+        lease = await in_thread(self.slow_lane.of_page, lease, uncalled)
+        own = [pair for pair in owed if pair[0].place not in lease.slow]
+        left = await self.call_page(own, deadline_ms, called, hold)
+        lease = await self._pass_on(lease, left, deadline_ms)
+        await self.keep_trying(partial(self.pages.mark_done, lease), deadline_ms)
+
+    async def _read_page(
+        self, lease: PageLease, deadline_ms: int
+    ) -> tuple[list[FoundEntry], PageLease]:
+        """Read the page, and send the next one on its way before delivering this one."""
+        entries, end = await in_thread(
+            self.slices.read_page,
+            lease.second,
+            lease.shard,
+            lease.after,
+            lease.end,
+            self.page_size,
+        )
+        if end is None:
+            return entries, lease
+        if lease.end is None:
+            record_end = partial(self.pages.record_end, lease, end)
+            lease = still_ours(await self.keep_trying(record_end, deadline_ms - BEGIN_RESERVE_MS))
+        following = PageMessage(lease.second, lease.shard, next_page(lease.page), after=end)
+        await in_thread(self.hand_over.send_surely, following)
+        return entries, lease
+
+    async def _pass_on(self, lease: PageLease, left: Left, deadline_ms: int) -> PageLease:
+        """Hand the rest to another invocation: recorded first, so that a rerun of this page
+        leaves it alone. Should that message be lost, what was called is called again."""
+        entries = left.entries
+        if entries:
+            places = (*lease.rest, *(entry.place for entry in entries))
+            record_rest = partial(self.pages.record_rest, lease, places)
+            lease = still_ours(await self.keep_trying(record_rest, deadline_ms))
+            logger.info(
+                "page passed on",
+                action="pass-on",
+                second=lease.second,
+                shard=lease.shard,
+                page=lease.page,
+                count=len(entries),
+            )
+        if lease.rest:
+            rest = PageMessage(
+                lease.second,
+                lease.shard,
+                rest_page(lease.page),
+                places=lease.rest,
+                called=self._texts(left.unsettled),
+            )
+            await in_thread(self.hand_over.send_surely, rest)
+        return lease
+
+    async def _direct(
+        self, message: DirectMessage, opens_ms: int, deadline_ms: int, hidden: Hold | None
+    ) -> Held | Finished:
+        called = self._called(message)
+        is_late = timing.is_direct_too_late(message.second, self.clock.now_ms())
+        if is_late and not called:
+            logger.warning(
+                "direct message too late, left to the sweep",
+                action="direct-late",
+                entries=message.entries,
+            )
+            return Finished()
+        await self.clock.sleep_until_ms(opens_ms)
+        entries = await in_thread(self.tasks.find, map(address_named, message.entries))
+        owed = await self._owed(entries)
+        if is_late:  # but nobody else knows what was called
+            owed = [(entry, task) for entry, task in owed if task and task.home in called]
+        slow = await in_thread(self.slow_lane.of_direct, message, _but(called, owed))
+        own = [pair for pair in owed if pair[0] not in slow]
+        left = await self.call_page(own, deadline_ms, called, hidden)
+        if left.entries:
+            names = tuple(entry.name for entry in left.entries)
+            rest = DirectMessage(message.second, names, self._texts(left.unsettled))
+            await in_thread(self.hand_over.send_surely, rest)
+        return Finished()
+
+    def _called(self, message: PageMessage | DirectMessage) -> Called:
+        """What another has called, and could not settle."""
+        return {task.home: task for task in map(self.tasks.from_text, message.called)}
+
+    def _texts(self, unsettled: Sequence[Task]) -> tuple[str, ...]:
+        """As many as a message holds; the others are called again."""
+        texts = [self.tasks.as_text(task) for task in unsettled]
+        sizes = accumulate(len(text) for text in texts)
+        pairs = zip(texts, sizes, strict=True)
+        return tuple(text for text, size in pairs if size <= CALLED_CHARACTERS_MAX)
+
+    async def _owed(self, found: Iterable[FoundEntry]) -> list[tuple[Address, Task | None]]:
+        """The entries with their tasks, wherever those have their homes."""
+        entries = list(found)
+        elsewhere = [entry.home for entry in entries if entry.task is None]
+        homes = await in_thread(self.tasks.get_many, elsewhere) if elsewhere else {}
+        return [(entry.address, entry.task or homes.get(entry.home)) for entry in entries]
+
+
+def _but(
+    called: Called, owed: Sequence[tuple[Address, Task | None]]
+) -> list[tuple[Address, Task | None]]:
+    return [(entry, task) for entry, task in owed if task is None or task.home not in called]

@@ -1,0 +1,72 @@
+"""Watch how long calls take, and tell all notifiers of businesses that hold pages up.
+
+What was told lapses by itself. The calls in the slow lane are watched as well: while they are slow
+they renew it. Nobody's page fails for want of telling.
+"""
+
+from msgspec import Struct, field
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.metrics import counts
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.delivery.slow_calls import (
+    SLOW_FOR_MS,
+    TOLD_EVERY_MS,
+    Pace,
+    is_to_be_told,
+    with_call,
+)
+from duewheel.rules.embedded_metrics import LATENESS
+from duewheel.rules.tasks.task import Attempt
+from duewheel.stores.businesses.cache import KNOWN_MAX, KnownBusinesses
+from duewheel.stores.businesses.health import StandingStore, StandingUnknown
+from duewheel.workflows.gather_all import in_thread
+
+TELL_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
+
+
+class WatchPace(Struct, frozen=True):
+    clock: Clock
+    known: KnownBusinesses
+    standings: StandingStore
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    _tried_ms: dict[str, int] = field(default_factory=dict)  # when it was told, or was to be
+
+    async def __call__(self, business: Business, attempt: Attempt, deadline_ms: int) -> None:
+        """This call has been made. Whoever makes it in a moment in which nothing more may be
+        begun leaves the telling to the next one."""
+        counts.measured(LATENESS, attempt.lateness_ms)
+        biz_type, now_ms = business.biz_type, self.clock.now_ms()
+        pace = self._noted(biz_type, attempt.duration_ms, now_ms)
+        if business.own.lane is not None or not pace.holds_up:
+            return
+        was_just_tried = now_ms < self._tried_ms.get(biz_type, 0) + TOLD_EVERY_MS
+        slow_until_ms = self.known.standing_of(biz_type).slow_until_ms
+        has_time = now_ms < deadline_ms - TELL_RESERVE_MS
+        if has_time and not was_just_tried and is_to_be_told(slow_until_ms, now_ms):
+            self._tried_ms[biz_type] = now_ms
+            await in_thread(self._tell, biz_type, now_ms + SLOW_FOR_MS)
+
+    def _noted(self, biz_type: str, duration_ms: int, now_ms: int) -> Pace:
+        pace = with_call(self._paces.pop(biz_type, None), duration_ms, now_ms)
+        self._paces[biz_type] = pace  # it stands last, as the youngest
+        if len(self._paces) > KNOWN_MAX:
+            gone = next(iter(self._paces))
+            del self._paces[gone]
+            self._tried_ms.pop(gone, None)
+        return pace
+
+    def _tell(self, biz_type: str, until_ms: int) -> None:
+        try:
+            standing = self.standings.note_slow(biz_type, until_ms)
+        except StandingUnknown as error:
+            logger.warning(
+                "not told that calls are slow",
+                action="slow-untold",
+                biz_type=biz_type,
+                error=str(error),
+            )
+            return
+        self.known.now_stands(biz_type, standing)
+        logger.info("calls are slow", action="slow", biz_type=biz_type)

@@ -1,0 +1,58 @@
+"""Keep a business to its calls a second, over all notifiers: turns first, calls at their turns.
+
+One write takes the turns, and the places in the lines, of all its tasks in a page. A notifier that
+dies between that and the calls loses the turns and nothing else.
+"""
+
+from collections.abc import Sequence
+
+from duewheel.clock import Clock
+from duewheel.rules.businesses.rate_limit import Cursors
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.delivery.promises import guessed, has_turn, planned, shared_out
+from duewheel.rules.tasks.task import Promise, Task
+from duewheel.stores.businesses.rate_limits import TurnStore
+
+CURSORS_KEPT_MAX = 2_000
+
+
+class LimitCalls:
+    """Remembers where the cursors stood when this process moved them: the next write is planned
+    by that, and is refused if others have moved them too far since."""
+
+    def __init__(self, clock: Clock, turns: TurnStore) -> None:
+        self._clock = clock
+        self._turns = turns
+        self._seen: dict[str, Cursors] = {}
+
+    def __call__(
+        self, tasks: Sequence[Task], business: Business
+    ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Promise]]]:
+        """Of one business's tasks, in the order of their instants: those to be called, with the
+        instant from which each may be, and those to be put off."""
+        rate = business.call_rate
+        if rate is None:
+            return [(task, task.next_ms) for task in tasks], []
+        now_ms = self._clock.now_ms()
+        with_turns = [task for task in tasks if has_turn(task, rate.version, now_ms)]
+        others = [task for task in tasks if not has_turn(task, rate.version, now_ms)]
+        soon = [(task, task.next_ms) for task in with_turns]
+        if not others:
+            return soon, []
+        seen = self._seen.pop(business.biz_type, None)
+        if seen is None or seen.version < rate.version:
+            seen = Cursors(rate.interval_us, rate.version)
+        seen, after = self._turns.move(
+            business.biz_type,
+            rate,
+            lambda cursors: planned(others, cursors, now_ms).moves,
+            guessed(others, seen, now_ms),
+        )
+        self._remember(business.biz_type, after)
+        at_their_turn, later = shared_out(planned(others, seen, now_ms), seen, after)
+        return [*soon, *at_their_turn], later
+
+    def _remember(self, biz_type: str, cursors: Cursors) -> None:
+        self._seen[biz_type] = cursors
+        if len(self._seen) > CURSORS_KEPT_MAX:
+            del self._seen[next(iter(self._seen))]

@@ -1,0 +1,50 @@
+"""Park what came up while its business is paused: first what stands for it, then its home says so.
+
+Whoever dies in between has parked nothing: the entries are still named, and their page is run
+again.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
+from duewheel.log import logger
+from duewheel.metrics import counts
+from duewheel.rules.embedded_metrics import PARKED
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Task
+from duewheel.stores.delivery.parked_items import ParkedStore
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.batch_tries import Outcome, Tries, tried
+
+WRITERS = 16
+
+
+class Park(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    parked: ParkedStore
+    writers: ThreadPoolExecutor
+
+    def __call__(self, tasks: Sequence[Task]) -> Tries[Task]:
+        return Tries(tasks, self._once)
+
+    def _once(self, tasks: Sequence[Task]) -> list[Outcome]:
+        self.parked.put(tasks)
+        return fan_out(self.writers, tried(self._mark), tasks)
+
+    def _mark(self, task: Task) -> bool:
+        is_parked = self.tasks.change(task, lifecycle.parked(task, self.clock.now_ms()))
+        if is_parked:
+            counts.add(PARKED)
+        else:
+            logger.info(
+                "task changed meanwhile",
+                action="lost-race",
+                task_id=task.task_id,
+                biz_type=task.biz_type,
+            )
+        return is_parked

@@ -1,0 +1,70 @@
+"""Look again at the settings of a business whose tasks wait in a notifier: for a turn, for a line.
+
+A page looks its businesses up before its tasks are due. A task that is called when it is due is
+called by that; one that waited is called by settings that were read less than KEPT_MS before. If
+its business is paused by then it is parked, and if that was deleted it comes up again.
+"""
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.delivery.postponement import come_up_again, spread_unbegun
+from duewheel.rules.tasks.task import Task
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.workflows.delivery.page_calls import Run
+from duewheel.workflows.delivery.park_tasks import Park
+from duewheel.workflows.gather_all import in_thread
+from duewheel.workflows.retry_throttled import KeepTrying
+from duewheel.workflows.tasks.reschedule import PutOff
+
+AHEAD_MS = 150  # long enough for the request, so that a turn is not late for it
+WAITED_MS = 250  # less is no wait, and asks for nothing
+
+
+class LookAgain(Struct, frozen=True):
+    clock: Clock
+    known: KnownBusinesses
+    park: Park
+    put_off: PutOff
+    keep_trying: KeepTrying
+
+    async def __call__(self, task: Task, instant_ms: int, run: Run) -> bool:
+        """Right before it is to be called at this instant: whether it still is."""
+        if instant_ms - max(task.next_ms, run.begun_ms) < WAITED_MS:
+            return True
+        await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
+        now = await self._now(run)
+        if now.paused:
+            run.paused.append(task)
+        elif run.business.version and not now.version:
+            run.deleted.append(task)
+        else:
+            return True
+        return False
+
+    async def set_aside(self, run: Run) -> None:
+        """Those that are not to be called."""
+        now_ms, deadline_ms = self.clock.now_ms(), run.delivery.deadline_ms
+        if run.paused:
+            await self.keep_trying(self.park(run.paused), deadline_ms)
+        if run.deleted:
+            again = [(task, come_up_again(task, now_ms)) for task in run.deleted]
+            await self.keep_trying(self.put_off.tries(again), deadline_ms)
+        if run.unbegun:
+            changes = spread_unbegun(run.unbegun, now_ms)
+            await self.keep_trying(self.put_off.tries(changes), deadline_ms)
+            logger.info(
+                "calls not begun",
+                action="not-begun",
+                biz_type=run.business.biz_type,
+                count=len(changes),
+            )
+
+    async def _now(self, run: Run) -> Business:
+        """One asks, and the others of the page hear of it."""
+        biz_type = run.business.biz_type
+        async with run.asking:
+            kept = self.known.kept(biz_type)
+            return await in_thread(self.known.one, biz_type) if kept is None else kept

@@ -1,0 +1,27 @@
+"""Send a release for each business that is not paused, so that nothing stays parked.
+
+The sweeper does so every minute: it makes up for a message that was refused, lost or died of. A
+module of its own, since the release itself brings asyncio, which the sweeper does not load.
+"""
+
+from msgspec import Struct
+
+from duewheel.rules.wheel.queue_messages import ReleaseMessage
+from duewheel.stores.businesses.parking_state import ParkingRecords
+from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.workflows.wheel.send_messages import HandOver
+
+
+class SendReleases(Struct, frozen=True):
+    records: ParkingRecords
+    businesses: BusinessStore
+    hand_over: HandOver
+
+    def __call__(self) -> None:
+        """Of a business whose record is damaged nobody knows whether it is paused."""
+        businesses = self.businesses.read_many(self.records.biz_types())
+        self.hand_over.send(
+            ReleaseMessage(biz_type)
+            for biz_type, business in businesses.items()
+            if not (business.paused or business.damaged)
+        )

@@ -1,0 +1,158 @@
+"""Settle deliveries as they come in, without waiting for the slowest call of the page.
+
+Writes go side by side, so that few calls are answered and not settled at any time: these are
+made again, should the process die.
+What was called is not called again for want of throughput: it is tried to settle it until the
+invocation has to end, and what is left then is settled by another.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import TypeVar
+
+from msgspec import Struct
+
+from duewheel.log import logger
+from duewheel.metrics import counts
+from duewheel.rules.embedded_metrics import DELIVERED
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.batch_writes import WRITES_PER_BATCH
+from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.tasks.keys import KeyStore
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.gather_all import SideBySide, in_thread
+from duewheel.workflows.retry_throttled import KeepTrying
+
+# Long enough for the calls that return together to share a write, short beside any call.
+LINGER_SECONDS = 0.02
+WRITES_AT_ONCE = 2  # more would take the processor from the calls
+
+Written = Callable[[], object]  # to be called when a task has been settled, or is given up
+
+T = TypeVar("T")
+Called = Mapping[Address, Task]  # by home: as they are settled, if they still stand as read
+
+
+class Settle(Struct, frozen=True):
+    tasks: TaskStore
+    keys: KeyStore
+    keep_trying: KeepTrying
+
+    def begin(self, deadline_ms: int, called: Called) -> "Settler":
+        return Settler(self, deadline_ms, called)
+
+
+class Left(Struct, frozen=True):
+    """Tasks for which no call could be begun, and delivered ones that could not be settled."""
+
+    uncalled: list[Task]
+    unsettled: list[Task]
+
+    @property
+    def entries(self) -> list[Address]:
+        return [task.entry for task in (*self.uncalled, *self.unsettled)]
+
+
+class Settler:
+    """Collects delivered tasks and writes them, 25 to a BatchWriteItem. `unsettled`: those that
+    DynamoDB did not take to the last."""
+
+    def __init__(self, by: Settle, deadline_ms: int, called: Called) -> None:
+        self._by = by
+        self._deadline_ms = deadline_ms
+        self._called = called
+        self._waiting: list[tuple[Task, Written]] = []
+        self._is_closed = False
+        self._writing = 0
+        self._writes = SideBySide[None]()
+        self._changed = asyncio.Event()
+        self.unsettled: list[Task] = []
+
+    def add(self, task: Task, written: Written = lambda: None) -> None:
+        self._waiting.append((task, written))
+        self._changed.set()
+
+    def takes_over(self, task: Task) -> bool:
+        """Whether another has called it as it stands: then it is only to be settled."""
+        record = self._called.get(task.home)
+        if record is None or record.version != task.version + 1:
+            return False
+        self.add(record)
+        return True
+
+    async def until_end_of(self, calls: Coroutine[None, None, T]) -> T:
+        """When these have ended no more will come; `run` returns when all is written."""
+        try:
+            return await calls
+        finally:
+            self._is_closed = True
+            self._changed.set()
+
+    async def run(self) -> None:
+        """A write that fails does not keep the others from being tried; the first failure is
+        raised at the end."""
+        while await self._has_batch():
+            batch = self._waiting[:WRITES_PER_BATCH]
+            del self._waiting[:WRITES_PER_BATCH]
+            self._writing += 1
+            self._writes.begin(self._write(batch))
+        results = await self._writes.outcomes()
+        if self.unsettled:
+            task_ids = [task.task_id for task in self.unsettled]
+            logger.warning("not settled in time", action="unsettled", task_ids=task_ids)
+        for result in results:
+            if result is not None:
+                raise result
+
+    async def _has_batch(self) -> bool:
+        """Wait for a whole batch, or for those that come together when no other write is under
+        way: a page takes no more writes than if they went one after the other."""
+        has_lingered = False
+        while True:
+            if self._is_whole and self._writing < WRITES_AT_ONCE:
+                return True
+            if self._waiting and not self._writing:
+                if has_lingered or self._is_closed:
+                    return True
+                await asyncio.sleep(LINGER_SECONDS)
+                has_lingered = True
+            elif self._is_closed and not self._waiting:
+                return False
+            else:
+                await self._change()
+
+    @property
+    def _is_whole(self) -> bool:
+        return len(self._waiting) >= WRITES_PER_BATCH
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    async def _write(self, batch: list[tuple[Task, Written]]) -> None:
+        try:
+            await self._settle([task for task, _ in batch])
+        finally:
+            self._writing -= 1
+            self._changed.set()
+            for _, written in batch:
+                written()
+
+    async def _settle(self, batch: list[Task]) -> None:
+        left = batch
+
+        def put() -> None:
+            nonlocal left
+            left = self._by.tasks.put_delivered(left)
+            if left:
+                raise Throttled(f"{len(left)} delivered tasks could not be settled")
+
+        with suppress(Throttled):  # they are passed on
+            await self._by.keep_trying(put, self._deadline_ms)
+        self.unsettled += left
+        counts.add(DELIVERED, len(batch) - len(left))
+        keyed = [task for task in batch if task.key is not None and task not in left]
+        if keyed:
+            await in_thread(self._by.keys.release, keyed)

@@ -1,0 +1,1 @@
+"""Read who changed what."""

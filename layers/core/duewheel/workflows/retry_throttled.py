@@ -1,0 +1,62 @@
+"""Try again what DynamoDB refuses for want of throughput, as long as the invocation has time.
+
+A notifier that may not write holds on to what it has, and takes no further page meanwhile: so
+notifiers ask no more of a table than it gives, and nothing that was called has to be called again.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from typing import TypeVar
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.stores.conditional_writes import Throttled
+from duewheel.workflows.gather_all import in_thread
+
+FIRST_PAUSE_MS = 100
+PAUSE_MS_MAX = 2_000
+# No try is begun later than that before the invocation ends: the SDK's own pauses are up to 7 s.
+TRY_MS_MAX = 8_000
+
+T = TypeVar("T")
+
+
+class KeepTrying(Struct, frozen=True):
+    clock: Clock
+    random_unit: Callable[[], float]
+
+    async def __call__(self, write: Callable[[], T], deadline_ms: int) -> T:
+        """Once in any case. `write` may find what an earlier try of it has written."""
+        for tries in count():
+            try:
+                return await in_thread(write)
+            except Throttled:
+                pause = self._pause_ms(tries, deadline_ms)
+                if pause is None:
+                    raise
+            await self.clock.sleep_until_ms(self.clock.now_ms() + pause)
+        raise AssertionError
+
+    def on_this_thread(self, write: Callable[[], T], deadline_ms: int) -> T:
+        """The same for who has a thread of its own, which waits meanwhile."""
+        for tries in count():
+            try:
+                return write()
+            except Throttled:
+                pause = self._pause_ms(tries, deadline_ms)
+                if pause is None:
+                    raise
+            self.clock.sleep(pause / 1000)
+        raise AssertionError
+
+    def _pause_ms(self, tries: int, deadline_ms: int) -> int | None:
+        """None when there is no time for another try."""
+        pause = pause_ms(tries, self.random_unit())
+        return pause if self.clock.now_ms() + pause <= deadline_ms - TRY_MS_MAX else None
+
+
+def pause_ms(tries: int, random_unit: float) -> int:
+    """At least half of a pause that doubles, so that those who were refused together part."""
+    longest_ms: int = min(FIRST_PAUSE_MS * 2**tries, PAUSE_MS_MAX)
+    return round(longest_ms * (1 + random_unit) / 2)

@@ -1,0 +1,1 @@
+"""Find what was lost, audit, keep the statistics."""

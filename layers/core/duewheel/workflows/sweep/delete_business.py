@@ -1,0 +1,130 @@
+"""Delete a business's settings, when it has no timer and none of its tasks is pending any more.
+
+Its timers go first, so that they make no new tasks. Both are found in lists, a page a call. The
+record goes with the call that comes to the end of them; a page on which something could not be
+cancelled is looked at again.
+"""
+
+from msgspec import Struct
+
+from duewheel.rules import cursors
+from duewheel.rules.businesses.requests import DeleteRequest
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.refusals import (
+    AlreadySettled,
+    HasTimers,
+    TasksPending,
+    TooLate,
+    UnknownBusiness,
+    UnknownTask,
+    UnknownTimer,
+    VersionMismatch,
+)
+from duewheel.rules.tasks.listing import LIMIT_MAX, ListQuery, ListRequest, Order
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.businesses.configure import Pausing
+from duewheel.workflows.businesses.read import NOT_CONFIGURED
+from duewheel.workflows.tasks.change_task import CancelTask
+from duewheel.workflows.tasks.list_tasks import ListTasks
+from duewheel.workflows.timers.change_timer import ChangeTimer
+
+TIMERS_AT_ONCE = 50
+CANCELLED_WITH_IT = "cancelled with its business"
+
+
+class Deleted(Struct, frozen=True):
+    """What one call came to. `timers` is how many were deleted, `cancelled` how many tasks were;
+    `too_late` are the ids of tasks whose calls may be under way."""
+
+    done: bool
+    timers: int
+    cancelled: int
+    too_late: list[str]
+    cursor: str | None
+
+
+class DeleteBusiness(Struct, frozen=True):
+    store: BusinessStore
+    known: KnownBusinesses
+    list_tasks: ListTasks
+    cancel_task: CancelTask
+    secret: bytes
+    pausing: Pausing
+    timers: TimerStore
+    change_timer: ChangeTimer
+
+    def __call__(
+        self, biz_type: str, asked: DeleteRequest, precondition: Precondition, *, by: str
+    ) -> Deleted:
+        business = self.store.read_whole(biz_type)
+        if not business.version:
+            raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
+        precondition.check("business", business.version)
+        timers, goes_on = self._delete_timers(biz_type, asked, by)
+        if goes_on:
+            return Deleted(False, timers, 0, [], asked.cursor)
+        question = ("delete a business", biz_type, asked.cancels_pending)
+        at = None
+        if asked.cursor is not None:
+            at = cursors.opened(asked.cursor, question, self.secret)
+        page = self.list_tasks(ListRequest(_pending(biz_type, asked), LIMIT_MAX, at))
+        if page.tasks and not asked.cancels_pending:
+            raise TasksPending(
+                "Cancel them with cancel_pending=true, or wait until they have ended."
+            )
+        too_late = [task.task_id for task in page.tasks if self._cancel(task) is False]
+        cancelled = len(page.tasks) - len(too_late)
+        if too_late:
+            return Deleted(False, timers, cancelled, too_late, asked.cursor)
+        if page.cursor is not None:
+            cursor = cursors.sealed(page.cursor, question, self.secret)
+            return Deleted(False, timers, cancelled, [], cursor)
+        self._delete(business, by)
+        return Deleted(True, timers, cancelled, [], None)
+
+    def _delete_timers(self, biz_type: str, asked: DeleteRequest, by: str) -> tuple[int, bool]:
+        """How many were deleted, and whether there are more."""
+        lines, goes_on = self.timers.page(biz_type, "", None, TIMERS_AT_ONCE)
+        if lines and not asked.cancels_pending:
+            raise HasTimers(
+                "Delete them first, or let cancel_pending=true delete them with its tasks."
+            )
+        for line in lines:
+            try:
+                self.change_timer.delete(line.timer_id, by=by)
+            except UnknownTimer:
+                continue  # another has deleted it in between
+        return len(lines), goes_on
+
+    def _cancel(self, task: Task) -> bool:
+        """False when it is too late for now."""
+        try:
+            self.cancel_task.at(task.home, CANCELLED_WITH_IT)
+        except TooLate:
+            return False
+        except (AlreadySettled, UnknownTask):
+            return True  # it ended by itself in between
+        return True
+
+    def _delete(self, business: Business, by: str) -> None:
+        if business.paused:
+            self.pausing.announce(business.biz_type)
+        with unavailable_when_throttled():
+            is_deleted = self.store.delete(business, by)
+        if not is_deleted:
+            raise VersionMismatch("The business was changed meanwhile; read it, and begin anew.")
+        self.known.forget(business.biz_type)
+        if business.paused:
+            self.pausing.ask_for_release(business.biz_type)
+
+
+def _pending(biz_type: str, asked: DeleteRequest) -> ListQuery:
+    """Who refuses looks first where pending tasks are most likely; who cancels goes with time,
+    so that what is created meanwhile lies ahead."""
+    order = Order.ASC if asked.cancels_pending else Order.DESC
+    return ListQuery(biz_type, Status.PENDING, order=order)

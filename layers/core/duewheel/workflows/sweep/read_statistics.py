@@ -1,0 +1,102 @@
+"""Statistics of a business: what the sweep has booked, and what it will book of the last seconds.
+
+Behind the sweep pointer the sheets are complete, but for seconds that are open. These, and what
+lies ahead of it up to now, are read as the sweep will read them, and booked in memory only. That
+comes first and the sheets after it: should the sweep book those seconds in between, each sheet
+tells that it holds them already.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
+from duewheel.rules.sweep.minute_statistics import (
+    Facts,
+    Met,
+    Sheet,
+    Statistics,
+    StatsRequest,
+    booked,
+    joined,
+)
+from duewheel.rules.wheel.leader_election import Pointer
+from duewheel.rules.wheel.open_places import first_open_second
+from duewheel.stores.batch_writes import chunks
+from duewheel.stores.sweep.minute_statistics import StatisticsStore
+from duewheel.stores.wheel import pointers
+from duewheel.stores.wheel.pointers import PointerStore
+from duewheel.workflows.sweep.read_second import ReadSecond
+
+READERS = 16
+# Bounds what one request reads ahead of the sweep: minutes of a quiet wheel, less of a crowded one.
+SECONDS_AHEAD_MAX = 600
+HOMES_AHEAD_MAX = 10_000
+
+
+class ReadStatistics(Struct, frozen=True):
+    clock: Clock
+    pointers: PointerStore
+    origin: int
+    read_second: ReadSecond
+    statistics: StatisticsStore
+    readers: ThreadPoolExecutor
+
+    def __call__(self, biz_type: str, asked: StatsRequest) -> Statistics:
+        swept = self.pointers.read(pointers.SWEEP, self.origin)
+        closed_until = first_open_second(swept.open_places, swept.position)
+        facts, counted_until = self._not_booked(swept, closed_until, asked)
+        stored = self.statistics.between(biz_type, asked.first_minute, asked.last_minute)
+        sheets = {(sheet.biz_type, sheet.minute): sheet for sheet in stored}
+        for name, by_part in facts.items():
+            if name[0] == biz_type and asked.first_minute <= name[1] <= asked.last_minute:
+                sheet = sheets.get(name, Sheet(*name))
+                sheets[name] = booked(sheet, by_part, counted_until - 1)
+        return Statistics(
+            asked.first_minute,
+            asked.last_minute,
+            closed_until,
+            counted_until,
+            [sheets[name] for name in sorted(sheets)],
+        )
+
+    def _not_booked(
+        self, swept: Pointer, closed_until: int, asked: StatsRequest
+    ) -> tuple[Facts, int]:
+        """What will be booked of the seconds behind now, and the first one not looked at."""
+        now_second = self.clock.now_ms() // 1000
+        if asked.last_minute < closed_until // 60:
+            return {}, swept.position + 1
+        last = min(now_second, swept.position + SECONDS_AHEAD_MAX)
+        still_open = sorted({place.second for place in swept.open_places})
+        found: list[Facts] = []
+        homes_read = 0
+        for seconds in chunks([*still_open, *range(swept.position + 1, last + 1)], READERS):
+            for second, read in zip(
+                seconds, fan_out(self.readers, self._read, seconds), strict=True
+            ):
+                homes_read += read.size
+                if not read.is_whole or homes_read > HOMES_AHEAD_MAX:
+                    return joined(found), second
+                found.append(read.met.facts)
+        return joined(found), last + 1
+
+    def _read(self, second: int) -> "_Read":
+        read = _Read(second)
+        for part in self.read_second(second):
+            read.size += part.size
+            read.met.add(part.shard, part.homes)
+            if read.size > HOMES_AHEAD_MAX:
+                read.is_whole = False
+                break
+        return read
+
+
+class _Read:
+    """What was read of a second, which may be too crowded to be read whole."""
+
+    def __init__(self, second: int) -> None:
+        self.met = Met(second)
+        self.size = 0
+        self.is_whole = True

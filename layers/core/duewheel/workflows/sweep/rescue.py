@@ -1,0 +1,66 @@
+"""Rescue tasks whose entries nobody will fire: give each a new one that stands ahead.
+
+They are taken block by block, and each block is announced before the next one is written: a
+message that comes half a minute late is dropped, and its tasks would have to be rescued again.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
+from duewheel.log import logger
+from duewheel.rules.sweep.verdict import HomeState, SeenEntry
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.batch_writes import chunks
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.write_entries import Reenter
+
+BLOCK = 100
+WRITERS = 16
+# What is rescued so late was most likely rescued before, and its message dropped: it is given to a
+# slice, whose message is good however long it waits.
+BY_A_SLICE_AFTER_MS = 300_000
+
+
+class Rescue(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    reenter: Reenter
+    writers: ThreadPoolExecutor
+
+    def __call__(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
+        """False when somebody changed a task meanwhile. One that cannot be read whole is passed:
+        it would come up as unreadable again and again."""
+        homes = [seen.home for seen in owed if seen.home is not None]
+        done = [self._block(second, block, one_by_one=one_by_one) for block in chunks(homes, BLOCK)]
+        return all(done)
+
+    def _block(self, second: int, homes: Sequence[HomeState], *, one_by_one: bool) -> bool:
+        readable = self.tasks.get_many(home.home for home in homes)
+        homes = [home for home in homes if home.home in readable]
+        entries = self._entries(homes, one_by_one=one_by_one)
+        self.tasks.put_entries([(e, h.home) for e, h in zip(entries, homes, strict=True)])
+        named = fan_out(self.writers, self.tasks.name_entry, homes, entries)
+        rescued = [(e, h) for e, h, is_named in zip(entries, homes, named, strict=True) if is_named]
+        self.reenter.announce([entry for entry, _ in rescued], one_by_one=one_by_one)
+        if rescued:  # what the alarm counts, so it is an error at any level that is logged
+            logger.error(
+                "tasks rescued",
+                action="rescued",
+                second=second,
+                count=len(rescued),
+                biz_types=sorted({home.biz_type for _, home in rescued}),
+                task_ids=[home.home.task_id for _, home in rescued],
+            )
+        return all(named)
+
+    def _entries(self, homes: Sequence[HomeState], *, one_by_one: bool) -> list[Address]:
+        late_ms = self.clock.now_ms() - BY_A_SLICE_AFTER_MS
+        instants = [home.next_ms for home in homes]
+        if not one_by_one and min(instants, default=late_ms + 1) <= late_ms:
+            in_slice_ms = self.reenter.placing().first_in_slice_ms()
+            instants = [ms if ms > late_ms else in_slice_ms for ms in instants]
+        return self.reenter.addresses(instants)

@@ -1,0 +1,227 @@
+"""Sweep one second: judge each slice once more, and act on the verdict, so that nothing is lost.
+
+A page that the slow lane has not got to is closed, on condition that nobody has begun it, and its
+tasks come up again later; whoever meets its message afterwards drops it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger, report_unreadable
+from duewheel.rules.delivery.page_lease import PageLease, is_absurd
+from duewheel.rules.delivery.postponement import come_up_again
+from duewheel.rules.refusals import NewerItem
+from duewheel.rules.sweep.horizon import is_waited_for
+from duewheel.rules.sweep.minute_statistics import Met
+from duewheel.rules.sweep.resends import Unbegun, has_room
+from duewheel.rules.sweep.verdict import HomeState, SeenEntry, Verdict, Waiting, judge_slice
+from duewheel.rules.wheel.addresses import Address, is_passed_on
+from duewheel.rules.wheel.open_places import Why
+from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.tasks.keys import LeftKeys
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.sweep.read_second import ReadSecond, SliceOfSecond
+from duewheel.workflows.sweep.rescue import Rescue
+from duewheel.workflows.tasks.reschedule import PutOff
+from duewheel.workflows.wheel.send_messages import HandOver
+
+
+class ComeUpAgain(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    pages: PageStore
+    put_off: PutOff
+
+    def __call__(self, page: PageLease, homes: Sequence[HomeState]) -> bool:
+        """False when somebody has begun the page, or changed a task since it was judged: look
+        again. One that cannot be read whole is passed, as everywhere in the sweep."""
+        now_ms = self.clock.now_ms()
+        if not self.pages.close_unbegun(page, now_ms):
+            return False
+        read = self.tasks.get_many(home.home for home in homes)
+        found = [(read[home.home], home) for home in homes if home.home in read]
+        judged = [task for task, home in found if task.version == home.version]
+        done = self.put_off.each([(task, come_up_again(task, now_ms)) for task in judged])
+        logger.warning(
+            "the slow lane has not got to a page",
+            action="slow-late",
+            second=page.second,
+            page=page.page,
+            count=sum(done),
+        )
+        return all(done) and len(judged) == len(found)
+
+
+Unfinished = tuple[str, Why]  # the first page that is not finished, or '', and why
+
+
+class SweptSecond:
+    """What is kept of the finished slices of a second, to be booked when it is finished."""
+
+    def __init__(self, second: int, since_ms: int = 0, counted: int = 0) -> None:
+        self.second = second
+        self.since_ms = since_ms  # of the first look at it
+        self.counted = counted  # the homes that stand in the shards before this one are booked
+        self.size = 0
+        self.shards = 1
+        self.finished: set[int] = set()
+        self.has_header = False
+        self.was_done = False
+        self.was_made_good = False
+        self.met = Met(second)
+        self.reentries: list[Address] = []
+
+    @property
+    def missing(self) -> int | None:
+        """The next shard to be read. How many there are, shard 0 tells; of those that are counted
+        the re-entries are read, at last."""
+        ordered = (0, *range(self.counted, self.shards), *range(self.counted))
+        return next((n for n in ordered if n not in self.finished), None)
+
+    @property
+    def reached(self) -> int:
+        """The first shard from `counted` on that is not in it."""
+        following = range(self.counted, self.shards)
+        return next((n for n in following if n not in self.finished), self.shards)
+
+    def add(self, part: SliceOfSecond) -> None:
+        self.finished.add(part.shard)
+        self.size += part.size
+        self.has_header |= part.whole.has_header
+        self.shards = max(self.shards, part.whole.shards)
+        self.was_made_good |= part.was_made_good
+        self.was_done |= any(lease.done for lease in part.whole.leases.values())
+        self.met.add(part.shard, part.homes)
+        self.reentries += part.whole.reentries
+
+
+class SweepSecond(Struct, frozen=True):
+    clock: Clock
+    read_second: ReadSecond
+    tasks: TaskStore
+    pages: PageStore
+    hand_over: HandOver
+    rescue: Rescue
+    come_up_again: ComeUpAgain
+    page_size: int
+
+    def finish(
+        self,
+        part: SliceOfSecond,
+        passed: int,
+        is_open: Callable[[Address], bool],
+        asked: list[Unbegun],
+    ) -> Unfinished | None:
+        """None when the slice is finished: nothing of it may be lost any more. What is to be sent
+        again is put down in `asked`, for it depends on what else the run meets."""
+        self._set_damage_aside(part)
+        unfinished = [("", Why.NEWER)] if self._waits_for_a_newer_release(part) else []
+        verdict = self.judge(part, passed, is_open)
+        # Whoever was faster may have left the old entry named: look again next time.
+        is_rescued = self.rescue(part.second, verdict.owed)
+        is_put_off = self._put_off(verdict)
+        for lease, owed in verdict.take_apart:
+            if lease.tries:
+                self._take_apart(lease, owed)
+            elif has_room(asked):
+                asked.append(Unbegun(lease, owed=tuple(owed)))
+        asked += [Unbegun(lease, message) for lease, message in verdict.resend]
+        unfinished += verdict.unfinished
+        if not (is_rescued and is_put_off):
+            unfinished.append(("", Why.CHANGED))
+        if unfinished:
+            return unfinished[0]
+        LeftKeys(self.tasks).release(part.all_homes, part.second)
+        return None
+
+    def judge(
+        self, part: SliceOfSecond, passed: int, is_open: Callable[[Address], bool]
+    ) -> Verdict:
+        entries = part.entries
+        here = {entry.address for entry in entries}
+        elsewhere = {
+            seen.home.entry
+            for seen in entries
+            if seen.is_home and seen.home and seen.home.entry not in here
+        }
+        standing = self.tasks.standing(
+            entry for entry in elsewhere if entry.second <= passed and is_open(entry)
+        )
+        return judge_slice(
+            part.second,
+            part.shard,
+            entries,
+            part.whole.leases,
+            waiting=Waiting(passed, is_open, (here | standing).__contains__),
+            now_ms=self.clock.now_ms(),
+            page_size=self.page_size,
+        )
+
+    def send_again(self, page: Unbegun) -> None:
+        if page.message is None:
+            self._take_apart(page.lease, page.owed)
+        elif self.pages.note_resend(page.lease, self.clock.now_ms()):
+            self.hand_over.send_surely(page.message)
+            logger.warning(
+                "page sent again",
+                action="resent",
+                second=page.lease.second,
+                shard=page.lease.shard,
+                page=page.lease.page,
+                times=page.lease.resends + 1,
+            )
+
+    def _set_damage_aside(self, part: SliceOfSecond) -> None:
+        """What cannot be read is reported, and passed: it holds up nobody else. A lease is only
+        in the way, so that goes, and its page is begun anew."""
+        now_ms = self.clock.now_ms()
+        damaged = list(part.damaged)
+        leases = part.whole.leases
+        for lease in [lease for lease in leases.values() if is_absurd(lease, now_ms)]:
+            del leases[lease.page]
+            damaged.append(self.pages.as_unreadable(lease))
+        for one in damaged:
+            report_unreadable(one)
+            if self.pages.is_lease(one):
+                self.pages.forget(one)
+        for entry, reentry in part.homeless.items():
+            if reentry.is_orphan(now_ms):
+                logger.error(
+                    "the task of an entry is gone",
+                    action="home-gone",
+                    entry=entry.name,
+                    task_id=reentry.home.task_id,
+                )
+
+    def _waits_for_a_newer_release(self, part: SliceOfSecond) -> bool:
+        """What that has written is not passed as damage is: it may be at work already."""
+        is_there = any(isinstance(one, NewerItem) for one in part.damaged)
+        return is_there and is_waited_for(part.second, self.clock.now_ms())
+
+    def _put_off(self, verdict: Verdict) -> bool:
+        """False when somebody was faster: look again next time."""
+        done = True
+        for lease, owed in verdict.put_off:
+            homes = [seen.home for seen in owed if seen.home is not None]
+            done = self.come_up_again(lease, homes) and done
+        return done
+
+    def _take_apart(self, lease: PageLease, owed: Sequence[SeenEntry]) -> None:
+        """Close the page, so that nobody begins it any more, and give what it owes new entries.
+        Something in a page that was begun in vain so often keeps killing its notifier: every task
+        goes on its own, so that the others are not held up. What lies behind them becomes the
+        next page. A sweeper that dies in between leaves tasks in a page that is done."""
+        end = None if is_passed_on(lease.page) else lease.end or owed[-1].address.place
+        if not self.pages.close(lease, end, self.clock.now_ms()):
+            return  # somebody has begun it after all
+        logger.error(
+            "page taken apart",
+            action="taken-apart",
+            second=lease.second,
+            shard=lease.shard,
+            page=lease.page,
+            count=len(owed),
+        )
+        self.rescue(lease.second, owed, one_by_one=lease.tries > 0)

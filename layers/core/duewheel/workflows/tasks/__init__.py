@@ -1,0 +1,1 @@
+"""Create, change, cancel, list and redrive tasks."""

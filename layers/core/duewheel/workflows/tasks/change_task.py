@@ -1,0 +1,166 @@
+"""Change, run or cancel a pending task: the change wins, or the caller is told it came too late.
+
+A change is one conditional update of the home, begun and answered before the cut-off by
+this clock. An earlier instant gets its entry first, and the home names it in that update.
+Cancelling twice is one cancel.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.clock import Clock
+from duewheel.rules.access.grants import ANYTHING, Permit
+from duewheel.rules.refusals import AlreadySettled, OfATimer, TooLate, no_such_task
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change, brought_forward, changed, needs_new_entry
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.addresses import Address, address_of_task
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.tasks.keys import KeyStore
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.check_admission import Admit
+from duewheel.workflows.tasks.write_entries import Reenter
+
+# Between read and write somebody else may change the task; each loss shows who was first.
+_TRIES = 3
+
+
+class Steer(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    keys: KeyStore
+    reenter: Reenter
+    lead_ms: int
+    notifier_lives_ms: int
+
+    def __call__(
+        self, home: Address, alter: Callable[[Task, int], Task], permit: Permit = ANYTHING
+    ) -> Task:
+        """`alter` says what the task becomes, given how it stands and the time."""
+        for _ in range(_TRIES):
+            task = self.find(home, permit)
+            if not task.is_live:
+                raise AlreadySettled(f"The task is {task.status.value} already.")
+            if (altered := self._try(task, alter)) is not None:
+                return altered
+        raise TooLate("The task is being worked on: its call may be under way.")
+
+    def find(self, home: Address, permit: Permit = ANYTHING) -> Task:
+        task = self.tasks.get(home)
+        if task is None or task.is_internal or lifecycle.is_gone(task, self.clock.now_ms()):
+            raise no_such_task()
+        permit.check_found(task.biz_type, no_such_task())
+        return task
+
+    def _try(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+        if task.parked:
+            return self._while_parked(task, alter)
+        cut_off_ms = timing.cut_off_ms(task.next_ms, self.lead_ms)
+        now_ms = self.clock.now_ms()
+        if now_ms >= cut_off_ms:
+            raise TooLate(
+                "The cut-off has passed: the call may be under way.", cut_off_ms=cut_off_ms
+            )
+        altered = alter(task, now_ms)
+        if altered.is_live and needs_new_entry(altered, now_ms):
+            entry = self.reenter.put(task.home, altered.next_ms)
+            altered = lifecycle.brought_to(altered, entry)
+        if not self._write(task, altered):
+            return None
+        if altered.entry != task.entry:
+            self.reenter.announce([altered.entry])
+        if self.clock.now_ms() >= cut_off_ms:
+            # Written, but answered after the cut-off: a notifier may have read the task before.
+            raise TooLate(
+                "The change was written, but only after the cut-off: the call may be under way.",
+                cut_off_ms=cut_off_ms,
+            )
+        return altered
+
+    def _while_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+        """Nothing of it is on its way, so nothing is too late, unless its message came twice: then
+        another notifier, which did not know of the pause, may have it in hand. Its release will
+        find it as it is left here; one that ends is booked by the sweep, at an entry that is yet
+        to be swept."""
+        now_ms = self.clock.now_ms()
+        if task.entry.direct and now_ms < self._direct_over_ms(task):
+            raise TooLate(
+                "It was parked so lately that another notifier may be calling it.",
+                cut_off_ms=timing.cut_off_ms(task.next_ms, self.lead_ms),
+            )
+        altered = alter(task, now_ms)
+        if not altered.is_live:
+            altered = replace(altered, entry=self.reenter.put(task.home, now_ms))
+        return altered if self._write(task, altered) else None
+
+    def _write(self, before: Task, after: Task) -> bool:
+        with unavailable_when_throttled():
+            is_written = self.tasks.change(before, after)
+        if is_written and not after.is_live:
+            self.keys.release([after])
+        return is_written
+
+    def _direct_over_ms(self, task: Task) -> int:
+        return timing.direct_over_ms(task.entry.second, self.notifier_lives_ms)
+
+
+class CancelTask(Struct, frozen=True):
+    steer: Steer
+    known: KnownBusinesses
+
+    def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
+        return self.at(address_of_task(task_id), permit=permit)
+
+    def at(
+        self,
+        home: Address,
+        reason: str = "cancelled by caller",
+        permit: Permit = ANYTHING,
+    ) -> Task:
+        def cancelled(task: Task, now_ms: int) -> Task:
+            kept_seconds = self.known.one(task.biz_type).retention_seconds
+            return lifecycle.cancelled(task, reason, now_ms, kept_seconds)
+
+        try:
+            return self.steer(home, cancelled, permit)
+        except AlreadySettled:
+            task = self.steer.find(home)
+            if task.status is Status.CANCELLED:
+                return task
+            raise
+
+
+class ChangeTask(Struct, frozen=True):
+    steer: Steer
+    admit: Admit
+
+    def __call__(self, task_id: str, change: Change, permit: Permit = ANYTHING) -> Task:
+        home = address_of_task(task_id)
+
+        def altered(task: Task, now_ms: int) -> Task:
+            _check_own(task)
+            after = changed(task, change, now_ms)
+            is_another_call = change.callback is not None or change.sets_payload
+            if is_another_call and not after.notice_of:
+                self.admit.changed(after)
+            return after
+
+        return self.steer(home, altered, permit)
+
+    def run(self, task_id: str, permit: Permit = ANYTHING) -> Task:
+        def altered(task: Task, now_ms: int) -> Task:
+            _check_own(task)
+            return brought_forward(task, now_ms)
+
+        return self.steer(address_of_task(task_id), altered, permit)
+
+
+def _check_own(task: Task) -> None:
+    if task.occurrence is not None:
+        raise OfATimer(
+            f"Change the timer {task.occurrence.timer_id}, or run that now; this can be cancelled."
+        )

@@ -1,0 +1,73 @@
+"""Admit: what the settings of a business let in, asked when a task is about to be written.
+
+Not when the request is read: a repeat of it finds the tasks that were made, whatever the
+business says by then.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from duewheel.metrics import counts
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.embedded_metrics import CREATES_REFUSED
+from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
+from duewheel.rules.tasks.effective_callback import check_callback
+from duewheel.rules.tasks.task import NewTask, Task
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.conditional_writes import Throttled
+from duewheel.workflows.businesses.limit_create_rate import Allowed, LimitCreates
+
+_TOO_MANY_AT_ONCE = "Too many requests at once. Try it again."
+
+
+class Admit(Struct, frozen=True):
+    known: KnownBusinesses
+    limit_creates: LimitCreates
+
+    def changed(self, task: Task | NewTask) -> None:
+        """Raise the refusal that a changed task meets, if any."""
+        check_callback(task.callback, task.payload, self._businesses([task])[task.biz_type])
+
+    def created(self, task: Task) -> None:
+        """Raise the refusal that a new task meets, if any."""
+        if (refusal := self.all_created([task])[0]) is not None:
+            raise refusal
+
+    def all_created(self, tasks: Sequence[Task]) -> list[Refusal | None]:
+        """The refusals of new tasks, in order. What a business may have, its first ones get."""
+        businesses = self._businesses(tasks)
+        refusals = [_refusal(task, businesses[task.biz_type]) for task in tasks]
+        wanted = Counter(
+            task.biz_type for task, refusal in zip(tasks, refusals, strict=True) if refusal is None
+        )
+        allowed = {name: self._allowed(businesses[name], n) for name, n in wanted.items()}
+        had: Counter[str] = Counter()
+        for position, task in enumerate(tasks):
+            if refusals[position] is None:
+                had[task.biz_type] += 1
+                if had[task.biz_type] > allowed[task.biz_type].count:
+                    refusals[position] = TooManyCreates(allowed[task.biz_type].wait_ms)
+                    counts.add(CREATES_REFUSED)
+        return refusals
+
+    def _allowed(self, business: Business, wanted: int) -> Allowed:
+        try:
+            return self.limit_creates(business, wanted)
+        except Throttled as throttled:
+            raise Unavailable(_TOO_MANY_AT_ONCE) from throttled
+
+    def _businesses(self, tasks: Iterable[Task | NewTask]) -> dict[str, Business]:
+        try:
+            return self.known.many({task.biz_type for task in tasks})
+        except Throttled as throttled:
+            raise Unavailable(_TOO_MANY_AT_ONCE) from throttled
+
+
+def _refusal(task: Task, business: Business) -> Refusal | None:
+    try:
+        check_callback(task.callback, task.payload, business)
+    except Refusal as refusal:
+        return refusal
+    return None

@@ -1,0 +1,184 @@
+"""Create under an idempotency key: whoever repeats a request gets what the first came to.
+
+The request is claimed, its tasks are created, and what they came to is recorded; only then is it
+answered. Who finds it unfinished, and its claim's lease over, takes it over.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from duewheel.rules.refusals import (
+    CreatedBefore,
+    IdempotencyKeyInUse,
+    NotPermitted,
+    Refusal,
+    TargetNotEnabled,
+    TooManyWrites,
+    Unavailable,
+    UnknownTask,
+)
+from duewheel.rules.tasks import idempotency
+from duewheel.rules.tasks.idempotency import Asked, Claim, RequestRecord, State
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.tasks.idempotency_records import RequestRecords
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.create_batch import CreateBatch
+from duewheel.workflows.tasks.write_entries import Reenter
+
+Requested = Sequence[NewTask | Refusal]
+Parse = Callable[[int], Requested]  # reads the body, with the time that it is given
+Place = Callable[[Iterable[int]], Placing]  # where tasks that are due at these instants stand
+_BY_SETTINGS = (NotPermitted, TargetNotEnabled)  # which may be others when a request is repeated
+# Of all that was refused of a request: whether nobody is to repeat it for the sake of that.
+GivesUp = Callable[[Sequence[Refusal]], bool]
+
+
+def _never(_: Sequence[Refusal]) -> bool:
+    return False
+
+
+class CreateOnce(Struct, frozen=True):
+    records: RequestRecords
+    tasks: TaskStore
+    create_batch: CreateBatch
+    reenter: Reenter
+    random_text: Callable[[], str]
+
+    def __call__(
+        self, asked: Asked, parse: Parse, gives_up: GivesUp = _never
+    ) -> list[Made | Refusal]:
+        """Answers per task, in order."""
+        try:
+            return self._results(asked, parse, gives_up)
+        except Throttled as throttled:
+            raise Unavailable("Too many requests at once. Repeat this one.") from throttled
+
+    def _results(self, asked: Asked, parse: Parse, gives_up: GivesUp) -> list[Made | Refusal]:
+        placing = self.reenter.placing()
+        now_ms = placing.now_ms
+        read_ms = asked.read_ms(now_ms)
+        requested = parse(read_ms)  # what is refused whole is refused before anything is claimed
+        dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
+        mine = idempotency.claimed(asked, self._claim(0, self.reenter.sized(placing, dues_ms)))
+        stands = self.records.claim(mine)
+        if stands is None:
+            return self._carry_out(asked, mine, requested, gives_up)
+        idempotency.check_repeat(asked, stands, now_ms)
+        requested = parse(stands.asked_ms)
+        if stands.state is State.DONE:
+            return self._answers(stands, requested, {})
+        mine = self._take_over(asked, stands, requested, self.reenter.placing_of)
+        return self._carry_out(asked, mine, requested, gives_up)
+
+    def _take_over(
+        self, asked: Asked, stands: RequestRecord, requested: Requested, place: Place
+    ) -> RequestRecord:
+        """Look first, then claim: should this invocation die as well, what it has found is
+        recorded, and the next one has to look at no other claim's places than its own."""
+        sought = stands.unsettled(requested)
+        states, _ = self.tasks.home_states(task.home for task in sought.values())
+        found = [index for index, task in sought.items() if task.home in states]
+        placing = place([task.due_ms for task in sought.values() if task.home not in states])
+        claim = self._claim(stands.latest.number + 1, placing)
+        mine = idempotency.taken_over(asked, stands, found, claim)
+        self._replace(stands, mine)
+        return mine
+
+    def _carry_out(
+        self,
+        asked: Asked,
+        mine: RequestRecord,
+        requested: Requested,
+        gives_up: GivesUp,
+        *,
+        is_last: bool = False,
+    ) -> list[Made | Refusal]:
+        """What DynamoDB does not take under this claim is claimed anew, once."""
+        missing = mine.unsettled(requested)
+        # If this raises, a write may still be on its way: the lease stands, and whoever repeats
+        # the request waits until it has run out.
+        created = self.create_batch.store(list(missing.values()))
+        results = dict(zip(missing, created, strict=True))
+        is_claimed_anew = not is_last and any(isinstance(r, TooManyWrites) for r in created)
+        if not is_claimed_anew:
+            results |= self._there_all_the_same(missing, results)
+        is_rest_given_up = not is_claimed_anew and _is_rest_given_up(
+            {**dict(enumerate(requested)), **mine.outcomes, **results}, gives_up
+        )
+        told = {**_not_allowed(requested, mine), **results}
+        ended = idempotency.ended(asked, mine, told, is_rest_given_up=is_rest_given_up)
+        self._replace(mine, ended)
+        if is_claimed_anew:
+            again = self._take_over(asked, ended, requested, self.reenter.crowded)
+            return self._carry_out(asked, again, requested, gives_up, is_last=True)
+        return self._answers(mine, requested, results)
+
+    def _there_all_the_same(
+        self, missing: Mapping[int, Task], results: Mapping[int, Made | Refusal]
+    ) -> dict[int, Made]:
+        """What was refused for load may have been written by an earlier one of the SDK's tries."""
+        refused = [index for index, r in results.items() if isinstance(r, TooManyWrites)]
+        there, _ = self.tasks.home_states(missing[index].home for index in refused)
+        return {index: Made(missing[index]) for index in refused if missing[index].home in there}
+
+    def _answers(
+        self, record: RequestRecord, requested: Requested, results: Mapping[int, Made | Refusal]
+    ) -> list[Made | Refusal]:
+        """`results` are those of this very invocation; the others are told by the record."""
+        answers: list[Made | Refusal | Address] = [
+            _refused(index, new, record)
+            if isinstance(new, Refusal)
+            else results.get(index) or record.result(index, new)
+            for index, new in enumerate(requested)
+        ]
+        live = self.tasks.get_many(answer for answer in answers if isinstance(answer, Address))
+        gone = UnknownTask("The task that the key named has been deleted since.", "key")
+        return [
+            (Made(live[answer], is_new=False) if answer in live else gone)
+            if isinstance(answer, Address)
+            else answer
+            for answer in answers
+        ]
+
+    def _replace(self, seen: RequestRecord, after: RequestRecord) -> None:
+        if not self.records.replace(seen, after):
+            raise IdempotencyKeyInUse(
+                "Another request with this key was faster.", idempotency.HEADER
+            )
+
+    def _claim(self, number: int, placing: Placing) -> Claim:
+        return Claim(number, self.random_text(), placing)
+
+
+def _is_rest_given_up(known: Mapping[int, object], gives_up: GivesUp) -> bool:
+    """Where all was refused, there is no rest: the whole may be asked for again as it is."""
+    refused = [result for result in known.values() if isinstance(result, Refusal)]
+    return len(refused) < len(known) and gives_up(refused)
+
+
+def _not_allowed(requested: Requested, record: RequestRecord) -> dict[int, Refusal]:
+    """They may be by the time the request is repeated, and then they are to be created. What was
+    created while it was allowed stays so."""
+    return {
+        index: new
+        for index, new in enumerate(requested)
+        if isinstance(new, _BY_SETTINGS) and index not in record.outcomes
+    }
+
+
+def _refused(index: int, refusal: Refusal, record: RequestRecord) -> Refusal:
+    """As it is now, unless the record knows better: of a finished one everything was created that
+    settings allowed then."""
+    if not isinstance(refusal, _BY_SETTINGS):
+        return refusal
+    match record.outcomes.get(index):
+        case None:
+            return CreatedBefore() if record.state is State.DONE else refusal
+        case Refusal() as told:
+            return told
+        case _:
+            return CreatedBefore()

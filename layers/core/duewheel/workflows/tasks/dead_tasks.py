@@ -1,0 +1,139 @@
+"""Dead tasks: list those of a business with their causes; redrive them, or one by its id.
+
+Lists and redrives go from the longest dead to the latest, a page a call. The index says where to
+look, the records say what is true.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.clock import Clock
+from duewheel.rules.access.grants import ANYTHING, Permit
+from duewheel.rules.refusals import NotRedrivable, Refusal, Unavailable, UnknownTask, no_such_task
+from duewheel.rules.tasks import dead_tasks, lifecycle
+from duewheel.rules.tasks.dead_tasks import DeadRequest, Died
+from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import Address, address_of_task
+from duewheel.stores.batch_writes import READS_PER_BATCH
+from duewheel.stores.conditional_writes import Throttled, unavailable_when_throttled
+from duewheel.stores.tasks.by_death_index import DeadIndex
+from duewheel.stores.tasks.keys import KeyStore
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.list_tasks import Page
+from duewheel.workflows.tasks.write_entries import Reenter
+
+
+class RedriveTask(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    keys: KeyStore
+    reenter: Reenter
+
+    def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
+        return self.at(address_of_task(task_id), permit)
+
+    def at(self, home: Address, permit: Permit = ANYTHING) -> Task:
+        now_ms = self.clock.now_ms()
+        task = self.tasks.get(home)
+        if task is None or task.is_internal or lifecycle.is_gone(task, now_ms):
+            raise no_such_task()
+        permit.check_found(task.biz_type, no_such_task())
+        if task.status is not Status.DEAD:
+            raise NotRedrivable(
+                f"Only a dead task can be redriven; this one is {task.status.value}."
+            )
+        if lifecycle.is_about_to_go(task, now_ms):
+            # TTL may delete the record at any moment, whatever is written to it first.
+            raise NotRedrivable("The task is about to be deleted; create it anew.")
+        entry = self.reenter.put(home, now_ms)
+        redriven = lifecycle.redriven(task, entry, now_ms)
+        with unavailable_when_throttled():
+            is_back = self._bring_back(task, redriven)
+        if not is_back:
+            raise NotRedrivable(
+                "The task has just been changed by another, or its key names another task."
+            )
+        self.reenter.announce([entry])
+        return redriven
+
+    def _bring_back(self, dead: Task, redriven: Task) -> bool:
+        if dead.key is None:
+            return self.tasks.change(dead, redriven)
+        return self.keys.redrive(dead, redriven)
+
+
+class Redriven(Struct, frozen=True):
+    """What a page of redrives came to."""
+
+    redriven: int
+    refused: list[tuple[str, Refusal]]
+    cursor: str | None
+
+
+class DeadTasks(Struct, frozen=True):
+    clock: Clock
+    index: DeadIndex
+    tasks: TaskStore
+    redrive_task: RedriveTask
+    secret: bytes
+
+    def page(self, biz_type: str, asked: DeadRequest) -> Page:
+        return Page(*self._next("dead", biz_type, asked, asked.limit))
+
+    def redrive(self, biz_type: str, asked: DeadRequest) -> Redriven:
+        """Call again with the cursor until none comes."""
+        tasks, cursor = self._next("redrive", biz_type, asked, dead_tasks.REDRIVEN_MAX)
+        refused = [
+            (task.task_id, refusal)
+            for task in tasks
+            if (refusal := self._refusal(task)) is not None
+        ]
+        return Redriven(len(tasks) - len(refused), refused, cursor)
+
+    def _refusal(self, task: Task) -> Refusal | None:
+        try:
+            self.redrive_task.at(task.home)
+        except (NotRedrivable, UnknownTask) as refusal:
+            return refusal
+        return None
+
+    def _next(
+        self, call: str, biz_type: str, asked: DeadRequest, limit: int
+    ) -> tuple[list[Task], str | None]:
+        """The next tasks that are meant, and the cursor behind them."""
+        question = dead_tasks.question_of(call, biz_type, asked.wanted)
+        if asked.cursor is None:
+            stretch = dead_tasks.first_stretch(asked.wanted, self.clock.now_ms())
+        else:
+            stretch = dead_tasks.stretch_of(asked.cursor, asked.wanted, question, self.secret)
+        taken: list[Task] = []
+        looked_at = payload_bytes = 0
+        while True:
+            some = self.index.first(biz_type, stretch, READS_PER_BATCH)
+            found, goes_on = some.died, some.goes_on
+            current = self._current(found)
+            for died in found:
+                stretch = replace(stretch, low_ms=died.settled_ms, after=died)
+                looked_at += 1
+                task = current.get(died.home)
+                if task is not None and asked.wanted.takes(task):
+                    taken.append(task)
+                    payload_bytes += len((task.payload or "").encode())
+                is_full = len(taken) == limit or payload_bytes > PAYLOAD_BYTES_MAX
+                if is_full or looked_at == dead_tasks.LOOKED_AT_MAX:
+                    if not goes_on and died == found[-1]:
+                        return taken, None
+                    return taken, dead_tasks.cursor_at(stretch, question, self.secret)
+            if not goes_on:
+                return taken, None
+
+    def _current(self, found: Sequence[Died]) -> dict[object, Task]:
+        try:
+            tasks = self.tasks.get_many(died.home for died in found)
+        except Throttled as throttled:
+            raise Unavailable("Too many reads at once. Try it again.") from throttled
+        now_ms = self.clock.now_ms()
+        return {home: one for home, one in tasks.items() if not lifecycle.is_gone(one, now_ms)}

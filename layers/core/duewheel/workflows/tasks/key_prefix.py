@@ -1,0 +1,68 @@
+"""List and cancel all live tasks under a key prefix: no index, a page at a time, resumable."""
+
+from msgspec import Struct
+
+from duewheel.rules import cursors
+from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
+from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX
+from duewheel.rules.tasks.task import Task
+from duewheel.stores.tasks.keys import KeyStore
+from duewheel.workflows.tasks.change_task import CancelTask
+from duewheel.workflows.tasks.list_tasks import Page
+
+KEYS_AT_ONCE = 100
+
+
+class Cancelled(Struct, frozen=True):
+    """What a page of cancels came to. `too_late` are the keys whose calls may be under way."""
+
+    cancelled: int
+    too_late: list[str]
+    cursor: str | None
+
+
+class KeyPrefix(Struct, frozen=True):
+    keys: KeyStore
+    cancel_task: CancelTask
+    secret: bytes
+
+    def live(self, biz_type: str, prefix: str, cursor: str | None, limit: int) -> Page:
+        """In the order of the keys. A page looks at up to `limit` keys, live or not; at fewer
+        when their payloads fill what one answer may carry."""
+        return Page(*self._page(biz_type, prefix, cursor, limit))
+
+    def cancel(self, biz_type: str, prefix: str, cursor: str | None) -> Cancelled:
+        """Cancel what is live among the next keys; call again with the cursor until none comes."""
+        tasks, following = self._page(biz_type, prefix, cursor, KEYS_AT_ONCE)
+        outcomes = [(task, self._cancel(task)) for task in tasks]
+        too_late = [str(task.key) for task, outcome in outcomes if outcome is False]
+        return Cancelled(sum(outcome is True for _, outcome in outcomes), too_late, following)
+
+    def _cancel(self, task: Task) -> bool | None:
+        """None when the task ended by itself in between."""
+        try:
+            self.cancel_task.at(task.home)
+        except TooLate:
+            return False
+        except (AlreadySettled, UnknownTask):
+            return None
+        return True
+
+    def _page(
+        self, biz_type: str, prefix: str, cursor: str | None, limit: int
+    ) -> tuple[list[Task], str | None]:
+        question = ("keys", biz_type, prefix)
+        after = None if cursor is None else cursors.opened(cursor, question, self.secret)
+        named, goes_on = self.keys.with_prefix(biz_type, prefix, after, limit)
+        tasks = self.keys.tasks.get_many(home for _, home in named if home is not None)
+        live: list[Task] = []
+        payload_bytes = 0
+        for key, home in named:
+            task = None if home is None else tasks.get(home)
+            if task is not None and task.is_live:
+                live.append(task)
+                payload_bytes += len((task.payload or "").encode())
+            if payload_bytes > PAYLOAD_BYTES_MAX:
+                goes_on = goes_on or key != named[-1][0]
+                return live, cursors.sealed(key, question, self.secret) if goes_on else None
+        return live, cursors.sealed(named[-1][0], question, self.secret) if goes_on else None

@@ -1,0 +1,101 @@
+"""Tasks under the caller's own keys: create once, upsert, beat, read, cancel.
+
+A key names one live task. Whoever finds it naming a task that has ended takes it over in a
+transaction that checks just that, so of two takers, or a taker and a redrive, one wins.
+"""
+
+from msgspec import Struct
+
+from duewheel.metrics import counts
+from duewheel.rules.embedded_metrics import CREATED
+from duewheel.rules.refusals import (
+    AlreadySettled,
+    KeyTaken,
+    TooManyWrites,
+    Unavailable,
+    UnknownTask,
+)
+from duewheel.rules.tasks import upsert as key_answer
+from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.tasks.upsert import Meets
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.tasks.keys import KeyStore
+from duewheel.workflows.tasks.change_task import CancelTask, Steer
+from duewheel.workflows.tasks.create_tasks import CreateTasks
+
+# Each lost race shows who was first; more than a few in a row is a key fought over.
+_TRIES = 4
+
+
+class KeyedTasks(Struct, frozen=True):
+    keys: KeyStore
+    create_tasks: CreateTasks
+    steer: Steer
+    cancel_task: CancelTask
+
+    def create(self, task: Task) -> Made:
+        """The same body finds its live task again; another body is refused."""
+        for _ in range(_TRIES):
+            named, found = self._look(task.biz_type, task.key)
+            match key_answer.meets(found, task):
+                case Meets.SAME if found is not None:
+                    return Made(found, is_new=False)
+                case Meets.OTHER:
+                    raise KeyTaken("The key names a live task made by another body.", "key")
+                case _:
+                    if self._take(task, named):
+                        return Made(task)
+        raise Unavailable("Too many requests use this key at once.")
+
+    def upsert(self, new: NewTask) -> Made:
+        """Create, or reschedule what is live; a beat of a watchdog is one write."""
+        new = key_answer.bounded(new)
+        for _ in range(_TRIES):
+            named, task = self._look(new.biz_type, new.key)
+            if task is None or not task.is_live:
+                placed = self.create_tasks.placed(new)
+                if self._take(placed, named):
+                    return Made(placed)
+                continue
+            self.create_tasks.admit.changed(new)
+            try:
+                rescheduled = self.steer(
+                    task.home, lambda task, now_ms: key_answer.rescheduled(task, new, now_ms)
+                )
+            except (AlreadySettled, UnknownTask):
+                continue  # it ended in between: the key is free
+            return Made(rescheduled, is_new=False)
+        raise Unavailable("Too many requests use this key at once.")
+
+    def read(self, biz_type: str, key: str) -> Task:
+        """The task that the key names; of an ended one, as long as its record is kept."""
+        _, task = self._look(biz_type, key)
+        if task is None:
+            raise UnknownTask("There is no task with this key.", "key")
+        return task
+
+    def cancel(self, biz_type: str, key: str) -> Task:
+        return self.cancel_task.at(self.read(biz_type, key).home)
+
+    def _look(self, biz_type: str, key: str | None) -> tuple[Address | None, Task | None]:
+        named = self.keys.home(biz_type, str(key))
+        if named is None:
+            return None, None
+        try:
+            return named, self.steer.find(named)
+        except UnknownTask:
+            return named, None
+
+    def _take(self, task: Task, replacing: Address | None) -> bool:
+        self.create_tasks.admit.created(task)
+        try:
+            taken = self.keys.create(task, replacing)
+        except Throttled as throttled:
+            raise TooManyWrites from throttled
+        # Refused, it may still be ours: an earlier try of the same transaction.
+        if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
+            return False
+        counts.add(CREATED)
+        self.create_tasks.reenter.announce([task.home])
+        return True

@@ -1,0 +1,79 @@
+"""Put tasks off to later instants: entries first, then each home names its own.
+
+Whoever changes a task in between wins; the entry that was put for it then never fires.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
+from duewheel.log import logger
+from duewheel.metrics import counts
+from duewheel.rules.embedded_metrics import LIMITER_WAITS
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Promise, Task
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.batch_tries import Outcome, Tries, may_be_written, tried
+from duewheel.workflows.tasks.write_entries import Reenter
+
+WRITERS = 16
+
+Change = tuple[Task, Task]
+
+
+class PutOff(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    reenter: Reenter
+    writers: ThreadPoolExecutor
+
+    def promised(self, promised: Sequence[tuple[Task, Promise]]) -> Tries[Change]:
+        """To the instants that their business's limit promises them."""
+        now_ms = self.clock.now_ms()
+
+        def once(changes: Sequence[Change]) -> list[Outcome]:
+            outcomes = self._once(changes)
+            counts.add(LIMITER_WAITS, sum(outcome is True for outcome in outcomes))
+            return outcomes
+
+        return Tries([(task, lifecycle.put_off(task, to, now_ms)) for task, to in promised], once)
+
+    def tries(self, changes: Sequence[Change]) -> Tries[Change]:
+        """Every task becomes the one beside it, and gets an entry at its instant; whether it
+        did, for nobody was faster."""
+        return Tries(changes, self._once)
+
+    def each(self, changes: Sequence[Change]) -> list[bool]:
+        """The same, in one try."""
+        return self.tries(changes)()
+
+    def _once(self, changes: Sequence[Change]) -> list[Outcome]:
+        """What was named is announced, whatever came of the others."""
+        entries = self.reenter.addresses([after.next_ms for _, after in changes])
+        homes = [before.home for before, _ in changes]
+        self.tasks.put_entries(list(zip(entries, homes, strict=True)))
+        named = list(zip(changes, entries, strict=True))
+        outcomes = fan_out(self.writers, tried(self._name), named)
+        self.reenter.announce(
+            entry
+            for entry, outcome in zip(entries, outcomes, strict=True)
+            if may_be_written(outcome)
+        )
+        return outcomes
+
+    def _name(self, named: tuple[Change, Address]) -> bool:
+        (before, after), entry = named
+        if self.tasks.change(before, replace(after, entry=entry)):
+            return True
+        logger.info(
+            "task changed meanwhile",
+            action="lost-race",
+            task_id=before.task_id,
+            biz_type=before.biz_type,
+        )
+        return False

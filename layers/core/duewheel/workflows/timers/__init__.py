@@ -1,0 +1,1 @@
+"""Create, change and plan timers."""

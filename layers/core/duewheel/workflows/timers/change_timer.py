@@ -1,0 +1,167 @@
+"""Change a timer, enable, disable, delete or run it, and stop one whose receiver said stop.
+
+A change reads the timer, decides what it becomes, and writes that if it is unchanged. One
+transaction writes the timer and the record of its change, ends the chain that planned it and
+begins the one that will. From its answer on the timer as it then stands decides what is called.
+A stop holds only for the version that was called: who has changed it since may have mended the
+cause, and the next occurrence will tell.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules.history.changes import THE_SERVICE
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
+from duewheel.rules.tasks.effective_callback import check_callback
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.timers import updates
+from duewheel.rules.timers.planning import manual_task
+from duewheel.rules.timers.requests import TimerChange
+from duewheel.rules.timers.timer import Timer, no_such_timer
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.conditional_writes import Conflict, Throttled
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.timers.planning_chain import Chained, ChainTimer
+
+# Each lost race shows that another was first: a caller, or the chain, which moves on by itself.
+_TRIES = 5
+_ANYHOW = Precondition()
+
+
+class ChangeTimer(Struct, frozen=True):
+    clock: Clock
+    timers: TimerStore
+    chain: ChainTimer
+    known: KnownBusinesses
+
+    def __call__(
+        self, timer_id: str, change: TimerChange, precondition: Precondition = _ANYHOW, *, by: str
+    ) -> Timer:
+        def altered(timer: Timer, now_ms: int) -> Timer:
+            rules = updates.changed_rules(timer.rules, change.values, now_ms // 1000)
+            if "callback" in change.values or "payload" in change.values:
+                check_callback(rules.callback, rules.payload, self.known.one(timer.biz_type))
+            enabled = timer.enabled if change.enabled is None else change.enabled
+            return updates.changed(timer, rules, enabled=enabled, now_ms=now_ms)
+
+        return self._change(timer_id, altered, precondition, by)
+
+    def enable(
+        self, timer_id: str, precondition: Precondition = _ANYHOW, *, enabled: bool = True, by: str
+    ) -> Timer:
+        """One that stands so already stays as it is."""
+
+        def altered(timer: Timer, now_ms: int) -> Timer:
+            return updates.changed(timer, timer.rules, enabled=enabled, now_ms=now_ms)
+
+        return self._change(timer_id, altered, precondition, by)
+
+    def disable(self, timer_id: str, precondition: Precondition = _ANYHOW, *, by: str) -> Timer:
+        return self.enable(timer_id, precondition, enabled=False, by=by)
+
+    def delete(self, timer_id: str, precondition: Precondition = _ANYHOW, *, by: str) -> Timer:
+        """The timer as it last stood."""
+
+        def try_once() -> Timer | None:
+            timer = self._find(timer_id)
+            precondition.check("timer", timer.version)
+            chained = self.chain.stopped(timer, self.chain.read(timer), None)
+            if not self.timers.delete(timer, by, chained.actions):
+                return None
+            self.chain.announce(chained)
+            return timer
+
+        return _one_that_wins(try_once)
+
+    def _change(
+        self,
+        timer_id: str,
+        alter: Callable[[Timer, int], Timer],
+        precondition: Precondition,
+        by: str,
+    ) -> Timer:
+        def try_once() -> Timer | None:
+            before = self._find(timer_id)
+            precondition.check("timer", before.version)
+            after = alter(before, self.clock.now_ms())
+            if after is before:
+                return before
+            chained = self._chained(before, after)
+            if not self.timers.change(before, chained.timer, by, chained.actions):
+                return None
+            self.chain.announce(chained)
+            return chained.timer
+
+        return _one_that_wins(try_once)
+
+    def _find(self, timer_id: str) -> Timer:
+        if (timer := self.timers.read(timer_id)) is None:
+            raise no_such_timer()
+        return timer
+
+    def _chained(self, before: Timer, after: Timer) -> Chained:
+        if updates.keeps_chain(before, after):
+            return Chained(after)
+        old = self.chain.read(before)
+        after = updates.unchained(before, after, old, self.clock.now_ms() // 1000)
+        stopped = self.chain.stopped(before, old, after)
+        if not after.enabled:
+            return stopped
+        begun = self.chain.begun(after)
+        actions = (*stopped.actions, *begun.actions)
+        return Chained(begun.timer, actions, (*stopped.entries, *begun.entries))
+
+
+def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:
+    for _ in range(_TRIES):
+        try:
+            if (timer := try_once()) is not None:
+                return timer
+        except Conflict:
+            continue  # another is at work on it, or its chain is; which of them wins shows soon
+        except Throttled as throttled:
+            raise Unavailable("Too many writes at once. Try it again.") from throttled
+    raise Unavailable("Too many requests change this timer at once.")
+
+
+class RunTimer(Struct, frozen=True):
+    timers: TimerStore
+    tasks: TaskStore
+    reenter: Reenter
+
+    def __call__(self, timer_id: str) -> Task:
+        """As the timer stands when it is called, a moment later."""
+        timer = self.timers.read(timer_id)
+        if timer is None:
+            raise no_such_timer()
+        task = manual_task(timer, self.reenter.placing_now(), self.reenter.random_bytes())
+        try:
+            self.tasks.create(task)
+        except Throttled as throttled:
+            raise TooManyWrites from throttled
+        self.reenter.announce([task.home])
+        return task
+
+
+class StopTimer(Struct, frozen=True):
+    change_timer: ChangeTimer
+
+    def __call__(self, timer: Timer) -> None:
+        try:
+            as_called = Precondition(version=timer.version)
+            self.change_timer.disable(timer.timer_id, as_called, by=THE_SERVICE)
+        except Refusal as refusal:
+            logger.warning(
+                "the receiver said stop, and the timer goes on",
+                action="timer-not-stopped",
+                timer_id=timer.timer_id,
+                reason=refusal.detail,
+            )
+            return
+        logger.warning("the receiver said stop", action="timer-stopped", timer_id=timer.timer_id)

@@ -1,0 +1,224 @@
+"""Check occurrences when they come up: their timers, as they stand right before the calls, decide.
+
+The timers of a page are read strongly, in one request, a moment before the first of its calls
+is due. A call that begins later than that by more than a moment reads its timer again.
+So a change that was answered is obeyed by every call that begins FRESH_MS after the answer.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct, field
+
+from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
+from duewheel.log import logger
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.delivery.postponement import come_up_again
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Occurrence, Status, Task
+from duewheel.rules.timers import occurrence_policy
+from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.timers.timer import Overlap, Timer
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.timers.counters import COUNTED_AS, Counted, CounterStore
+from duewheel.stores.timers.last_started import Running, RunningStore
+from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.gather_all import in_thread
+from duewheel.workflows.tasks.reschedule import PutOff
+from duewheel.workflows.timers.withdraw_occurrences import TakeBack
+
+AHEAD_MS = 150  # long enough for the requests of a check
+FRESH_MS = 250
+LATE_MS = 60_000  # an outage: then many may have been missed
+WRITERS = 16
+_ROUNDS = 3
+
+Ended = tuple[Task, Reason]
+_OUTCOMES = {
+    Status.DELIVERED: Counted.DELIVERED,
+    Status.DEAD: Counted.DEAD,
+    Status.EXPIRED: Counted.EXPIRED,
+}
+
+
+class Firing(Struct):
+    """The occurrences of one page: by which timer each may be called and when that was read, and
+    what has come of them. Of all other tasks it knows nothing."""
+
+    _timers: dict[Address, tuple[Timer, int]] = field(default_factory=dict)  # by home
+    counts: dict[str, Counter[Counted]] = field(default_factory=dict)
+
+    def may_be_called(self, task: Task, timer: Timer, read_ms: int) -> None:
+        self._timers[task.home] = (timer, read_ms)
+
+    def is_fresh(self, task: Task, instant_ms: int) -> bool:
+        return instant_ms <= self._timers[task.home][1] + FRESH_MS
+
+    def timer_of(self, task: Task) -> Timer | None:
+        return self._timers[task.home][0] if task.home in self._timers else None
+
+    def filled(self, task: Task) -> Task:
+        """With all that its timer says of the call, as it was last read."""
+        timer = self.timer_of(task)
+        if timer is None or task.occurrence is None:
+            return task
+        return occurrence_policy.filled(task, task.occurrence, timer)
+
+    def count(self, task: Task, status: Status | None, *, was_called: bool = True) -> None:
+        """What came of it. None: somebody else has changed it meanwhile."""
+        if task.occurrence is None:
+            return
+        if was_called and not task.attempts and not task.redrives:
+            self.note(task.occurrence, Counted.FIRED)
+        if status in _OUTCOMES:
+            self.note(task.occurrence, _OUTCOMES[status])
+
+    def note(self, occurrence: Occurrence, what: Counted) -> None:
+        self.counts.setdefault(occurrence.timer_id, Counter())[what] += 1
+
+
+class Checked(Struct, frozen=True):
+    fire: list[Task] = field(default_factory=list)  # with all that their timers say of the call
+    ended: list[Ended] = field(default_factory=list)
+    unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read
+    timers: dict[str, Timer] = field(default_factory=dict)  # of those that are ended, as read
+
+
+class CheckOccurrences(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    timers: TimerStore
+    running: RunningStore
+    counters: CounterStore
+    put_off: PutOff
+    take_back: TakeBack
+    writers: ThreadPoolExecutor
+
+    async def of_page(self, tasks: Sequence[Task], page: Firing, earliest_ms: int) -> Checked:
+        """In the order of their instants; as late as is safe for a page whose first call, of an
+        occurrence or not, is due at `earliest_ms`."""
+        await self.clock.sleep_until_ms(earliest_ms - AHEAD_MS)
+        return await in_thread(self._checked, tasks, page)
+
+    async def again(self, task: Task, instant_ms: int, page: Firing, business: Business) -> bool:
+        """Right before it is to be called at this instant: whether it still is."""
+        await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
+        checked = await in_thread(self._checked, [task], page)
+        if not checked.fire:
+            await self.set_aside(checked, {business.biz_type: business}, page)
+        return bool(checked.fire)
+
+    async def set_aside(
+        self, checked: Checked, businesses: Mapping[str, Business], page: Firing
+    ) -> None:
+        """End those that are not to be called, and let those come up again of which nobody can
+        say."""
+        for task, reason in await in_thread(self._ended, checked, businesses):
+            if reason in COUNTED_AS:
+                page.note(_of(task), COUNTED_AS[reason])
+
+    def _ended(self, checked: Checked, businesses: Mapping[str, Business]) -> list[Ended]:
+        """Those that nobody else had changed meanwhile."""
+        now_ms = self.clock.now_ms()
+        if checked.unreadable:
+            self.put_off.each([(task, come_up_again(task, now_ms)) for task in checked.unreadable])
+        if not checked.ended:
+            return []
+        kept = {biz_type: one.retention_seconds for biz_type, one in businesses.items()}
+
+        def end(ended: Ended) -> bool:
+            task, reason = ended
+            after = lifecycle.cancelled(task, reason, now_ms, kept[task.biz_type])
+            return self.tasks.change(task, after)
+
+        done = fan_out(self.writers, end, checked.ended)
+        reasons = Counter(reason.value for _, reason in checked.ended)
+        logger.info(
+            "occurrences not called",
+            action="not-called",
+            timer_ids=sorted({_of(task).timer_id for task, _ in checked.ended}),
+            reasons=dict(reasons),
+        )
+        self._take_back(checked, now_ms)
+        return [ended for ended, is_done in zip(checked.ended, done, strict=True) if is_done]
+
+    def _take_back(self, checked: Checked, now_ms: int) -> None:
+        """What lies behind those that are late, and would be ended one by one."""
+        late: dict[str, Ended] = {}
+        for task, reason in checked.ended:
+            if reason is not Reason.SKIPPED and now_ms - task.due_ms > LATE_MS:
+                late.setdefault(_of(task).timer_id, (task, reason))
+        for timer_id, (task, reason) in late.items():
+            self.take_back.missed(task, checked.timers.get(timer_id), reason)
+
+    def write_counts(self, page: Firing) -> None:
+        fan_out(self.writers, self.counters.add, page.counts, page.counts.values())
+
+    def _checked(self, tasks: Sequence[Task], page: Firing) -> Checked:
+        read_ms = self.clock.now_ms()
+        timers = self.timers.read_many(_of(task).timer_id for task in tasks)
+        checked = Checked()
+        alone: list[tuple[Task, Timer]] = []
+        for task in tasks:
+            occurrence = _of(task)
+            timer = timers.get(occurrence.timer_id)
+            if isinstance(timer, UnreadableItem):
+                checked.unreadable.append(task)
+                continue
+            reason = occurrence_policy.reason_to_end(
+                task, occurrence, timer, max(read_ms, task.next_ms)
+            )
+            if timer is not None:
+                checked.timers[timer.timer_id] = timer
+            if reason is not None or timer is None:
+                checked.ended.append((task, reason or Reason.DELETED))
+                continue
+            page.may_be_called(task, timer, read_ms)
+            # Who runs a timer by hand wants the call, whatever else is under way.
+            if timer.rules.overlap is Overlap.SKIP and not occurrence.manual:
+                alone.append((task, timer))
+            else:
+                checked.fire.append(occurrence_policy.filled(task, occurrence, timer))
+        self._one_at_a_time(alone, checked)
+        return checked
+
+    def _one_at_a_time(self, alone: Sequence[tuple[Task, Timer]], checked: Checked) -> None:
+        """Of timers that do not overlap: who finds an earlier one under way is skipped."""
+        if not alone:
+            return
+        running = self.running.read_many(timer.timer_id for _, timer in alone)
+        homes = [one.home for one in running.values() if one.home is not None]
+        under_way = {home for home, task in self.tasks.get_many(homes).items() if task.is_live}
+        for task, timer in alone:
+            now = self._begun(task, running.get(timer.timer_id, Running()), timer, under_way)
+            running[timer.timer_id] = now
+            if now.home == task.home:
+                under_way.add(task.home)
+                checked.fire.append(occurrence_policy.filled(task, _of(task), timer))
+            else:
+                checked.ended.append((task, Reason.SKIPPED))
+
+    def _begun(
+        self, task: Task, running: Running, timer: Timer, under_way: set[Address]
+    ) -> Running:
+        """Which one is under way, after this has tried to be it."""
+        for _ in range(_ROUNDS):
+            if running.home == task.home or running.home in under_way:
+                return running
+            running = self.running.begin(timer.timer_id, running, task.home)
+            if running.home is not None and running.home != task.home:
+                # Somebody was faster, and may have ended since.
+                under_way.update(
+                    h for h, t in self.tasks.get_many([running.home]).items() if t.is_live
+                )
+        return running
+
+
+def _of(task: Task) -> Occurrence:
+    if task.occurrence is None:
+        raise ValueError("no occurrence of a timer")
+    return task.occurrence

@@ -1,0 +1,184 @@
+"""Plan: when a timer's chain comes up, write the occurrences ahead and let the chain move on.
+
+One conditional update of the chain says first into which shards they go. Then the occurrences are
+put, each if it is not there; then the chain's next entry; then another update of the chain says how
+far they have been written, and names that entry. Whoever dies in between, or is not alone, is
+followed by somebody who writes the same again.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
+from duewheel.log import logger
+from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
+from duewheel.rules.delivery.postponement import come_up_again
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Occurrence, Plan, Sizes, Task
+from duewheel.rules.timers import planning
+from duewheel.rules.timers.occurrence_policy import Reason, misfire, reason_of_misfires
+from duewheel.rules.timers.planning import Step
+from duewheel.rules.timers.timer import Timer
+from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
+from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.tasks.reschedule import PutOff
+from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.timers.withdraw_occurrences import TakeBack
+
+WRITERS = 8  # a timer's occurrences share a partition of their index
+FIRST = 16  # enough for a timer of every second until all are written
+RESERVE_MS = 20_000  # what a step may take, with time to spare
+_PLANS_NOTHING = "plans no timer any more"
+
+
+class PlanTimers(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    timers: TimerStore
+    counters: CounterStore
+    known: KnownBusinesses
+    reenter: Reenter
+    put_off: PutOff
+    take_back: TakeBack
+    writers: ThreadPoolExecutor
+
+    def __call__(self, chains: Sequence[tuple[Task, Plan]], deadline_ms: int) -> list[Task]:
+        """One after the other, so that the calls of the page are not in want of the processor.
+        Returns those for which no time was left; one that fails does not stand in the way of
+        the others."""
+        timers = self.timers.read_many(plan.timer_id for _, plan in chains)
+        failure: Exception | None = None
+        for number, (chain, plan) in enumerate(chains):
+            if self.clock.now_ms() > deadline_ms - RESERVE_MS:
+                return [chain for chain, _ in chains[number:]]
+            try:
+                self._plan(chain, plan, timers.get(plan.timer_id), deadline_ms - RESERVE_MS)
+            except Exception as error:  # noqa: BLE001 - kept, and raised at the end
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return []
+
+    def _plan(
+        self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None, until_ms: int
+    ) -> None:
+        if isinstance(timer, UnreadableItem):
+            self.put_off.each([(chain, come_up_again(chain, self.clock.now_ms()))])
+            return
+        if timer is None or not timer.enabled or timer.chain != chain.home:
+            self._take_back(chain, plan, timer, until_ms)
+            return
+        step = planning.next_step(timer, plan, self.clock.now_ms())
+        if unsized := planning.unsized(timer, plan, step):
+            sized = self._sized(chain, plan, step, unsized)
+            if sized is None:
+                return
+            chain, step = sized
+        self._write(timer, step.occurrences, step.plan.sizes)
+        if step.next_ms is None:
+            self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
+            self._end(chain, "timer ended")
+            return
+        entry = self.reenter.put(chain.home, step.next_ms)
+        after = planning.moved_on(chain, step, entry, step.next_ms, self.clock.now_ms())
+        if self._change(chain, after, step.misfired, timer):
+            self.reenter.announce([entry])
+        else:
+            _log_lost(chain)
+
+    def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
+        """Once more later: who plans it at this moment may write more, and the index of its runs
+        follows what is written."""
+        if not self.take_back.ahead(plan.timer_id, timer, until_ms):
+            self._end(chain, _PLANS_NOTHING)
+            return
+        now_ms = self.clock.now_ms()
+        again_ms = now_ms if now_ms >= until_ms else now_ms + planning.LOOK_AGAIN_MS
+        entry = self.reenter.put(chain.home, again_ms)
+        if self.tasks.change(chain, planning.named_later(chain, entry, again_ms, now_ms)):
+            self.reenter.announce([entry])
+
+    def _sized(
+        self, chain: Task, plan: Plan, step: Step, due_seconds: Mapping[int, int]
+    ) -> tuple[Task, Step] | None:
+        """None when another has changed the chain meanwhile. What is near, or past, has an entry
+        of its own, and there it does not matter where its home is."""
+        placing = self.reenter.placing()
+        far = {of: due for of, due in due_seconds.items() if not placing.is_near(due)}
+        by_due = self.reenter.size_seconds(far.values(), surely=True)
+        shards = {of: by_due[due] for of, due in far.items() if due in by_due}
+        changed, step = planning.sized(chain, plan, step, shards, self.clock.now_ms())
+        if self.tasks.change(chain, changed):
+            return changed, step
+        _log_lost(chain)
+        return None
+
+    def _end(self, chain: Task, reason: str) -> None:
+        """Nobody looks for it; whoever has changed it was faster."""
+        now_ms = self.clock.now_ms()
+        after = lifecycle.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN)
+        self.tasks.change(chain, after)
+
+    def _change(self, chain: Task, after: Task, misfired: int, timer: Timer) -> bool:
+        """Together with the count of what was passed over, so that it is counted once."""
+        if not misfired:
+            return self.tasks.change(chain, after)
+        counted = {COUNTED_AS[reason_of_misfires(timer.rules)]: misfired}
+        count = {"Update": self.counters.add_request(timer.timer_id, counted)}
+        logger.info("runs misfired", action="misfired", timer_id=timer.timer_id, count=misfired)
+        return self.tasks.change_along(chain, after, count)
+
+    def _write(self, timer: Timer, occurrences: Sequence[Occurrence], sizes: Sizes) -> None:
+        if not occurrences:
+            return
+        kept_seconds = self.known.one(timer.biz_type).retention_seconds
+        put = partial(self._put, timer, kept_seconds, sizes)
+        written: list[Task] = []
+        # Those that are due any moment are not to wait for the writing of those that are not.
+        for some in (occurrences[:FIRST], occurrences[FIRST:]):
+            new = [task for task in fan_out(self.writers, put, some) if task is not None]
+            self.reenter.announce(task.entry for task in new if task.is_live)
+            written += new
+        ended = Counter(COUNTED_AS[Reason(task.reason)] for task in written if task.reason)
+        self.counters.add(timer.timer_id, ended)
+        logger.info(
+            "timer planned",
+            action="planned",
+            timer_id=timer.timer_id,
+            count=len(written),
+            missed=sum(ended.values()),
+        )
+
+    def _put(
+        self, timer: Timer, kept_seconds: int, sizes: Sizes, occurrence: Occurrence
+    ) -> Task | None:
+        """None when it stands there already. One whose second may be read at this very moment, or
+        has been, gets an entry of its own beside it, and first comes up there."""
+        placing = self.reenter.placing()
+        task = planning.occurrence_task(timer, occurrence, placing.now_ms, sizes)
+        reason = misfire(task, occurrence, timer, placing.now_ms)
+        if reason is not None:
+            task = lifecycle.cancelled(task, reason, placing.now_ms, kept_seconds)
+        elif not placing.is_near(task.home.second):
+            return task if self.tasks.create(task) else None
+        entry = self.reenter.address(task.next_ms)
+        task = replace(task, entry=entry, first_second=entry.second)
+        return task if self.tasks.create_with_entry(task) else None
+
+
+def _log_lost(chain: Task) -> None:
+    logger.info(
+        "timer planned by another",
+        action="lost-race",
+        task_id=chain.task_id,
+        biz_type=chain.biz_type,
+    )

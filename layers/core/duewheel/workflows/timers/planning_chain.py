@@ -1,0 +1,70 @@
+"""Chain: the parts of a transaction by which a timer begins, or ceases, to plan itself."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.timers import planning
+from duewheel.rules.timers.timer import Timer
+from duewheel.rules.timers.updates import ended_chain, planned_by, to_take_back
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.write_entries import Reenter
+
+
+class Chained(Struct, frozen=True):
+    """`actions` go into the transaction that writes the timer; `entries` are announced when it is
+    written."""
+
+    timer: Timer
+    actions: tuple[Any, ...] = ()
+    entries: tuple[Address, ...] = ()
+
+
+class ChainTimer(Struct, frozen=True):
+    clock: Clock
+    tasks: TaskStore
+    reenter: Reenter
+
+    def read(self, timer: Timer) -> Task | None:
+        """The home of its chain. One that somebody has damaged is reported, and left alone: it
+        plans for nobody when its timer has another."""
+        if timer.chain is None:
+            return None
+        return self.tasks.get_many([timer.chain]).get(timer.chain)
+
+    def begun(self, timer: Timer) -> Chained:
+        """With a chain of its own, which is due at once."""
+        placing = self.reenter.placing_now()
+        home = planning.chain_home(timer, placing, self.reenter.random_bytes())
+        put = {"Put": self.tasks.put_request(home)}
+        after = planned_by(timer, home.home, placing.now_ms // 1000)
+        return Chained(after, (put,), (home.home,))
+
+    def ended(self, chain: Task | None, after: Timer | None) -> tuple[Any, ...]:
+        """What ends it, if it has not ended by itself."""
+        if chain is None or not chain.is_live:
+            return ()
+        ended = ended_chain(chain, after, self.clock.now_ms())
+        return ({"Update": self.tasks.update_request(chain, ended)},)
+
+    def stopped(self, before: Timer, chain: Task | None, after: Timer | None) -> Chained:
+        """What ends the chain of a timer that is changed, disabled, or deleted: `after` None. One
+        that has planned much that is not called any more comes up at once, takes that back, and
+        then ends by itself."""
+        timer, now_ms = after or before, self.clock.now_ms()
+        if chain is None or chain.plan is None or not chain.is_live:
+            return Chained(timer)
+        if to_take_back(before, after, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
+            return Chained(timer, self.ended(chain, after))
+        entry = self.reenter.address(now_ms)
+        put = {"Put": self.tasks.entry_request(entry, chain.home)}
+        update = self.tasks.update_request(
+            chain, planning.named_later(chain, entry, now_ms, now_ms)
+        )
+        return Chained(timer, (put, {"Update": update}), (entry,))
+
+    def announce(self, chained: Chained) -> None:
+        self.reenter.announce(chained.entries)

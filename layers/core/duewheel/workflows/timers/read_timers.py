@@ -1,0 +1,158 @@
+"""Read timers: one with its counters, a business's in pages, what is ahead of one, and its runs."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from duewheel.clock import Clock
+from duewheel.rules import cursors
+from duewheel.rules.access.grants import Permit
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.listing import filled
+from duewheel.rules.tasks.task import Plan, Task
+from duewheel.rules.timers import next_occurrence
+from duewheel.rules.timers.requests import (
+    LIMIT_MAX,
+    RunsRequest,
+    State,
+    TimersRequest,
+    UpcomingRequest,
+)
+from duewheel.rules.timers.timer import Timer, no_such_timer
+from duewheel.rules.timers.updates import numbered_until
+from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.timers.by_timer_index import RunIndex
+from duewheel.stores.timers.counters import CounterStore
+from duewheel.stores.timers.timers import TimerLine, TimerStore
+from duewheel.workflows.tasks.list_tasks import Page
+
+
+class ShownTimer(Struct, frozen=True):
+    timer: Timer
+    next_second: int | None
+    counters: dict[str, int] | None = field(default=None)  # only of one that is read by itself
+
+    @property
+    def state(self) -> State:
+        return next_occurrence.state_of(self.timer, self.next_second)
+
+
+class TimerPage(Struct, frozen=True):
+    timers: list[ShownTimer]
+    cursor: str | None
+
+
+class LookUpTimers(Struct, frozen=True):
+    clock: Clock
+    timers: TimerStore
+    tasks: TaskStore
+    counters: CounterStore
+    index: RunIndex
+    secret: bytes
+
+    def one(self, timer_id: str, permit: Permit) -> ShownTimer:
+        timer = self.find(timer_id, permit)
+        (shown,) = self.shown([timer])
+        return ShownTimer(timer, shown.next_second, self.counters.read(timer_id))
+
+    def find(self, timer_id: str, permit: Permit) -> Timer:
+        if (timer := self.timers.read(timer_id)) is None:
+            raise no_such_timer()
+        permit.check_found(timer.biz_type, no_such_timer())
+        return timer
+
+    def shown(self, timers: Sequence[Timer]) -> list[ShownTimer]:
+        plans = self._plans(timers)
+        now_second = self._now_second()
+        return [
+            ShownTimer(
+                timer, next_occurrence.next_second(timer, plans.get(timer.chain), now_second)
+            )
+            for timer in timers
+        ]
+
+    def page(self, asked: TimersRequest) -> TimerPage:
+        """In the order of their names. What somebody has damaged is reported, and left out."""
+        after = None
+        if asked.cursor is not None:
+            position = cursors.opened(asked.cursor, asked.question, self.secret)
+            after = _line_at(position)
+        count = asked.limit if asked.state is None else LIMIT_MAX
+        lines, goes_on = self.timers.page(asked.biz_type, asked.name_prefix, after, count)
+        current = self._current([line for line in lines if _may_be_meant(line, asked)])
+
+        def find(line: TimerLine) -> ShownTimer | None:
+            one = current.get(line.timer_id)
+            return one if one is not None and asked.state in (None, one.state) else None
+
+        found, seen = filled(lines, find, lambda one: one.timer.rules.payload, asked.limit)
+        if not seen or (not goes_on and len(seen) == len(lines)):
+            return TimerPage(found, None)
+        position = f"{seen[-1].timer_id} {seen[-1].name}"
+        return TimerPage(found, cursors.sealed(position, asked.question, self.secret))
+
+    def upcoming(self, timer_id: str, asked: UpcomingRequest, permit: Permit) -> Sequence[int]:
+        """The seconds that its schedule contains, whether it is enabled or not."""
+        timer, now_second = self.find(timer_id, permit), self._now_second()
+        numbered = numbered_until(timer, self._plans([timer]).get(timer.chain), now_second)
+        first = next_occurrence.first_second(asked.from_ms, now_second)
+        return next_occurrence.upcoming(timer.rules, numbered, first, asked.count)
+
+    def runs(self, timer_id: str, asked: RunsRequest, permit: Permit) -> Page:
+        """Its occurrences up to now, the latest first, each by its record as it is now."""
+        self.find(timer_id, permit)
+        question = ("runs", timer_id, asked.status)
+        before = addresses.second_range(self._now_second())[1]
+        if asked.cursor is not None:
+            before = cursors.opened(asked.cursor, question, self.secret)
+        count = asked.limit if asked.status is None else LIMIT_MAX
+        homes, goes_on = self.index.page(timer_id, newest_first=True, behind=before, limit=count)
+        current = self._tasks(homes)
+
+        def find(home: Address) -> Task | None:
+            task = current.get(home)
+            return task if task is not None and asked.status in (None, task.status) else None
+
+        found, seen = filled(homes, find, lambda task: task.payload, asked.limit)
+        if not seen or (not goes_on and len(seen) == len(homes)):
+            return Page(found, None)
+        return Page(found, cursors.sealed(seen[-1].place, question, self.secret))
+
+    def _current(self, lines: Sequence[TimerLine]) -> dict[str, ShownTimer]:
+        with unavailable_when_throttled():
+            read = self.timers.read_many(line.timer_id for line in lines)
+        timers = [timer for timer in read.values() if not isinstance(timer, UnreadableItem)]
+        return {shown.timer.timer_id: shown for shown in self.shown(timers)}
+
+    def _plans(self, timers: Sequence[Timer]) -> dict[Address | None, Plan]:
+        """The plans of those whose next occurrence depends on how many there have been."""
+        chains = [timer.chain for timer in timers if timer.chain and timer.rules.max_runs]
+        with unavailable_when_throttled():
+            homes = self.tasks.get_many(chains)
+        return {home: task.plan for home, task in homes.items() if task.plan is not None}
+
+    def _tasks(self, homes: Sequence[Address]) -> dict[Address, Task]:
+        now_ms = self.clock.now_ms()
+        with unavailable_when_throttled():
+            found = self.tasks.get_many(homes)
+        return {home: task for home, task in found.items() if not lifecycle.is_gone(task, now_ms)}
+
+    def _now_second(self) -> int:
+        return self.clock.now_ms() // 1000
+
+
+def _may_be_meant(line: TimerLine, asked: TimersRequest) -> bool:
+    """A prefix may reach into what follows the name; and of one that is disabled no more has to
+    be read to know that it is not meant."""
+    if not line.name.startswith(asked.name_prefix):
+        return False
+    return asked.state is None or line.enabled is (asked.state is not State.DISABLED)
+
+
+def _line_at(position: str) -> TimerLine:
+    timer_id, _, name = position.partition(" ")
+    return TimerLine(name, timer_id, enabled=False)

@@ -1,0 +1,159 @@
+"""Take back: delete planned occurrences that would be ended one by one when they come up.
+
+Each transaction deletes a page of occurrences, each if it stands as it was planned, and holds only
+while the timer stands as it was read. So nothing is deleted that the timer, as it stands, wants
+called. The same transaction counts those that were missed. An occurrence that is left is ended
+when it comes up.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.timers.planning import TAKEN_BACK_MIN
+from duewheel.rules.timers.timer import Timer
+from duewheel.rules.timers.withdrawal import (
+    MISFIRES,
+    Claims,
+    Stretch,
+    missed_stretch,
+    reason_to_take_back,
+)
+from duewheel.rules.wheel.addresses import Address, header_place
+from duewheel.stores.conditional_writes import Conflict, Throttled
+from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.timers.by_timer_index import RunIndex
+from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
+from duewheel.stores.timers.planned_occurrences import PlannedRuns
+from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.tasks.write_entries import Reenter
+
+PAGE = TAKEN_BACK_MIN - 2  # a transaction takes a hundred parts: the check, and a count
+MISSED_WITHIN_MS = 5_000  # of a run that has more to do
+
+
+class TakeBack(Struct, frozen=True):
+    clock: Clock
+    planned: PlannedRuns
+    pages: PageStore
+    timers: TimerStore
+    counters: CounterStore
+    index: RunIndex
+    reenter: Reenter
+    claims: Claims
+
+    def ahead(self, timer_id: str, timer: Timer | None, until_ms: int) -> bool:
+        """What is to come of a timer, as it was read, that has been stopped or changed. Returns
+        whether there may be more."""
+        placing = self.reenter.placing()
+        second = placing.now_ms // 1000
+        while placing.is_near(second):
+            second += 1
+        taken: int | None = 0
+        total = 0
+        for homes in self._pages(timer_id, header_place(second), until_ms):
+            taken = self._taken(homes, timer_id, timer, 0)
+            if taken is None:
+                break
+            total += taken
+        _log(timer_id, total)
+        return taken is None or total > 0
+
+    def missed(self, met: Task, timer: Timer | None, reason: Reason) -> None:
+        """What lies behind an occurrence that came up late, and is ended for this reason."""
+        if met.occurrence is None:
+            return
+        timer_id, now_ms = met.occurrence.timer_id, self.clock.now_ms()
+        stretch = self._stretch(met, timer, reason, now_ms // 1000)
+        if stretch is None or not stretch.is_long:
+            return
+        if (mine := self.claims.claim(timer_id, stretch)) is None:
+            return
+        total = 0
+        try:
+            for taken in self._missed(timer_id, timer, mine, now_ms + MISSED_WITHIN_MS):
+                total += taken
+        except Throttled as throttled:
+            logger.warning(
+                "runs left to come up",
+                action="not-taken-back",
+                timer_id=timer_id,
+                error=str(throttled),
+            )
+        _log(timer_id, total)
+
+    def _stretch(self, met: Task, timer: Timer | None, reason: Reason, now: int) -> Stretch | None:
+        if timer is None or reason not in MISFIRES:
+            return Stretch(met.home.second, now)
+        if timer.chain is None:
+            return None
+        chain = self.planned.tasks.get_many([timer.chain]).get(timer.chain)
+        if chain is None or chain.plan is None:
+            return None
+        return missed_stretch(timer, chain.plan, met, now)
+
+    def _missed(
+        self, timer_id: str, timer: Timer | None, stretch: Stretch, until_ms: int
+    ) -> Iterator[int]:
+        """A page of which somebody has begun may hold a call that is under way: it is left. Fewer
+        than fill a page are left, too."""
+        behind, is_first = header_place(stretch.first), True
+        for homes in self._pages(timer_id, behind, until_ms):
+            within = [home for home in homes if home.second <= stretch.last]
+            if is_first and len(within) < PAGE:
+                return
+            is_first = False
+            begun = self.pages.begun((home.second, home.shard) for home in within)
+            unbegun = [home for home in within if (home.second, home.shard) not in begun]
+            taken = self._taken(unbegun, timer_id, timer, stretch.last_missed)
+            if taken is None:
+                return
+            yield taken
+            if len(within) < len(homes):
+                return
+
+    def _pages(self, timer_id: str, behind: str, until_ms: int) -> Iterator[list[Address]]:
+        goes_on = True
+        while goes_on and self.clock.now_ms() < until_ms:
+            homes, goes_on = self.index.page(
+                timer_id, newest_first=False, behind=behind, limit=PAGE
+            )
+            if not homes:
+                return
+            yield homes
+            behind = homes[-1].place
+
+    def _taken(
+        self, homes: Sequence[Address], timer_id: str, timer: Timer | None, last_missed: int
+    ) -> int | None:
+        """None: the timer has been changed, or is being changed."""
+        now_ms = self.clock.now_ms()
+        reasons: dict[Address, Reason] = {}
+        for home, task in self.planned.tasks.get_many(homes).items():
+            reason = reason_to_take_back(task, timer, now_ms, last_missed)
+            if reason is not None:
+                reasons[home] = reason
+        try:
+            return self.planned.take_back(
+                list(reasons),
+                self.timers.unchanged(timer_id, timer),
+                lambda some: self._count(timer_id, some, reasons),
+            )
+        except Conflict:
+            return None
+
+    def _count(
+        self, timer_id: str, homes: Sequence[Address], reasons: Mapping[Address, Reason]
+    ) -> Any:
+        counts = Counter(COUNTED_AS[reasons[home]] for home in homes if reasons[home] in COUNTED_AS)
+        return {"Update": self.counters.add_request(timer_id, counts)} if counts else None
+
+
+def _log(timer_id: str, count: int) -> None:
+    logger.info("runs taken back", action="taken-back", timer_id=timer_id, count=count)

@@ -1,0 +1,1 @@
+"""Lead, dispatch what is due, and hand it over."""

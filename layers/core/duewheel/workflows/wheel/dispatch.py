@@ -1,0 +1,97 @@
+"""Dispatch: from the time pointer to now, or as far ahead as is wanted, every occupied second's
+slices are handed over, each to come up when it opens.
+
+The pointer may only pass a second when either link has accepted all of its slices. A message that
+both refuse keeps it there; what comes up behind is handed over meanwhile, each message once, and
+the refused ones are sent again after pauses that grow.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct, field
+
+from duewheel.clock import Clock
+from duewheel.fan_out import fan_out
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.stores.sweep.slices import SliceStore
+from duewheel.workflows.wheel.send_messages import HandOver
+
+STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is far behind
+PROBES_AT_ONCE = 16
+_PAUSE_MS_MIN = 200
+_PAUSE_MS_MAX = 2_000
+
+
+class Held(Struct):
+    """What keeps the pointer: messages that were refused. `until`: up to which second all others
+    have been handed over."""
+
+    until: int
+    messages: list[PageMessage] = field(default_factory=list)
+    pause_ms: int = 0
+    again_ms: int = 0
+
+    def longer_pause_ms(self) -> int:
+        return min(max(2 * self.pause_ms, _PAUSE_MS_MIN), _PAUSE_MS_MAX)
+
+
+class Dispatch(Struct, frozen=True):
+    clock: Clock
+    slices: SliceStore
+    hand_over: HandOver
+    aws_ms: Callable[[], int]
+    lead_ms: int
+    probers: ThreadPoolExecutor
+    latest: list[Held] = field(default_factory=list)  # since `begin`, at most one
+
+    def begin(self) -> None:
+        """Another leads from now on, from elsewhere: what it is refused shows when it asks."""
+        self.latest.clear()
+
+    def tick(self, dispatched: int, ahead_ms: int = 0) -> int:
+        """Dispatch what has come up behind `dispatched`, which the tick before returned, or will
+        have; returns the last second handed over."""
+        held = self._held(dispatched)
+        last = min(self.last_second(ahead_ms), dispatched + STRIDE_SECONDS)
+        new = list(self._messages(range(held.until + 1, last + 1)))
+        is_again = self.clock.now_ms() >= held.again_ms
+        sent = [*held.messages, *new] if is_again else new
+        refused = self.hand_over.send(sent, self._delay_seconds) if sent else []
+        until = max(held.until, last)
+        waiting = refused if is_again else [*held.messages, *refused]
+        if not waiting:
+            self.latest.clear()
+            return until
+        pointer = min(message.second for message in waiting) - 1
+        pause_ms, again_ms = held.pause_ms, held.again_ms
+        if is_again:
+            is_any_taken = any(message not in refused for message in held.messages)
+            pause_ms = _PAUSE_MS_MIN if is_any_taken else held.longer_pause_ms()
+            again_ms = self.clock.now_ms() + pause_ms
+        self.latest[:] = [Held(until, waiting, pause_ms, again_ms)]
+        return pointer
+
+    def _held(self, dispatched: int) -> Held:
+        return self.latest[0] if self.latest else Held(dispatched)
+
+    def last_second(self, ahead_ms: int) -> int:
+        """That may be dispatched now: the last one that has come up so much later."""
+        now_ms, aws_ms = self.clock.now_ms() + ahead_ms, self.aws_ms() + ahead_ms
+        return timing.dispatchable_second(now_ms, self.lead_ms, aws_ms)
+
+    def next_tick_ms(self, dispatched: int) -> int:
+        held = self._held(dispatched)
+        opens_ms = timing.opens_ms(held.until + 1, self.lead_ms)
+        return min(opens_ms, held.again_ms) if held.messages else opens_ms
+
+    def _delay_seconds(self, message: PageMessage) -> int:
+        return timing.delay_seconds(message.second * 1000, self.clock.now_ms(), self.lead_ms)
+
+    def _messages(self, seconds: range) -> Iterable[PageMessage]:
+        # One second is the rule; threads are for catching up.
+        counts = fan_out(self.probers, self.slices.slices_to_dispatch, seconds)
+        for second, shards in zip(seconds, counts, strict=True):
+            for shard in range(shards):
+                yield PageMessage(second, shard)

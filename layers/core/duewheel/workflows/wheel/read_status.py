@@ -1,0 +1,50 @@
+"""The state of the wheel: its pointers, who leads, and what is due in the next hour."""
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.rules.wheel.load_estimate import FORECAST_MINUTES, MinuteLoad
+from duewheel.rules.wheel.open_places import OpenPlace
+from duewheel.rules.wheel.profile import Profile
+from duewheel.stores.wheel import pointers
+from duewheel.stores.wheel.load_estimates import LoadStore
+from duewheel.stores.wheel.pointers import PointerStore
+
+
+class WheelState(Struct, frozen=True):
+    now_ms: int
+    profile: str
+    buckets: int
+    origin_second: int
+    time_pointer: int
+    sweep_pointer: int
+    open_places: tuple[OpenPlace, ...]
+    leader: str | None
+    forecast: list[MinuteLoad]  # of minutes from now on of which something is known
+
+
+class ReadWheel(Struct, frozen=True):
+    clock: Clock
+    pointers: PointerStore
+    loads: LoadStore
+    origin: int
+    buckets: int
+    profile: Profile
+
+    def __call__(self) -> WheelState:
+        time_pointer = self.pointers.read(pointers.TIME, self.origin)
+        sweep_pointer = self.pointers.read(pointers.SWEEP, self.origin)
+        now_ms = self.clock.now_ms()
+        minute = now_ms // 60_000
+        is_led = time_pointer.owner is not None and time_pointer.lease_until_ms > now_ms
+        return WheelState(
+            now_ms=now_ms,
+            profile=self.profile.name,
+            buckets=self.buckets,
+            origin_second=self.origin,
+            time_pointer=time_pointer.position,
+            sweep_pointer=sweep_pointer.position,
+            open_places=sweep_pointer.open_places,
+            leader=time_pointer.owner if is_led else None,
+            forecast=self.loads.between(minute, minute + FORECAST_MINUTES),
+        )

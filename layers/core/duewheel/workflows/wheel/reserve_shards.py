@@ -1,0 +1,54 @@
+"""Size seconds: how many shards they have, asked by whoever is about to write entries there.
+
+What is about to be written is noted first; the note answers with what its second is expected to
+hold by now. A shard is used only after the header that announces it has been written.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from duewheel.rules.wheel.load_estimate import sampled
+from duewheel.rules.wheel.sharding import is_looked_at, shards_for, widened
+from duewheel.stores.wheel.headers import HeaderStore, KnownShards
+from duewheel.stores.wheel.load_estimates import LoadStore
+
+
+class SizeSeconds(Struct, frozen=True):
+    loads: LoadStore
+    headers: HeaderStore
+    known: KnownShards
+    random_unit: Callable[[], float]
+
+    def __call__(self, seconds: Iterable[int], *, surely: bool = False) -> dict[int, int]:
+        """The shards of those seconds that have more than one, one entry of each second named.
+        `surely`: also of those that chance would have left out."""
+        entries = Counter(seconds)
+        expected = self.loads.add(sampled(entries.elements(), self.random_unit))
+        unknown = [
+            second
+            for second, number in entries.items()
+            if (surely or second not in expected)
+            and not self.known.of([second])
+            and (surely or is_looked_at(number, self.random_unit))
+        ]
+        self.known.keep(self.headers.read(unknown))
+        for second in expected.keys() & entries.keys():
+            self._raise(second, shards_for(expected[second]))
+        return self.known.of(entries)
+
+    def crowded(self, seconds: Iterable[int]) -> dict[int, int]:
+        """The same of seconds in which DynamoDB would not take what was written. Where nobody
+        knows of a crowd, there is one now."""
+        seconds = set(seconds)
+        self.known.keep(self.headers.read(seconds))
+        for second in seconds - self.known.of(seconds).keys():
+            self._raise(second, widened(1))
+        return self.known.of(seconds)
+
+    def _raise(self, second: int, shards: int) -> None:
+        if shards > self.known.of([second]).get(second, 1):
+            stands = self.headers.raise_to(second, shards)
+            if stands is not None:
+                self.known.keep({second: stands})

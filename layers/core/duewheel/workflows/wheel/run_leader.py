@@ -1,0 +1,133 @@
+"""One scheduler leads and moves the time pointer; one waits and takes over within seconds.
+
+In a profile in which none stays, a leader ends as soon as all that is ahead has been handed over.
+While something stands in its way it goes on as in any other: it hands over what comes up, and
+tries again to get ahead.
+
+Two leaders at once do no harm: what is dispatched twice is delivered once, by the
+pages' leases, and the pointer moves only for the epoch that owns it.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.metrics import counts
+from duewheel.rules.embedded_metrics import LEADER_CHANGES, POINTER_LAG, TICKS
+from duewheel.rules.wheel import leader_election, timing
+from duewheel.rules.wheel.leader_election import Pointer, Step
+from duewheel.rules.wheel.profile import Profile
+from duewheel.stores.wheel import pointers
+from duewheel.stores.wheel.pointers import PointerStore
+from duewheel.workflows.wheel.dispatch import STRIDE_SECONDS, Dispatch
+
+RESERVE_MS = 10_000  # what must remain of the invocation to go on
+FAILED_TICKS_MAX = 5  # in a row, until the lease is left to another
+_PAUSE_WHEN_STUCK_MS = 200  # the queue refuses, or this clock is ahead of AWS's
+
+
+class Lead(Struct, frozen=True):
+    clock: Clock
+    pointers: PointerStore
+    dispatch: Dispatch
+    origin: int
+    profile: Profile
+
+    def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
+        """Wait for the lease, then lead until a newcomer comes or the time runs out."""
+        while remaining_ms() > RESERVE_MS:
+            # Half a unit a look; a claim or a registration from a stale look is refused.
+            seen = self.pointers.read(pointers.TIME, self.origin, strongly=False)
+            match leader_election.next_step(seen, me, self.clock.now_ms()):
+                case Step.CLAIM:
+                    now_ms = self.clock.now_ms()
+                    seen = leader_election.led_ahead(seen, self.profile.ahead_seconds, now_ms)
+                    mine = self.pointers.claim(seen, me, now_ms)
+                    if mine is not None:
+                        counts.add(LEADER_CHANGES)
+                        logger.info("leads", action="lead", epoch=mine.epoch, at=mine.position)
+                        self._lead(mine, remaining_ms)
+                        return
+                    self.clock.sleep(
+                        leader_election.WATCH_SECONDS_AT_HANDOVER
+                    )  # the look was stale
+                case Step.REGISTER_AS_HEIR | Step.REGISTER_AS_NEWCOMER as step:
+                    if not self.pointers.register(seen, me, step):
+                        self.clock.sleep(leader_election.WATCH_SECONDS_AT_HANDOVER)
+                case Step.WAIT:
+                    self.clock.sleep(leader_election.watch_seconds(seen))
+
+    def _lead(self, mine: Pointer, remaining_ms: Callable[[], int]) -> None:
+        self.dispatch.begin()
+        dispatched = mine.position
+        written_ms = self.clock.now_ms()
+        is_stuck, failed, gets_ahead = False, 0, True
+        try:
+            while True:
+                before = dispatched
+                may_get_ahead = gets_ahead and self.clock.now_ms() >= mine.ahead_from_ms
+                ahead_ms = self.profile.ahead_ms if may_get_ahead else 0
+                dispatched, failed = self._tick(dispatched, ahead_ms, failed, is_stuck)
+                now_ms = self.clock.now_ms()
+                gets_ahead = dispatched > before
+                if self._is_write_due(mine, dispatched, now_ms - written_ms):
+                    moved = self.pointers.advance(mine, dispatched, now_ms)
+                    if moved is None:
+                        logger.warning("deposed", action="deposed", epoch=mine.epoch)
+                        return
+                    mine, written_ms, gets_ahead = moved, now_ms, True
+                if mine.newcomer is not None or remaining_ms() <= RESERVE_MS:
+                    break
+                if self._is_finished(dispatched):
+                    break
+                is_stuck = self._pause(dispatched, moved=dispatched > before)
+        except Exception:
+            self._release(mine, dispatched)
+            raise
+        self._release(mine, dispatched)
+        logger.info("steps down", action="step-down", epoch=mine.epoch, at=dispatched)
+
+    def _release(self, mine: Pointer, dispatched: int) -> None:
+        now_ms = self.clock.now_ms()
+        counts.measured(POINTER_LAG, timing.lag_seconds(dispatched, now_ms))
+        self.pointers.release(mine, dispatched, now_ms)
+
+    def _is_finished(self, dispatched: int) -> bool:
+        if self.profile.stays:
+            return False
+        return dispatched >= self.dispatch.last_second(self.profile.ahead_ms)
+
+    def _tick(self, dispatched: int, ahead_ms: int, failed: int, is_stuck: bool) -> tuple[int, int]:
+        """One tick, and how many have failed in a row. The leader lives through a few: what it
+        cannot reach now, the next one could not either."""
+        try:
+            if is_stuck:
+                # It may be AWS's time that holds the pointer back: any reply brings a later one.
+                self.pointers.read(pointers.TIME, self.origin, strongly=False)
+            last = self.dispatch.tick(dispatched, ahead_ms)
+            counts.add(TICKS)
+            return last, 0
+        except Exception:
+            if failed + 1 >= FAILED_TICKS_MAX:
+                raise
+            logger.exception("tick failed", action="tick-failed", at=dispatched)
+            return dispatched, failed + 1
+
+    def _is_write_due(self, mine: Pointer, dispatched: int, since_ms: int) -> bool:
+        """Seconds share a write, empty or not: what a crash leaves unwritten is dispatched
+        again and dropped at the pages' leases. A stride has its own."""
+        if since_ms >= leader_election.POINTER_WRITE_EVERY_MS:
+            return True
+        return dispatched - mine.position >= STRIDE_SECONDS
+
+    def _pause(self, dispatched: int, *, moved: bool) -> bool:
+        """Until the next second opens; at most one, so that the lease is kept meanwhile.
+        True when it has opened already and this tick could not take it."""
+        wait_ms = self.dispatch.next_tick_ms(dispatched) - self.clock.now_ms()
+        is_stuck = wait_ms <= 0 and not moved
+        if is_stuck:
+            wait_ms = _PAUSE_WHEN_STUCK_MS
+        self.clock.sleep(min(max(wait_ms, 0), 1_000) / 1000)
+        return is_stuck

@@ -1,0 +1,1 @@
+"""What plays AWS: resources, functions, queues, schedules, rights."""

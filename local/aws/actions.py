@@ -1,0 +1,172 @@
+"""What a call of the SDK asks of IAM: an action, and the resource that it is to be done to.
+
+Invariant: a call that is not understood is an error, never a call that asks for nothing.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from local.aws.template import ACCOUNT_ID, REGION
+
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    action: str
+    resource: str
+    items: tuple[Params, ...] = ()  # whose keys say which partitions of a table it is about
+    via: str = ""  # the service that asks in the function's name
+
+
+class NotUnderstood(Exception):
+    """A call of which nobody has said what it asks for."""
+
+
+def asked_of(service: str, operation: str, params: Params) -> Iterator[Asked]:
+    reader = _READERS.get((service, operation))
+    if reader is None:
+        raise NotUnderstood(f"what {service} {operation} asks of IAM is not known here")
+    return reader(params)
+
+
+def _on_a_table(operation: str) -> Callable[[Params], Iterator[Asked]]:
+    def asked(params: Params) -> Iterator[Asked]:
+        yield Asked(f"dynamodb:{operation}", _table(params["TableName"]), _of_one(params))
+
+    return asked
+
+
+def _query(params: Params) -> Iterator[Asked]:
+    """Of an index: the right to the index, and none to its table."""
+    index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
+    yield Asked("dynamodb:Query", _table(params["TableName"]) + index, (_equal(params),))
+
+
+def _equal(params: Params) -> Params:
+    """What a Query wants to be equal, as an item: its partition is among it."""
+    names = params.get("ExpressionAttributeNames", {})
+    values = params.get("ExpressionAttributeValues", {})
+    return {
+        names.get(name, name): values[value]
+        for name, value in _EQUALITY.findall(params.get("KeyConditionExpression", ""))
+    }
+
+
+_EQUALITY = re.compile(r"(#?\w+) *= *(:\w+)")
+
+
+def _batch(operation: str) -> Callable[[Params], Iterator[Asked]]:
+    """IAM looks at all of a table's keys at once: one that is not covered refuses the others."""
+
+    def asked(params: Params) -> Iterator[Asked]:
+        for table, wanted in params["RequestItems"].items():
+            items = wanted["Keys"] if "Keys" in wanted else map(_written, wanted)
+            yield Asked(f"dynamodb:{operation}", _table(table), tuple(items))
+
+    return asked
+
+
+def _written(request: Params) -> Params:
+    """Of a batch of writes."""
+    ((_, written),) = request.items()
+    (item,) = _of_one(written)
+    return item
+
+
+def _of_one(params: Params) -> tuple[Params, ...]:
+    item = params.get("Key") or params.get("Item")
+    return () if item is None else (item,)
+
+
+_PARTS = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+}
+
+
+def _transaction(params: Params) -> Iterator[Asked]:
+    """A transaction is no action of its own: each of its parts asks for what it does."""
+    for part in params["TransactItems"]:
+        ((kind, written),) = part.items()
+        yield Asked(f"dynamodb:{_PARTS[kind]}", _table(written["TableName"]), _of_one(written))
+
+
+def _on_a_queue(action: str) -> Callable[[Params], Iterator[Asked]]:
+    def asked(params: Params) -> Iterator[Asked]:
+        yield Asked(f"sqs:{action}", _queue(params["QueueUrl"]))
+
+    return asked
+
+
+def _with_a_key(action: str) -> Callable[[Params], Iterator[Asked]]:
+    def asked(params: Params) -> Iterator[Asked]:
+        key = params["KeyId"].removeprefix("alias/")  # which a key's id is here
+        yield Asked(f"kms:{action}", _arn("kms", f"key/{key}"))
+
+    return asked
+
+
+def _invoke(params: Params) -> Iterator[Asked]:
+    function = params["FunctionName"]
+    is_arn = function.startswith("arn:")
+    yield Asked(
+        "lambda:InvokeFunction", function if is_arn else _arn("lambda", f"function:{function}")
+    )
+
+
+def _publish(params: Params) -> Iterator[Asked]:
+    yield Asked("sns:Publish", params["TopicArn"])
+
+
+def _put_events(params: Params) -> Iterator[Asked]:
+    for entry in params["Entries"]:
+        bus = entry["EventBusName"]
+        yield Asked(
+            "events:PutEvents",
+            bus if bus.startswith("arn:") else _arn("events", f"event-bus/{bus}"),
+        )
+
+
+def _table(name: str) -> str:
+    return _arn("dynamodb", f"table/{name}")
+
+
+def _queue(url: str) -> str:
+    """The host of its address names the Region, where it is AWS's."""
+    parts = urlsplit(url)
+    _, account, name = parts.path.split("/")
+    host = (parts.hostname or "").split(".")
+    region = host[1] if host[0] == "sqs" else REGION
+    return f"arn:aws:sqs:{region}:{account}:{name}"
+
+
+def _arn(service: str, resource: str) -> str:
+    return f"arn:aws:{service}:{REGION}:{ACCOUNT_ID}:{resource}"
+
+
+_READERS: dict[tuple[str, str], Callable[[Params], Iterator[Asked]]] = {
+    **{
+        ("dynamodb", operation): _on_a_table(operation)
+        for operation in ("GetItem", "PutItem", "UpdateItem", "DeleteItem")
+    },
+    ("dynamodb", "Query"): _query,
+    ("dynamodb", "BatchGetItem"): _batch("BatchGetItem"),
+    ("dynamodb", "BatchWriteItem"): _batch("BatchWriteItem"),
+    ("dynamodb", "TransactWriteItems"): _transaction,
+    ("sqs", "GetQueueAttributes"): _on_a_queue("GetQueueAttributes"),
+    ("sqs", "SendMessage"): _on_a_queue("SendMessage"),
+    ("sqs", "SendMessageBatch"): _on_a_queue("SendMessage"),
+    ("sqs", "ChangeMessageVisibility"): _on_a_queue("ChangeMessageVisibility"),
+    ("sqs", "ChangeMessageVisibilityBatch"): _on_a_queue("ChangeMessageVisibility"),
+    ("kms", "Encrypt"): _with_a_key("Encrypt"),
+    ("kms", "Decrypt"): _with_a_key("Decrypt"),
+    ("lambda", "Invoke"): _invoke,
+    ("sns", "Publish"): _publish,
+    ("events", "PutEvents"): _put_events,
+}

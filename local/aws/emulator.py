@@ -1,0 +1,237 @@
+"""moto in this process, behind one lock and on the stack's clock.
+
+Invariant: one AWS call at a time, from its first condition to its last write; moto
+alone is not atomic under threads. Queue delays, visibility and the `Date` header of
+every reply follow the clock that is given. Long polls would hold the lock: receive
+with `WaitTimeSeconds=0`. Asynchronous invocations go to `accept_invocation`, others to
+`answer_invocation`, and do not hold the lock.
+
+In tests:
+
+    @pytest.fixture
+    def aws(clock):  # anything that has now_ms()
+        with Emulator(clock) as emulator:
+            yield emulator
+"""
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack
+from email.utils import formatdate
+from functools import cache
+from threading import RLock
+from types import TracebackType
+from typing import Any, Protocol
+from unittest.mock import patch
+
+from moto import mock_aws
+from moto.core import models as moto_core
+from moto.core import responses
+from moto.core.model_instances import reset_model_data
+from moto.core.models import botocore_stubber
+from moto.core.utils import method_names_from_class
+from moto.dynamodb.models import dynamodb_backends
+from moto.dynamodb.models.dynamo_type import DynamoType
+from moto.events import models as events_models
+from moto.events.utils import EventTemplateParser
+from moto.kms import models as kms_models
+from moto.sqs import models as sqs_models
+from moto.sqs.models import SQSBackend, sqs_backends
+
+from local.aws.invocations import ACCEPTED, Answer, Invocation, invocation_of
+from local.aws.patches.attribute_values import values_of_one_type
+from local.aws.patches.condition_expressions import conditions_read_once
+from local.aws.patches.long_queues import queues_counted_when_asked
+from local.aws.patches.partition_query import query_within_its_partition
+from local.aws.patches.projections import projections_of_whole_attributes
+from local.aws.patches.quick_sdk import sdk_without_idle_work
+from local.aws.patches.short_way import answered_the_short_way
+from local.aws.patches.straight_calls import calls_without_http
+from local.aws.patches.touched_items import transactions_within_their_items
+from local.aws.patches.update_expressions import update_expressions_read_once
+from local.aws.template import ACCOUNT_ID, REGION
+from local.aws.time_to_live import Item, delete_expired
+from local.chaos.partial_reads import cut_where_large
+
+FORGET_EVERY_CALLS = 1_000
+_any_private_key: Callable[[str], Any] = vars(kms_models)["generate_private_key"]
+
+
+class HasNow(Protocol):
+    def now_ms(self) -> int: ...
+
+
+class Emulator:
+    def __init__(self, clock: HasNow) -> None:
+        self._clock = clock
+        self._lock = RLock()
+        self._calls = 0
+        self._last_call = 0.0
+        self._undo = ExitStack()
+        self.accept_invocation: Callable[[Invocation], None] | None = None
+        self.answer_invocation: Callable[[Invocation], Answer] | None = None
+        self._handle: Callable[[Any], Any] = botocore_stubber.process_request
+
+    def __enter__(self) -> "Emulator":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        with ExitStack() as started:
+            started.enter_context(patch.dict(os.environ, {"AWS_DEFAULT_REGION": REGION}))
+            # The SDK alone asks here: moto need not answer the `requests` library as well.
+            started.enter_context(patch.object(moto_core, "RESPONSES_METHODS", []))
+            for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
+                os.environ.pop(name, None)  # restored by the line above
+            started.enter_context(mock_aws())
+            for target, name, replacement in (
+                (botocore_stubber, "process_request", self._handle_alone),
+                (events_models, "unix_time", lambda: self._clock.now_ms() / 1000),
+                (sqs_models, "unix_time", lambda: self._clock.now_ms() / 1000),
+                (sqs_models, "unix_time_millis", lambda: float(self._clock.now_ms())),
+                (sqs_models.Message, "visible", property(self._is_visible)),
+                (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
+                (responses, "method_names_from_class", cache(method_names_from_class)),
+                (EventTemplateParser, "parse", staticmethod(_event_as_it_is)),
+                (kms_models, "generate_private_key", _private_key),
+            ):
+                started.enter_context(patch.object(target, name, replacement))
+            for less_work in (
+                query_within_its_partition,
+                projections_of_whole_attributes,
+                update_expressions_read_once,
+                conditions_read_once,
+                transactions_within_their_items,
+                values_of_one_type,
+                queues_counted_when_asked,
+                sdk_without_idle_work,
+                calls_without_http,
+            ):
+                started.enter_context(less_work())
+            self._undo = started.pop_all()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._undo.close()
+
+    def items(
+        self, table_name: str, attributes: Collection[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Every item of a table in DynamoDB JSON, cut down to some attributes, in no order."""
+        with self._lock:
+            table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+            return [
+                {
+                    name: item.attrs[name].to_json()
+                    for name in (item.attrs if attributes is None else attributes)
+                    if name in item.attrs
+                }
+                for partition in table.items.values()
+                for item in (partition.values() if table.has_range_key else [partition])
+            ]
+
+    def delete_expired(
+        self, is_its_time: Callable[[Item, int], bool] = lambda _, __: True
+    ) -> dict[str, list[Item]]:
+        """What TTL deletes now, by table."""
+        with self._lock:
+            tables: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables
+            now_seconds = self._clock.now_ms() / 1000
+            return {
+                name: list(delete_expired(table, now_seconds, is_its_time))
+                for name, table in tables.items()
+            }
+
+    def has_partition(self, table_name: str, key: str) -> bool:
+        """Whether anything has ever stood under this partition key."""
+        with self._lock:
+            table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+            return DynamoType({"S": key}) in table.items
+
+    def messages_visible_at_ms(self, queue_url: str) -> list[float]:
+        """From when each message of the queue may be received; now or earlier: at once."""
+        with self._lock:
+            queue = sqs_backends[ACCOUNT_ID][REGION].queues[queue_url.rsplit("/", 1)[-1]]
+            return [max(m.visible_at, m.delayed_until) for m in queue._messages]
+
+    def quiet_seconds(self) -> float:
+        """How long ago, in real time, the last call ended; a look at a queue does not count."""
+        return time.monotonic() - self._last_call
+
+    def _handle_alone(self, request: Any) -> Any:
+        answer = self._invoked(request)
+        with self._lock:
+            self._calls += 1
+            if self._calls % FORGET_EVERY_CALLS == 0:
+                reset_model_data()  # moto keeps every item it ever copied, for a dashboard
+            reply = answer or answered_the_short_way(request) or self._handle(request)
+            if _operation(request) != "ReceiveMessage":
+                self._last_call = time.monotonic()
+            if reply is None:
+                return None
+            if _operation(request) == "BatchGetItem":
+                reply = cut_where_large(request.body, reply, _hash_key)
+            status, headers, body = reply
+            return status, dict(self._on_the_clock(headers)), body
+
+    def _invoked(self, request: Any) -> Answer | None:
+        """moto's Lambda runs functions in containers; here they are played by others."""
+        invocation = invocation_of(request.method, request.url, request.headers, request.body)
+        if invocation is None:
+            return None
+        if invocation.is_awaited:
+            return self.answer_invocation and self.answer_invocation(invocation)
+        if self.accept_invocation is None:
+            return None
+        self.accept_invocation(invocation)
+        return ACCEPTED
+
+    def _on_the_clock(self, headers: Any) -> Iterator[tuple[str, str]]:
+        yield "Date", formatdate(self._clock.now_ms() // 1000, usegmt=True)
+        for name, value in headers.items():
+            if name.lower() != "date":
+                yield name, value
+
+    def _is_visible(self, message: Any) -> bool:
+        """moto wants the instant to be past, which a clock that stands still never is."""
+        return bool(self._clock.now_ms() >= message.visible_at)
+
+    def _is_retained(self, queue_name: str, message: Any) -> bool:
+        """moto counts all messages of the queue, thrice, before it compares these two."""
+        queue: Any = sqs_backends[ACCOUNT_ID][REGION].get_queue(queue_name)
+        ends_ms = message.sent_timestamp + queue.message_retention_period * 1000
+        return bool(ends_ms > self._clock.now_ms())
+
+
+def _private_key(key_spec: str) -> Any:
+    """moto makes an RSA key, which takes a while, for keys that seal by a secret of their own."""
+    return None if key_spec == "SYMMETRIC_DEFAULT" else _any_private_key(key_spec)
+
+
+def _event_as_it_is(
+    input_template: str | None, input_paths_map: Mapping[str, str], event: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a rule hands its target; moto's way needs a parser for templates, which nobody uses."""
+    if input_template or input_paths_map:
+        raise NotImplementedError("rules with an input transformer are not played")
+    return {name: value for name, value in event.items() if name != "ingestion-time"}
+
+
+def _hash_key(table_name: str) -> str:
+    table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+    return str(table.hash_key_attr)
+
+
+def _operation(request: Any) -> str:
+    target = request.headers.get("X-Amz-Target", b"")
+    name = target.decode() if isinstance(target, bytes) else str(target)
+    return name.rpartition(".")[2]

@@ -1,0 +1,1 @@
+"""Things that go wrong by chance."""

@@ -1,0 +1,1 @@
+"""What the developer holds: clock, time travel, inbox, ingest queue, their routes."""

@@ -1,0 +1,225 @@
+"""Freezes the clock, and turns the wheel while it stands still.
+
+Invariant: while the clock is frozen this is the only driver. It moves the clock only
+when nothing is at work, to the next instant at which anything can happen: a task's
+millisecond that a notifier waits for, a queue message that comes up, an occupied
+second, a sweep. The functions run unchanged; stretches in which the wheel holds
+nothing are skipped by moving the pointers. What has expired is deleted on the way.
+"""
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from threading import Lock
+
+from duewheel.settings import Settings
+from local.aws.emulator import Emulator
+from local.aws.invocations import Invocations
+from local.aws.queue_poller import QueuePoller
+from local.aws.schedules import PERIOD_MS, Schedules
+from local.control import wheel_contents
+from local.control.clock import MovableClock
+from local.control.wheel_contents import WheelContents
+from local.control.wheel_pointers import WheelPointers
+
+LOOK_EVERY_SECONDS = 0.002
+# A page that waits for its next millisecond may be about to call, or be settling what it called.
+QUIET_SECONDS = 0.05
+EXPIRE_EVERY_MS = 3_600_000
+FREEZE_SECONDS_MAX = 60.0
+TRIES_MAX = (
+    200  # at one instant, of a scheduler that does not get ahead; with faults, most may fail
+)
+
+
+class TurnFailed(Exception):
+    """The wheel cannot be turned on; what stands in the way is in the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Where everything stands between two moves of the clock."""
+
+    now_ms: int
+    time_pointer: int
+    sweep_pointer: int
+    contents: WheelContents
+
+    @property
+    def next_occupied(self) -> int | None:
+        return self.contents.first_owed_after(self.time_pointer)
+
+    @property
+    def first_behind(self) -> int | None:
+        begun = min(self.time_pointer, self.now_ms // 1000)
+        return self.contents.first_occupied_between(self.sweep_pointer, begun)
+
+    def dispatch_ms(self, tried_ahead_of: int | None, ahead_ms: int) -> int | None:
+        """As far ahead as the profile lets it, but for the second that this was in vain for."""
+        occupied = self.next_occupied
+        if occupied is None:
+            return None
+        ahead_ms = 0 if occupied == tried_ahead_of else ahead_ms
+        return max(occupied * 1000 - ahead_ms, self.now_ms)
+
+    def sweep_ms(self, swept_ms: int) -> int | None:
+        """Where something remains behind the time pointer the sweeper runs each minute."""
+        return None if self.first_behind is None else max(swept_ms + PERIOD_MS, self.now_ms)
+
+
+class TimeTravel:
+    def __init__(
+        self,
+        clock: MovableClock,
+        emulator: Emulator,
+        schedules: Schedules,
+        pollers: Sequence[QueuePoller],
+        invocations: Invocations,
+        pointers: WheelPointers,
+        settings: Settings,
+        requests_held: AbstractContextManager[object],
+    ) -> None:
+        self._clock = clock
+        self._emulator = emulator
+        self._schedules = schedules
+        self._pollers = pollers
+        self._invocations = invocations
+        self._workers: list[QueuePoller | Invocations] = [*pollers, invocations]
+        self._pointers = pointers
+        self._settings = settings
+        self._requests_held = requests_held
+        self._one_at_a_time = Lock()
+        self._swept_ms = clock.now_ms()
+        self._expired_ms = clock.now_ms()
+        self._delivered_gone = 0
+        self._tried_ahead_of: int | None = None  # the second for which a scheduler ran before it
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    @property
+    def is_frozen(self) -> bool:
+        return self._clock.is_frozen
+
+    def freeze(self) -> None:
+        """Stand still, and let what is due at this very instant be delivered."""
+        with self._one_at_a_time:
+            self._freeze()
+            self._turn(self._clock.now_ms())
+
+    def unfreeze(self) -> None:
+        with self._one_at_a_time:
+            self._clock.unfreeze()
+            self._schedules.begin_anew()
+
+    def advance(self, milliseconds: int) -> int:
+        """How many tasks became delivered on the way."""
+        with self._one_at_a_time:
+            before = self._contents().delivered + self._delivered_gone
+            self._freeze()
+            self._turn(self._clock.now_ms() + milliseconds)
+            return self._contents().delivered + self._delivered_gone - before
+
+    def _freeze(self) -> None:
+        if self._clock.is_frozen:
+            return
+        self._clock.freeze()
+        if not self._schedules.await_idle(FREEZE_SECONDS_MAX):
+            raise TurnFailed("a scheduled function did not end when its time was up")
+        self._swept_ms = self._clock.now_ms()
+        self._pointers.free_leases()
+
+    def _turn(self, target_ms: int) -> None:
+        tries = 0
+        before_ms = self._clock.now_ms()
+        while self._step(target_ms):
+            now_ms = self._clock.now_ms()
+            tries = 0 if now_ms > before_ms else tries + 1
+            before_ms = now_ms
+            if tries > TRIES_MAX:
+                raise TurnFailed("the functions do not work off what is due")
+
+    def _step(self, target_ms: int) -> bool:
+        """Go to the next instant at which anything happens; False when that is the target."""
+        self._await_quiet()
+        with self._requests_held:  # what one of them puts on the wheel must not be skipped
+            look = self._look()
+            ahead_ms = self._settings.profile.ahead_ms
+            dispatch_ms = look.dispatch_ms(self._tried_ahead_of, ahead_ms)
+            sweep_ms = look.sweep_ms(self._swept_ms)
+            happens_ms = [dispatch_ms, sweep_ms, self._clock.next_wake_ms(), self._waiting_ms()]
+            next_ms = min(ms for ms in [*happens_ms, target_ms + 1] if ms is not None)
+            self._clock.set_ms(min(next_ms, target_ms))
+            self._expire()
+            self._skip_empty_stretch(look)
+        if next_ms > target_ms:
+            return False
+        if dispatch_ms == next_ms:
+            self._tried_ahead_of = look.next_occupied
+            self._invoke("scheduler")
+        if sweep_ms == next_ms:
+            self._swept_ms = next_ms
+            self._invoke("sweeper")
+        return True
+
+    def _expire(self) -> None:
+        """As early as TTL may: what is not needed any more goes with the hour it expired in."""
+        now_ms = self._clock.now_ms()
+        if now_ms >= self._expired_ms + EXPIRE_EVERY_MS:
+            self._expired_ms = now_ms
+            gone = self._emulator.delete_expired()[self._settings.wheel_table]
+            self._delivered_gone += wheel_contents.contents_of(gone).delivered
+
+    def _invoke(self, folder: str) -> None:
+        if not self._schedules.invoke_once(folder):
+            self._pointers.free_leases()  # while the clock stands still they would never end
+
+    def _await_quiet(self) -> None:
+        """Until no message is left to take and every invocation has ended or waits."""
+        while not self._is_quiet():
+            time.sleep(LOOK_EVERY_SECONDS)
+
+    def _is_quiet(self) -> bool:
+        waiting_ms = self._waiting_ms()
+        if waiting_ms is not None and waiting_ms <= self._clock.now_ms():
+            for worker in self._workers:
+                worker.nudge()
+            return False
+        if any(worker.is_at_work() for worker in self._workers):
+            return False
+        if not any(worker.has_waiting() for worker in self._workers):
+            return True
+        quiet_seconds = min(self._emulator.quiet_seconds(), self._clock.quiet_seconds())
+        return quiet_seconds >= QUIET_SECONDS
+
+    def _waiting_ms(self) -> int | None:
+        """When the next message may be received, or the next invocation begins."""
+        instants = [
+            int(visible_ms)
+            for poller in self._pollers
+            for visible_ms in self._emulator.messages_visible_at_ms(poller.mapped.queue_url)
+        ]
+        if (invoked_ms := self._invocations.next_ms()) is not None:
+            instants.append(invoked_ms)
+        return min(instants, default=None)
+
+    def _look(self) -> _Look:
+        return _Look(self._clock.now_ms(), *self._pointers.positions(), self._contents())
+
+    def _contents(self) -> WheelContents:
+        items = self._emulator.items(self._settings.wheel_table, wheel_contents.ATTRIBUTES)
+        return wheel_contents.contents_of(items)
+
+    def _skip_empty_stretch(self, look: _Look) -> None:
+        """Neither pointer passes what is owed; the sweep keeps its distance all the same."""
+        up_to = self._clock.now_ms() // 1000
+        if look.next_occupied is not None:
+            up_to = min(up_to, look.next_occupied - 1)
+        if up_to > look.time_pointer:
+            self._pointers.skip_time_to(up_to)
+        distant = up_to - self._settings.sweep_delay_seconds
+        if look.first_behind is not None:
+            distant = min(distant, look.first_behind - 1)
+        if distant > look.sweep_pointer:
+            self._pointers.skip_sweep_to(distant)

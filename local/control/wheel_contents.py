@@ -1,0 +1,54 @@
+"""What the wheel holds, seen whole: which seconds are worth turning to.
+
+Invariant: a second left out of `owed` holds nothing that may fire, so the time pointer may skip
+it; one left out of `occupied` holds no task at all, so the sweep pointer may.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel import addresses
+from duewheel.stores.tasks import codec
+
+ATTRIBUTES = ("slot", "place", "home", "entry", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class WheelContents:
+    owed: frozenset[int]  # seconds of named entries of pending tasks, and of all re-entries
+    occupied: frozenset[int]  # these, and those of all homes
+    delivered: int
+
+    def first_owed_after(self, second: int) -> int | None:
+        return min((s for s in self.owed if s > second), default=None)
+
+    def first_occupied_between(self, after: int, up_to: int) -> int | None:
+        return min((s for s in self.occupied if after < s <= up_to), default=None)
+
+
+def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
+    owed: set[int] = set()
+    homes: set[int] = set()
+    delivered = 0
+    for item in items:
+        place = item["place"]["S"]
+        if not addresses.holds_seconds(item["slot"]["S"]):
+            continue
+        if addresses.is_header(place) or addresses.is_lease(place):
+            continue
+        try:
+            second = codec.address_of(item).second
+            if codec.is_reentry(item):
+                owed.add(second)
+                continue
+            homes.add(second)
+            status, entry = codec.status_of(item), codec.entry_named_by(item)
+        except UnreadableItem:
+            continue  # nobody acts on it, but whoever passes by reports it
+        if status is Status.PENDING:
+            owed.add(entry.second)
+        delivered += status is Status.DELIVERED
+    return WheelContents(frozenset(owed), frozenset(owed | homes), delivered)

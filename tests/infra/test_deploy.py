@@ -1,0 +1,437 @@
+"""`make deploy`: what it deploys with, what it refuses, what it says of account and stack."""
+
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from infra.operate import deploy
+from infra.operate import deploy_advice as advice
+from infra.operate.deploy_parameters import (
+    WrongParameters,
+    as_arguments,
+    chosen,
+    effective,
+    in_command,
+    options_of,
+)
+from local.aws.template import source_of
+
+ROOT = Path(__file__).parents[2]
+DECLARED: dict[str, Any] = source_of(ROOT / "template.yaml")["Parameters"]
+SAMCONFIG = (ROOT / "samconfig.toml").read_text("utf-8")
+DEFAULTS = effective(DECLARED, {}, {})
+STACK_ID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/duewheel-dev/1"
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:alarms"
+AGAIN = "make deploy ENV=dev"
+OUTPUTS = {"Version": "1.2.3", "ApiUrl": "https://api", "ConsoleUrl": "https://api/console"}
+
+
+class Aws:
+    """Clients whose answers are queued, and held against the models of the services."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, Any] = {}
+        self._stubs: dict[str, Stubber] = {}
+
+    def answers(
+        self, service: str, operation: str, answer: Mapping[str, Any], **asked: Any
+    ) -> None:
+        self._stub(service).add_response(operation, answer, asked or None)
+
+    def fails(self, service: str, operation: str, code: str, message: str = "") -> None:
+        self._stub(service).add_client_error(operation, code, message)
+
+    def client(self, service: str) -> Any:
+        self._stub(service)
+        return self._clients[service]
+
+    def _stub(self, service: str) -> Stubber:
+        if service not in self._stubs:
+            self._clients[service] = boto3.client(service, region_name="eu-west-1")
+            self._stubs[service] = Stubber(self._clients[service])
+            self._stubs[service].activate()
+        return self._stubs[service]
+
+    def all_asked(self) -> None:
+        for stub in self._stubs.values():
+            stub.assert_no_pending_responses()
+
+
+@pytest.fixture
+def aws() -> Iterator[Aws]:
+    aws = Aws()
+    yield aws
+    aws.all_asked()
+
+
+@pytest.fixture
+def sam(tmp_path: Path) -> Path:
+    """Writes down its arguments in the place of the real one."""
+    program = tmp_path / "sam"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path / "arguments"}\n')
+    program.chmod(0o755)
+    return program
+
+
+def arguments_of(sam: Path) -> list[str]:
+    written = sam.with_name("arguments")
+    return written.read_text().splitlines() if written.exists() else []
+
+
+def asked(sam: Path, *, parameters: str = "", replace: bool = False) -> deploy.Asked:
+    options = options_of(SAMCONFIG, "dev")
+    return deploy.Asked(
+        environment="dev",
+        stack="duewheel-dev",
+        template=ROOT / "template.yaml",
+        parameters=chosen(options, "", parameters, DECLARED),
+        sam=str(sam),
+        again=AGAIN,
+        is_failed_replaced=replace,
+        asks_before_changes=False,
+    )
+
+
+def stack_in(status: str, **parameters: str) -> dict[str, Any]:
+    return {
+        "Stacks": [
+            {
+                "StackName": "duewheel-dev",
+                "StackId": STACK_ID,
+                "CreationTime": 0,
+                "StackStatus": status,
+                "Parameters": [
+                    {"ParameterKey": name, "ParameterValue": value}
+                    for name, value in {**DEFAULTS, **parameters}.items()
+                ],
+                "Outputs": [
+                    {"OutputKey": name, "OutputValue": value} for name, value in OUTPUTS.items()
+                ],
+            }
+        ]
+    }
+
+
+def resource(kind: str, name: str, status: str = "CREATE_COMPLETE") -> dict[str, Any]:
+    return {
+        "LogicalResourceId": name,
+        "PhysicalResourceId": f"duewheel-dev-{name}",
+        "ResourceType": kind,
+        "ResourceStatus": status,
+        "LastUpdatedTimestamp": 0,
+    }
+
+
+def no_stack(aws: Aws) -> None:
+    aws.fails("cloudformation", "describe_stacks", "ValidationError", "duewheel-dev does not exist")
+
+
+def limit(aws: Aws, concurrency: int) -> None:
+    account = {"ConcurrentExecutions": concurrency}
+    aws.answers("lambda", "get_account_settings", {"AccountLimit": account})
+
+
+def run(aws: Aws, wanted: deploy.Asked) -> int:
+    return deploy.deployed(deploy.Account(aws.client, "eu-west-1"), wanted, DECLARED)
+
+
+def test_a_later_source_of_a_parameter_wins() -> None:
+    options = {"parameter_overrides": ["Profile=precise", "LogLevel=DEBUG", "RetentionDays=1"]}
+    values = chosen(
+        options, "# mine\nLogLevel=INFO\n\nRetentionDays=2", "RetentionDays=3", DECLARED
+    )
+    assert values == {"Profile": "precise", "LogLevel": "INFO", "RetentionDays": "3"}
+
+
+def test_a_parameter_that_is_not_named_keeps_the_value_of_the_stack() -> None:
+    was = {"IamDefault": "admin", "Profile": "economy", "PageSize": "50"}
+    will_be = effective(DECLARED, was, {"Profile": "precise"})
+    assert (will_be["IamDefault"], will_be["Profile"]) == ("admin", "precise")
+    assert "PageSize" not in will_be, "it is no parameter any more"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("Profil=economy", "no parameter Profil"),
+        ("PageSize=50", "no parameter PageSize"),
+        ("Profile=cheap", "one of precise, economy"),
+        ("RetentionDays=0", "from 1 to 3650"),
+        ("RetentionDays=many", "from 1 to 3650"),
+        ("SubnetIds=vpc-1", "subnet-0123"),
+        ('AlarmEmail=a@b"', "AlarmEmail does not take"),
+        ("Profile", "not of the form"),
+    ],
+)
+def test_a_parameter_that_the_template_does_not_take_is_refused(given: str, said: str) -> None:
+    with pytest.raises(WrongParameters, match=said):
+        chosen({}, given, "", DECLARED)
+
+
+def test_an_environment_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(WrongParameters, match="dev, staging, prod"):
+        options_of(SAMCONFIG, "test")
+
+
+def test_an_empty_value_and_one_with_blanks_reach_sam_whole() -> None:
+    """The SAM CLI refuses `Name=`, and ends a value at a blank."""
+    values = in_command('SubnetIds= AllowedPrivateCidrs="10.0.0.0/8, fd00::/8"')
+    assert as_arguments(values) == ['SubnetIds=""', 'AllowedPrivateCidrs="10.0.0.0/8, fd00::/8"']
+
+
+def made(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_make_hands_on_what_it_is_given() -> None:
+    """`-n`: it says what it would run."""
+    given = ("ENV=dev", "STACK=my-timers", "PARAMETERS=LogLevel=INFO Profile=precise")
+    command = made("-n", "deploy", *given, "REPLACE_FAILED=yes").stdout.replace("\\\n", " ")
+    (line,) = [one for one in command.splitlines() if "-m infra.operate.deploy" in one]
+    words = shlex.split(line)
+    options = dict(zip(words[4::2], words[5::2], strict=True))
+    assert words[3] == "dev"
+    assert options["--stack"] == "my-timers"
+    assert options["--parameters"] == "LogLevel=INFO Profile=precise"
+    assert options["--replace-failed"] == "yes"
+    assert options["--again"] == "make deploy ENV=dev STACK=my-timers"
+
+
+def test_without_an_environment_make_says_which_there_are_before_it_builds() -> None:
+    refused = made("deploy")
+    assert refused.returncode != 0
+    assert "make deploy ENV=dev" in refused.stderr
+    assert "sam" not in refused.stdout
+
+
+def test_a_first_deployment_asks_nothing_and_sam_writes_no_file(aws: Aws, sam: Path) -> None:
+    no_stack(aws)
+    limit(aws, 1_000)
+    no_stack(aws)
+    assert run(aws, asked(sam)) == 0
+
+    arguments = arguments_of(sam)
+    assert arguments[0] == "deploy"
+    assert "--no-confirm-changeset" in arguments
+    assert not {"--guided", "-g", "--save-params"} & set(arguments)
+    assert arguments[arguments.index("--stack-name") + 1] == "duewheel-dev"
+    assert 'IamDefault="admin"' in arguments, "dev lets its first caller in, and says so"
+
+
+def test_nothing_but_the_environment_is_asked_for(
+    sam: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        deploy, "deployed", lambda account, wanted, declared: len(wanted.parameters)
+    )
+    template = str(ROOT / "template.yaml")
+    given = ["dev", "--template", template, "--sam", str(sam), "--again", AGAIN]
+    assert deploy.main(given) == len(options_of(SAMCONFIG, "dev")["parameter_overrides"])
+    assert deploy.main([*given, "--parameters", "Profil=precise"]) == deploy.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("status", "helps"),
+    [
+        ("ROLLBACK_COMPLETE", "REPLACE_FAILED=yes"),
+        ("ROLLBACK_FAILED", "REPLACE_FAILED=yes"),
+        ("CREATE_FAILED", "REPLACE_FAILED=yes"),
+        ("DELETE_FAILED", "delete-stack"),
+        ("UPDATE_ROLLBACK_FAILED", "continue-update-rollback"),
+        ("UPDATE_IN_PROGRESS", "when that is over"),
+    ],
+)
+def test_a_stack_that_cannot_be_deployed_over_says_what_helps(status: str, helps: str) -> None:
+    assert helps in "\n".join(advice.obstacle(status, "duewheel-dev", AGAIN))
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"],
+)
+def test_a_stack_that_can_be_deployed_over_is_not_in_the_way(status: str) -> None:
+    assert advice.obstacle(status, "duewheel-dev", AGAIN) == []
+
+
+def test_a_failed_first_creation_is_left_alone_and_its_cause_is_shown(aws: Aws, sam: Path) -> None:
+    aws.answers("cloudformation", "describe_stacks", stack_in("ROLLBACK_COMPLETE"))
+    events = [("ApiStage", "cancelled"), ("AccessLogs", "the policy is full")]  # the latest first
+    shown = [
+        {
+            "StackId": STACK_ID, "EventId": name, "StackName": "duewheel-dev", "Timestamp": 0,
+            "LogicalResourceId": name, "ResourceStatus": "CREATE_FAILED",
+            "ResourceStatusReason": reason,
+        }
+        for name, reason in events
+    ]  # fmt: skip
+    aws.answers("cloudformation", "describe_stack_events", {"StackEvents": shown})
+    with pytest.raises(deploy.Stopped) as stopped:
+        run(aws, asked(sam))
+    assert "AccessLogs: the policy is full" in str(stopped.value)
+    assert f"{AGAIN} REPLACE_FAILED=yes" in str(stopped.value)
+    assert arguments_of(sam) == []
+
+
+def test_a_failed_first_creation_is_deleted_when_that_is_asked_for(
+    aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = resource("AWS::DynamoDB::Table", "Wheel", "DELETE_FAILED")
+    key = resource("AWS::KMS::Key", "SigningKey", "DELETE_SKIPPED")
+    held = {"StackResourceSummaries": [table, key]}
+    aws.answers("cloudformation", "describe_stacks", stack_in("ROLLBACK_FAILED"))
+    aws.answers("cloudformation", "list_stack_resources", held)
+    protected = {"Table": {"DeletionProtectionEnabled": True, "TableStatus": "ACTIVE"}}
+    aws.answers("dynamodb", "describe_table", protected)
+    aws.answers(
+        "dynamodb", "update_table", {},
+        TableName="duewheel-dev-Wheel", DeletionProtectionEnabled=False,
+    )  # fmt: skip
+    aws.answers("dynamodb", "describe_table", protected)
+    aws.answers("cloudformation", "delete_stack", {}, StackName=STACK_ID)
+    aws.answers("cloudformation", "describe_stacks", stack_in("DELETE_COMPLETE"))
+    aws.answers("cloudformation", "list_stack_resources", held)
+    limit(aws, 1_000)
+    no_stack(aws)
+    assert run(aws, asked(sam, replace=True)) == 0
+    assert "AWS::KMS::Key duewheel-dev-SigningKey" in capsys.readouterr().out
+    assert arguments_of(sam)[0] == "deploy"
+
+
+@pytest.mark.parametrize("status", ["DELETE_FAILED", "UPDATE_ROLLBACK_FAILED"])
+def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: str) -> None:
+    aws.answers("cloudformation", "describe_stacks", stack_in(status))
+    with pytest.raises(deploy.Stopped):
+        run(aws, asked(sam, replace=True))
+
+
+@pytest.mark.parametrize(
+    ("limit", "parameters", "said"),
+    [
+        (1_000, {}, []),
+        (10, {"Profile": "economy"}, ["NotifierConcurrency=4 "]),
+        (10, {}, ["three or four of the 10", "NotifierConcurrency=2 ", "L-B99A9384"]),
+        (400, {}, ["at most 400", "three or four of the 400", "NotifierConcurrency=392 "]),
+        (400, {"NotifierConcurrency": "300"}, []),
+        (1_000, {"NotifierConcurrency": "1000"}, ["may take 1050", "--desired-value 1150"]),
+    ],
+)
+def test_it_says_what_the_accounts_concurrency_means_for_the_stack(
+    limit: int, parameters: dict[str, str], said: list[str]
+) -> None:
+    lines = advice.concurrency(limit, "eu-west-1", {**DEFAULTS, **parameters}, "duewheel-dev")
+    text = "\n".join(lines)
+    assert all(each in text for each in said)
+    assert bool(lines) == bool(said)
+    assert ("Profile=economy" in text) == ("three or four" in text)
+
+
+def test_who_may_not_look_at_the_account_still_deploys(
+    aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    no_stack(aws)
+    aws.fails("lambda", "get_account_settings", "AccessDeniedException")
+    no_stack(aws)
+    assert run(aws, asked(sam)) == 0
+    assert "concurrency of Lambda could not be looked up" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({}, "put IamDefault=admin into duewheel-dev.parameters"),
+        ({"IamDefault": "write"}, "has the right write"),
+        ({"AuthMode": "keys"}, "make admin-key STACK=duewheel-dev"),
+    ],
+)
+def test_it_says_who_may_call_and_what_to_do_if_nobody_may(
+    parameters: dict[str, str], said: str
+) -> None:
+    assert said in "\n".join(advice.access({**DEFAULTS, **parameters}, "duewheel-dev"))
+
+
+def watched(aws: Aws, topics: dict[str, list[str]]) -> None:
+    held = [resource("AWS::CloudWatch::Alarm", f"{name}Alarm") for name in topics]
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": held})
+    alarms = [
+        {"AlarmName": f"duewheel-dev-{name}Alarm", "AlarmActions": each, "ActionsEnabled": True}
+        for name, each in topics.items()
+    ]
+    aws.answers("cloudwatch", "describe_alarms", {"MetricAlarms": alarms})
+
+
+def tables_are(aws: Aws, *, protected: bool) -> None:
+    tables = [resource("AWS::DynamoDB::Table", name) for name in ("Wheel", "Registry")]
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": tables})
+    for _ in tables:
+        described = {"Table": {"DeletionProtectionEnabled": protected}}
+        aws.answers("dynamodb", "describe_table", described)
+
+
+def test_the_tables_are_protected_from_deletion_once_they_are_there_to_stay(
+    aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each time, since CloudFormation leaves alone what its template does not name."""
+    account = deploy.Account(aws.client, "eu-west-1")
+    tables = [resource("AWS::DynamoDB::Table", name) for name in ("Wheel", "Registry")]
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": tables})
+    for name in ("duewheel-dev-Wheel", "duewheel-dev-Registry"):
+        aws.answers("dynamodb", "describe_table", {"Table": {}}, TableName=name)
+        aws.answers(
+            "dynamodb", "update_table", {}, TableName=name, DeletionProtectionEnabled=True
+        )  # fmt: skip
+    assert len(deploy._protected(account, "duewheel-dev")) == 2
+    tables_are(aws, protected=True)
+    assert deploy._protected(account, "duewheel-dev") == []
+
+
+def deployed_over(aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    before = capsys.readouterr()
+    assert before.out == ""
+    assert run(aws, asked(sam)) == 0
+    return str(capsys.readouterr().out)
+
+
+def test_it_ends_with_the_address_and_with_alarms_that_notify_nobody(
+    aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws.answers("cloudformation", "describe_stacks", stack_in("CREATE_COMPLETE"))
+    limit(aws, 1_000)
+    aws.answers("cloudformation", "describe_stacks", stack_in("UPDATE_COMPLETE"))
+    watched(aws, {"Rescued": [], "DeadLetters": []})
+    tables_are(aws, protected=True)
+    said = deployed_over(aws, sam, capsys)
+    assert "runs version 1.2.3" in said
+    assert "API: https://api\n" in said
+    assert "Alarms: DeadLetters, Rescued\n" in said
+    assert "notify nobody" in said
+    assert "put AlarmEmail=you@example.com into duewheel-dev.parameters" in said
+
+
+def test_it_ends_with_who_is_notified_and_who_has_not_confirmed(
+    aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws.answers("cloudformation", "describe_stacks", stack_in("CREATE_COMPLETE"))
+    limit(aws, 1_000)
+    aws.answers("cloudformation", "describe_stacks", stack_in("UPDATE_COMPLETE"))
+    watched(aws, {"Rescued": [TOPIC]})
+    subscribed = [
+        {"Protocol": "email", "Endpoint": "a@b.example", "SubscriptionArn": "PendingConfirmation"},
+        {"Protocol": "https", "Endpoint": "https://pager", "SubscriptionArn": f"{TOPIC}:1"},
+    ]
+    aws.answers("sns", "list_subscriptions_by_topic", {"Subscriptions": subscribed}, TopicArn=TOPIC)
+    tables_are(aws, protected=True)
+    said = deployed_over(aws, sam, capsys)
+    assert "email a@b.example (not confirmed yet" in said
+    assert "https https://pager\n" in said
+    assert "notify nobody" not in said
+
+
+def test_a_topic_without_a_subscriber_comes_with_the_command_that_subscribes() -> None:
+    lines = advice.notified(advice.Watched([advice.Alarm("Ticks", (TOPIC,))], {TOPIC: []}), "x")
+    assert f"aws sns subscribe --topic-arn {TOPIC} --protocol email" in "\n".join(lines)

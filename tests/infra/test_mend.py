@@ -1,0 +1,315 @@
+"""`make reconcile` makes anew what tasks rest on: afterwards the audit is silent, and every task is
+called that is owed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.tasks.task import Made, Status, Task
+from duewheel.rules.wheel.sharding import SLICE_ENTRIES
+from duewheel.stores.delivery import parked_items
+from duewheel.stores.tasks import keys
+from infra.operate.mending import MENDED
+from infra.operate.reconciling import DELIVER, EXPIRE, NotReconciled
+from tests.support.between_requests import Looks
+from tests.support.bounds import quick_first
+from tests.support.damage import delete, edit, entry_key, key_of
+from tests.support.each_damage import (
+    DAMAGE,
+    DAMAGE_WHILE_PARKED,
+    audited,
+    drop_entry,
+    parked,
+    pass_over,
+    retried,
+    words,
+)
+from tests.support.minutes import minutes_pass
+from tests.support.receiver import GONE, OK
+from tests.support.recorder import Call
+from tests.support.restores import mended, reconcile, restored
+from tests.support.world import World
+
+MENDABLE = {
+    kind: damage for kind, damage in DAMAGE.items() if damage[1] & {word.value for word in MENDED}
+}
+POINTERS = ("sweep ahead", "time ahead")
+
+
+def is_called_once_more(world: World, task: Task) -> bool:
+    """With the first attempt, which failed, it has been called before."""
+    before = len(world.receiver.received)
+    world.receiver.answer = lambda received: OK
+    minutes_pass(world, 9)
+    called = world.receiver.task_ids[before:]
+    return called.count(task.task_id) == 1 and world.read(task).status is Status.DELIVERED
+
+
+@pytest.mark.parametrize("kind", quick_first(MENDABLE, pytest.mark.exhaustive, 4))
+def test_what_a_task_rests_on_is_as_it_was_before_each_kind_of_damage(
+    world: World, kind: str
+) -> None:
+    task = retried(world)
+    healthy = world.created(in_ms=600_000)
+    MENDABLE[kind][0](world, task)
+    (line,) = mended(world, DELIVER)
+    assert line.startswith(task.task_id)
+    assert audited(world) == []
+    assert world.keyed.read("orders", "order-17").home == task.home
+    assert is_called_once_more(world, task)
+    assert audited(world) == []
+    assert world.read(healthy) == healthy
+
+
+@pytest.mark.parametrize("kind", quick_first(DAMAGE_WHILE_PARKED, pytest.mark.exhaustive, 2))
+def test_what_is_parked_is_found_by_its_release_after_each_kind_of_damage(
+    world: World, kind: str
+) -> None:
+    task = parked(world)
+    damage, wrong = DAMAGE_WHILE_PARKED[kind]
+    damage(world, task)
+    assert len(mended(world)) == bool(wrong), "nothing that is parked is overdue"
+    assert world.read(task).parked
+    assert audited(world) == []
+    minutes_pass(world, 2)
+    world.configured("orders", paused=None)
+    assert is_called_once_more(world, task)
+    assert audited(world) == []
+
+
+@pytest.mark.parametrize("kind", [k for k in DAMAGE if k not in (*MENDABLE, *POINTERS)])
+def test_what_cannot_be_known_is_left_to_the_audit(world: World, kind: str) -> None:
+    damage, wrong = DAMAGE[kind]
+    damage(world, retried(world))
+    before = world.items()
+    assert mended(world, DELIVER) == []
+    assert world.items() == before
+    assert words(audited(world)) == wrong
+
+
+@pytest.mark.parametrize("kind", POINTERS)
+def test_by_pointers_that_were_edited_nothing_is_judged(world: World, kind: str) -> None:
+    task = retried(world)
+    drop_entry(world, task)
+    DAMAGE[kind][0](world, task)
+    before = world.items()
+    with pytest.raises(NotReconciled, match="pointer is ahead"):
+        mended(world, DELIVER)
+    assert world.items() == before
+
+
+def test_an_entry_that_is_yet_to_come_up_stands_again_where_it_stood(world: World) -> None:
+    task = retried(world)
+    drop_entry(world, task)
+    mended(world)
+    assert world.read(task).entry == task.entry
+    assert world.tasks.standing([task.entry]) == {task.entry}
+
+
+def test_one_behind_the_time_pointer_is_overdue_and_has_another_ahead(world: World) -> None:
+    task = retried(world)
+    drop_entry(world, task)
+    world.dispatch_until(task.entry.second + 5)
+    world.drain()
+    before = world.items()
+    with pytest.raises(NotReconciled, match="overdue"):
+        mended(world)
+    assert world.items() == before
+    mended(world, DELIVER)
+    assert world.read(task).entry.second == world.clock.now_ms() // 1000 + 300
+    assert audited(world) == []
+    assert is_called_once_more(world, task)
+
+
+def test_or_it_expires(world: World) -> None:
+    task = retried(world)
+    pass_over(world, task)
+    mended(world, EXPIRE)
+    minutes_pass(world, 9)
+    assert world.read(task).status is Status.EXPIRED
+    assert len(world.receiver.received) == 1
+    assert audited(world) == []
+
+
+def test_a_task_that_names_its_home_behind_the_sweep_comes_up_again(world: World) -> None:
+    """It could not be read when the sweep came by, say, and its item has been set right since."""
+    task = world.created(in_ms=20_000)
+    edit(world, key_of(world, task), next_ms={"S": "soon"})
+    world.sweep_past(task.home.second)
+    edit(world, key_of(world, task), next_ms={"N": str(task.next_ms)})
+    assert words(audited(world)) == {"passed"}
+    mended(world, DELIVER)
+    assert audited(world) == []
+    assert is_called_once_more(world, task)
+
+
+def test_a_crowded_second_without_its_header_is_called(world: World) -> None:
+    results = world.create_batch([world.new(120_000) for _ in range(SLICE_ENTRIES + 1)])
+    tasks = [made.task for made in results if isinstance(made, Made)]
+    shards = max(task.home.shard for task in tasks) + 1
+    assert shards > 1
+    second = tasks[0].home.second
+    delete(world, next(item for item in world.items() if "shards" in item))
+    assert mended(world) == [f"header of second {second}: {shards} shards"]
+    minutes_pass(world, 4)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_key_whose_task_was_redriven_expires_with_it(world: World) -> None:
+    """It is told by the number of redrives."""
+    world.receiver.answer = lambda received: GONE
+    task = world.created_by_key(world.new(20_000, key="order-17")).task
+    minutes_pass(world, 1)
+    world.redrive(task.task_id)
+    delete(world, keys.key_of(task))
+    mended(world)
+    world.receiver.answer = lambda received: OK
+    world.drain()
+    assert world.read(task).status is Status.DELIVERED
+    (key,) = [item for item in world.items() if item["place"] == {"S": "order-17"}]
+    assert "expires_at" in key
+
+
+def test_a_key_that_names_what_has_ended_or_is_gone_names_its_live_task_again(
+    world: World,
+) -> None:
+    task = world.created_by_key(world.new(600_000, key="order-17")).task
+    ended = world.created(in_ms=600_000)
+    world.cancel(ended.task_id)
+    for _ in range(2):
+        edit(world, keys.key_of(task), task={"S": ended.home.name})
+        mended(world)
+        assert world.keys.home("orders", "order-17") == task.home
+        delete(world, key_of(world, ended))
+    assert audited(world) == []
+
+
+def test_a_key_that_names_another_live_task_stays_with_it(world: World) -> None:
+    """Both are called: which of them is wanted nobody knows but who made them."""
+    task = world.created_by_key(world.new(600_000, key="order-17")).task
+    delete(world, keys.key_of(task))
+    other = world.created_by_key(world.new(600_000, key="order-17")).task
+    before = world.items()
+    (line,) = mended(world)
+    assert line.endswith("key-foreign  left: its key names another live task")
+    assert world.items() == before
+    world.cancel(task.task_id)
+    assert mended(world) == []
+    assert audited(world) == []
+    assert world.keyed.read("orders", "order-17").home == other.home
+
+
+def test_all_that_one_task_lacks_is_one_line(world: World) -> None:
+    task = retried(world)
+    drop_entry(world, task)
+    delete(world, keys.key_of(task))
+    edit(world, key_of(world, task), expires_at={"N": "1900000000"})
+    (line,) = mended(world)
+    assert line.endswith("  entry-missing  key-missing  pending-expires")
+    assert audited(world) == []
+
+
+NEWER: dict[str, Callable[[World, Task], dict[str, Any]]] = {
+    "entry": lambda world, task: entry_key(world, task.entry),
+    "key": lambda world, task: keys.key_of(task),
+    "home": key_of,
+}
+
+
+@pytest.mark.parametrize("what", NEWER)
+def test_what_a_newer_release_has_written_is_left(world: World, what: str) -> None:
+    task = retried(world)
+    edit(world, NEWER[what](world, task), v={"N": "2"})
+    before = world.items()
+    said = mended(world)
+    assert [line[-len("newer release") :] for line in said] == ["newer release"] * len(said)
+    assert world.items() == before
+
+
+def test_nor_is_a_parked_item_of_a_newer_release_written_over(world: World) -> None:
+    task = parked(world)
+    edit(world, parked_items.key_of(task), v={"N": "2"})
+    before = world.items()
+    mended(world)
+    assert world.items() == before
+
+
+def test_it_only_says_what_it_would_do_unless_it_is_told_to_write(world: World) -> None:
+    task = parked(world)
+    delete(world, parked_items.key_of(task))
+    delete(world, keys.key_of(task))
+    before = world.items()
+    (line,) = mended(world, writes=False)
+    assert line.endswith("  key-missing  parked-missing")
+    assert world.items() == before
+
+
+def test_on_a_healthy_wheel_and_after_itself_it_finds_nothing(world: World) -> None:
+    task = parked(world)
+    world.created(in_ms=600_000)
+    assert mended(world) == []
+    delete(world, parked_items.key_of(task))
+    mended(world)
+    before = world.items()
+    assert mended(world) == []
+    assert world.items() == before
+
+
+def test_nothing_is_mended_between_any_two_requests_of_a_healthy_life(world: World) -> None:
+    """So nothing needs to be paused for it."""
+    looks = Looks(world, mended)
+    task = parked(world)
+    world.configured("orders", paused=None)
+    world.receiver.answer = lambda received: GONE
+    minutes_pass(world, 2)
+    assert world.read(task).status is Status.DEAD
+    world.redrive(task.task_id)
+    world.receiver.answer = lambda received: OK
+    world.drain()
+    assert world.read(task).status is Status.DELIVERED
+    assert looks.number > 30
+
+
+WRITES = ("UpdateItem", "TransactWriteItems")
+
+
+@pytest.mark.parametrize("kind", MENDABLE)
+def test_whoever_changes_the_task_at_the_same_time_is_first(world: World, kind: str) -> None:
+    task = retried(world)
+    MENDABLE[kind][0](world, task)
+    after: list[dict[str, Any]] = []
+
+    def first(call: Call) -> None:
+        if call.operation in WRITES and not after:
+            edit(world, key_of(world, task), version={"N": str(task.version + 1)})
+            after.extend(world.items())
+
+    world.recorder.before = first
+    (line,) = mended(world, DELIVER)
+    assert line.endswith("left: changed meanwhile: run it again")
+    assert world.items() == after
+    (line,) = mended(world, DELIVER)
+    assert "left" not in line
+    assert audited(world) == []
+
+
+def test_of_what_comes_back_the_key_that_cannot_be_read_is_mended_as_well(world: World) -> None:
+    task = world.created_by_key(world.new(600_000, key="order-17")).task
+    restored(world)
+    delete(world, key_of(world, task))
+    edit(world, keys.key_of(task), task={"N": "17"})
+    reconcile(world)
+    assert world.keyed.read("orders", "order-17").home == task.home
+    assert audited(world) == []
+
+
+def test_what_was_created_after_the_instant_that_was_restored_keeps_its_call(world: World) -> None:
+    restored(world)
+    task = retried(world)
+    lost = replace(task)
+    drop_entry(world, task)
+    reconcile(world, None)
+    assert audited(world) == []
+    assert is_called_once_more(world, lost)

@@ -1,0 +1,89 @@
+"""Whatever is deleted from a live wheel, past the service: `make reconcile` brings it back."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.tasks.task import Status
+from infra.operate.reconciling import DELIVER
+from tests.support.damage import delete
+from tests.support.each_damage import audited, forget_parking
+from tests.support.promises import RETRY, Told
+from tests.support.receiver import BUSY, GONE
+from tests.support.restores import mended, reconcile, restored
+from tests.support.stories import Story
+from tests.support.world import World
+
+lives = st.sampled_from(("retried", "parked", "resumed"))
+chances = st.lists(st.booleans(), min_size=5, max_size=23)  # of each item in turn, again and again
+waits = st.sampled_from((0, 12, 40, 400))
+
+
+@pytest.mark.exhaustive
+@settings(
+    max_examples=settings.default.max_examples // 5,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(life=lives, lost=chances, is_parking_forgotten=st.booleans(), seconds=waits)
+def test_whatever_was_deleted_the_audit_is_silent_again_and_promises_are_kept(
+    world: World, life: str, lost: list[bool], is_parking_forgotten: bool, seconds: int
+) -> None:
+    story = lived(world, life)
+    restored(world)
+    for number, item in enumerate(world.items()):
+        if lost[number % len(lost)]:
+            delete(world, item)
+    if is_parking_forgotten:
+        forget_parking(world)
+    story.idle(seconds)
+    reconcile(world, DELIVER)
+    assert audited(world) == []
+    assert mended(world) == []
+    story.settle_all()
+    story.check()
+
+
+def lived(world: World, life: str) -> Story:
+    """Something of each kind: by key and without, delivered, cancelled, redriven, retried, moved
+    ahead, near, in another shard; and parked, or about to be released."""
+    story = Story(world)
+    delivered, dead = created(story, 5_000), created(story, 8_000)
+    story.create_keyed("retried", 9_000)
+    story.create_keyed("far", 300_000)
+    moved, cancelled = created(story, 600_000), created(story, 60_000)
+    in_another_shard(story, 200_000)
+    story.cancel(cancelled)
+    story.pass_time(6)
+    story.answer = GONE
+    story.pass_time(2)
+    story.answer = BUSY
+    story.redrive(dead)
+    story.pass_time(2)
+    story.move(moved, 120_000)
+    if life != "retried":
+        story.pause()
+        story.pass_time(12)
+    if life == "resumed":
+        story.resume()
+    story.create(2_000)
+    assert world.read(delivered.task).status is Status.DELIVERED
+    assert {item["status"]["S"] for item in world.items() if "status" in item} == STATUSES
+    return story
+
+
+STATUSES = {"pending", "delivered", "cancelled"}
+
+
+def created(story: Story, in_ms: int) -> Told:
+    story.create(in_ms)
+    return list(story.told.values())[-1]
+
+
+def in_another_shard(story: Story, in_ms: int) -> None:
+    world = story.world
+    task = world.create.placed(world.new(in_ms, retry=RETRY))
+    home = replace(task.home, shard=1)
+    world.headers.raise_to(home.second, 2)
+    world.tasks.create(replace(task, home=home, entry=home))
+    story.told[home.task_id] = Told(replace(task, home=home, entry=home), {task.due_ms})

@@ -1,0 +1,463 @@
+"""A release: what it refuses, what it writes, and that nothing is left of one that failed."""
+
+import hashlib
+import re
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from duewheel import __version__
+from infra.release import artefacts, release
+from infra.release.changelog import has_entries, notes, released, unreleased
+from infra.release.version import PLACES, ROOT, current_version, set_version
+from local.aws.template import source_of
+
+CHANGELOG = """# Changelog
+
+## [Unreleased]
+
+### Added
+
+- Tasks.
+
+## [0.0.9] - 2026-01-31
+
+- The beginning.
+"""
+BUILD = """
+golden:
+	@cat pyproject.toml > tests/upgrade/previous/wheel.json
+	@cp pyproject.toml tests/upgrade/previous/new.json
+
+release-test:
+	@git diff --no-index --quiet pyproject.toml tests/upgrade/previous/wheel.json
+	@! grep -q 6.6.6 pyproject.toml
+
+artefacts:
+	@cat pyproject.toml > built
+	@! test -e during || sh during
+	@! test -e fail
+"""
+IGNORED = ["built", "during", "fail"]
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """This one's files that say a version, with verbs of a line or two."""
+    for variable in ("NAME", "EMAIL"):
+        for role in ("AUTHOR", "COMMITTER"):
+            monkeypatch.setenv(f"GIT_{role}_{variable}", "someone")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.delenv("DRY_RUN", raising=False)
+    root = tmp_path / "repository"
+    for name in PLACES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
+    set_version(root, "0.1.0")
+    (root / "CHANGELOG.md").write_text(CHANGELOG)
+    (root / "Makefile").write_text(BUILD)
+    (root / ".gitignore").write_text("\n".join(IGNORED))
+    (root / release.GOLDEN).mkdir(parents=True)
+    (root / release.GOLDEN / "wheel.json").write_text("the previous release's")
+    release.git(root, "init", "--quiet", "--initial-branch", "main")
+    release.git(root, "add", "--all")
+    release.git(root, "commit", "--quiet", "--message", "Begin")
+    return root
+
+
+def state(root: Path) -> tuple[str, ...]:
+    asked = (["rev-parse", "HEAD"], ["tag", "--list"], ["status", "--porcelain"])
+    return tuple(release.git(root, *question) for question in asked)
+
+
+# ---------------------------------------------------------------- the version
+
+
+def places_that_name(root: Path, version: str) -> set[str]:
+    """As Duewheel's, outside of tests and of what was released: the number alone may be another's,
+    as that of OpenAPI, or a part of 127.0.0.1."""
+    number = version.replace(".", r"\.")
+    before = "([Dd]uewheel[ /=@-]+v?|([Vv]ersion|[Rr]elease)(__)?[\"']?[ :=]+[\"']?|^    Value: )"
+    others = [":!*requirements*.txt", ":!tests", ":!client/tests", ":!CHANGELOG.md"]
+    found = subprocess.run(
+        ["git", "grep", "-lE", rf"{before}{number}([^0-9.]|\.[^0-9]|\.?$)", "--", *others],
+        cwd=root, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert found.returncode in (0, 1), found.stderr
+    return set(found.stdout.split())
+
+
+def test_the_version_is_one_and_stands_nowhere_else() -> None:
+    assert current_version(ROOT) == __version__
+    assert places_that_name(ROOT, __version__) == set(PLACES)
+
+
+@pytest.mark.parametrize("version", ["0.0.1", "0.2.0", "1.0.0", "1.2.3", "3.1.0", "3.2.0", "3.5.0"])
+def test_a_number_that_stands_for_something_else_can_be_released(version: str) -> None:
+    assert places_that_name(ROOT, version) <= set(PLACES)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Duewheel 0.1.0 is out.",
+        "pip install duewheel==0.1.0",
+        "duewheel-0.1.0-arm64.zip",
+        "since version 0.1.0.",
+        "VERSION: Final[str]; __version__ = '0.1.0'",
+        '"version": "0.1.0"',
+    ],
+)
+def test_a_version_in_a_place_that_no_release_would_change_is_found(
+    repository: Path, line: str
+) -> None:
+    (repository / "page.md").write_text(f"{line}\n")
+    release.git(repository, "add", "page.md")
+    assert places_that_name(repository, "0.1.0") == {*PLACES, "page.md"}
+
+
+def test_a_stack_says_its_version() -> None:
+    template = source_of(ROOT / "template.yaml")
+    assert template["Outputs"]["Version"]["Value"] == __version__
+
+
+def test_a_new_version_takes_the_old_ones_place_and_changes_nothing_else(repository: Path) -> None:
+    before = {path: (repository / path).read_text() for path in PLACES}
+    set_version(repository, "12.34.56")
+    assert current_version(repository) == "12.34.56"
+    set_version(repository, "0.1.0")
+    assert {path: (repository / path).read_text() for path in PLACES} == before
+
+
+def test_files_of_several_versions_are_an_error(repository: Path) -> None:
+    (repository / "pyproject.toml").write_text('version = "0.2.0"\n')
+    with pytest.raises(ValueError, match=r"several versions: 0\.1\.0, 0\.2\.0"):
+        current_version(repository)
+    (repository / "pyproject.toml").write_text("")
+    with pytest.raises(ValueError, match=r"pyproject\.toml does not say"):
+        current_version(repository)
+
+
+# ---------------------------------------------------------------- the changelog
+
+
+def test_what_is_not_released_goes_under_its_version() -> None:
+    after = released(CHANGELOG, "0.1.0", "2026-02-28")
+    assert unreleased(after) == ""
+    assert notes(after, "0.1.0") == unreleased(CHANGELOG) == "### Added\n\n- Tasks."
+    assert notes(after, "0.0.9") == "- The beginning."
+    assert notes(after, "0.0.8") == ""
+
+
+def test_headings_alone_are_no_entries() -> None:
+    assert not has_entries("### Added\n\n### Fixed")
+    assert has_entries("### Added\n\n- Tasks.")
+
+
+# ---------------------------------------------------------------- the release
+
+
+def test_a_release_is_one_commit_with_a_tag_and_was_built_of_its_own_version(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert release.main(["0.2.0"], repository) == 0
+
+    log = release.git(repository, "log", "--format=%s")
+    assert log.splitlines() == ["Release 0.2.0", "Begin"]
+    assert release.git(repository, "cat-file", "-t", "v0.2.0") == "tag"
+    tagged = release.git(repository, "rev-parse", "v0.2.0^{commit}")
+    assert tagged == release.git(repository, "rev-parse", "HEAD")
+    assert release.git(repository, "status", "--porcelain") == ""
+    assert current_version(repository) == "0.2.0"
+    assert "- Tasks." in notes((repository / "CHANGELOG.md").read_text(), "0.2.0")
+    assert 'version = "0.2.0"\n' in (repository / "built").read_text()
+    assert "git push --atomic origin main v0.2.0" in capsys.readouterr().out
+
+
+def test_the_first_release_is_of_the_version_that_the_repository_has(repository: Path) -> None:
+    assert release.main(["0.1.0"], repository) == 0
+    assert release.git(repository, "tag", "--list") == "v0.1.0"
+
+
+def test_a_release_keeps_what_it_writes_for_the_next_one(repository: Path) -> None:
+    assert release.main(["0.2.0"], repository) == 0
+    changed = release.git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
+    assert {path for path in changed if path.startswith("tests/")} == {
+        f"{release.GOLDEN}/{name}.json" for name in ("wheel", "new")
+    }
+
+
+def dirty(root: Path) -> None:
+    (root / "new").write_text("")
+
+
+def elsewhere(root: Path) -> None:
+    release.git(root, "switch", "--quiet", "--create", "other")
+
+
+def at_no_branch(root: Path) -> None:
+    release.git(root, "switch", "--quiet", "--detach")
+
+
+def tagged(root: Path) -> None:
+    release.git(root, "tag", "v0.2.0")
+
+
+def told(root: Path) -> None:
+    written(root, released(CHANGELOG, "0.2.0", "2026-02-28"))
+
+
+def nothing_new(root: Path) -> None:
+    written(root, released(CHANGELOG, "0.1.0", "2026-02-28"))
+
+
+def written(root: Path, changelog: str) -> None:
+    (root / "CHANGELOG.md").write_text(changelog)
+    release.git(root, "commit", "--quiet", "--all", "--message", "Change")
+
+
+@pytest.mark.parametrize(
+    ("come_to", "version", "reason"),
+    [
+        (dirty, "0.2.0", "not committed"),
+        (elsewhere, "0.2.0", "not on other"),
+        (at_no_branch, "0.2.0", "not on no branch"),
+        (tagged, "0.2.0", "v0.2.0 was released already"),
+        (told, "0.2.0", "has a section 0.2.0 already"),
+        (nothing_new, "0.2.0", "nothing under"),
+        (None, "0.0.9", "older than 0.1.0"),
+        (None, "v0.2.0", "three numbers"),
+        (None, "", "three numbers"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", ["", "1"])
+def test_what_is_in_no_state_to_be_released_is_refused_and_left_as_it_was(
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    come_to: object,
+    version: str,
+    reason: str,
+    dry_run: str,
+) -> None:
+    monkeypatch.setenv("DRY_RUN", dry_run)
+    if callable(come_to):
+        come_to(repository)
+    before = state(repository)
+    assert release.main([version], repository) == 1
+    assert reason in capsys.readouterr().err
+    assert state(repository) == before
+    assert not (repository / "built").exists()
+
+
+def test_a_dry_run_says_what_would_be_released_and_does_nothing(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRY_RUN", "1")
+    before = state(repository)
+    assert release.main(["0.2.0"], repository) == 0
+    assert "- Tasks." in capsys.readouterr().out
+    assert state(repository) == before
+    assert not (repository / "built").exists()
+
+
+def test_nothing_is_left_of_a_release_whose_build_failed(repository: Path) -> None:
+    (repository / "fail").write_text("")
+    before = state(repository)
+    assert release.main(["0.2.0"], repository) == 1
+    assert state(repository) == before
+
+    (repository / "fail").unlink()
+    assert release.main(["0.2.0"], repository) == 0
+
+
+def test_the_tests_that_a_version_or_golden_files_could_break_are_named() -> None:
+    recipes = (ROOT / "Makefile").read_text("utf-8")
+    (recipe,) = re.findall(r"^release-test: .+\n\t(.+)$", recipes, re.MULTILINE)
+    assert recipe.split()[-2:] == ["tests/infra/test_release.py", "tests/upgrade"]
+
+
+def test_a_version_that_the_tests_do_not_stand_is_not_released(repository: Path) -> None:
+    before = state(repository)
+    assert release.main(["6.6.6"], repository) == 1
+    assert state(repository) == before
+    assert not (repository / "built").exists()
+
+
+@pytest.mark.parametrize(
+    "during",
+    [
+        "echo x > page.md; git add page.md; git commit -q -m Meanwhile -- page.md",
+        "git switch -q -c other",
+        "echo x > page.md",
+        "echo x >> CHANGELOG.md",
+    ],
+)
+def test_a_change_while_it_is_built_is_noticed_and_a_commit_stays(
+    repository: Path, capsys: pytest.CaptureFixture[str], during: str
+) -> None:
+    (repository / "during").write_text(during)
+    assert release.main(["0.2.0"], repository) == 1
+    assert "changed while it was built" in capsys.readouterr().err
+    log = release.git(repository, "log", "--format=%s").splitlines()
+    assert log == (["Meanwhile"] if "commit" in during else []) + ["Begin"]
+    assert release.git(repository, "tag", "--list") == ""
+    assert release.git(repository, "status", "--short") in ("", "?? page.md")
+    assert current_version(repository) == "0.1.0"
+
+
+def test_nothing_is_left_of_a_release_whose_tag_cannot_be_made(repository: Path) -> None:
+    release.git(repository, "config", "tag.gpgSign", "true")
+    release.git(repository, "config", "gpg.program", "false")
+    before = state(repository)
+    assert release.main(["0.2.0"], repository) == 1
+    assert state(repository) == before
+
+
+# ---------------------------------------------------------------- where it is pushed to
+
+
+@pytest.fixture
+def colleague(repository: Path, tmp_path: Path) -> Path:
+    """A clone of the same origin."""
+    origin, clone = tmp_path / "origin.git", tmp_path / "colleague"
+    release.git(tmp_path, "clone", "--quiet", "--bare", str(repository), str(origin))
+    release.git(repository, "remote", "add", "origin", str(origin))
+    release.git(tmp_path, "clone", "--quiet", str(origin), str(clone))
+    return clone
+
+
+def moved_on(clone: Path) -> None:
+    release.git(clone, "commit", "--quiet", "--allow-empty", "--message", "Move on")
+    release.git(clone, "push", "--quiet", "origin", "main")
+
+
+def released_by_a_colleague(clone: Path) -> None:
+    release.git(clone, "tag", "v0.2.0")
+    release.git(clone, "push", "--quiet", "origin", "v0.2.0")
+
+
+@pytest.mark.parametrize(
+    ("come_to", "reason"),
+    [
+        (moved_on, "main is not as it is at origin"),
+        (released_by_a_colleague, "v0.2.0 was released already, at origin"),
+    ],
+)
+def test_what_could_not_be_pushed_is_not_released(
+    repository: Path,
+    colleague: Path,
+    capsys: pytest.CaptureFixture[str],
+    come_to: Callable[[Path], None],
+    reason: str,
+) -> None:
+    come_to(colleague)
+    before = state(repository)
+    assert release.main(["0.2.0"], repository) == 1
+    assert reason in capsys.readouterr().err
+    assert state(repository) == before
+
+
+def test_what_was_not_pushed_before_is_not_released(
+    repository: Path, colleague: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release.git(repository, "commit", "--quiet", "--allow-empty", "--message", "Mine alone")
+    assert release.main(["0.2.0"], repository) == 1
+    assert "push or pull first" in capsys.readouterr().err
+
+
+def test_an_origin_that_does_not_answer_is_a_refusal(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release.git(repository, "remote", "add", "origin", str(repository / "nowhere"))
+    assert release.main(["0.2.0"], repository) == 1
+    assert "ls-remote" in capsys.readouterr().err
+
+
+def test_a_release_that_the_origin_refuses_is_undone_as_it_says_and_made_anew(
+    repository: Path, colleague: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert release.main(["0.2.0"], repository) == 0
+    push, *undo = re.findall(r"^    (git .+)$", capsys.readouterr().out, re.MULTILINE)
+    moved_on(colleague)
+    assert subprocess.run(push.split(), cwd=repository, check=False).returncode == 1
+
+    for command in undo:
+        subprocess.run(command.split(), cwd=repository, check=True)
+    release.git(repository, "pull", "--quiet", "--ff-only", "origin", "main")
+    assert release.main(["0.2.0"], repository) == 0
+    subprocess.run(push.split(), cwd=repository, check=True)
+    log = release.git(repository, "log", "--format=%s")
+    assert log.splitlines() == ["Release 0.2.0", "Move on", "Begin"]
+    assert release.git(repository, "ls-remote", "origin", "v0.2.0")
+
+
+# ---------------------------------------------------------------- the artefacts
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    for architecture in artefacts.ARCHITECTURES:
+        layer = tmp_path / "build" / "package" / architecture / "CoreLayer" / "python"
+        layer.mkdir(parents=True)
+        (layer / "core.py").write_text(architecture)
+        (layer.parents[1] / "template.yaml").write_text("Resources: {}")
+    for name in ("sbom.json", "sbom-tools.json", "wheel/duewheel-0.2.0-py3-none-any.whl"):
+        (tmp_path / "build" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "build" / name).write_text(name)
+    return tmp_path / "build"
+
+
+def test_the_artefacts_are_both_packages_the_client_the_bills_the_notes_and_their_sums(
+    build: Path,
+) -> None:
+    made = build / "release"
+    artefacts.collected(build, made, "0.2.0", released(CHANGELOG, "0.2.0", "2026-02-28"))
+
+    assert {path.name for path in made.iterdir()} == {
+        "duewheel-0.2.0-arm64.zip",
+        "duewheel-0.2.0-x86_64.zip",
+        "duewheel-0.2.0-py3-none-any.whl",
+        "sbom.json",
+        "sbom-tools.json",
+        "NOTES.md",
+        "SHA256SUMS",
+    }
+    with zipfile.ZipFile(made / "duewheel-0.2.0-x86_64.zip") as package:
+        assert package.namelist() == ["CoreLayer/python/core.py", "template.yaml"]
+        assert package.read("CoreLayer/python/core.py") == b"x86_64"
+    assert (made / "NOTES.md").read_text() == "### Added\n\n- Tasks.\n"
+    sums = dict(line.split("  ")[::-1] for line in (made / "SHA256SUMS").read_text().splitlines())
+    assert sums == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in made.iterdir()
+        if path.name != "SHA256SUMS"
+    }
+
+
+def test_the_same_build_gives_the_same_bytes_at_another_time_and_place(
+    build: Path, tmp_path: Path
+) -> None:
+    other = copytree(build, tmp_path / "elsewhere", copy_function=copied_now)
+    for one in (build, other):
+        artefacts.collected(one, one / "release", "0.2.0", CHANGELOG)
+    sums = [(one / "release" / "SHA256SUMS").read_text() for one in (build, other)]
+    assert sums[0] == sums[1]
+
+
+def copied_now(source: str, to: str) -> None:
+    """Not its time, nor its mode."""
+    Path(to).write_bytes(Path(source).read_bytes())
+    Path(to).chmod(0o600)
+
+
+def test_what_lay_there_of_an_earlier_release_is_gone(build: Path) -> None:
+    (build / "release").mkdir()
+    (build / "release" / "duewheel-0.1.9-arm64.zip").write_text("")
+    artefacts.collected(build, build / "release", "0.2.0", CHANGELOG)
+    assert "0.1.9" not in (build / "release" / "SHA256SUMS").read_text()
+    assert not (build / "release" / "duewheel-0.1.9-arm64.zip").exists()

@@ -1,0 +1,232 @@
+"""`make roll-back`: which versions belong together, where the aliases are led, all or none."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from infra.operate import roll_back
+from infra.operate.deploy import Account
+from infra.operate.roll_back import COMPLETE, FAILED, UNKNOWN, Alias, Deployment, Found, Refused
+from tests.conftest import the_template
+from tests.infra.test_deploy import ROOT, STACK_ID, Aws, made, stack_in
+
+STACK = "duewheel-dev"
+LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:CoreLayer"
+VENDOR = "arn:aws:lambda:eu-west-1:123456789012:layer:VendorLayer:3"
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function"
+API, NOTIFIER = "duewheel-dev-Api", "duewheel-dev-Notifier"
+
+
+@pytest.fixture
+def aws() -> Iterator[Aws]:
+    aws = Aws()
+    yield aws
+    aws.all_asked()
+
+
+def version(function: str, number: int, layer: int) -> dict[str, Any]:
+    return {
+        "FunctionName": function,
+        "Version": str(number),
+        "LastModified": f"2030-01-{layer:02}T00:00:00.000+0000",
+        "Layers": [{"Arn": VENDOR}, {"Arn": f"{LAYER}:{layer}"}],
+    }
+
+
+def event(status: str, physical: str = STACK_ID) -> dict[str, Any]:
+    kind = "AWS::CloudFormation::Stack" if physical == STACK_ID else "AWS::Lambda::Version"
+    return {
+        "StackId": STACK_ID, "EventId": "e", "StackName": STACK, "Timestamp": 0,
+        "PhysicalResourceId": physical, "ResourceType": kind, "ResourceStatus": status,
+    }  # fmt: skip
+
+
+def update(end: str, *published: tuple[str, int]) -> list[dict[str, Any]]:
+    """The events of one update, the latest first."""
+    ended = [event(end)]
+    if end == "UPDATE_ROLLBACK_COMPLETE":
+        ended.append(event("UPDATE_ROLLBACK_IN_PROGRESS"))
+    created = [event("CREATE_COMPLETE", f"{FUNCTION}:{name}:{n}") for name, n in published]
+    return [*ended, *created, event("UPDATE_IN_PROGRESS")]
+
+
+# Deployed: layers 5, 6 (failed once all was published), 7 (failed with one function published), 9.
+PUBLISHED = {
+    API: [version(API, 1, 5), version(API, 2, 6), version(API, 3, 7), version(API, 4, 9)],
+    NOTIFIER: [version(NOTIFIER, 1, 5), version(NOTIFIER, 2, 6), version(NOTIFIER, 3, 9)],
+}
+EVENTS = [
+    *update("UPDATE_COMPLETE", (API, 4), (NOTIFIER, 3)),
+    *update("UPDATE_ROLLBACK_COMPLETE", (API, 3)),
+    *update("UPDATE_ROLLBACK_COMPLETE", (API, 2), (NOTIFIER, 2)),
+    *update("CREATE_COMPLETE", (API, 1), (NOTIFIER, 1)),
+]
+
+
+def played(aws: Aws, live: Mapping[str, int], *, weights: bool = False) -> None:
+    def resource(kind: str, logical: str, physical: str) -> dict[str, Any]:
+        return {
+            "ResourceType": kind, "LogicalResourceId": logical, "PhysicalResourceId": physical,
+            "ResourceStatus": "UPDATE_COMPLETE", "LastUpdatedTimestamp": 0,
+        }  # fmt: skip
+
+    held = [resource("AWS::Lambda::LayerVersion", "CoreLayer0a1b", f"{LAYER}:9")]
+    held += [resource("AWS::Lambda::Alias", f"{f}live", f"{FUNCTION}:{f}:live") for f in live]
+    aws.answers("cloudformation", "describe_stacks", stack_in("UPDATE_COMPLETE"))
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": held})
+    for function, number in live.items():
+        seen(aws, function, number, "r1", weights={"4": 0.1} if weights else {})
+    for function in sorted(live):
+        listed = {"Versions": [{"Version": "$LATEST"}, *PUBLISHED[function]]}
+        aws.answers("lambda", "list_versions_by_function", listed, FunctionName=function)
+    aws.answers("cloudformation", "describe_stack_events", {"StackEvents": EVENTS})
+
+
+def seen(
+    aws: Aws, function: str, number: int, revision: str, weights: Mapping[str, float] | None = None
+) -> None:
+    answer: dict[str, Any] = {"FunctionVersion": str(number), "RevisionId": revision}
+    if weights:
+        answer["RoutingConfig"] = {"AdditionalVersionWeights": weights}
+    aws.answers("lambda", "get_alias", answer, FunctionName=function, Name="live")
+
+
+def moves(aws: Aws, function: str, number: int, revision: str = "r1") -> None:
+    asked = {"FunctionName": function, "Name": "live", "FunctionVersion": str(number)}
+    aws.answers("lambda", "update_alias", {}, **asked, RevisionId=revision)
+
+
+def run(aws: Aws, *, to: int | None = None, only_shows: bool = False) -> None:
+    account = Account(aws.client, "eu-west-1")
+    roll_back.rolled_back(account, STACK, to=to, only_shows=only_shows)
+
+
+def test_all_aliases_are_led_past_failed_deployments_to_the_one_before(
+    aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither to a version less, nor to what a failed update has left."""
+    played(aws, {API: 4, NOTIFIER: 3})
+    moves(aws, API, 1)
+    moves(aws, NOTIFIER, 1)
+    run(aws)
+    said = capsys.readouterr().out
+    assert "9: published 2030-01-09T00:00:00.000+0000, deployed last, 2 of 2 aliases" in said
+    assert "6: published 2030-01-06T00:00:00.000+0000, its deployment failed, 0 of 2" in said
+    assert "runs deployment 5" in said
+    assert "make roll-back STACK=duewheel-dev TO=9" in said
+    assert "roles, queues" in said
+    assert "docs/decisions/0052" in said
+
+
+@pytest.mark.parametrize("live", [{API: 1, NOTIFIER: 3}, {API: 1, NOTIFIER: 1}])
+def test_a_repeat_completes_it_and_goes_no_further_back(aws: Aws, live: dict[str, int]) -> None:
+    played(aws, live)
+    if live[NOTIFIER] == 3:
+        moves(aws, NOTIFIER, 1)
+    run(aws)
+
+
+def test_the_way_back_can_be_taken_back(aws: Aws) -> None:
+    played(aws, {API: 1, NOTIFIER: 1})
+    moves(aws, API, 4)
+    moves(aws, NOTIFIER, 3)
+    run(aws, to=9)
+
+
+def test_it_can_only_be_looked_at(aws: Aws) -> None:
+    played(aws, {API: 4, NOTIFIER: 3}, weights=True)
+    run(aws, only_shows=True)
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+def test_when_one_alias_fails_those_that_moved_are_moved_back(aws: Aws, has_moved: bool) -> None:
+    """The one that failed, too, where only the answer was lost."""
+    played(aws, {API: 4, NOTIFIER: 3})
+    moves(aws, API, 1)
+    aws.fails("lambda", "update_alias", "PreconditionFailedException")
+    seen(aws, NOTIFIER, 1 if has_moved else 3, "r2")
+    if has_moved:
+        moves(aws, NOTIFIER, 3, "r2")
+    seen(aws, API, 1, "r2")
+    moves(aws, API, 4, "r2")
+    with pytest.raises(Refused, match="All aliases are where they were"):
+        run(aws)
+
+
+def test_what_could_not_be_moved_back_is_said_and_how_to_go_on(aws: Aws) -> None:
+    played(aws, {API: 4, NOTIFIER: 3})
+    moves(aws, API, 1)
+    aws.fails("lambda", "update_alias", "AccessDeniedException")
+    aws.fails("lambda", "get_alias", "ServiceException")
+    aws.fails("lambda", "get_alias", "ServiceException")
+    with pytest.raises(Refused) as refused:
+        run(aws)
+    assert f"{API}:live may be at another version" in str(refused.value)
+    assert "Run the same command again" in str(refused.value)
+    assert "where they were" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "status", ["UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "ROLLBACK_COMPLETE"]
+)
+def test_it_is_refused_while_a_deployment_is_under_way(aws: Aws, status: str) -> None:
+    aws.answers("cloudformation", "describe_stacks", stack_in(status))
+    with pytest.raises(Refused, match=status):
+        run(aws)
+
+
+def test_it_is_refused_while_a_canary_is_under_way(aws: Aws) -> None:
+    played(aws, {API: 1, NOTIFIER: 1}, weights=True)
+    with pytest.raises(Refused, match="canary"):
+        run(aws)
+
+
+BOTH = {API: "1", NOTIFIER: "1"}
+
+
+@pytest.mark.parametrize(
+    ("before", "to", "said"),
+    [
+        ([], None, "no versions of a deployment before 9"),
+        ([Deployment(5, "", BOTH, FAILED)], None, "no versions of a deployment before 9"),
+        ([Deployment(5, "", {API: "1"}, COMPLETE)], None, f"5 has no version of {NOTIFIER}"),
+        ([Deployment(5, "", BOTH, UNKNOWN)], None, "TO=5"),
+        ([Deployment(5, "", BOTH, COMPLETE)], 4, "deployment 4"),
+    ],
+)
+def test_it_is_refused_where_there_is_nothing_to_go_back_to(
+    before: list[Deployment], to: int | None, said: str
+) -> None:
+    deployed = Deployment(9, "", {API: "4", NOTIFIER: "3"}, COMPLETE)
+    aliases = [Alias(API, "live", "4", "r", False), Alias(NOTIFIER, "live", "3", "r", False)]
+    found = Found(STACK, 9, {one.number: one for one in (*before, deployed)}, aliases)
+    with pytest.raises(Refused, match=said):
+        roll_back.target(found, to)
+
+
+def test_each_function_of_the_template_is_known_by_its_layer_and_led_by_an_alias() -> None:
+    template = the_template()
+    layers = [one.logical_id for one in template.of_type("AWS::Lambda::LayerVersion")]
+    (core,) = [name for name in layers if name.startswith(roll_back.CORE_LAYER)]
+    functions = template.of_type("AWS::Lambda::Function")
+    assert all({"Ref": core} in function.properties["Layers"] for function in functions)
+    led = [one.properties["FunctionName"]["Ref"] for one in template.of_type("AWS::Lambda::Alias")]
+    assert {function.logical_id for function in functions} == set(led)
+
+
+def test_the_rights_that_the_docs_name_are_those_that_the_deploy_role_has() -> None:
+    role = (ROOT / "infra" / "deploy_role.yaml").read_text("utf-8")
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8").partition("### Going back")[2]
+    for service, names in {
+        "cloudformation": ("DescribeStacks", "DescribeStackEvents", "ListStackResources"),
+        "lambda": ("GetAlias", "ListVersionsByFunction", "UpdateAlias"),
+    }.items():
+        assert all(f"- {service}:{name}\n" in role and f"{name}`" in page for name in names)
+
+
+def test_make_hands_on_what_it_is_given() -> None:
+    said = made("-n", "roll-back", "STACK=my-timers", "TO=5", "SHOW=yes").stdout
+    assert "-m infra.operate.roll_back" in said
+    assert '"my-timers" --to "5" --show' in " ".join(said.replace("\\\n", " ").split())
+    assert "STACK=... is missing" in made("-n", "roll-back").stderr

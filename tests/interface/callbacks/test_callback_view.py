@@ -1,0 +1,35 @@
+"""A callback is shown by the members that a create takes."""
+
+import pytest
+
+from duewheel.interface.callbacks.callback_view import callback_view
+from duewheel.rules.tasks.requests import single_request
+from tests.rules.callbacks.test_requests import (
+    ALLOWED,
+    EVENT,
+    HTTP,
+    LAMBDA,
+    NOW_MS,
+    QUEUE,
+    SNS,
+    SQS,
+    body,
+)
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        {"type": "http", **HTTP, "method": "PUT", "headers": {"x-a": "1"}, "body": "raw"},
+        {"type": "http", **HTTP, "method": "POST", "headers": {}},
+        {**LAMBDA, "invocation": "async"},
+        {**SQS, "attributes": {"a": "1"}, "body": "raw"},
+        {**SQS, "queue_url": f"{QUEUE}.fifo", "group_id": "g", "attributes": {}},
+        {**SNS, "attributes": {}},
+        EVENT,
+    ],
+)
+def test_what_is_shown_can_be_sent_and_comes_out_the_same(callback: dict[str, object]) -> None:
+    payload = "a" if "body" in callback else 1
+    made = single_request(body(callback, payload=payload), NOW_MS, ALLOWED).callback
+    assert callback_view(made) == callback

@@ -1,0 +1,137 @@
+import json
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.interface.tasks.task_view import batch_text, task_text
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.refusals import InvalidField, TooLate
+from duewheel.rules.tasks.task import Attempt, Made, Status, Task
+from duewheel.rules.wheel.addresses import address_at
+
+DUE_MS = 1_896_076_800_250
+HOME = address_at(DUE_MS, b"8 bytes.")
+TASK = Task(
+    home=HOME,
+    entry=HOME,
+    biz_type="orders",
+    due_ms=DUE_MS,
+    next_ms=DUE_MS,
+    callback=HttpCallback("https://example.com/hook", headers=(("X-A", "1"),)),
+    created_ms=DUE_MS - 5_000,
+    updated_ms=DUE_MS - 5_000,
+)
+
+
+def test_a_pending_task_shows_every_member_and_null_for_what_it_lacks() -> None:
+    assert json.loads(task_text(TASK)) == {
+        "task_id": HOME.task_id,
+        "biz_type": "orders",
+        "key": None,
+        "status": "pending",
+        "reason": None,
+        "parked": False,
+        "due_at": "2030-01-31T08:00:00.250Z",
+        "next_at": "2030-01-31T08:00:00.250Z",
+        "attempts": 0,
+        "payload": None,
+        "callback": {
+            "type": "http",
+            "url": "https://example.com/hook",
+            "method": "POST",
+            "headers": {"X-A": "1"},
+        },
+        "created_at": "2030-01-31T07:59:55.250Z",
+        "updated_at": "2030-01-31T07:59:55.250Z",
+        "settled_at": None,
+        "expires_at": None,
+        "lateness_ms": None,
+        "last_error": None,
+        "history": [],
+    }
+
+
+def test_a_settled_task_shows_how_it_ended_and_no_next_instant() -> None:
+    attempt = Attempt(DUE_MS + 7, 7, 30, "stop", DUE_MS // 1000, 410, "gone")
+    view = json.loads(
+        task_text(
+            replace(
+                TASK,
+                status=Status.DEAD,
+                reason="stopped",
+                attempts=1,
+                history=(attempt,),
+                settled_ms=DUE_MS + 37,
+                expires_at=DUE_MS // 1000 + 86_400,
+                lateness_ms=7,
+                last_error="gone",
+            )
+        )
+    )
+    assert view["status"] == "dead"
+    assert view["next_at"] is None
+    assert view["settled_at"] == "2030-01-31T08:00:00.287Z"
+    assert view["expires_at"] == "2030-02-01T08:00:00.000Z"
+    assert view["history"] == [
+        {
+            "at": "2030-01-31T08:00:00.257Z",
+            "lateness_ms": 7,
+            "outcome": "stop",
+            "status_code": 410,
+            "duration_ms": 30,
+            "note": "gone",
+        }
+    ]
+
+
+def test_what_was_asked_for_is_shown_as_it_would_be_asked_for() -> None:
+    task = replace(TASK, retry=RetryPolicy(4, 0.5, 3.0, 60.0), expires_after_seconds=60.0)
+    view = json.loads(task_text(task))
+    assert view["retry"] == {
+        "attempts": 4,
+        "first_delay_seconds": 0.5,
+        "factor": 3,
+        "max_delay_seconds": 60,
+    }
+    assert '"expires_after_seconds":60,' in task_text(task)
+    ladder = replace(TASK, retry=RetryPolicy(3, delays_seconds=(1.0, 2.5)))
+    assert json.loads(task_text(ladder))["retry"] == {"attempts": 3, "delays_seconds": [1, 2.5]}
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(["1.0", "1e400", "7" * 5000, r'"\u00e9\/"', '{"b":1, "a":{},"b":2}', '"é"'])
+    | st.text(max_size=20).map(json.dumps),
+    st.text(max_size=20),
+)
+def test_the_payload_stands_in_the_answer_as_it_came(payload: str, error: str) -> None:
+    text = task_text(replace(TASK, payload=payload, last_error=error, reason=payload))
+    assert f',"payload":{payload},"callback":' in text
+    exact = {"parse_int": str, "parse_float": str}
+    view = json.loads(text, **exact)  # type: ignore[call-overload]
+    assert view["payload"] == json.loads(payload, **exact)  # type: ignore[call-overload]
+    assert view["last_error"] == error
+
+
+def test_a_batch_shows_tasks_and_problems_in_order() -> None:
+    bad = InvalidField("tasks[1].due_ms: must be a whole number.", "tasks[1].due_ms")
+    results = [Made(TASK), bad, Made(TASK, is_new=False)]
+    first, second, third = json.loads(batch_text(results))["results"]
+    assert third == {"status": 200, "task": json.loads(task_text(TASK))}
+    assert first == {"status": 201, "task": json.loads(task_text(TASK))}
+    assert second["status"] == 422
+    assert second["problem"]["type"] == "urn:duewheel:problem:invalid-field"
+    assert second["problem"]["field"] == "tasks[1].due_ms"
+
+
+def test_a_problem_of_lateness_says_when_the_cut_off_was() -> None:
+    refusal = TooLate("The cut-off has passed.", cut_off_ms=DUE_MS)
+    problem = json.loads(batch_text([refusal]))["results"][0]["problem"]
+    assert problem == {
+        "type": "urn:duewheel:problem:too-late",
+        "title": refusal.title,
+        "status": 409,
+        "detail": "The cut-off has passed.",
+        "cut_off": "2030-01-31T08:00:00.250Z",
+    }

@@ -1,0 +1,123 @@
+"""The table of calls: which right stands beside each, and what is checked before a call is made."""
+
+import pytest
+
+from duewheel.interface.access_log import change_line
+from duewheel.interface.request import Request
+from duewheel.interface.response import Answer
+from duewheel.interface.routes import (
+    Call,
+    Calls,
+    administers,
+    for_all_callers,
+    reads,
+    reads_all,
+    writes,
+)
+from duewheel.rules.access.grants import NOBODY, Access, Grant, Right
+from duewheel.rules.refusals import InvalidField, MethodNotAllowed, NotPermitted, UnknownCall
+from functions.api.app import CALLS
+
+WRITER = Access("writer", (Grant(Right.WRITE, "orders"),))
+TABLE = {(m, path): call for path, calls in CALLS.by_path.items() for m, call in calls.items()}
+OPEN = {("GET", "/v1/health"), ("GET", "/v1/openapi.json"), ("POST", "/v1/timers/upcoming")}
+
+
+def answered(request: Request, **_: str) -> Answer:
+    return Answer(200, request.permit.right)
+
+
+def request(method: str, path: str, access: Access = WRITER) -> Request:
+    return Request(method, path, "request-17", access=access)
+
+
+SOME = Calls(
+    {
+        "/b/{biz_type}": {"GET": reads(answered), "PUT": administers(answered)},
+        "/b/{biz_type}/tasks": {"POST": writes(answered)},
+        "/all": {"GET": reads_all(answered)},
+        "/open": {"GET": for_all_callers(answered)},
+    }
+)
+
+
+def made(asked: Request) -> Answer:
+    return SOME.meant_by(asked).answer(asked)
+
+
+def test_what_is_no_get_needs_more_than_to_read_but_for_the_preview() -> None:
+    read = {name for name, call in TABLE.items() if call.right is Right.READ}
+    assert {name for name in read if name[0] != "GET"} == {("POST", "/v1/timers/upcoming")}
+
+
+def test_what_only_an_admin_may_is_settings_pauses_ends_and_keys() -> None:
+    business = "/v1/businesses/{biz_type}"
+    settings = {("PUT", business), ("DELETE", business)}
+    pauses = {("POST", f"{business}/{end}") for end in ("pause", "resume")}
+    keys = {name for name in TABLE if name[1].startswith("/v1/keys")}
+    admins = {name for name, call in TABLE.items() if call.right is Right.ADMIN}
+    assert admins == settings | pauses | keys
+
+
+def test_two_calls_and_no_more_are_about_no_business() -> None:
+    assert {name for name, call in TABLE.items() if call.on_none} == OPEN
+
+
+def test_a_business_in_the_path_is_checked_before_the_call_is_made() -> None:
+    assert made(request("GET", "/b/orders")).text == Right.READ
+    assert made(request("POST", "/b/orders/tasks")).text == Right.WRITE
+    for asked in (request("PUT", "/b/orders"), request("GET", "/b/mail"), request("GET", "/all")):
+        with pytest.raises(NotPermitted):
+            made(asked)
+    with pytest.raises(InvalidField):
+        made(request("GET", "/b/Orders"))
+
+
+def test_nobody_makes_a_call_not_even_one_that_is_for_all_callers() -> None:
+    assert made(request("GET", "/open")).status == 200
+    for path in ("/open", "/all", "/b/orders", "/none"):
+        with pytest.raises(NotPermitted):
+            made(request("GET", path, NOBODY))
+
+
+def test_a_request_permits_nothing_until_it_is_known_who_asks() -> None:
+    fresh = Request("GET", "/b/orders", "request-17")
+    assert fresh.access is NOBODY
+    with pytest.raises(NotPermitted):
+        fresh.permit.check("orders")
+
+
+def test_what_is_no_call_is_refused_as_such() -> None:
+    with pytest.raises(UnknownCall):
+        made(request("GET", "/none"))
+    with pytest.raises(MethodNotAllowed):
+        made(request("DELETE", "/all"))
+
+
+def test_a_change_is_told_by_its_path_and_its_arguments() -> None:
+    asked = request("PUT", "/b/orders")
+    answer = Answer(200, "secret", told={"task_ids": ["a"]})
+    assert change_line(asked, SOME.meant_by(asked), answer) == {
+        "action": "change",
+        "by": "writer",
+        "call": "PUT /b/{biz_type}",
+        "biz_type": "orders",
+        "task_ids": ["a"],
+        "status": 200,
+    }
+
+
+def test_what_stands_in_a_path_is_cut() -> None:
+    asked = request("PUT", "/b/" + "x" * 5_000)
+    line = change_line(asked, SOME.meant_by(asked), Answer(422, ""))
+    assert line is not None
+    assert line["biz_type"] == "x" * 128
+
+
+@pytest.mark.parametrize("call", [reads, for_all_callers])
+def test_a_call_that_only_reads_and_what_is_no_call_leave_no_line(call: type[Call]) -> None:
+    table = Calls({"/b": {"GET": call(answered), "POST": for_all_callers(answered)}})
+    for asked in (request("GET", "/b"), request("POST", "/b"), request("POST", "/none")):
+        assert change_line(asked, table.meant_by(asked), Answer(200, "")) is None
+    asked = request("DELETE", "/b")
+    assert change_line(asked, table.meant_by(asked), Answer(405, "")) is None

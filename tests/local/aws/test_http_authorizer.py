@@ -1,0 +1,134 @@
+"""The local gateway's authorizer: API Gateway's answers, and what is kept of its own."""
+
+import json
+from typing import Any
+
+import pytest
+
+from duewheel.rules.access.callers import AuthMode
+from local.aws.functions import Function
+from local.aws.http_api import Gateway, Request, Route, routes_of
+from local.aws.intrinsics import TemplateError
+from local.aws.key_authorizer import Authorizer, authorizers_of
+from local.aws.resources import Resources
+from local.aws.template import load_template
+from tests.conftest import TEMPLATE
+
+LET_IN = {"isAuthorized": True, "context": {"key_id": "a"}}
+KEPT_MS = 60_000
+
+
+def function(name: str) -> Function:
+    return Function(name, name, f"arn:{name}", 10_000, 128, lambda event, context: None)
+
+
+class Guarded:
+    """A gateway with two routes that ask one authorizer, whose answers are set by the test."""
+
+    def __init__(self, says: Any = LET_IN) -> None:
+        self.now_ms = 1_000_000
+        self.says = says
+        self.asked: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
+        authorizer = Authorizer("keys", function("authorizer"), "authorization", KEPT_MS)
+        routes = [
+            Route(f"ANY /{path}/{{proxy+}}", function("api"), False, authorizer)
+            for path in ("v1", "api")
+        ]
+        self.gateway = Gateway(routes, self._invoke, lambda: self.now_ms)
+
+    def _invoke(self, called: Function, event: dict[str, Any]) -> Any:
+        if called.name == "api":
+            self.events.append(event)
+            return {"statusCode": 204}
+        self.asked.append(event)
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+    def answer(self, brought: str | None = "Bearer a", target: str = "/v1/tasks") -> Any:
+        headers = (("Host", "localhost"),)
+        if brought is not None:
+            headers += (("Authorization", brought),)
+        reply = self.gateway.answer(Request("GET", target, headers, b"body", "127.0.0.1"))
+        return reply.status, json.loads(reply.body or b"null")
+
+
+def test_who_is_let_in_comes_with_what_was_said_of_them() -> None:
+    guarded = Guarded()
+    assert guarded.answer()[0] == 204
+    (event,) = guarded.events
+    assert event["requestContext"]["authorizer"] == {"lambda": {"key_id": "a"}}
+
+
+def test_the_authorizer_is_asked_with_the_request_but_for_its_body() -> None:
+    guarded = Guarded()
+    guarded.answer("Bearer a", "/v1/tasks?a=b")
+    (asked,) = guarded.asked
+    assert (asked["type"], asked["version"]) == ("REQUEST", "2.0")
+    assert asked["identitySource"] == ["Bearer a"]
+    assert asked["headers"]["authorization"] == "Bearer a"
+    assert asked["rawQueryString"] == "a=b"
+    assert not {"body", "isBase64Encoded"} & set(asked)
+
+
+@pytest.mark.parametrize("brought", [None, ""])
+def test_without_the_header_nobody_is_asked(brought: str | None) -> None:
+    guarded = Guarded()
+    assert guarded.answer(brought) == (401, {"message": "Unauthorized"})
+    assert guarded.asked == []
+    assert guarded.events == []
+
+
+@pytest.mark.parametrize("says", [{"isAuthorized": False}, {"isAuthorized": "true"}])
+def test_who_is_not_let_in_does_not_get_to_the_function(says: Any) -> None:
+    guarded = Guarded(says)
+    assert guarded.answer() == (403, {"message": "Forbidden"})
+    assert guarded.events == []
+
+
+@pytest.mark.parametrize("says", [None, {}, "yes", RuntimeError("no")])
+def test_an_authorizer_that_fails_lets_nobody_in_and_is_asked_again(says: Any) -> None:
+    guarded = Guarded(says)
+    assert guarded.answer() == (500, {"message": "Internal Server Error"})
+    assert guarded.events == []
+    guarded.says = LET_IN
+    assert guarded.answer()[0] == 204
+
+
+def test_what_was_said_of_a_value_stands_for_all_routes_and_for_a_while() -> None:
+    guarded = Guarded()
+    guarded.answer()
+    guarded.says = {"isAuthorized": False}
+    guarded.now_ms += KEPT_MS - 1
+    assert guarded.answer(target="/api/timer/v1/defs")[0] == 204
+    assert guarded.answer("Bearer b")[0] == 403
+    guarded.now_ms += 1
+    assert guarded.answer()[0] == 403
+    guarded.says = LET_IN
+    assert guarded.answer()[0] == 403, "a refusal stands as long"
+
+
+def of_the_template(resources: Resources, mode: AuthMode) -> Resources:
+    template = load_template(TEMPLATE, {"AuthMode": mode.value})
+    return Resources(template, resources._dynamodb, resources._sqs)
+
+
+def test_the_templates_authorizer_guards_all_its_routes(resources: Resources) -> None:
+    made = of_the_template(resources, AuthMode.KEYS)
+    arns = [made.ref(f"{name}FunctionAliaslive") for name in ("Api", "Authorizer")]
+    functions = {arn: function(arn) for arn in arns}
+    (authorizer,) = authorizers_of(made, functions).values()
+    assert (authorizer.header, authorizer.kept_ms) == ("authorization", KEPT_MS)
+    assert authorizer.function is functions[arns[1]]
+    routes = routes_of(made, functions)
+    guarded = [route for route in routes if "/console" not in route.key]
+    assert [route.authorizer for route in guarded] == [authorizer] * 2
+    assert not any(route.is_signed for route in routes)
+
+
+def test_an_authorizer_of_another_kind_is_refused(resources: Resources) -> None:
+    made = of_the_template(resources, AuthMode.KEYS)
+    made.template.resources["KeyAuthorizer"].properties["EnableSimpleResponses"] = False
+    with pytest.raises(TemplateError, match="KeyAuthorizer"):
+        authorizers_of(made, {})

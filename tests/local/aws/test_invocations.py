@@ -1,0 +1,109 @@
+"""Asynchronous invocations are begun, and tried again, as Lambda does it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from local.aws.emulator import Emulator
+from local.aws.environments import no_caller
+from local.aws.functions import Function
+from local.aws.invocations import Invocations, retries_of
+from local.aws.resources import Resources
+from local.control.clock import MovableClock
+
+START_MS = 1_800_000_000_000
+
+
+class Worker:
+    """A function that does as it is told and keeps what it was invoked with."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.request_ids: list[str] = []
+        self.does: Callable[[], None] = lambda: None
+
+    def __call__(self, event: Any, context: Any) -> None:
+        self.events.append(event)
+        self.request_ids.append(context.aws_request_id)
+        self.does()
+
+
+class Lambda:
+    def __init__(self, emulator: Emulator, clock: MovableClock) -> None:
+        self.clock = clock
+        self.worker = Worker()
+        function = Function("notifier", "duewheel-N", "arn:n", 60_000, 128, self.worker)
+        self.times = 1
+        self.invocations = Invocations(
+            {"arn:n": function}, {"duewheel-N": 2}, clock, no_caller, lambda: self.times
+        )
+        emulator.accept_invocation = self.invocations.accept
+        self.invocations.start()
+
+    def invoke(self, payload: bytes) -> int:
+        answer = boto3.client("lambda").invoke(
+            FunctionName="duewheel-N", InvocationType="Event", Payload=payload
+        )
+        return int(answer["StatusCode"])
+
+    def settle(self) -> None:
+        while self.is_due() or self.invocations.is_at_work():
+            self.invocations.nudge()
+
+    def is_due(self) -> bool:
+        next_ms = self.invocations.next_ms()
+        return next_ms is not None and next_ms <= self.clock.now_ms()
+
+
+@pytest.fixture
+def played() -> Iterator[Lambda]:
+    clock = MovableClock(START_MS, frozen=True)
+    with Emulator(clock) as emulator:
+        played = Lambda(emulator, clock)
+        yield played
+        played.invocations.stop(5)
+
+
+def test_an_event_is_accepted_and_reaches_the_function(played: Lambda) -> None:
+    assert played.invoke(b'{"n": 1}') == 202
+    played.settle()
+
+    assert played.worker.events == [{"n": 1}]
+    assert played.invocations.next_ms() is None
+
+
+def test_one_that_comes_twice_has_one_request_id(played: Lambda) -> None:
+    played.times = 2
+    played.invoke(b"{}")
+    played.settle()
+    assert len(played.worker.events) == 2
+    assert len(set(played.worker.request_ids)) == 1
+
+
+def test_one_that_fails_is_tried_again_after_a_minute_and_after_two_then_given_up(
+    played: Lambda,
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    played.worker.does = fail
+    played.invoke(b"{}")
+    played.settle()
+    for minutes, tries in ((1, 2), (2, 3)):
+        next_ms = played.invocations.next_ms()
+        assert next_ms == played.clock.now_ms() + minutes * 60_000
+        played.clock.set_ms(next_ms)
+        played.settle()
+        assert len(played.worker.events) == tries
+
+    assert played.invocations.next_ms() is None
+    assert len(set(played.worker.request_ids)) == 1, "all tries have one request id"
+
+
+def test_the_template_says_how_often(resources: Resources) -> None:
+    retries = retries_of(resources)
+
+    assert retries[f"{resources.ref('NotifierFunction')}:live"] == 2
+    assert retries[f"{resources.ref('SchedulerFunction')}:live"] == 0

@@ -1,0 +1,114 @@
+"""Queues that are not counted at every call answer as moto's own, whatever happens to them."""
+
+import json
+from contextlib import nullcontext
+from random import Random
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from local.aws import emulator
+from local.aws.emulator import Emulator
+from tests.support.bounds import quick_first
+from tests.support.clock import ManualClock
+
+SEEDS = range(2)
+STEPS = 80
+COUNTS = [
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesDelayed",
+    "ApproximateNumberOfMessagesNotVisible",
+    "VisibilityTimeout",
+    "RedrivePolicy",
+]
+
+
+def outcomes(seed: int) -> list[Any]:
+    """What every step of a story of the two queues answered; handles are told by their message."""
+    chance, clock = Random(seed), ManualClock()
+    with Emulator(clock):
+        sqs = boto3.client("sqs")
+        dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+        policy = {"deadLetterTargetArn": "arn:aws:sqs:us-east-1:123456789012:dead"}
+        redrive = json.dumps({**policy, "maxReceiveCount": 3})
+        attributes = {"VisibilityTimeout": "7", "RedrivePolicy": redrive}
+        url = sqs.create_queue(QueueName="q", Attributes=attributes)["QueueUrl"]
+        handles: list[tuple[str, str]] = []  # every one there was, also those that are out of date
+        told: list[Any] = []
+        for step in range(STEPS):
+            clock.advance_ms(chance.choice((0, 1, 999, 3_000)))
+            match chance.randrange(6):
+                case 0 | 1:
+                    told.append(_send(sqs, url, step, chance.randint(0, 4)))
+                case 2 | 3:
+                    queue, count = chance.choice((url, url, dead)), chance.randint(1, 10)
+                    got = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=count)
+                    for message in got.get("Messages", []):
+                        handles.append((queue, message["ReceiptHandle"]))
+                        told.append(message["Body"])
+                case 4:
+                    told.append(_delete(sqs, chance, url, handles))
+                case _:
+                    told.append(_hide(sqs, chance, handles))
+            told.append([_counts(sqs, queue) for queue in (url, dead)])
+        return told
+
+
+def _send(sqs: Any, url: str, step: int, delay_seconds: int) -> Any:
+    entries = [
+        {"Id": str(n), "MessageBody": f"{step}.{n}", "DelaySeconds": n * delay_seconds}
+        for n in range(3)
+    ]
+    answer = sqs.send_message_batch(QueueUrl=url, Entries=entries)
+    return [entry["Id"] for entry in answer["Successful"]]
+
+
+def _delete(sqs: Any, chance: Random, url: str, handles: list[tuple[str, str]]) -> Any:
+    queue, handle = chance.choice([*handles, (url, "no handle")])
+    entries = [{"Id": "0", "ReceiptHandle": handle}]
+    answer = sqs.delete_message_batch(QueueUrl=queue, Entries=entries)
+    return [each["Code"] for each in answer.get("Failed", [])]
+
+
+def _hide(sqs: Any, chance: Random, handles: list[tuple[str, str]]) -> Any:
+    if not handles:
+        return None
+    queue, handle = chance.choice(handles)
+    seconds = chance.randint(0, 9)
+    try:
+        sqs.change_message_visibility(
+            QueueUrl=queue, ReceiptHandle=handle, VisibilityTimeout=seconds
+        )
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+    return seconds
+
+
+def _counts(sqs: Any, url: str) -> Any:
+    return sqs.get_queue_attributes(QueueUrl=url, AttributeNames=COUNTS)["Attributes"]
+
+
+@pytest.mark.parametrize("seed", quick_first(SEEDS, pytest.mark.exhaustive))
+def test_queues_answer_as_moto_does_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = outcomes(seed)
+    monkeypatch.setattr(emulator, "queues_counted_when_asked", nullcontext)
+    assert outcomes(seed) == ours
+    assert any(isinstance(each, str) for each in ours)
+
+
+def test_a_message_that_is_sent_lets_none_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Emulator(ManualClock()):
+        sqs = boto3.client("sqs")
+        url = sqs.create_queue(QueueName="q")["QueueUrl"]
+        counted: list[object] = []
+        monkeypatch.setattr(
+            emulator.sqs_models.Queue,
+            "approximate_number_of_messages",
+            property(counted.append),
+        )
+        sqs.send_message_batch(QueueUrl=url, Entries=[{"Id": "1", "MessageBody": "m"}])
+        assert counted == []
+        sqs.get_queue_attributes(QueueUrl=url, AttributeNames=COUNTS)
+        assert counted

@@ -1,0 +1,99 @@
+"""Tables and queues as the template declares them."""
+
+import json
+from pathlib import Path
+
+import boto3
+import pytest
+
+from duewheel.settings import settings_from
+from local.aws.emulator import Emulator
+from local.aws.intrinsics import TemplateError
+from local.aws.resources import Resources, create_resources
+from local.aws.signing_key import make_keys
+from local.aws.template import load_template
+
+TEMPLATE = Path(__file__).parents[3] / "template.yaml"
+
+
+def from_text(folder: Path, resources: str) -> Resources:
+    path = folder / "template.yaml"
+    path.write_text(f"Transform: AWS::Serverless-2016-10-31\nResources:\n{resources}")
+    return create_resources(load_template(path), boto3.client("dynamodb"), boto3.client("sqs"))
+
+
+def test_every_function_gets_settings_that_are_whole(resources: Resources) -> None:
+    for function in ("api", "scheduler", "notifier", "sweeper"):
+        by_lambda = {"AWS_LAMBDA_FUNCTION_NAME": "itself"}
+        settings = settings_from({**by_lambda, **resources.environment(function)})
+        assert settings.wheel_table == resources.table_name("Wheel")
+        assert settings.slice_queue_url == resources.queue_url("SliceQueue")
+
+
+def test_tables_have_their_time_to_live(resources: Resources) -> None:
+    client = boto3.client("dynamodb")
+    for table in ("Wheel", "Registry"):
+        answer = client.describe_time_to_live(TableName=resources.table_name(table))
+        assert answer["TimeToLiveDescription"]["AttributeName"] == "expires_at"
+
+
+@pytest.mark.parametrize(
+    ("list_index", "indexes"),
+    [
+        ("on", {"by_business", "dead_by_business", "by_timer"}),
+        ("off", {"dead_by_business", "by_timer"}),
+    ],
+)
+def test_the_list_index_is_there_when_its_parameter_says_so(
+    emulator: Emulator, list_index: str, indexes: set[str]
+) -> None:
+    template = load_template(TEMPLATE, {"ListIndex": list_index})
+    client = boto3.client("dynamodb")
+    resources = create_resources(template, client, boto3.client("sqs"))
+    table = client.describe_table(TableName=resources.table_name("Wheel"))["Table"]
+    assert {index["IndexName"] for index in table["GlobalSecondaryIndexes"]} == indexes
+
+
+def test_the_slice_queue_redrives_to_the_dead_letter_queue(resources: Resources) -> None:
+    answer = boto3.client("sqs").get_queue_attributes(
+        QueueUrl=resources.queue_url("SliceQueue"), AttributeNames=["All"]
+    )
+    redrive = json.loads(answer["Attributes"]["RedrivePolicy"])
+    assert redrive["deadLetterTargetArn"] == resources.attribute("DeadLetterQueue", "Arn")
+    assert answer["Attributes"]["VisibilityTimeout"] == "90"
+
+
+def test_a_resource_type_that_nobody_handles_stops_the_start(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    with pytest.raises(TemplateError, match="Jobs is of type AWS::Kinesis::Stream"):
+        from_text(tmp_path, "  Jobs: {Type: AWS::Kinesis::Stream}\n")
+
+
+def test_a_table_property_that_is_not_understood_stops_the_start(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    with pytest.raises(TemplateError, match="StreamSpecification"):
+        from_text(
+            tmp_path,
+            "  T:\n    Type: AWS::DynamoDB::Table\n"
+            "    Properties: {StreamSpecification: {StreamViewType: KEYS_ONLY}}\n",
+        )
+
+
+def test_an_attribute_that_is_not_understood_is_named(resources: Resources) -> None:
+    with pytest.raises(TemplateError, match=r"Wheel\.StreamArn"):
+        resources.attribute("Wheel", "StreamArn")
+
+
+def test_the_signing_key_is_made_under_the_name_that_the_functions_get(
+    resources: Resources,
+) -> None:
+    kms = boto3.client("kms")
+    for _ in range(2):  # another KMS may have it already
+        make_keys(resources, kms)
+    name = resources.environment("notifier")["SIGNING_KEY"]
+    sealed = kms.encrypt(KeyId=name, Plaintext=b"secret")["CiphertextBlob"]
+    assert kms.decrypt(KeyId=name, CiphertextBlob=sealed)["Plaintext"] == b"secret"
+    aliases = [alias["AliasName"] for alias in kms.list_aliases()["Aliases"]]
+    assert aliases.count(name) == 1

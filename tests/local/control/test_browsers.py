@@ -1,0 +1,105 @@
+"""Whose requests the local stack answers: programs' and its own pages', not other sites'."""
+
+from email.message import Message
+
+import pytest
+
+from local.control.browsers import refused
+
+PORT = 8080
+OWN = f"http://127.0.0.1:{PORT}"
+
+
+def is_refused(*headers: tuple[str, str], line: str = "POST /v1/tasks", port: int = PORT) -> bool:
+    message = Message()
+    for name, text in headers:
+        message[name] = text
+    method, _, target = line.partition(" ")
+    return refused(method, target, message, port) is not None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080"])
+def test_programs_and_the_stacks_own_pages_are_let_in(host: str) -> None:
+    assert not is_refused(("Host", host))  # as curl and the client ask
+    own = ("Origin", f"http://{host.lower()}")
+    for site in ("same-origin", "none"):
+        assert not is_refused(("host", host), ("sec-fetch-site", site))
+        assert not is_refused(("host", host), ("sec-fetch-site", site), own)
+    assert not is_refused(("host", host), own)  # an old browser
+    strict = [("sec-fetch-site", "same-origin"), ("origin", "null")]
+    assert not is_refused(("host", host), *strict)
+
+
+def test_on_port_80_a_name_stands_alone() -> None:
+    assert not is_refused(("Host", "localhost"), port=80)
+    assert is_refused(("Host", "localhost"))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example:8080",  # a name that was made to lead here
+        "127.0.0.1:8081",
+        "127.0.0.1.evil.example:8080",
+        "localhost.:8080",
+        "[::1]:8080",
+        "0.0.0.0:8080",
+        "127.0.0.1:8080@evil.example",
+        "127.0.0.1:8080, evil.example",
+    ],
+)
+@pytest.mark.parametrize("line", ["POST /v1/tasks", "GET /console", "POST /_local/clock"])
+def test_under_another_name_nothing_is_answered(host: str, line: str) -> None:
+    assert is_refused(("Host", host), line=line)
+    assert is_refused(("Host", host), ("Origin", f"http://{host}"), line=line)
+
+
+def test_without_a_host_or_with_two_nothing_is_answered() -> None:
+    assert is_refused()
+    assert is_refused(("Host", "127.0.0.1:8080"), ("Host", "127.0.0.1:8080"))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},  # a sandboxed frame, a file
+        {"Origin": "http://127.0.0.1:3000"},  # what else runs on this machine
+        {"Origin": "http://localhost:8080"},  # the same stack, another origin
+        {"Origin": f"{OWN}.evil.example"},
+        {"Origin": OWN, "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "http://evil.example", "Sec-Fetch-Site": "same-origin"},
+        {"Origin": "null", "Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "Same-Origin"},
+    ],
+)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "POST /v1/tasks",
+        "GET /v1/tasks?biz_type=orders",
+        "POST /_local/ingest",
+        "POST /_local/clock",
+        "GET /_local/received/orders",
+        "OPTIONS /v1/tasks",
+        "POST /console",
+        "GET /consolex",
+        "GET //console",
+        "GET /v1/console",
+        "GET http://127.0.0.1:8080/console",
+    ],
+)
+def test_no_page_of_another_origin_is_answered(headers: dict[str, str], line: str) -> None:
+    assert is_refused(("Host", "127.0.0.1:8080"), *headers.items(), line=line)
+
+
+def test_origins_that_come_twice_are_none() -> None:
+    assert is_refused(("Host", "127.0.0.1:8080"), ("Origin", OWN), ("Origin", OWN))
+
+
+@pytest.mark.parametrize("line", ["GET /console", "HEAD /console", "GET /console/main.js?v=1"])
+def test_a_link_of_another_page_opens_the_console(line: str) -> None:
+    assert not is_refused(("Host", "localhost:8080"), ("Sec-Fetch-Site", "cross-site"), line=line)

@@ -1,0 +1,150 @@
+"""From what API Gateway says of a caller to what they may do."""
+
+from typing import Any
+
+import pytest
+
+from duewheel.rules.access.callers import AuthMode, Callers
+from duewheel.rules.access.grants import ALL, ANYTHING, NOBODY, Grant, Right
+
+NOW_MS = 1_800_000_000_000
+ACCOUNT = "123456789012"
+READ, WRITE, ADMIN = Right
+KEY = {"key_id": "abc", "grants": "write:orders-*,read:*", "expires_ms": "", "version": "1"}
+
+
+def by_iam(arn: Any, iam_default: Right | None = None, account: str = ACCOUNT) -> Any:
+    callers = Callers(AuthMode.IAM, account, iam_default)
+    return callers.access({"iam": {"userArn": arn}}, NOW_MS)
+
+
+def by_key(context: Any) -> Any:
+    return Callers(AuthMode.KEYS, ACCOUNT, ADMIN).access({"lambda": context}, NOW_MS)
+
+
+def role(name: str) -> str:
+    return f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/session"
+
+
+@pytest.mark.parametrize(
+    ("name", "grant"),
+    [
+        ("duewheel-read", Grant(READ, ALL)),
+        ("duewheel-admin", Grant(ADMIN, ALL)),
+        ("duewheel-write-orders", Grant(WRITE, "orders")),
+        ("duewheel-read-orders-+", Grant(READ, "orders-*")),
+        ("duewheel-admin-+", Grant(ADMIN, ALL)),
+        ("duewheel-write-read-orders", Grant(WRITE, "read-orders")),
+    ],
+)
+def test_the_name_of_a_role_or_a_user_says_what_it_may_do(name: str, grant: Grant) -> None:
+    for arn in (role(name), f"arn:aws:iam::{ACCOUNT}:user/team/a/{name}"):
+        for iam_default in (ADMIN, None):
+            assert by_iam(arn, iam_default).grants == (grant,)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "duewheel-read-",
+        "duewheel-read-Orders",
+        "duewheel-write-a+b",
+        "duewheel-admin-++",
+        "duewheel-readonly",
+        "duewheel-read_orders",
+        "duewheel-read+",
+        "Duewheel-Read-orders",
+        "duewheel-READ",
+    ],
+)
+def test_a_name_that_means_to_bound_and_is_spelt_wrongly_may_do_nothing(name: str) -> None:
+    assert by_iam(role(name), ADMIN).grants == ()
+
+
+@pytest.mark.parametrize("name", ["orders", "duewheel", "duewheel-orders", "x-duewheel-read"])
+@pytest.mark.parametrize("iam_default", [*Right, None])
+def test_any_other_name_has_the_default(name: str, iam_default: Right | None) -> None:
+    expected = () if iam_default is None else (Grant(iam_default, ALL),)
+    assert by_iam(role(name), iam_default).grants == expected
+
+
+def test_a_session_a_federated_user_or_a_path_cannot_say_a_right() -> None:
+    for arn in (
+        f"arn:aws:sts::{ACCOUNT}:assumed-role/orders/duewheel-admin",
+        f"arn:aws:sts::{ACCOUNT}:federated-user/duewheel-admin",
+        f"arn:aws:iam::{ACCOUNT}:user/duewheel-admin/orders",
+        f"arn:aws:iam::{ACCOUNT}:root",
+    ):
+        assert by_iam(arn).grants == ()
+
+
+@pytest.mark.parametrize("who", ["sts::{}:federated-user/x", "iam::{}:root"])
+def test_who_has_no_name_that_counts_has_not_the_default_either(who: str) -> None:
+    """A user may make a federated one, and so leave behind a name that bounds."""
+    assert by_iam(f"arn:aws:{who.format(ACCOUNT)}", ADMIN).grants == ()
+
+
+def test_all_sessions_of_a_role_are_one_caller() -> None:
+    assert by_iam(role("orders")).caller == f"arn:aws:sts::{ACCOUNT}:assumed-role/orders"
+    user = f"arn:aws:iam::{ACCOUNT}:user/team/ada"
+    assert by_iam(user).caller == user
+
+
+@pytest.mark.parametrize(
+    "arn", [role("duewheel-admin").replace("12", "21"), "", None, 7, {}, "arn:aws:iam::root", "x\n"]
+)
+def test_an_identity_of_another_account_or_of_none_is_nobody(arn: Any) -> None:
+    assert by_iam(arn, ADMIN) is NOBODY
+
+
+@pytest.mark.parametrize("mode", [AuthMode.IAM, AuthMode.KEYS])
+@pytest.mark.parametrize("authorizer", [{}, {"iam": None}, {"lambda": None}, {"jwt": {"sub": "a"}}])
+def test_without_the_identity_that_is_asked_for_a_caller_is_nobody(
+    mode: AuthMode, authorizer: dict[str, Any]
+) -> None:
+    assert Callers(mode, ACCOUNT, ADMIN).access(authorizer, NOW_MS) is NOBODY
+
+
+def test_an_identity_of_the_other_mode_counts_for_nothing() -> None:
+    iam, key = {"iam": {"userArn": role("duewheel-admin")}}, {"lambda": KEY}
+    assert Callers(AuthMode.KEYS, ACCOUNT, ADMIN).access(iam, NOW_MS) is NOBODY
+    assert Callers(AuthMode.IAM, ACCOUNT, ADMIN).access(key, NOW_MS) is NOBODY
+
+
+def test_a_key_has_the_grants_that_the_authorizer_found() -> None:
+    access = by_key(KEY)
+    assert access.caller == "key/abc"
+    assert access.grants == (Grant(WRITE, "orders-*"), Grant(READ, ALL))
+
+
+def test_a_key_that_has_expired_since_it_was_seen_is_nobodys() -> None:
+    assert by_key({**KEY, "expires_ms": str(NOW_MS + 1)}).grants
+    assert by_key({**KEY, "expires_ms": str(NOW_MS)}) is NOBODY
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {},
+        "key",
+        [],
+        {**KEY, "grants": ""},
+        {**KEY, "grants": None},
+        {**KEY, "grants": "own:*"},
+        {**KEY, "expires_ms": "soon"},
+        {"key_id": "abc", "grants": "read:*"},
+    ],
+)
+def test_what_no_authorizer_says_is_nobodys(context: Any) -> None:
+    assert by_key(context) is NOBODY
+
+
+def test_a_stack_that_asks_nobody_lets_everybody_do_everything() -> None:
+    callers = Callers(AuthMode.OFF, ACCOUNT, None)
+    assert callers.access({"iam": {"userArn": role("duewheel-read")}}, NOW_MS) is ANYTHING.access
+
+
+@pytest.mark.parametrize("mode", [AuthMode.IAM, AuthMode.KEYS])
+def test_of_whom_nobody_says_anything_may_do_nothing(mode: AuthMode) -> None:
+    """As of everybody while a route asks nobody, on the way from one mode to the other."""
+    assert Callers(mode, ACCOUNT, ADMIN).access({}, NOW_MS) == NOBODY

@@ -1,0 +1,56 @@
+"""Where a business's own headers go."""
+
+import pytest
+
+from duewheel.rules.businesses.settings import Business, Defaults, Own
+from duewheel.rules.businesses.trusted_origins import origin_pattern
+from duewheel.rules.callbacks.types import HttpCallback
+
+LISTED = (
+    "https://Api.example.com",
+    "https://*.below.example",
+    "http://a.example:8080",
+    "https://[::1]",
+)
+USUAL = HttpCallback("https://own.example/hook", headers=(("authorization", "a"),))
+
+
+def business(*listed: str) -> Business:
+    own = Own(callback=USUAL, trusted_origins=tuple(map(origin_pattern, listed)) or None)
+    return Business("orders", Defaults(30, 10.0, 30.0), own)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "https://api.example.com/a?b",
+            "https://API.example.com:443",
+            "https://api.example.com./",
+        ),
+        *("https://a.below.example/", "https://a.b.below.example/", "http://a.example:8080/"),
+        *("https://[::1]/", "https://own.example/elsewhere"),
+    ],
+)
+def test_what_is_listed_and_the_callbacks_own_origin_are_trusted(url: str) -> None:
+    assert business(*LISTED).trusts(HttpCallback(url))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://api.example.com/", "https://api.example.com:8443/", "https://example.com/"),
+        *("https://api.example.com.evil.example/", "https://evil-api.example.com/"),
+        *("https://below.example/", "https://evilbelow.example/", "https://a.below.example:444/"),
+        *("http://a.below.example/", "http://a.example/", "https://a.example:8080/"),
+        *("http://own.example/hook", "https://own.example:8443/", "https://www.own.example/"),
+        *("https://user@own.example/", "https://own.example\\@evil.example/", "no URL", ""),
+    ],
+)
+def test_nothing_else_is(url: str) -> None:
+    assert not business(*LISTED).trusts(HttpCallback(url))
+
+
+def test_without_a_list_only_the_callbacks_own_origin_is_trusted() -> None:
+    assert business().trusts(HttpCallback("https://own.example:443/"))
+    assert not business().trusts(HttpCallback("https://api.example.com/"))

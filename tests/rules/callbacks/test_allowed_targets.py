@@ -1,0 +1,61 @@
+"""What the lists of a deployment cover, and never more than IAM would."""
+
+import pytest
+
+from duewheel.rules.callbacks.allowed_targets import Scope, check_patterns, is_covered
+
+FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:orders"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        FUNCTION,
+        "arn:aws:lambda:eu-central-1:123456789012:function:*",
+        "arn:aws:lambda:eu-central-1:123456789012:function:ord?rs",
+        "arn:aws:lambda:*:*:function:orders",
+        "arn:aws:lambda:eu-*:12345678901?:function:o*s",
+    ],
+)
+def test_a_resource_is_covered_by_its_arn_or_a_wildcard(pattern: str) -> None:
+    assert is_covered(FUNCTION, ("arn:aws:lambda:eu-central-1:1:function:a", pattern))
+
+
+@pytest.mark.parametrize(
+    ("arn", "pattern"),
+    [
+        (FUNCTION, "arn:aws:lambda:eu-central-1:123456789012:function:order"),
+        (FUNCTION, "arn:aws:lambda:eu-central-1:123456789012:function:Orders"),
+        (FUNCTION, "arn:aws:lambda:eu-central-1:123456789012:function:orders?"),
+        (FUNCTION, "arn:aws:lambda:us-east-1:*:function:*"),
+        (FUNCTION, "arn:aws:sqs:*:*:*"),
+        (FUNCTION, "arn:aws:lambda:*:function:orders:x"),
+        (f"{FUNCTION}:prod", FUNCTION),
+        (f"{FUNCTION}.x", f"{FUNCTION}[.]x"),
+    ],
+)
+def test_what_iam_would_refuse_is_not_covered(arn: str, pattern: str) -> None:
+    assert not is_covered(arn, (pattern,))
+
+
+def test_a_wildcard_stays_within_its_segment_but_in_the_resource() -> None:
+    assert is_covered(f"{FUNCTION}:prod", (f"{FUNCTION}:*",))
+    assert is_covered(f"{FUNCTION}:prod", ("arn:aws:lambda:*:*:function:ord*",))
+    assert not is_covered(FUNCTION, ("arn:*:123456789012:x:y:function:orders",))
+
+
+def test_nothing_is_covered_by_no_list() -> None:
+    assert not is_covered(FUNCTION, ())
+
+
+def test_an_id_of_a_stack_tells_where_it_is() -> None:
+    scope = Scope.of_stack("arn:aws-cn:cloudformation:cn-north-1:123456789012:stack/a/b")
+    assert scope.arn("sqs", "q") == "arn:aws-cn:sqs:cn-north-1:123456789012:q"
+    with pytest.raises(ValueError, match="no stack's id"):
+        Scope.of_stack("a/b")
+
+
+def test_a_pattern_of_another_service_is_refused() -> None:
+    check_patterns("lambda", (FUNCTION,))
+    with pytest.raises(ValueError, match=r"no ARN of sqs"):
+        check_patterns("sqs", (FUNCTION,))

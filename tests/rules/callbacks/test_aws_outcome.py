@@ -1,0 +1,108 @@
+"""What a refusal of AWS, and a function's answer, mean for the task."""
+
+import pytest
+
+from duewheel.rules.callbacks.aws_outcome import outcome_of_function, outcome_of_refusal
+from duewheel.rules.callbacks.http_outcome import NOTE_BYTES_MAX
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+
+NOW_MS = 1_800_000_000_000
+
+
+def refused(code: str, status_code: int = 400, retry_after: str = "") -> Outcome:
+    return outcome_of_refusal(code, "because", status_code, retry_after, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "RequestThrottled",
+        "ServiceException",
+        "InternalError",
+        "InternalFailure",
+        "AccessDeniedException",
+        "AuthorizationError",
+        "ResourceNotFoundException",
+        "NotFound",
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "KMSAccessDenied",
+        "ExpiredTokenException",
+        "SomethingNew",
+        "",
+    ],
+)
+def test_what_may_get_better_is_tried_again(code: str) -> None:
+    assert refused(code).verdict is Verdict.RETRY
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "InvalidMessageContents",
+        "InvalidParameterValue",
+        "InvalidParameter",
+        "InvalidRequestContentException",
+        "RequestTooLargeException",
+        "ValidationException",
+        "MalformedDetail",
+    ],
+)
+def test_what_is_wrong_with_the_request_stops(code: str) -> None:
+    outcome = refused(code)
+    assert outcome.verdict is Verdict.STOP
+    assert outcome.note == f"{code}: because"
+
+
+def test_too_large_stops_whatever_it_is_called() -> None:
+    assert refused("Whatever", 413).verdict is Verdict.STOP
+
+
+def test_a_throttle_may_say_when_to_come_back() -> None:
+    outcome = refused("TooManyRequestsException", 429, "7")
+    assert outcome == Outcome(Verdict.RETRY, "TooManyRequestsException: because", 429, 7.0)
+
+
+def answered(answer: bytes, *, has_failed: bool = False) -> Outcome:
+    return outcome_of_function(answer, 200, has_failed=has_failed)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"null",
+        b'{"ok": true}',
+        b'"duewheel-stop"',
+        b'{"duewheel-stop": "true"}',
+        b"",
+        b"\xff",
+        b"[",
+    ],
+)
+def test_a_function_that_returns_has_taken_it(answer: bytes) -> None:
+    assert answered(answer).verdict is Verdict.DELIVERED
+
+
+def test_a_function_says_stop_by_what_it_returns() -> None:
+    outcome = answered(b'{"duewheel-stop": true, "reason": "paid"}')
+    assert outcome.verdict is Verdict.STOP
+    assert outcome.note.startswith('the function said stop: {"duewheel-stop": true')
+
+
+def test_a_function_that_fails_is_tried_again_and_says_with_what() -> None:
+    error = b'{"errorMessage": "no such order", "errorType": "KeyError", "stackTrace": []}'
+    assert answered(error, has_failed=True) == Outcome(
+        Verdict.RETRY, "KeyError: no such order", 200
+    )
+
+
+@pytest.mark.parametrize("error", [b"", b"broken", b'{"errorMessage":', b"[" * 60_000, b"17"])
+def test_an_error_in_no_known_form_is_shown_as_it_is(error: bytes) -> None:
+    outcome = answered(error, has_failed=True)
+    assert outcome.verdict is Verdict.RETRY
+    assert outcome.note == error.decode()[:NOTE_BYTES_MAX]
+
+
+def test_stop_in_an_error_is_no_stop() -> None:
+    assert answered(b'{"duewheel-stop": true}', has_failed=True).verdict is Verdict.RETRY

@@ -1,0 +1,93 @@
+"""Every form in which Lambda takes a function's name, each read as one function."""
+
+import re
+
+import botocore.session
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.rules.callbacks.allowed_targets import Scope
+from duewheel.rules.callbacks.function_names import FunctionName, function_name, is_plain
+
+HERE = Scope("aws", "eu-west-1", "123456789012")
+OWN = FunctionName("aws", "eu-west-1", "123456789012", "close")
+GOV = Scope("aws-us-gov", "us-gov-west-1", "123456789012")
+ARN = "arn:aws:lambda:eu-west-1:123456789012:function:close"
+CHINA = "arn:aws-cn:lambda:cn-north-1:210987654321:function:close:prod"
+EUROPE = "arn:aws-eusc:lambda:eusc-de-east-1:210987654321:function:close"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("close", "function:close", "123456789012:close", "123456789012:function:close"),
+        *("eu-west-1:123456789012:function:close", "eu-west-1:close", ARN),
+    ],
+)
+def test_all_forms_name_one_function_with_or_without_a_qualifier(text: str) -> None:
+    assert function_name(text, HERE) == OWN
+    for qualifier in ("prod", "17", "$LATEST"):
+        named = function_name(f"{text}:{qualifier}", HERE)
+        assert named is not None
+        assert (named.arn, named.function_arn) == (f"{ARN}:{qualifier}", ARN)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (CHINA, FunctionName("aws-cn", "cn-north-1", "210987654321", "close", "prod")),
+        (EUROPE, FunctionName("aws-eusc", "eusc-de-east-1", "210987654321", "close")),
+        (
+            "210987654321:close",
+            FunctionName("aws-us-gov", "us-gov-west-1", "210987654321", "close"),
+        ),
+        ("us-iso-east-1:a", FunctionName("aws-us-gov", "us-iso-east-1", "123456789012", "a")),
+        ("function", FunctionName("aws-us-gov", "us-gov-west-1", "123456789012", "function")),
+        (
+            "123456789012",
+            FunctionName("aws-us-gov", "us-gov-west-1", "123456789012", "123456789012"),
+        ),
+    ],
+)
+def test_partitions_regions_and_accounts_are_those_that_are_named(
+    text: str, named: FunctionName
+) -> None:
+    assert function_name(text, GOV) == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ":", "close:", ":close", "close:prod:1", "a b", "close\n", "a" * 65, "close.js"),
+        *("12345:function:close", "function:function:close:prod:2", "close:" + "a" * 129),
+        *("arn:aws:lambda:close", "arn:aws:lambda:eu-west-1:function:close", ARN[:-5]),
+        *("arn:aws:lambda:123456789012:function:close", "arn:aws:sqs:eu-west-1:123456789012:close"),
+        *(ARN.replace("function", "layer"), ARN.replace("aws", ""), "Function:close:prod:x"),
+    ],
+)
+def test_no_other_text_names_a_function(text: str) -> None:
+    assert function_name(text, HERE) is None
+
+
+def test_only_a_name_with_no_part_of_an_arn_before_it_is_plain() -> None:
+    assert [text for text in ("close", "close:prod", "close:$LATEST") if not is_plain(text)] == []
+    forms = ("function:close", "123456789012:close", "eu-west-1:close", ARN, "close.js")
+    assert [text for text in forms if is_plain(text)] == []
+
+
+PARTS = st.sampled_from(
+    ["arn:aws:lambda:", "eu-west-1:", "123456789012:", "function:", "close", "function", ":prod"]
+)
+
+
+@given(st.lists(PARTS, max_size=6).map("".join))
+def test_what_is_read_is_a_form_of_the_sdk_and_its_arn_is_read_alike(text: str) -> None:
+    model = botocore.session.get_session().get_service_model("lambda")
+    shape = model.operation_model("Invoke").input_shape
+    assert shape is not None
+    pattern = shape.members["FunctionName"].metadata["pattern"]
+    named = function_name(text, HERE)
+    if named is not None:
+        assert re.fullmatch(pattern, text)
+        assert function_name(named.arn, GOV) == named

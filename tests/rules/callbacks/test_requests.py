@@ -1,0 +1,237 @@
+"""Callbacks of every type: what is understood, what is refused, and by which name."""
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets, Scope
+from duewheel.rules.callbacks.types import (
+    Callback,
+    EventBridgeCallback,
+    HttpCallback,
+    LambdaCallback,
+    SnsCallback,
+    SqsCallback,
+)
+from duewheel.rules.refusals import InvalidField, Refusal, TargetNotEnabled, TooLarge
+from duewheel.rules.tasks.requests import batch_request, single_request
+from duewheel.rules.tasks.updates import Change, change_request, changed
+from tests.rules.tasks.test_lifecycle import TASK
+
+NOW_MS = 1_800_000_000_000
+HERE = Scope("aws", "us-east-1", "123456789012")
+ALLOWED = AllowedTargets(
+    HERE,
+    ("arn:aws:lambda:us-east-1:*:function:orders-*",),
+    ("arn:aws:sqs:us-east-1:123456789012:*",),
+    ("arn:aws:sns:us-east-1:123456789012:*",),
+    ("arn:aws:events:us-east-1:123456789012:event-bus/*",),
+)
+OWN = "arn:aws:lambda:us-east-1:123456789012:function:orders-close"
+ELSEWHERE = OWN.replace("1234", "9876")  # in another account
+QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
+TOPIC = "arn:aws:sns:us-east-1:123456789012:orders"
+BUS = "arn:aws:events:us-east-1:123456789012:event-bus/orders"
+LAMBDA = {"type": "lambda", "function": "orders-close"}
+SQS = {"type": "sqs", "queue_url": QUEUE}
+SNS = {"type": "sns", "topic_arn": TOPIC}
+EVENT = {"type": "eventbridge", "event_bus": "orders", "source": "shop", "detail_type": "due"}
+HTTP = {"url": "https://example.com/hook"}
+
+
+def body(callback: dict[str, Any], **more: Any) -> str:
+    return json.dumps({"biz_type": "orders", "delay_seconds": 5, "callback": callback, **more})
+
+
+def understood(callback: dict[str, Any], **more: Any) -> Callback:
+    return single_request(body(callback, **more), NOW_MS, ALLOWED).callback
+
+
+def refused(callback: dict[str, Any], allowed: AllowedTargets = ALLOWED, **more: Any) -> Refusal:
+    with pytest.raises(Refusal) as raised:
+        single_request(body(callback, **more), NOW_MS, allowed)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("callback", "meant"),
+    [
+        (HTTP, HttpCallback("https://example.com/hook", "")),
+        (LAMBDA, LambdaCallback("orders-close")),
+        ({**LAMBDA, "function": "orders-close:prod"}, LambdaCallback("orders-close:prod")),
+        ({**LAMBDA, "function": f"{OWN}:7"}, LambdaCallback(f"{OWN}:7")),
+        ({**LAMBDA, "function": ELSEWHERE}, LambdaCallback(ELSEWHERE)),
+        ({**LAMBDA, "invocation": "async"}, LambdaCallback("orders-close", waits=False)),
+        (SQS, SqsCallback(QUEUE)),
+        (
+            {**SQS, "queue_url": f"{QUEUE}.fifo", "group_id": "g/17", "attributes": {"a.b": "é"}},
+            SqsCallback(f"{QUEUE}.fifo", "g/17", (("a.b", "é"),)),
+        ),
+        (SNS, SnsCallback(TOPIC)),
+        ({**SNS, "topic_arn": f"{TOPIC}.fifo", "group_id": "g"}, SnsCallback(f"{TOPIC}.fifo", "g")),
+        (EVENT, EventBridgeCallback("orders", "shop", "due")),
+        ({**EVENT, "event_bus": BUS}, EventBridgeCallback(BUS, "shop", "due")),
+    ],
+)  # fmt: skip
+def test_each_type_is_understood(callback: dict[str, Any], meant: Callback) -> None:
+    assert understood(callback) == meant
+
+
+@pytest.mark.parametrize(
+    ("callback", "field"),
+    [
+        ({**HTTP, "type": "mqtt"}, "type"),
+        ({**HTTP, "function": "f"}, "function"),
+        ({**HTTP, "body": "xml"}, "body"),
+        ({"type": "lambda"}, "function"),
+        ({**LAMBDA, "url": "https://example.com"}, "url"),
+        ({**LAMBDA, "body": "raw"}, "body"),
+        ({**LAMBDA, "function": "orders close"}, "function"),
+        ({**LAMBDA, "function": OWN.replace("us-east-1", "us-east-2")}, "function"),
+        ({**LAMBDA, "function": OWN.replace("aws", "aws-cn")}, "function"),
+        ({**LAMBDA, "function": TOPIC}, "function"),
+        ({**LAMBDA, "function": OWN.replace("function:", "layer:")}, "function"),
+        ({**LAMBDA, "function": f"{OWN}:a:b"}, "function"),
+        ({**LAMBDA, "invocation": "later"}, "invocation"),
+        ({"type": "sqs"}, "queue_url"),
+        ({**SQS, "queue_url": QUEUE.replace("https", "http")}, "queue_url"),
+        ({**SQS, "queue_url": "https://sqs.us-east-1.amazonaws.com.evil.example/1/q"}, "queue_url"),
+        ({**SQS, "queue_url": QUEUE.replace("us-east-1", "eu-west-1")}, "queue_url"),
+        ({**SQS, "queue_url": QUEUE.replace("123456789012", "1234")}, "queue_url"),
+        ({**SQS, "group_id": "g"}, "group_id"),
+        ({**SQS, "queue_url": QUEUE + "s" * 80}, "queue_url"),
+        ({**SQS, "queue_url": f"{QUEUE}.fifo"}, "group_id"),
+        ({**SQS, "queue_url": f"{QUEUE}.fifo", "group_id": ""}, "group_id"),
+        ({**SQS, "queue_url": f"{QUEUE}.fifo", "group_id": "a b"}, "group_id"),
+        ({**SQS, "attributes": {"duewheel-x": "a"}}, "attributes.duewheel-x"),
+        ({**SQS, "attributes": {"AWS.x": "a"}}, "attributes.AWS.x"),
+        ({**SQS, "attributes": {"a..b": "a"}}, "attributes.a..b"),
+        ({**SQS, "attributes": {"a": ""}}, "attributes.a"),
+        ({**SQS, "attributes": {"a": "\u0001"}}, "attributes.a"),
+        ({**SQS, "attributes": {str(n): "a" for n in range(7)}}, "attributes"),
+        ({**SNS, "topic_arn": "orders"}, "topic_arn"),
+        ({**SNS, "topic_arn": f"{TOPIC}.fifo"}, "group_id"),
+        ({**EVENT, "event_bus": "a b"}, "event_bus"),
+        ({**EVENT, "source": "aws.shop"}, "source"),
+        ({**EVENT, "source": "a\nb"}, "source"),
+        ({**EVENT, "detail_type": "d" * 129}, "detail_type"),
+        ({"type": "eventbridge", "event_bus": "orders", "source": "shop"}, "detail_type"),
+        ({"type": "eventbridge", "source": "shop", "detail_type": "due"}, "event_bus"),
+    ],
+)  # fmt: skip
+def test_what_is_not_understood_is_refused_by_its_field(
+    callback: dict[str, Any], field: str
+) -> None:
+    refusal = refused(callback)
+    assert isinstance(refusal, InvalidField)
+    assert refusal.field == f"callback.{field}"
+
+
+def test_attributes_have_a_bound_in_bytes() -> None:
+    refusal = refused({**SQS, "attributes": {"a": "é" * 2_048}})
+    assert isinstance(refusal, TooLarge)
+    assert refusal.field == "callback.attributes"
+
+
+# What the deployment allows
+
+
+@pytest.mark.parametrize(
+    ("callback", "parameter"),
+    [
+        (LAMBDA, "TargetFunctionArns"),
+        (SQS, "TargetQueueArns"),
+        (SNS, "TargetTopicArns"),
+        (EVENT, "TargetEventBusArns"),
+    ],
+)
+def test_a_target_that_is_not_enabled_is_refused_with_its_parameter(
+    callback: dict[str, Any], parameter: str
+) -> None:
+    refusal = refused(callback, HTTP_ALONE)
+    assert isinstance(refusal, TargetNotEnabled)
+    assert refusal.field == "callback.type"
+    assert parameter in refusal.detail
+
+
+@pytest.mark.parametrize(
+    ("callback", "field", "parameter"),
+    [
+        ({**LAMBDA, "function": "bills-close"}, "function", "TargetFunctionArns"),
+        ({**LAMBDA, "function": OWN.replace("orders", "bills")}, "function", "TargetFunctionArns"),
+        ({**SQS, "queue_url": QUEUE.replace("1234", "9876")}, "queue_url", "TargetQueueArns"),
+        ({**SNS, "topic_arn": TOPIC.replace("1234", "9876")}, "topic_arn", "TargetTopicArns"),
+        ({**EVENT, "event_bus": BUS.replace("1234", "9876")}, "event_bus", "TargetEventBusArns"),
+    ],
+)
+def test_a_resource_that_the_list_does_not_cover_is_refused(
+    callback: dict[str, Any], field: str, parameter: str
+) -> None:
+    refusal = refused(callback)
+    assert isinstance(refusal, TargetNotEnabled)
+    assert refusal.field == f"callback.{field}"
+    assert parameter in refusal.detail
+
+
+def test_an_alias_needs_to_be_covered_as_well() -> None:
+    exact = replace(ALLOWED, function_arns=(OWN,))
+    single_request(body(LAMBDA), NOW_MS, exact)
+    assert isinstance(refused({**LAMBDA, "function": "orders-close:prod"}, exact), TargetNotEnabled)
+
+
+def test_in_a_batch_and_in_a_change_the_same_is_allowed() -> None:
+    good, bad = {**SQS}, {**LAMBDA, "function": "bills-close"}
+    text = json.dumps({"tasks": [json.loads(body(one)) for one in (good, bad)]})
+    made, refusal = batch_request(text, NOW_MS, ALLOWED)
+    assert not isinstance(made, Refusal)
+    assert isinstance(refusal, TargetNotEnabled)
+    assert refusal.field == "tasks[1].callback.function"
+    assert change_request(json.dumps({"callback": SQS}), NOW_MS, ALLOWED).callback == SqsCallback(
+        QUEUE
+    )
+    with pytest.raises(TargetNotEnabled):
+        change_request(json.dumps({"callback": bad}), NOW_MS, ALLOWED)
+
+
+# Callback and payload together
+
+
+@pytest.mark.parametrize("callback", [HTTP, SQS, SNS])
+def test_a_raw_body_is_a_string(callback: dict[str, Any]) -> None:
+    raw = {**callback, "body": "raw"}
+    assert understood(raw, payload="<paid/>") == replace(understood(callback), is_raw=True)
+    for payload in ({"order": 17}, 17, None, True):
+        assert refused(raw, payload=payload).field == "payload"
+    assert refused(raw, payload="\ud800").field == "payload"
+
+
+def test_a_raw_callback_without_a_payload_has_no_body_and_is_no_message() -> None:
+    understood({**HTTP, "body": "raw"})
+    assert refused({**SQS, "body": "raw"}).field == "payload"
+
+
+@pytest.mark.parametrize("callback", [SQS, SNS])
+def test_a_message_is_neither_empty_nor_holds_what_aws_refuses(callback: dict[str, Any]) -> None:
+    raw = {**callback, "body": "raw"}
+    assert refused(raw, payload="").field == "payload"
+    assert refused(raw, payload="\x00").field == "payload"
+    understood(callback, payload="\x00")  # escaped in JSON
+    understood(callback)
+
+
+def test_a_change_is_held_against_what_stays() -> None:
+    raw = replace(TASK, callback=HttpCallback("https://a.example", is_raw=True), payload='"a"')
+    with pytest.raises(InvalidField) as raised:
+        changed(raw, Change(sets_payload=True, payload="17"), NOW_MS)
+    assert raised.value.field == "payload"
+    changed(raw, Change(sets_payload=True, payload='"b"'), NOW_MS)
+    with pytest.raises(InvalidField):
+        changed(replace(raw, payload="17", callback=HttpCallback("https://a.example")),
+                Change(callback=raw.callback), NOW_MS)  # fmt: skip
+
+
+def test_a_change_of_the_due_instant_alone_asks_nothing_of_callback_and_payload() -> None:
+    odd = replace(TASK, callback=HttpCallback("https://a.example", is_raw=True), payload="17")
+    assert changed(odd, Change(due_ms=NOW_MS + 1), NOW_MS).due_ms == NOW_MS + 1

@@ -1,0 +1,152 @@
+"""A breaker opens by a clear failure rate alone, and never holds anybody for longer than it may."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.rules.businesses.health import Breaker
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.types import Callback, HttpCallback, LambdaCallback, SqsCallback
+from duewheel.rules.delivery import circuit_breaker as rules
+from duewheel.rules.delivery.circuit_breaker import (
+    CALLS_MAX,
+    CALLS_MIN,
+    WINDOW_MS,
+    Recent,
+    Sign,
+    host_of,
+    sign_of,
+)
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
+from tests.support.clock import NOON_MS
+
+UNITS = st.floats(0, 1, exclude_max=True)
+BREAKERS = st.builds(
+    Breaker,
+    st.just("dead.example"),
+    st.integers(0, NOON_MS),
+    st.integers(NOON_MS - 10**9, NOON_MS + 10**9),
+    st.just("me"),
+    st.integers(0, 10_000),
+)
+CALLS = st.tuples(st.integers(0, 2_000), st.booleans())  # milliseconds after the last, unwell
+
+
+def task_at(next_ms: int) -> Task:
+    home = address_at(next_ms, bytes(TOKEN_BYTES))
+    return Task(home, home, "orders", next_ms, next_ms, None, NOON_MS, NOON_MS)
+
+
+@given(st.lists(CALLS, max_size=200))
+def test_it_opens_only_if_most_of_many_recent_calls_failed(calls: list[tuple[int, bool]]) -> None:
+    recent, now_ms, ended = Recent(), NOON_MS, []
+    for after_ms, is_unwell in calls:
+        now_ms += after_ms
+        ended.append((now_ms, is_unwell))
+        recent = recent.heard(Sign.UNWELL if is_unwell else Sign.WELL, now_ms, now_ms)
+        counted = [unwell for at_ms, unwell in ended[-CALLS_MAX:] if now_ms - at_ms < WINDOW_MS]
+        is_clear = len(counted) >= CALLS_MIN and 2 * sum(counted) >= len(counted)
+        assert recent.is_clear_failure is is_clear
+        assert len(recent.calls) == len(counted)
+
+
+def test_however_many_succeeded_before_a_host_that_dies_is_noticed_after_some_25_calls() -> None:
+    recent = Recent()
+    for number in range(10_000):
+        recent = recent.heard(Sign.WELL, NOON_MS, NOON_MS + number)
+    failures = 0
+    while not recent.is_clear_failure:
+        failures += 1
+        recent = recent.heard(Sign.UNWELL, NOON_MS, NOON_MS + 10_000)
+    assert failures == CALLS_MAX / 2
+
+
+def test_calls_that_began_before_the_breaker_opened_do_not_count() -> None:
+    recent = Recent(from_ms=NOON_MS)
+    for _ in range(100):
+        recent = recent.heard(Sign.UNWELL, NOON_MS - 1, NOON_MS + 1_000)
+    assert recent == Recent(from_ms=NOON_MS)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sign"),
+    [
+        (Outcome(Verdict.DELIVERED, "", 200), Sign.WELL),
+        (Outcome(Verdict.RETRY, "no whole reply within 10 s"), Sign.UNWELL),
+        *[(Outcome(Verdict.RETRY, "", status), Sign.UNWELL) for status in (408, 429, 500, 503)],
+        *[(Outcome(Verdict.RETRY, "", status), Sign.WELL) for status in (401, 403, 404, 425, 301)],
+        *[(Outcome(Verdict.STOP, "", status), Sign.WELL) for status in (400, 410, 503)],
+        (Outcome(Verdict.STOP, "refused-address: ..."), None),
+    ],
+)
+def test_what_a_call_says_of_its_host(outcome: Outcome, sign: Sign | None) -> None:
+    assert sign_of(outcome) is sign
+
+
+@pytest.mark.parametrize(
+    ("callback", "host"),
+    [
+        (HttpCallback("https://Pay.example/a?b"), "pay.example"),
+        (HttpCallback("http://pay.example:8080/"), "pay.example:8080"),
+        (HttpCallback("https://pay.example:443/"), "pay.example"),
+        (HttpCallback("nonsense"), None),
+        (LambdaCallback("close-orders"), None),
+        (SqsCallback("https://sqs.eu-central-1.amazonaws.com/123456789012/orders"), None),
+    ],
+)
+def test_breakers_are_for_hosts_of_http_callbacks(callback: Callback, host: str | None) -> None:
+    assert host_of(callback) == host
+
+
+@given(BREAKERS, UNITS)
+def test_each_wait_is_twice_the_last_up_to_a_bound(breaker: Breaker, unit: float) -> None:
+    after = rules.reopened(breaker, NOON_MS, unit, "me")
+    wait_ms = min(rules.WAIT_FIRST_MS * 2**after.probes_failed, rules.WAIT_MS_MAX)
+    assert wait_ms <= after.until_ms - NOON_MS <= wait_ms * (1 + rules.JITTER)
+    assert not rules.is_waited_out(after, NOON_MS)
+    assert rules.is_waited_out(after, after.until_ms)
+    assert after.since_ms == breaker.since_ms
+
+
+@given(BREAKERS, st.integers(0, 100), st.integers(1, 30_000), UNITS)
+def test_a_claimed_probe_is_over_before_another_is_let_through(
+    breaker: Breaker, in_ms: int, timeout_ms: int, unit: float
+) -> None:
+    probe = task_at(NOON_MS + in_ms)
+    mine = rules.claimed(breaker, probe, timeout_ms, NOON_MS, "me")
+    assert not rules.is_waited_out(mine, NOON_MS)
+    assert not rules.is_waited_out(mine, probe.next_ms + timeout_ms)
+    assert rules.is_waited_out(mine, mine.until_ms)
+
+
+@given(BREAKERS, st.lists(st.integers(-10_000, 10_000), min_size=1, max_size=30), UNITS)
+def test_who_is_put_off_comes_up_in_order_after_the_wait_and_never_before_its_instant(
+    breaker: Breaker, after_ms: list[int], unit: float
+) -> None:
+    tasks: list[Task] = [task_at(NOON_MS + ms) for ms in sorted(after_ms)]
+    instants = rules.put_off_instants_ms(breaker, tasks, NOON_MS, unit)
+    assert instants == sorted(instants)
+    assert all(at >= task.next_ms for at, task in zip(instants, tasks, strict=True))
+    until_ms = NOON_MS if rules.is_waited_out(breaker, NOON_MS) else breaker.until_ms
+    latest_ms = max(tasks[-1].next_ms, until_ms + rules.SPREAD_MS_MAX)
+    assert until_ms <= instants[0]
+    assert instants[-1] <= latest_ms
+    assert latest_ms - NOON_MS <= rules.AHEAD_MS_MAX + rules.SPREAD_MS_MAX
+
+
+@pytest.mark.parametrize(
+    ("open_for_seconds", "spread_seconds"), [(60, 20), (3_600, 360), (86_400, 3_600)]
+)
+def test_they_come_up_over_as_long_as_it_waits_or_a_tenth_of_how_long_it_has_been_open(
+    open_for_seconds: int, spread_seconds: int
+) -> None:
+    breaker = Breaker("dead.example", NOON_MS - open_for_seconds * 1000, NOON_MS, "me", 1)
+    instants = rules.put_off_instants_ms(breaker, [task_at(0)] * 100, NOON_MS, 0.0)
+    assert instants[0] == NOON_MS
+    assert instants[-1] - instants[0] == spread_seconds * 990
+
+
+def test_of_a_breaker_that_has_closed_meanwhile_nobody_waits() -> None:
+    tasks = [task_at(NOON_MS - 5), task_at(NOON_MS + 5)]
+    assert rules.put_off_instants_ms(None, tasks, NOON_MS, 0.9) == [NOON_MS, NOON_MS + 5]

@@ -1,0 +1,71 @@
+"""What a release makes of a parked item, by how its home stands."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.delivery import parked_tasks
+from duewheel.rules.delivery.parked_tasks import Fate, ParkedItem, Parking
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.addresses import address_at, holds_seconds, parked_place, parked_slots
+from duewheel.rules.wheel.timing import NEAR_MARGIN_MS
+from tests.rules.tasks.test_lifecycle import TASK
+
+NOW_MS = 1_800_000_000_000
+PARKED = lifecycle.parked(TASK, NOW_MS)
+ITEM = ParkedItem("parked#orders#1", parked_place(TASK.entry), TASK.home)
+ELSEWHERE = replace(PARKED, entry=address_at(NOW_MS, b"another!"))
+
+
+@pytest.mark.parametrize(
+    ("home", "fate"),
+    [
+        (PARKED, Fate.RELEASE),
+        (TASK, Fate.LEAVE),
+        (None, Fate.DROP),
+        (replace(PARKED, status=Status.CANCELLED, parked=False), Fate.DROP),
+        (ELSEWHERE, Fate.DROP),
+        (replace(ELSEWHERE, parked=False), Fate.DROP),
+    ],
+)
+def test_only_what_is_parked_on_this_very_entry_is_released(home: Task | None, fate: Fate) -> None:
+    assert parked_tasks.fate_of(ITEM, home) is fate
+
+
+def test_the_slots_of_parked_tasks_hold_no_seconds() -> None:
+    assert not any(map(holds_seconds, parked_slots("orders")))
+
+
+def test_what_is_due_later_or_expired_takes_no_turn() -> None:
+    due = replace(PARKED, due_ms=NOW_MS, next_ms=NOW_MS)
+    assert parked_tasks.is_called_on_release(due, NOW_MS)
+    assert not parked_tasks.is_called_on_release(replace(due, next_ms=NOW_MS + 1), NOW_MS)
+    graceless = replace(due, expires_after_seconds=1.0)
+    assert not parked_tasks.is_called_on_release(graceless, NOW_MS + 1_001)
+
+
+def test_a_record_goes_only_after_the_last_who_could_park_has_ended() -> None:
+    seen = Parking("orders", "mark", unpaused_ms=NOW_MS)
+    over_ms = NOW_MS + 80_000 + timing.SKEW_MS
+    assert parked_tasks.is_over(seen, over_ms, 80_000)
+    assert not parked_tasks.is_over(seen, over_ms - 1, 80_000)
+    assert not parked_tasks.is_over(replace(seen, unpaused_ms=None), over_ms, 80_000)
+
+
+@given(
+    now_ms=st.integers(0, 10**13),
+    ahead_seconds=st.integers(-100, 0),
+    lead_ms=st.integers(0, 2_000),
+    writing_ms=st.integers(0, 999),
+)
+def test_what_is_released_comes_up_in_time_even_after_a_second_of_writing(
+    now_ms: int, ahead_seconds: int, lead_ms: int, writing_ms: int
+) -> None:
+    """Where none is handed over ahead of the time it is not even near: pages bring it."""
+    written_ms = now_ms + writing_ms
+    released = timing.first_timely_ms(now_ms, lead_ms) // 1000
+    assert timing.delay_seconds(released * 1000, written_ms, lead_ms) >= NEAR_MARGIN_MS // 1000
+    assert not timing.is_near(released, written_ms, now_ms // 1000 + ahead_seconds, lead_ms, 0)

@@ -1,0 +1,200 @@
+"""What a change says of settings that differ, and what it never repeats."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.change_records import business_configured, business_deleted
+from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
+from duewheel.rules.callbacks.named_secrets import NamedSecret
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.history.changes import (
+    SHOWN_CHARACTERS_MAX,
+    Did,
+    Difference,
+    Hidden,
+    differences,
+    plain,
+)
+from duewheel.rules.timers.change_records import timer_changed, timer_created, timer_deleted
+from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
+from duewheel.rules.timers.timer import Misfire, Overlap, Rules, Timer
+from duewheel.rules.wheel.lane import Lane
+from tests.support.clock import NOON_MS
+
+CALLER = "somebody"
+BLANK = Business("orders", Defaults(30, 10.0, 30.0))
+HOOK = HttpCallback("https://receiver.example/hook?token=1", headers=(("authorization", "2"),))
+
+SETTINGS: dict[str, tuple[Any, Any]] = {
+    "callback": (HOOK, None),
+    "retry": (RetryPolicy(2, delays_seconds=(30.0,)), {"attempts": 2, "delays_seconds": [30]}),
+    "retention_days": (7, 7),
+    "timeout_seconds": (2.0, 2),
+    "allowed_hosts": (("a.example", "*.b.example"), ["a.example", "*.b.example"]),
+    "trusted_origins": (("https://*.b.example",), ["https://*.b.example"]),
+    "retry_statuses": ((410, "5xx"), [410, "5xx"]),
+    "stop_statuses": ((), []),
+    "on_dead": (HOOK, None),
+    "calls_per_second": (0.5, 0.5),
+    "calls_in_flight": (3, 3),
+    "creates_per_second": (50.0, 50),
+    "creates_burst": (100, 100),
+    "signing_secrets": ((SigningSecret("whsec_…abcd", b"sealed"),), None),
+    "paused": (True, True),
+    "lane": (Lane.SLOW, "slow"),
+    "secrets": ((NamedSecret("token", b"sealed"),), None),
+}
+NAMES_ALONE = {"callback", "on_dead", "signing_secrets", "secrets"}
+
+
+def configured(before: Business, **own: Any) -> Business:
+    return replace(
+        before,
+        own=replace(before.own, **own),
+        version=before.version + 1,
+        created_ms=NOON_MS,
+        updated_ms=NOON_MS + before.version,
+    )
+
+
+def timer(**rules: Any) -> Timer:
+    said = Rules("close orders", Schedule(cron="0 3 * * *"), callback=HOOK)
+    return Timer("4503599627370496", "orders", replace(said, **rules), True, 1, NOON_MS, NOON_MS)
+
+
+def changed(before: Timer, *, enabled: bool = True, **rules: Any) -> Timer:
+    after = replace(before, rules=replace(before.rules, **rules), version=before.version + 1)
+    return replace(after, enabled=enabled, updated_ms=NOON_MS + 1)
+
+
+@pytest.mark.parametrize("name", Own.__struct_fields__)
+def test_each_setting_of_a_business_is_named_and_shown_where_its_answer_shows_it(name: str) -> None:
+    value, shown = SETTINGS[name]
+    first = configured(BLANK)
+    change = business_configured(first, configured(first, **{name: value}), CALLER)
+    said = None if name in NAMES_ALONE else (None, shown)
+    assert change.differences == (Difference(name, said),)
+    assert (change.version, change.at_ms, change.by) == (2, NOON_MS + 1, CALLER)
+
+
+def test_what_is_hidden_stays_so_when_it_goes() -> None:
+    first = configured(BLANK, callback=HOOK)
+    change = business_configured(first, configured(first, callback=None), CALLER)
+    assert change.differences == (Difference("callback"),)
+
+
+@pytest.mark.parametrize(
+    ("before", "settings", "did"),
+    [
+        (BLANK, {}, Did.CREATED),
+        (BLANK, {"paused": True}, Did.CREATED),
+        (configured(BLANK), {"paused": True}, Did.PAUSED),
+        (configured(BLANK, paused=True), {"paused": None}, Did.RESUMED),
+        (configured(BLANK, paused=True), {"paused": False}, Did.RESUMED),
+        (configured(BLANK), {"paused": False}, Did.CONFIGURED),
+        (configured(BLANK), {"paused": True, "retention_days": 3}, Did.CONFIGURED),
+        (configured(BLANK), {}, Did.CONFIGURED),
+    ],
+)
+def test_what_was_done_to_a_business_has_a_word(
+    before: Business, settings: dict[str, Any], did: Did
+) -> None:
+    assert business_configured(before, configured(before, **settings), CALLER).did is did
+
+
+def test_a_new_timer_says_what_is_not_as_by_default() -> None:
+    change = timer_created(timer(grace_seconds=5), CALLER)
+    assert (change.version, change.at_ms, change.did) == (1, NOON_MS, Did.CREATED)
+    assert change.differences == (
+        Difference("name", (None, "close orders")),
+        Difference("cron", (None, "0 3 * * *")),
+        Difference("dialect", (None, "cron")),
+        Difference("grace_seconds", (None, 5)),
+        Difference("callback"),
+        Difference("enabled", (None, True)),
+    )
+
+
+OTHER_RULES: dict[str, tuple[Any, tuple[Any, Any] | None]] = {
+    "name": ("archive", ("close orders", "archive")),
+    "max_runs": (3, (None, 3)),
+    "jitter_seconds": (9, (0, 9)),
+    "payload": ('{"card": 1}', None),
+    "callback": (None, None),
+    "retry": (RetryPolicy(2, 1.0), (None, plain(RetryPolicy(2, 1.0)))),
+    "expires_after_seconds": (60.0, (None, 60)),
+    "misfire": (Misfire.ALL, ("latest", "all")),
+    "grace_seconds": (5, (60, 5)),
+    "overlap": (Overlap.SKIP, ("allow", "skip")),
+    "disable_on_stop": (True, (False, True)),
+}
+OTHER_SCHEDULE: dict[str, tuple[str, Any, tuple[Any, Any]]] = {
+    "cron": ("cron", "0 4 * * *", ("0 3 * * *", "0 4 * * *")),
+    "dialect": ("dialect", Dialect.CRONEXPR, ("cron", "cronexpr")),
+    "every_seconds": ("every_seconds", 60, (None, 60)),
+    "anchor_second": ("every_seconds", 1, (None, None)),
+    "timezone": ("timezone", "Europe/London", ("UTC", "Europe/London")),
+    "start_second": ("start_at", 0, (None, "1970-01-01T00:00:00.000Z")),
+    "end_second": ("end_at", 86_400, (None, "1970-01-02T00:00:00.000Z")),
+    "dst_gap": ("dst_gap", DstGap.SKIP, ("shift", "skip")),
+    "dst_overlap": ("dst_overlap", DstOverlap.BOTH, ("first", "both")),
+    "exclude": ("exclude", ("2031-12-25",), ([], ["2031-12-25"])),
+}
+
+
+@pytest.mark.parametrize("name", sorted({*Rules.__struct_fields__} - {"schedule"}))
+def test_each_rule_of_a_timer_is_named_and_shown_where_its_answer_shows_it(name: str) -> None:
+    value, shown = OTHER_RULES[name]
+    change = timer_changed(timer(), changed(timer(), **{name: value}), CALLER)
+    assert change.differences == (Difference(name, shown),)
+    assert (change.version, change.at_ms, change.did) == (2, NOON_MS + 1, Did.CHANGED)
+
+
+@pytest.mark.parametrize("field", Schedule.__struct_fields__)
+def test_each_part_of_a_schedule_is_named_as_requests_name_it(field: str) -> None:
+    name, value, shown = OTHER_SCHEDULE[field]
+    schedule = replace(timer().rules.schedule, **{field: value})
+    change = timer_changed(timer(), changed(timer(), schedule=schedule), CALLER)
+    assert change.differences == (Difference(name, shown),)
+
+
+def test_an_interval_that_is_counted_anew_is_named_though_it_stays() -> None:
+    beat = timer(schedule=Schedule(every_seconds=60, anchor_second=1))
+    anew = changed(beat, schedule=Schedule(every_seconds=60, anchor_second=2))
+    assert timer_changed(beat, anew, CALLER).differences == (Difference("every_seconds", (60, 60)),)
+
+
+def test_what_was_done_to_a_timer_has_a_word() -> None:
+    off = changed(timer(), enabled=False)
+    assert timer_changed(timer(), off, CALLER).did is Did.DISABLED
+    assert timer_changed(off, changed(off), CALLER).did is Did.ENABLED
+    both = changed(timer(), enabled=False, name="other")
+    assert timer_changed(timer(), both, CALLER).did is Did.CHANGED
+
+
+def test_a_deletion_is_one_version_more_and_never_earlier_than_what_was_there() -> None:
+    business = configured(configured(BLANK))
+    gone = business_deleted(business, CALLER, NOON_MS - 500)
+    assert (gone.version, gone.at_ms, gone.did) == (3, business.updated_ms, Did.DELETED)
+    gone = timer_deleted(timer(), CALLER, NOON_MS + 500)
+    assert (gone.version, gone.at_ms, gone.differences) == (2, NOON_MS + 500, ())
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "x"), ("x", ""), ("x", None), (None, "x")])
+def test_what_is_large_is_named_alone(before: str | None, after: str | None) -> None:
+    def sized(text: str | None, length: int) -> str | None:
+        return text and text * length
+
+    fits = SHOWN_CHARACTERS_MAX - len('""')
+    values = sized(before, fits), sized(after, fits)
+    assert differences({"name": values[0]}, {"name": values[1]}) == (Difference("name", values),)
+    larger = sized(before, fits + 1), sized(after, fits + 1)
+    assert differences({"name": larger[0]}, {"name": larger[1]}) == (Difference("name"),)
+
+
+def test_what_stays_is_not_named() -> None:
+    values = {"callback": Hidden(HOOK), "lane": "slow", "paused": None}
+    assert differences(values, values) == ()
+    assert differences({}, {"paused": None}) == ()

@@ -1,0 +1,260 @@
+"""What a message asks for, and what becomes of it: pure decisions."""
+
+import json
+import re
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.access.grants import ANYTHING
+from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.ingest import verdict as ingest_verdict
+from duewheel.rules.ingest.message import IngestMessage, asked_of, message_of, wanted
+from duewheel.rules.ingest.verdict import (
+    LAST_TRY_AFTER_MS,
+    RECEIVES_MAX,
+    WAIT_SECONDS_MAX,
+    is_last_try,
+    judged,
+)
+from duewheel.rules.json_source import Source
+from duewheel.rules.refusals import (
+    IdempotencyKeyInUse,
+    InvalidField,
+    KeyTaken,
+    NotPermitted,
+    Refusal,
+    TooManyCreates,
+    TooManyWrites,
+    Unavailable,
+    UnknownTask,
+    UnreadableItem,
+)
+from duewheel.rules.tasks.idempotency import Asked, is_key
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import Made, NewTask
+
+NOW_MS = 1_900_000_000_123
+MESSAGE = IngestMessage("m-1", "handle", "{}", "AROAEXAMPLE", NOW_MS, NOW_MS, 1, {})
+PASSING = [
+    TooManyCreates(3_000),
+    Unavailable("soon"),
+    TooManyWrites(),
+    IdempotencyKeyInUse("at work"),
+    UnreadableItem("slot", "place", "status"),
+]
+FOR_GOOD = [InvalidField("a: b", "a"), NotPermitted("no", "biz_type"), KeyTaken("taken", "key")]
+TASK = Placing(NOW_MS, NOW_MS // 1000, lead_ms=500).task(
+    NewTask("orders", NOW_MS, HttpCallback("https://example.com/")), b"12345678"
+)
+ALLOWED_IN_SQS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
+
+
+def record(**more: Any) -> dict[str, Any]:
+    system = {
+        "SenderId": "AROAEXAMPLE:worker-7",
+        "SentTimestamp": str(NOW_MS),
+        "ApproximateFirstReceiveTimestamp": str(NOW_MS + 5),
+        "ApproximateReceiveCount": "3",
+    }
+    return {
+        "messageId": "m-1",
+        "receiptHandle": "handle",
+        "body": "{}",
+        "attributes": system,
+        "messageAttributes": {},
+        **more,
+    }
+
+
+def test_a_record_is_read_as_lambda_writes_it() -> None:
+    key = {"idempotency-key": {"dataType": "String", "stringValue": "k-1"}}
+    message = message_of(record(messageAttributes=key))
+    assert (message.key, message.sender) == ("k-1", "AROAEXAMPLE")
+    assert (message.sent_ms, message.first_received_ms, message.receives) == (
+        NOW_MS,
+        NOW_MS + 5,
+        3,
+    )
+    assert message_of(record()).key == "m-1"
+
+
+def test_a_key_that_is_no_text_is_refused_and_not_taken_for_none() -> None:
+    binary = {"idempotency-key": {"dataType": "Binary", "binaryValue": "a2V5"}}
+    with pytest.raises(InvalidField, match="idempotency-key"):
+        asked_of(message_of(record(messageAttributes=binary)), is_single=True)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256])
+def test_a_key_that_is_none_is_not_in_the_letter(key: str) -> None:
+    """Made into one that can be, it would be shared at the redrive by all that were refused."""
+    message = replace(MESSAGE, attributes={"idempotency-key": key})
+    letter = judged(message, None, [FOR_GOOD[0]], 0, is_last=False).letter
+    assert letter is not None
+    assert "idempotency-key" not in letter.attributes
+
+
+def test_a_repeat_is_told_by_key_and_body_and_by_nothing_of_the_delivery() -> None:
+    first = asked_of(MESSAGE, is_single=True)
+    again = replace(MESSAGE, receipt_handle="other", receives=9, first_received_ms=NOW_MS + 9)
+    assert asked_of(again, is_single=True) == first
+    redriven = replace(MESSAGE, message_id="m-2", attributes={"idempotency-key": "m-1"})
+    assert asked_of(redriven, is_single=True) == first
+    assert asked_of(replace(MESSAGE, message_id="m-2"), is_single=True).name != first.name
+    assert asked_of(replace(MESSAGE, body="{} "), is_single=True).digest != first.digest
+
+
+def test_a_body_with_tasks_is_a_batch_and_any_other_a_single_task() -> None:
+    task = '{"biz_type": "orders", "delay_seconds": 5, "payload": 1.0}'
+    single = wanted(replace(MESSAGE, body=task))
+    assert single.is_single
+    (made,) = single.tasks(NOW_MS, HTTP_ALONE, ANYTHING)
+    assert isinstance(made, NewTask)
+    assert made.due_ms == NOW_MS + 5_000
+    several = wanted(replace(MESSAGE, body=f'{{"tasks": [{task}, {{}}]}}'))
+    assert several.sources is not None
+    assert [source.text for source in several.sources] == [task, "{}"]
+    first, second = several.tasks(NOW_MS, HTTP_ALONE, ANYTHING)
+    assert (first, type(second)) == (made, InvalidField)
+
+
+def test_the_last_try_is_told_by_how_often_and_for_how_long() -> None:
+    assert not is_last_try(replace(MESSAGE, receives=RECEIVES_MAX - 1), NOW_MS)
+    assert is_last_try(replace(MESSAGE, receives=RECEIVES_MAX), NOW_MS)
+    assert not is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS - 1)
+    assert is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS)
+
+
+@pytest.mark.parametrize("refusal", PASSING, ids=lambda refusal: refusal.type)
+def test_what_passes_is_waited_for_and_at_last_given_up_with_its_reason(refusal: Refusal) -> None:
+    waits = judged(MESSAGE, None, [refusal], 0.5, is_last=False)
+    assert waits.letter is None
+    assert waits.wait_seconds is not None
+    last = judged(MESSAGE, None, [refusal], 0.5, is_last=True)
+    assert last.wait_seconds is None
+    assert last.letter is not None
+    assert last.letter.attributes["problem"] == refusal.type
+
+
+@pytest.mark.parametrize("refusal", FOR_GOOD, ids=lambda refusal: refusal.type)
+def test_what_does_not_pass_is_a_dead_letter_at_once(refusal: Refusal) -> None:
+    verdict = judged(MESSAGE, None, [refusal], 0.5, is_last=False)
+    assert verdict.wait_seconds is None
+    assert verdict.letter is not None
+    assert verdict.letter.body == MESSAGE.body
+
+
+def test_what_was_made_is_done() -> None:
+    made = Made(TASK)
+    for sources, results in ((None, [made]), ([Source("{}")] * 2, [made, made])):
+        verdict = judged(MESSAGE, sources, results, 0.5, is_last=True)
+        assert (verdict.wait_seconds, verdict.letter) == (None, None)
+
+
+def test_what_its_key_found_and_what_has_been_deleted_since_is_done() -> None:
+    gone = UnknownTask("deleted since", "key")
+    verdict = judged(MESSAGE, None, [gone], 0.5, is_last=False)
+    assert (verdict.wait_seconds, verdict.letter) == (None, None)
+
+
+def test_what_is_left_of_a_batch_has_a_key_that_follows_from_message_and_rest() -> None:
+    def key(number: int, results: list[Made | Refusal], **message: Any) -> str:
+        sources = [Source(str(index)) for index in range(len(results))]
+        letter = judged(
+            replace(MESSAGE, receives=number, **message), sources, results, 0.5, is_last=True
+        ).letter
+        assert letter is not None
+        assert is_key(letter.attributes["idempotency-key"])
+        return letter.attributes["idempotency-key"]
+
+    refused, made = FOR_GOOD[0], Made(TASK)
+    assert key(1, [refused, made, made]) == key(7, [PASSING[0], made, made])
+    assert key(1, [refused, made, made]) != key(1, [made, refused, made])
+    assert key(1, [refused, made, made]) != key(1, [refused, made, made], message_id="m-2")
+
+
+RESULTS = st.lists(
+    st.one_of(st.just(Made(TASK)), st.sampled_from(PASSING), st.sampled_from(FOR_GOOD)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(results=RESULTS, unit=st.floats(0, 1, exclude_max=True), is_last=st.booleans())
+def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
+    results: list[Made | Refusal], unit: float, is_last: bool
+) -> None:
+    sources = [Source(f'{{"payload":{n}}}') for n in range(len(results))]
+    body = f'{{"tasks": [{", ".join(source.text for source in sources)}]}}'
+    message = replace(MESSAGE, body=body)
+    verdict = judged(message, sources, results, unit, is_last=is_last)
+    refused = [n for n, result in enumerate(results) if isinstance(result, Refusal)]
+    waits = any(results[n] in PASSING for n in refused) and not is_last
+    assert (verdict.wait_seconds is not None) == waits
+    assert (verdict.letter is not None) == (bool(refused) and not waits)
+    if verdict.letter is not None:
+        written = [task["payload"] for task in json.loads(verdict.letter.body)["tasks"]]
+        assert written == refused
+        listed = json.loads(verdict.letter.attributes["problems"])
+        assert [reason["index"] for reason in listed] == refused
+        is_whole = len(refused) == len(results)
+        assert (verdict.letter.body == body) == is_whole
+        assert (verdict.letter.attributes["idempotency-key"] == message.key) == is_whole
+
+
+@given(
+    wait_ms=st.integers(1, 10**8),
+    receives=st.integers(1, RECEIVES_MAX),
+    unit=st.floats(0, 1, exclude_max=True),
+)
+def test_a_wait_is_never_shorter_than_the_limit_says_nor_longer_than_a_quarter_of_an_hour(
+    wait_ms: int, receives: int, unit: float
+) -> None:
+    refusal = TooManyCreates(wait_ms)
+    message = replace(MESSAGE, receives=receives)
+    waits = judged(message, None, [refusal], unit, is_last=False).wait_seconds
+    assert waits is not None
+    assert min(refusal.retry_after_seconds, WAIT_SECONDS_MAX) <= waits <= WAIT_SECONDS_MAX
+
+
+@pytest.mark.parametrize("refusal", [TooManyCreates(1_000), Unavailable("soon")])
+def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refusal) -> None:
+    for seed in range(50):
+        random = Random(seed)
+        message, now_ms = MESSAGE, NOW_MS
+        while not is_last_try(message, now_ms):
+            wait = judged(message, None, [refusal], random.random(), is_last=False).wait_seconds
+            assert wait is not None
+            now_ms += wait * 1000
+            message = replace(message, receives=message.receives + 1)
+        assert message.receives < RECEIVES_MAX
+        assert LAST_TRY_AFTER_MS <= now_ms - NOW_MS <= LAST_TRY_AFTER_MS + WAIT_SECONDS_MAX * 1000
+
+
+@given(detail=st.text(max_size=2_000), field=st.text(max_size=2_000), key=st.text(max_size=500))
+def test_whatever_a_reason_holds_sqs_takes_it(detail: str, field: str, key: str) -> None:
+    message = replace(MESSAGE, attributes={"idempotency-key": key})
+    refusals: list[Made | Refusal] = [InvalidField(detail, field)] * 500
+    letter = judged(message, [Source("1")] * 500, refusals, 0, is_last=False).letter
+    assert letter is not None
+    for name, value in letter.attributes.items():
+        assert ALLOWED_IN_SQS.fullmatch(value), name
+    assert len(letter.attributes) <= 10
+    size = sum(len(name) + 6 + len(value.encode()) for name, value in letter.attributes.items())
+    assert size < 1_048_576 - 1_000_000
+    assert json.loads(letter.attributes["problems"])
+
+
+def test_a_failure_says_where_to_look_and_nothing_else() -> None:
+    reason = ingest_verdict.failed("r-1")
+    assert (reason.problem, "r-1" in reason.detail) == ("internal", True)
+
+
+def test_a_message_is_read_with_the_instant_at_which_it_was_sent() -> None:
+    assert asked_of(MESSAGE, is_single=True).read_ms(NOW_MS + 9) == NOW_MS
+    assert Asked("name", "digest", is_single=True).read_ms(NOW_MS + 9) == NOW_MS + 9

@@ -1,0 +1,98 @@
+"""How far the sweep may go, told as looks at the time pointer."""
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.rules.sweep.horizon import NOTES_KEPT, Notes, noted, sweepable_second
+
+START = 1_900_000_000
+START_MS = START * 1000
+LAG_MS = 120_000
+
+lags = st.integers(120_000, 300_000)
+
+
+@pytest.mark.parametrize(
+    ("notes", "now_ms", "second"),
+    [
+        ((), START_MS, None),
+        # seen too short ago
+        (((START, START_MS),), START_MS + LAG_MS - 1, None),
+        (((START, START_MS),), START_MS + LAG_MS, START),
+        # what was dispatched by then counts, not what has been since
+        (((START, START_MS), (START + 60, START_MS + 60_000)), START_MS + LAG_MS, START),
+        (((START, START_MS), (START + 60, START_MS + 60_000)), START_MS + 180_000, START + 60),
+        # the pointer is ahead of the clock by its lead: the second's own age counts too
+        (((START + 5, START_MS),), START_MS + LAG_MS, START),
+        (((START + 5, START_MS),), START_MS + LAG_MS + 999, START),
+        (((START + 5, START_MS),), START_MS + LAG_MS + 1_000, START + 1),
+        # dispatch is an hour behind: its seconds are old, their dispatch is not
+        (((START - 3_600, START_MS),), START_MS + LAG_MS, START - 3_600),
+    ],
+)
+def test_a_second_may_be_swept_when_it_and_its_dispatch_are_older_than_the_lag(
+    notes: Notes, now_ms: int, second: int | None
+) -> None:
+    assert sweepable_second(notes, now_ms, LAG_MS) == second
+
+
+def looks(pauses_ms: list[int], advances: list[int]) -> list[tuple[int, int]]:
+    """When the sweeper looked, and where the time pointer stood: it only moves forward."""
+    instants = accumulate(pauses_ms, initial=START_MS)
+    positions = accumulate(advances, initial=START)
+    return list(zip(instants, positions, strict=True))
+
+
+def same_length_lists(
+    size: int, pauses_ms: st.SearchStrategy[int]
+) -> st.SearchStrategy[list[tuple[int, int]]]:
+    return st.builds(
+        looks,
+        st.lists(pauses_ms, min_size=size, max_size=size),
+        st.lists(st.integers(0, 300), min_size=size, max_size=size),
+    )
+
+
+@given(same_length_lists(20, st.integers(0, 120_000)), st.integers(120_000, 3_600_000))
+def test_the_sweep_never_passes_the_lag_nor_what_was_dispatched_a_lag_ago(
+    seen: list[tuple[int, int]], lag_ms: int
+) -> None:
+    notes: Notes = ()
+    for number, (now_ms, position) in enumerate(seen):
+        notes = noted(notes, position, now_ms, lag_ms)
+        second = sweepable_second(notes, now_ms, lag_ms)
+        dispatched_a_lag_ago = [at for when, at in seen[: number + 1] if when <= now_ms - lag_ms]
+        assert len(notes) <= NOTES_KEPT
+        if second is not None:
+            assert second * 1000 <= now_ms - lag_ms
+            assert second <= max(dispatched_a_lag_ago)
+
+
+@pytest.mark.parametrize("lag_ms", [120_000, 420_000, 480_000, 3_600_000])
+def test_a_sweeper_with_any_allowed_delay_follows_the_pointer(lag_ms: int) -> None:
+    notes: Notes = ()
+    for minute in range(200):
+        now_ms = START_MS + minute * 60_000
+        notes = noted(notes, now_ms // 1000, now_ms, lag_ms)
+    second = sweepable_second(notes, now_ms, lag_ms)
+    assert second is not None
+    assert now_ms - second * 1000 <= lag_ms + lag_ms // 6 + 120_000
+
+
+@given(st.lists(st.integers(0, 59_000), min_size=20, max_size=20), lags)
+def test_a_sweeper_that_runs_each_minute_follows_the_pointer_by_little_more_than_the_lag(
+    starts_ms: list[int], lag_ms: int
+) -> None:
+    """Somewhere within each minute, so that up to two minutes lie between two looks; one that
+    comes too soon after the last is not noted."""
+    notes: Notes = ()
+    for minute, start_ms in enumerate(starts_ms):
+        now_ms = START_MS + minute * 60_000 + start_ms
+        notes = noted(notes, now_ms // 1000, now_ms, lag_ms)
+        second = sweepable_second(notes, now_ms, lag_ms)
+        if minute * 60_000 >= lag_ms + 120_000:
+            assert second is not None
+            assert now_ms - second * 1000 <= lag_ms + lag_ms // 6 + 120_000

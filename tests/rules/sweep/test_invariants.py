@@ -1,0 +1,205 @@
+"""What holds of every verdict, whatever a slice looks like: above all, nothing owed is passed over.
+
+Held against slices whose true state is known from how they were made.
+"""
+
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
+from duewheel.rules.sweep.verdict import RESEND_EVERY_MS, SLOW_BEGUN_WITHIN_MS, EntryState, Verdict
+from duewheel.rules.wheel.addresses import (
+    Address,
+    first_page,
+    is_direct_page,
+    is_passed_on,
+    is_slow_page,
+    next_page,
+    rest_page,
+    slow_page,
+)
+from tests.support.known_slices import (
+    AHEAD,
+    NOW_MS,
+    PAGE_SIZE,
+    SECOND,
+    SHARD,
+    Slice,
+    addresses_of,
+    put_off,
+    slices,
+    taken_apart,
+)
+
+many_slices = settings(max_examples=150)
+
+
+@many_slices
+@given(slices())
+def test_nothing_owed_is_ever_passed_over(made: Slice) -> None:
+    """A verdict that lets the pointer go on gives every owed task a new entry."""
+    verdict = made.verdict()
+    if verdict.is_finished:
+        entered = {*addresses_of(verdict.owed), *put_off(verdict)}
+        assert entered == made.of_state(EntryState.OWED)
+
+
+@given(slices())
+def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
+    verdict = made.verdict()
+    entered = addresses_of(verdict.owed) + taken_apart(verdict) + put_off(verdict)
+    assert len(set(entered)) == len(entered)
+    assert set(entered) <= made.of_state(EntryState.OWED)
+
+
+@given(slices())
+def test_direct_entries_wait_for_no_page_but_one_of_the_slow_lane(made: Slice) -> None:
+    slow = {place for lease in made.leases.values() for place in lease.slow}
+    owed = made.of_state(EntryState.OWED)
+    direct = {address for address in owed if address.direct and address.place not in slow}
+    assert direct <= set(addresses_of(made.verdict().owed))
+
+
+@given(slices())
+def test_each_page_is_worked_on_once_and_a_slice_is_open_while_any_is(made: Slice) -> None:
+    verdict = made.verdict()
+    worked_on = [found.page for found, _ in [*verdict.resend, *verdict.take_apart]]
+    unfinished = [page for page, _ in verdict.unfinished]
+    assert sorted(worked_on + verdict.waits_for) == sorted(unfinished)
+    assert len(set(unfinished)) == len(unfinished)
+
+
+@given(slices())
+def test_all_that_is_owed_is_entered_anew_or_in_a_page_that_is_open(made: Slice) -> None:
+    """Whatever page is held: what a page behind it owes is not left out."""
+    verdict = made.verdict()
+    entered = {*addresses_of(verdict.owed), *taken_apart(verdict), *put_off(verdict)}
+    left = {address.place for address in made.of_state(EntryState.OWED) - entered}
+    pages = {page for page, _ in verdict.unfinished}
+    assert all(_page_of(made, place) in pages for place in left)
+
+
+def _page_of(made: Slice, place: str) -> str:
+    """By the leases, page after page, and by what each has passed on."""
+    direct = [p for p, one in made.leases.items() if is_direct_page(p) and place in one.slow]
+    page = direct[0] if direct else first_page()
+    while not direct:
+        lease = made.leases.get(page)
+        if lease is None or lease.end is None or place <= lease.end:
+            break
+        page = next_page(page)
+    while (lease := made.leases.get(page)) is not None:
+        if place in lease.slow:
+            page = slow_page(page)
+        elif place in lease.rest:
+            if not lease.done and _owes_of_its_own(made, lease):
+                return page  # what it passed on is looked at once that is done
+            page = rest_page(page)
+        else:
+            break
+    return page
+
+
+def _owes_of_its_own(made: Slice, lease: PageLease) -> bool:
+    owed = {address.place for address in made.of_state(EntryState.OWED) if not address.direct}
+    return any(
+        place not in (*lease.slow, *lease.rest) and _page_of(made, place) == lease.page
+        for place in owed
+    )
+
+
+@given(slices())
+def test_only_what_nobody_has_begun_in_the_slow_lane_is_put_off(made: Slice) -> None:
+    for found, _ in made.verdict().put_off:
+        assert is_slow_page(found.page)
+        assert not found.done
+        assert not found.tries
+
+
+@given(slices())
+def test_a_page_that_is_done_or_held_is_left_in_peace(made: Slice) -> None:
+    verdict = made.verdict()
+    for found, _ in [*verdict.resend, *verdict.take_apart]:
+        assert not found.done
+        assert found.owner is None or found.until_ms <= NOW_MS
+    for found, _ in verdict.resend:
+        assert not (found.resends and found.resent_ms + RESEND_EVERY_MS > NOW_MS)
+        assert max(found.tries, found.resends) < TRIES_MAX
+    for page in verdict.waits_for:
+        if is_slow_page(page) and page not in made.leases:  # passed on a moment ago
+            assert made.leases[page[:-1]].until_ms > NOW_MS - SLOW_BEGUN_WITHIN_MS
+            continue
+        assert not made.leases[page].done
+
+
+@given(slices())
+def test_a_page_is_sent_again_as_it_was_cut_and_covers_something_owed(made: Slice) -> None:
+    owed = {address.place for address in made.of_state(EntryState.OWED)}
+    for found, message in made.verdict().resend:
+        assert (message.second, message.shard, message.page) == (SECOND, SHARD, found.page)
+        if is_passed_on(message.page):
+            parent = made.leases[message.page[:-1]]
+            assert message.places == (parent.slow if message.page[-1] == "s" else parent.rest)
+            assert owed & set(message.places)
+        else:
+            before = [
+                one.end for one in made.leases.values() if next_page_or_none(one) == message.page
+            ]
+            assert message.places == ()
+            assert message.after == (before[0] if before else None)
+            assert any(message.after is None or place > message.after for place in owed)
+
+
+@given(slices())
+def test_a_page_that_was_begun_is_taken_apart_into_a_pages_worth_of_owed_entries_in_order(
+    made: Slice,
+) -> None:
+    for found, owed in made.verdict().take_apart:
+        places = [one.address.place for one in owed]
+        assert len(places) >= 1
+        assert len(places) <= PAGE_SIZE or not found.tries
+        assert places == sorted(places)
+
+
+@many_slices
+@given(slices())
+def test_the_sweep_alone_brings_any_slice_to_its_end(made: Slice) -> None:
+    """No notifier is alive: each minute's verdict is carried out, and after some of them
+    every owed task has got exactly one new entry, with one message a minute at most."""
+    owed = {made.entries[address] for address in made.of_state(EntryState.OWED)}
+    entered: list[Address] = []
+    for minute in range(200):
+        now_ms = NOW_MS + minute * RESEND_EVERY_MS
+        verdict = made.verdict(now_ms)
+        assert len({found.page for found, _ in verdict.resend}) == len(verdict.resend)
+        entered += carry_out(made, verdict, now_ms)
+        if verdict.is_finished:
+            break
+    assert verdict.is_finished
+    assert sorted(entered, key=str) == sorted(owed, key=str)
+    assert made.verdict(NOW_MS + 10**9) == Verdict(), "a second look finds nothing more"
+
+
+def next_page_or_none(found: PageLease) -> str | None:
+    return next_page(found.page) if found.page.isdecimal() else None
+
+
+def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
+    """What the sweeper does with a verdict; returns the homes that got a new entry."""
+    apart = [seen for _, owed in [*verdict.take_apart, *verdict.put_off] for seen in owed]
+    entered = []
+    for seen in [*verdict.owed, *apart]:
+        assert seen.home is not None
+        home = seen.home.home
+        made.homes[home] = replace(made.homes[home], entry=AHEAD)
+        entered.append(home)
+        if home != seen.address:
+            del made.entries[seen.address]
+    for found, _ in verdict.resend:
+        made.leases[found.page] = replace(found, resends=found.resends + 1, resent_ms=now_ms)
+    for found, owed in verdict.take_apart:
+        end = found.end or owed[-1].address.place
+        made.leases[found.page] = replace(found, done=True, end=end)
+    for found, _ in verdict.put_off:
+        made.leases[found.page] = replace(found, done=True)
+    return entered

@@ -1,0 +1,299 @@
+"""Whether a second is finished and what it still needs: a table for each branch."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
+from duewheel.rules.sweep.verdict import (
+    RESEND_EVERY_MS,
+    SLOW_BEGUN_WITHIN_MS,
+    UNBEGUN_EVERY_MS_MAX,
+    EntryState,
+    Verdict,
+)
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.addresses import Address, direct_page, first_page, rest_page, slow_page
+from duewheel.rules.wheel.open_places import Why
+from tests.support.known_slices import (
+    AHEAD,
+    BEHIND,
+    ELSEWHERE,
+    JUST_NOW,
+    LONG_AGO,
+    NOW_MS,
+    PAGE_SIZE,
+    SECOND,
+    SETTLED,
+    SHARD,
+    Slice,
+    addresses_of,
+    at,
+    here,
+    taken_apart,
+)
+
+
+def owed_homes(count: int) -> Slice:
+    made = Slice()
+    for number in range(count):
+        made.add_home(here(number), here(number), EntryState.OWED)
+    return made
+
+
+def lease(page: str = first_page(), **changes: Any) -> PageLease:
+    return replace(PageLease(SECOND, SHARD, page), **changes)
+
+
+def with_leases(made: Slice, *leases: PageLease) -> Slice:
+    made.leases = {one.page: one for one in leases}
+    return made
+
+
+# One entry
+
+
+def test_a_pending_home_that_names_itself_is_owed() -> None:
+    made = Slice()
+    made.add_home(here(1, direct=True), here(1, direct=True), EntryState.OWED)
+    assert addresses_of(made.verdict().owed) == [here(1, direct=True)]
+
+
+@pytest.mark.parametrize("status", SETTLED)
+def test_a_settled_home_is_finished_and_never_deleted(status: Status) -> None:
+    made = Slice()
+    made.add_home(here(1), here(1), EntryState.FINISHED, status)
+    assert made.verdict() == Verdict()
+
+
+@pytest.mark.parametrize("named", [AHEAD, at(SECOND + 1, 0)])
+def test_a_home_that_names_an_entry_ahead_is_finished(named: Address) -> None:
+    made = Slice()
+    made.add_home(here(1), named, EntryState.FINISHED)
+    assert made.verdict() == Verdict()
+
+
+@pytest.mark.parametrize("named", [BEHIND, here(999), here(1, direct=True)])
+def test_a_home_whose_named_entry_is_lost_is_owed_without_waiting_for_any_page(
+    named: Address,
+) -> None:
+    made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
+    made.add_home(here(1), named, EntryState.OWED)
+    verdict = made.verdict()
+    assert addresses_of(verdict.owed) == [here(1)]
+    assert verdict.is_finished
+
+
+def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_owed() -> None:
+    made = Slice()
+    named = here(2, direct=True)
+    made.add_pair(here(1), named)
+    assert addresses_of(made.verdict().owed) == [named]
+
+
+@pytest.mark.parametrize(
+    ("named", "status"),
+    [
+        (None, Status.PENDING),  # the home is gone
+        (ELSEWHERE, Status.PENDING),
+        (AHEAD, Status.PENDING),
+        *((here(1), status) for status in SETTLED),  # worked off, but its deletion got lost
+    ],
+)
+def test_a_reentry_that_may_never_fire_is_deleted(named: Address | None, status: Status) -> None:
+    made = Slice()
+    made.add_entry(here(1), ELSEWHERE, named, EntryState.FINISHED, status)
+    assert made.verdict() == Verdict()
+
+
+def test_an_empty_slice_is_finished() -> None:
+    assert Slice().verdict() == Verdict()
+    assert Slice().verdict().is_finished
+
+
+# One page
+
+
+@pytest.mark.parametrize(
+    ("found", "action"),
+    [
+        (None, "resend"),  # never begun
+        (lease(), "resend"),
+        (lease(owner="dead", until_ms=NOW_MS, tries=1), "resend"),
+        (lease(owner="alive", until_ms=NOW_MS + 1, tries=1), "wait"),
+        (lease(owner="alive", until_ms=NOW_MS + 1, tries=TRIES_MAX), "wait"),
+        (lease(resends=1, resent_ms=JUST_NOW), "wait"),
+        (lease(resends=1, resent_ms=LONG_AGO), "resend"),
+        (lease(resends=TRIES_MAX, resent_ms=JUST_NOW), "wait"),  # the fifth may yet arrive
+        (lease(resends=TRIES_MAX, resent_ms=LONG_AGO), "wait"),  # longer with each
+        (lease(resends=TRIES_MAX, resent_ms=NOW_MS - UNBEGUN_EVERY_MS_MAX), "take apart"),
+        (lease(resends=2, resent_ms=LONG_AGO), "wait"),
+        (lease(resends=2, resent_ms=NOW_MS - 2 * RESEND_EVERY_MS), "resend"),
+        (lease(owner="dead", until_ms=0, tries=1, resends=3, resent_ms=LONG_AGO), "resend"),
+        (lease(owner="dead", until_ms=NOW_MS, tries=TRIES_MAX), "take apart"),
+        (
+            lease(owner="dead", until_ms=0, tries=TRIES_MAX, resends=1, resent_ms=JUST_NOW),
+            "take apart",  # nobody can begin it any more
+        ),
+        (lease(done=True), "rescue"),
+        (lease(done=True, tries=TRIES_MAX, resends=TRIES_MAX, resent_ms=LONG_AGO), "rescue"),
+        (lease(done=True, owner="alive", until_ms=NOW_MS + 1), "rescue"),
+    ],
+)
+def test_what_is_done_about_a_page_that_still_owes_calls(
+    found: PageLease | None, action: str
+) -> None:
+    made = with_leases(owed_homes(2), *(() if found is None else (found,)))
+    verdict = made.verdict()
+    assert {
+        "resend": [one.page for one, _ in verdict.resend],
+        "wait": verdict.waits_for,
+        "take apart": [one.page for one, _ in verdict.take_apart],
+        "rescue": [first_page()] if verdict.owed else [],
+    } == {
+        name: ["0"] if name == action else [] for name in ("resend", "wait", "take apart", "rescue")
+    }
+    assert verdict.is_finished == (action == "rescue")
+
+
+def test_a_page_of_which_nothing_is_owed_is_not_waited_for() -> None:
+    made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
+    made.add_home(here(1), here(1), EntryState.FINISHED, Status.DELIVERED)
+    assert made.verdict().is_finished
+
+
+def test_what_is_taken_apart_at_once_is_no_more_than_a_page() -> None:
+    made = with_leases(owed_homes(PAGE_SIZE + 2), lease(owner="dead", tries=TRIES_MAX))
+    assert taken_apart(made.verdict()) == [here(number) for number in range(PAGE_SIZE)]
+
+
+def test_a_page_that_nobody_has_begun_is_entered_anew_with_all_that_lies_behind_it() -> None:
+    made = with_leases(owed_homes(PAGE_SIZE + 2), lease(resends=TRIES_MAX, resent_ms=0))
+    assert taken_apart(made.verdict()) == [here(number) for number in range(PAGE_SIZE + 2)]
+
+
+# Several pages
+
+
+def test_the_pages_behind_a_done_one_are_looked_at_in_turn() -> None:
+    made = with_leases(
+        owed_homes(4),
+        lease("0", done=True, end=here(1).place),
+        lease("1", after=here(1).place),
+    )
+    verdict = made.verdict()
+    assert addresses_of(verdict.owed) == [here(0), here(1)]
+    ((_, message),) = verdict.resend
+    assert (message.page, message.after) == ("1", here(1).place)
+
+
+def test_a_page_that_was_never_announced_is_sent_from_where_the_one_before_it_ends() -> None:
+    made = with_leases(owed_homes(4), lease("0", done=True, end=here(2).place))
+    ((_, message),) = made.verdict().resend
+    assert (message.page, message.after, message.places) == ("1", here(2).place, ())
+
+
+def test_a_page_that_is_held_hides_none_of_those_behind_it() -> None:
+    made = with_leases(
+        owed_homes(6),
+        lease("0", owner="alive", until_ms=NOW_MS + 1, tries=1, end=here(1).place),
+        lease("1", after=here(1).place, end=here(3).place, done=True),
+        lease("2", after=here(3).place),
+    )
+    verdict = made.verdict()
+    assert verdict.unfinished == [("0", Why.HELD), ("2", Why.UNBEGUN)]
+    assert addresses_of(verdict.owed) == [here(2), here(3)]
+    assert [message.page for _, message in verdict.resend] == ["2"]
+
+
+def test_what_lies_behind_a_page_whose_end_is_not_recorded_belongs_to_it() -> None:
+    made = with_leases(owed_homes(6), lease("0", owner="alive", until_ms=NOW_MS + 1, tries=1))
+    assert made.verdict().unfinished == [("0", Why.HELD)]
+
+
+def test_a_lost_rest_message_is_sent_again_with_all_its_places() -> None:
+    rest = (here(0).place, here(2).place)
+    made = with_leases(owed_homes(3), lease(done=True, rest=rest))
+    verdict = made.verdict()
+    assert addresses_of(verdict.owed) == [here(1)]
+    ((_, message),) = verdict.resend
+    assert (message.page, message.places) == (rest_page("0"), rest)
+
+
+def test_what_a_rest_page_passed_on_in_turn_is_looked_at_as_well() -> None:
+    first = (here(0).place, here(1).place, here(2).place)
+    second = (here(2).place,)
+    made = with_leases(
+        owed_homes(3),
+        lease("0", done=True, rest=first),
+        lease("0r", done=True, rest=second),
+    )
+    verdict = made.verdict()
+    assert addresses_of(verdict.owed) == [here(0), here(1)]
+    ((_, message),) = verdict.resend
+    assert (message.page, message.places) == ("0rr", second)
+
+
+# The slow lane
+
+
+SLOW = (here(0).place, here(1).place)
+
+
+@pytest.mark.parametrize(
+    ("found", "action"),
+    [
+        (None, "put off"),  # never begun
+        (lease("0s"), "put off"),
+        (lease("0s", owner="alive", until_ms=NOW_MS + 1, tries=1), "wait"),
+        (lease("0s", owner="dead", until_ms=NOW_MS, tries=1), "resend"),
+        (lease("0s", owner="dead", until_ms=NOW_MS, tries=TRIES_MAX), "take apart"),
+        (lease("0s", done=True), "rescue"),
+    ],
+)
+def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, action: str) -> None:
+    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS)
+    verdict = with_leases(owed_homes(2), parent, *(() if found is None else (found,))).verdict()
+    assert {
+        "put off": [one.page for one, _ in verdict.put_off],
+        "wait": verdict.waits_for,
+        "resend": [message.page for _, message in verdict.resend if message.places == SLOW],
+        "take apart": [one.page for one, _ in verdict.take_apart],
+        "rescue": ["0s"] if verdict.owed else [],
+    } == {
+        name: ["0s"] if name == action else []
+        for name in ("put off", "wait", "resend", "take apart", "rescue")
+    }
+    assert verdict.is_finished == (action in ("put off", "rescue"))
+
+
+def test_the_slow_lane_is_given_the_time_its_queue_may_hide_a_message() -> None:
+    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS + 1)
+    verdict = with_leases(owed_homes(2), parent).verdict()
+    assert verdict == Verdict(waits_for=["0s"], unfinished=[("0s", Why.UNBEGUN)])
+
+
+def test_nobody_waits_behind_a_page_of_the_slow_lane() -> None:
+    made = with_leases(
+        owed_homes(4),
+        lease("0", done=True, end=here(1).place, slow=SLOW),
+        lease("0s", owner="alive", until_ms=NOW_MS + 1, tries=1),
+        lease("1", after=here(1).place),
+    )
+    verdict = made.verdict()
+    assert verdict.waits_for == ["0s"]
+    assert [message.page for _, message in verdict.resend] == ["1"]
+
+
+def test_direct_entries_that_were_passed_to_the_slow_lane_are_judged_with_their_page() -> None:
+    made = Slice()
+    for number in range(3):
+        address = here(number, direct=True)
+        made.add_home(address, address, EntryState.OWED)
+    passed = tuple(here(number, direct=True).place for number in (0, 2))
+    page = direct_page(passed)
+    verdict = with_leases(made, lease(page, slow=passed)).verdict()
+    assert addresses_of(verdict.owed) == [here(1, direct=True)]
+    ((found, owed),) = verdict.put_off
+    assert (found.page, len(owed)) == (slow_page(page), 2)

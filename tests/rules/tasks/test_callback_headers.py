@@ -1,0 +1,64 @@
+"""What every callback carries besides the caller's own headers."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.tasks.callback_headers import callback_headers
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
+
+DUE_MS = 1_896_134_400_250  # 2030-02-01T00:00:00.250Z
+HOME = address_at(DUE_MS, bytes(TOKEN_BYTES))
+TASK = Task(
+    home=HOME,
+    entry=HOME,
+    biz_type="orders",
+    due_ms=DUE_MS,
+    next_ms=DUE_MS,
+    callback=HttpCallback("https://example.com/"),
+    created_ms=0,
+    updated_ms=0,
+)
+
+
+def test_a_callback_says_which_task_it_is_when_it_was_due_and_which_attempt() -> None:
+    assert callback_headers(TASK, DUE_MS + 42) == {
+        "webhook-id": TASK.task_id,
+        "webhook-timestamp": "1896134400",
+        "duewheel-due-at": "2030-02-01T00:00:00.250Z",
+        "duewheel-attempt": "1",
+        "duewheel-biz-type": "orders",
+    }
+
+
+def test_every_attempt_carries_the_same_id_and_due_instant_and_its_own_number() -> None:
+    later = replace(
+        TASK,
+        entry=address_at(DUE_MS + 60_000, b"retried!"),
+        next_ms=DUE_MS + 60_000,
+        attempts=3,
+    )
+    first, fourth = callback_headers(TASK, DUE_MS), callback_headers(later, DUE_MS + 60_000)
+    assert fourth["webhook-id"] == first["webhook-id"]
+    assert fourth["duewheel-due-at"] == first["duewheel-due-at"]
+    assert fourth["duewheel-attempt"] == "4"
+    assert fourth["webhook-timestamp"] == "1896134460"
+
+
+@given(
+    st.integers(0, 4_000_000_000_000),
+    st.binary(min_size=TOKEN_BYTES, max_size=TOKEN_BYTES),
+    st.integers(0, 100),
+)
+def test_every_value_can_stand_in_a_header_as_it_is(
+    due_ms: int, token: bytes, attempts: int
+) -> None:
+    home = address_at(due_ms, token)
+    task = replace(TASK, home=home, entry=home, due_ms=due_ms, attempts=attempts)
+    for name, value in callback_headers(task, due_ms).items():
+        assert name == name.lower()
+        assert value.isascii()
+        assert value.isprintable()
+        assert value == value.strip() != ""

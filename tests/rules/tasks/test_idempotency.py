@@ -1,0 +1,252 @@
+"""What is remembered of a request, and what follows from it alone."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.refusals import (
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    InvalidField,
+    KeyTaken,
+    Refusal,
+    TooManyCreates,
+    Unavailable,
+)
+from duewheel.rules.tasks.idempotency import (
+    LEASE_MS,
+    REMEMBERED_SECONDS,
+    Asked,
+    Claim,
+    RequestRecord,
+    State,
+    asked_once,
+    check_repeat,
+    claimed,
+    ended,
+    is_key,
+    key_of_rest,
+    taken_over,
+)
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.wheel.addresses import address_at
+
+NOW_MS = 1_900_000_000_123
+ASKED = Asked("name", "digest", is_single=False)
+TAKEN = KeyTaken("The key names a live task made by another body.", "key")
+
+
+def new(in_ms: int = 600_000, **fields: Any) -> NewTask:
+    return NewTask("orders", NOW_MS + in_ms, HttpCallback("https://example.com/"), **fields)
+
+
+def claim(number: int = 0, in_ms: int = 0) -> Claim:
+    now_ms = NOW_MS + in_ms
+    return Claim(number, f"token-{number}", Placing(now_ms, now_ms // 1000, lead_ms=500))
+
+
+def running(tasks: int = 3) -> tuple[RequestRecord, list[NewTask]]:
+    return claimed(ASKED, claim()), [new(in_ms) for in_ms in range(tasks)]
+
+
+def made_by(record: RequestRecord, index: int, request: list[NewTask]) -> Task:
+    result = record.result(index, request[index])
+    assert isinstance(result, Made)
+    assert result.is_new
+    return result.task
+
+
+# The request
+
+
+@pytest.mark.parametrize("key", ["x", "x" * 255, "!~", '"8e03978e-40d5"', "a,b"])
+def test_a_key_is_visible_ascii_taken_as_it_is(key: str) -> None:
+    assert asked_once("me", key, "/v1/tasks", "{}", is_single=True).name
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "a b", " a", "a\n", "é", "\x7f", "\ud800"])
+def test_another_key_is_refused_by_the_name_of_its_header(key: str) -> None:
+    with pytest.raises(InvalidField) as refused:
+        asked_once("me", key, "/v1/tasks", "{}", is_single=True)
+    assert refused.value.field == "idempotency-key"
+
+
+def test_a_request_is_named_by_caller_and_key_and_told_by_path_and_body() -> None:
+    def asked(caller: str = "me", key: str = "k", path: str = "/p", body: str = "{}") -> Asked:
+        return asked_once(caller, key, path, body, is_single=False)
+
+    assert asked() == asked()
+    assert asked(path="/q").name == asked(body="{ }").name == asked().name
+    assert len({asked().digest, asked(path="/q").digest, asked(body="{ }").digest}) == 3
+    assert asked(caller="you").digest == asked(key="l").digest == asked().digest
+    names = [asked(), asked(caller="you"), asked(key="l"), asked("mek", "k"), asked("me", "kk")]
+    assert len({one.name for one in names}) == 5
+
+
+# Places
+
+
+@given(st.integers(-100_000, 10_000_000), st.integers(0, 499))
+def test_a_task_follows_from_its_claim_and_its_index(in_ms: int, index: int) -> None:
+    task = claim().task(index, new(in_ms))
+    assert task == claim().task(index, new(in_ms))
+    assert task.home.instant_ms == max(task.due_ms, NOW_MS)
+    assert task.created_ms == task.updated_ms == NOW_MS
+    assert task.home.token != claim().task(index + 1, new(in_ms)).home.token
+    assert task.home.token != claim(1).task(index, new(in_ms)).home.token
+
+
+def test_a_later_claim_places_nothing_in_its_past() -> None:
+    later = claim(1, in_ms=300_000)
+    task = later.task(0, new(in_ms=1_000))
+    assert task.home.instant_ms == NOW_MS + 300_000
+    assert task.home.direct
+    assert task.due_ms == NOW_MS + 1_000
+
+
+# The record
+
+
+def test_a_finished_request_that_created_all_its_tasks_has_nothing_to_say_of_them() -> None:
+    record, request = running()
+    results = {index: Made(record.latest.task(index, one)) for index, one in enumerate(request)}
+    done = ended(ASKED, record, results)
+    assert (done.state, done.outcomes) == (State.DONE, {})
+    assert [made_by(done, index, request) for index in results] == [
+        result.task for result in results.values()
+    ]
+
+
+def test_what_was_found_or_refused_is_recorded_and_the_rest_is_left_to_a_repeat() -> None:
+    record, request = running(4)
+    live = replace(claim(7).task(9, request[1]), payload="1")
+    results = {
+        0: Made(record.latest.task(0, request[0])),
+        1: Made(live, is_new=False),
+        2: TAKEN,
+        3: Unavailable("Try it again."),
+    }
+    left = ended(ASKED, record, results)
+    assert left.state is State.RUNNING
+    assert left.outcomes == {0: 0, 1: live.home, 2: TAKEN}
+    assert left.result(1, request[1]) == live.home
+    assert left.result(2, request[2]) is TAKEN
+    assert list(left.unsettled(request)) == [3], "nobody has to find again what was created"
+    check_repeat(ASKED, left, NOW_MS)
+
+
+def test_what_is_given_up_of_a_request_no_repeat_creates() -> None:
+    """Whatever it was refused for, and however long the reason is."""
+    record, request = running(4)
+    results = {
+        0: Made(record.latest.task(0, request[0])),
+        1: TooManyCreates(5_000),
+        2: InvalidField("callback: " + "x" * 500, "callback"),
+        3: TAKEN,
+    }
+    done = ended(ASKED, record, results, is_rest_given_up=True)
+    assert (done.state, list(done.unsettled(request))) == (State.DONE, [0])
+    told = [done.result(index, request[index]) for index in (1, 2, 3)]
+    assert told[2] is TAKEN
+    limit, callback, _ = told
+    assert isinstance(limit, Refusal)
+    assert isinstance(callback, Refusal)
+    assert (limit.type, limit.detail) == ("too-many-creates", results[1].detail)  # type: ignore[union-attr]
+    assert (callback.type, callback.field, len(callback.detail)) == (
+        "invalid-field",
+        "callback",
+        300,
+    )
+    assert not isinstance(limit, TooManyCreates), "nothing is waited for"
+
+
+def test_the_key_of_a_rest_is_a_key_that_tells_its_request_and_its_body() -> None:
+    keys = {key_of_rest("k", "{}"), key_of_rest("l", "{}"), key_of_rest("k", "{ }")}
+    assert len(keys) == 3
+    assert all(map(is_key, keys))
+    assert key_of_rest("k", "{}") in keys
+
+
+def test_a_single_create_is_forgotten_when_its_key_was_taken() -> None:
+    single = replace(ASKED, is_single=True)
+    record, request = running(1)
+    made = Made(record.latest.task(0, request[0]))
+    assert ended(single, record, {0: TAKEN}).state is State.RELEASED
+    assert ended(ASKED, record, {0: TAKEN}).state is State.DONE
+    assert ended(single, record, {0: made}).state is State.DONE
+
+
+def test_who_takes_over_keeps_what_stands_and_places_the_rest_anew() -> None:
+    record, request = running()
+    first = made_by(record, 1, request)
+    over = taken_over(ASKED, record, [1], claim(1, in_ms=60_000))
+    assert made_by(over, 1, request) == first
+    assert list(over.unsettled(request)) == [0, 2]
+    assert over.unsettled(request)[0] == claim(1, in_ms=60_000).task(0, request[0])
+    assert over.asked_ms == NOW_MS
+    assert over.lease_until_ms == NOW_MS + 60_000 + LEASE_MS
+
+
+def test_only_claims_that_created_something_are_kept_beside_the_latest() -> None:
+    record, request = running(10)
+    for number in range(1, 50):
+        found = [number // 10] if number % 10 == 5 else []
+        record = taken_over(ASKED, record, found, claim(number))
+    assert [one.number for one in record.claims] == [4, 14, 24, 34, 44, 49]
+    assert made_by(record, 2, request).home == claim(24).task(2, request[2]).home
+    assert list(record.unsettled(request)) == [5, 6, 7, 8, 9]
+
+
+def test_what_was_refused_while_it_was_read_is_nothing_to_be_created() -> None:
+    record, request = running()
+    assert list(record.unsettled([request[0], InvalidField("due_ms: no."), request[2]])) == [0, 2]
+
+
+def test_a_record_lives_for_a_whole_day_and_no_longer_than_its_tasks() -> None:
+    record, _ = running()
+    assert record.expires_at * 1000 - NOW_MS >= REMEMBERED_SECONDS * 1000
+    assert record.expires_at * 1000 - NOW_MS < REMEMBERED_SECONDS * 1000 + 1_000
+
+
+def test_a_record_lives_for_a_whole_day_from_when_it_was_last_taken_over() -> None:
+    """What was created at hour 23 is not made once more at hour 25."""
+    record, _ = running()
+    hours = 23 * 3_600_000
+    over = taken_over(ASKED, record, [], claim(1, in_ms=hours))
+    assert over.expires_at == record.expires_at + hours // 1000
+
+
+def test_a_record_lives_for_as_long_as_whoever_asks_may_ask_again() -> None:
+    asked = replace(ASKED, remembered_seconds=REMEMBERED_SECONDS + 7)
+    record, _ = running()
+    assert claimed(asked, claim()).expires_at == record.expires_at + 7
+    assert taken_over(asked, record, [], claim(1)).expires_at == record.expires_at + 7
+
+
+# Repeats
+
+
+def test_a_repeat_waits_for_the_lease_and_not_longer() -> None:
+    record, _ = running()
+    with pytest.raises(IdempotencyKeyInUse):
+        check_repeat(ASKED, record, NOW_MS + LEASE_MS - 1)
+    check_repeat(ASKED, record, NOW_MS + LEASE_MS)
+    check_repeat(ASKED, replace(record, state=State.DONE), NOW_MS)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_another_request_is_refused_whatever_became_of_the_first(state: State) -> None:
+    record, _ = running()
+    with pytest.raises(IdempotencyKeyReused):
+        check_repeat(replace(ASKED, digest="other"), replace(record, state=state), NOW_MS)
+
+
+def test_an_outcome_that_is_a_home_is_not_taken_for_a_task_of_its_own() -> None:
+    record, request = running(1)
+    home = address_at(NOW_MS, bytes(8))
+    assert replace(record, outcomes={0: home}).result(0, request[0]) == home

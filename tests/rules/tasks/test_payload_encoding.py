@@ -1,0 +1,58 @@
+"""What a payload becomes on its way, and how messages of one task are told apart."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.types import SqsCallback
+from duewheel.rules.tasks.payload_encoding import attributes_of, deduplication_id, envelope, text_of
+from tests.rules.tasks.test_lifecycle import TASK
+
+FIFO = SqsCallback("https://sqs.us-east-1.amazonaws.com/123456789012/q.fifo", "g")
+
+
+@pytest.mark.parametrize("payload", ['{"b":1.0, "a":1e400,"a":2}', '"é\\u0000"', "null", None])
+def test_an_envelope_holds_the_very_text_of_the_payload(payload: str | None) -> None:
+    text = envelope(replace(TASK, attempts=2, payload=payload))
+    assert text.endswith(f', "payload": {payload or "null"}}}')
+    assert json.loads(text) == {
+        "task_id": TASK.task_id,
+        "biz_type": "orders",
+        "due_at": "2030-03-17T17:46:40.000Z",
+        "attempt": 3,
+        "payload": None if payload is None else json.loads(payload),
+    }
+
+
+def test_a_raw_text_is_what_the_string_says() -> None:
+    assert text_of('"<a>\\n\\"é\\""', is_raw=True) == '<a>\n"é"'
+    assert text_of('"a"', is_raw=False) == '"a"'
+
+
+def test_attributes_say_whose_attempt_it_is() -> None:
+    assert attributes_of(replace(TASK, attempts=1)) == {
+        "duewheel-task-id": TASK.task_id,
+        "duewheel-due-at": "2030-03-17T17:46:40.000Z",
+        "duewheel-attempt": "2",
+        "duewheel-biz-type": "orders",
+    }
+
+
+def test_a_repeat_has_the_same_deduplication_id() -> None:
+    first = deduplication_id(FIFO, TASK)
+    assert first.startswith(f"{TASK.task_id}.0.")
+    assert len(first) <= 128
+    assert deduplication_id(FIFO, replace(TASK, attempts=7, version=9)) == first
+
+
+def test_what_is_to_come_through_has_another() -> None:
+    changed = {
+        deduplication_id(FIFO, TASK),
+        deduplication_id(FIFO, replace(TASK, redrives=1)),
+        deduplication_id(FIFO, replace(TASK, payload="1")),
+        deduplication_id(replace(FIFO, group_id="h"), TASK),
+        deduplication_id(replace(FIFO, attributes=(("a", "b"),)), TASK),
+        deduplication_id(replace(FIFO, is_raw=True), TASK),
+    }
+    assert len(changed) == 6

@@ -1,0 +1,225 @@
+"""Whether an occurrence that comes up is called, by its timer as it then stands."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.tasks.task import Occurrence, Plan
+from duewheel.rules.timers.occurrence_policy import (
+    Reason,
+    filled,
+    is_to_stop,
+    misfire,
+    reason_to_end,
+)
+from duewheel.rules.timers.planning import due_second, next_step, occurrence_task
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.timers.timer import Gap, Misfire, Rules, Timer
+
+HOUR = 3_600
+ZERO = 1_800_000_000  # a full hour
+TIMER_ID = "4503599627370497"
+HOURLY = Schedule(every_seconds=HOUR)
+
+
+def timer(schedule: Schedule = HOURLY, /, **rules: object) -> Timer:
+    said = Rules("closing", schedule, **rules)  # type: ignore[arg-type]
+    return Timer(TIMER_ID, "orders", said, enabled=True, version=1, created_ms=0, updated_ms=0)
+
+
+def occurrence(of: Timer, second: int = ZERO, number: int = 1, **more: bool) -> Occurrence:
+    return Occurrence(of.timer_id, second, number, **more)
+
+
+def decided(of: Timer | None, one: Occurrence, now: float = ZERO, **task: object) -> Reason | None:
+    made = occurrence_task(timer() if of is None else of, one, 0)
+    return reason_to_end(replace(made, **task), one, of, round(now * 1000))  # type: ignore[arg-type]
+
+
+def test_what_its_timer_contains_is_called() -> None:
+    assert decided(timer(), occurrence(timer())) is None
+
+
+def test_nothing_is_called_of_a_timer_that_is_gone() -> None:
+    assert decided(None, occurrence(timer())) is Reason.DELETED
+    assert decided(None, occurrence(timer(), manual=True)) is Reason.DELETED
+
+
+def test_nothing_is_called_of_a_disabled_timer_but_what_somebody_asked_for() -> None:
+    disabled = replace(timer(), enabled=False)
+    assert decided(disabled, occurrence(disabled)) is Reason.DISABLED
+    assert decided(disabled, occurrence(disabled, number=0, manual=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "task", "reason"),
+    [
+        (ZERO, {}, None),
+        (ZERO + HOUR, {}, Reason.DISABLED),
+        (ZERO + 2 * HOUR, {}, Reason.DISABLED),
+        (ZERO + 3 * HOUR, {}, None),
+        (ZERO + HOUR, {"attempts": 1}, None),
+        (ZERO + HOUR, {"redrives": 1}, None),
+    ],
+    ids=["as it was disabled", "in it", "as it was enabled", "behind it", "retried", "redriven"],
+)
+def test_nothing_new_is_called_for_seconds_in_which_its_timer_was_disabled(
+    second: int, task: dict[str, int], reason: Reason | None
+) -> None:
+    of = replace(timer(misfire=Misfire.ALL), gaps=(Gap(1, 2), Gap(ZERO, ZERO + 2 * HOUR)))
+    assert decided(of, occurrence(of, second), second, **task) is reason
+
+
+def test_a_late_run_is_not_superseded_by_one_for_a_second_in_which_its_timer_was_disabled() -> None:
+    of = replace(timer(misfire=Misfire.LATEST), gaps=(Gap(ZERO, ZERO + 2 * HOUR),))
+    assert decided(of, occurrence(of), ZERO + 3 * HOUR - 1) is None
+    assert decided(of, occurrence(of), ZERO + 3 * HOUR) is Reason.SUPERSEDED
+
+
+@pytest.mark.parametrize(
+    "now_stands",
+    [
+        timer(Schedule(every_seconds=7 * 61)),
+        timer(Schedule(every_seconds=HOUR, start_second=ZERO + 1)),
+        timer(Schedule(every_seconds=HOUR, end_second=ZERO - 1)),
+        timer(Schedule(every_seconds=HOUR, exclude=("2027-01-15",))),
+        timer(max_runs=1),
+    ],
+    ids=["another interval", "later start", "earlier end", "excluded", "fewer runs"],
+)
+def test_what_its_timer_no_longer_contains_is_not_called(now_stands: Timer) -> None:
+    assert decided(now_stands, occurrence(timer(), number=2)) is Reason.CHANGED
+
+
+def test_of_two_jitters_the_one_in_force_counts() -> None:
+    before, after = timer(jitter_seconds=600), timer(jitter_seconds=900)
+    moved = next(
+        second
+        for second in range(ZERO, ZERO + 100 * HOUR, HOUR)
+        if due_second(TIMER_ID, second, 600) != due_second(TIMER_ID, second, 900)
+    )
+    one = occurrence(before, moved)
+    as_planned = occurrence_task(before, one, 0)
+    assert reason_to_end(as_planned, one, before, as_planned.due_ms) is None
+    assert reason_to_end(as_planned, one, after, as_planned.due_ms) is Reason.CHANGED
+
+
+def test_other_changes_leave_what_was_planned_as_it_is() -> None:
+    changed = timer(payload='"new"', callback=HttpCallback("https://new.example/"), max_runs=9)
+    assert decided(changed, occurrence(timer())) is None
+
+
+# An hourly timer, and nobody at work from 0:30 to 3:10: what becomes of the runs of 1:00, 2:00 and
+# 3:00, and of that of 4:00, which comes up in time.
+OUTAGE = {
+    Misfire.ALL: [None, None, None, None],
+    Misfire.LATEST: [Reason.SUPERSEDED, Reason.SUPERSEDED, None, None],
+    Misfire.SKIP: [Reason.MISSED, Reason.MISSED, Reason.MISSED, None],
+}
+
+
+@pytest.mark.parametrize("policy", Misfire)
+def test_after_an_outage_the_misfire_policy_decides(policy: Misfire) -> None:
+    of = timer(misfire=policy, grace_seconds=60)
+    back, later = ZERO + 3 * HOUR + 600, ZERO + 4 * HOUR
+    runs = [
+        decided(of, occurrence(of, ZERO + hour * HOUR, hour), later if hour == 4 else back)
+        for hour in (1, 2, 3, 4)
+    ]
+    assert runs == OUTAGE[policy]
+
+
+@pytest.mark.parametrize("policy", Misfire)
+def test_within_its_grace_a_run_is_only_late(policy: Misfire) -> None:
+    of = timer(Schedule(every_seconds=60), misfire=policy, grace_seconds=150)
+    assert decided(of, occurrence(of), ZERO + 150) is None
+    assert (decided(of, occurrence(of), ZERO + 150.001) is None) is (policy is Misfire.ALL)
+
+
+@pytest.mark.parametrize("more", [{"attempts": 1}, {"redrives": 1}])
+def test_what_has_been_called_is_never_misfired(more: dict[str, int]) -> None:
+    of = timer(misfire=Misfire.SKIP)
+    assert decided(of, occurrence(of), ZERO + 9 * HOUR, **more) is None
+
+
+def test_what_somebody_asked_for_is_never_misfired() -> None:
+    of = timer(misfire=Misfire.SKIP)
+    assert decided(of, occurrence(of, manual=True), ZERO + 9 * HOUR) is None
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rules"),
+    [(Schedule(every_seconds=HOUR, end_second=ZERO), {}), (HOURLY, {"max_runs": 1})],
+    ids=["end of the schedule", "max_runs"],
+)
+def test_the_last_run_of_all_is_not_superseded(schedule: Schedule, rules: dict[str, int]) -> None:
+    of = timer(schedule, misfire=Misfire.LATEST, **rules)
+    assert decided(of, occurrence(of), ZERO + 9 * HOUR) is None
+
+
+@given(st.integers(0, 300), st.integers(7, 90), st.integers(0, 300))
+def test_of_what_is_late_the_latest_by_the_schedule_is_called_whatever_the_jitter(
+    jitter: int, every: int, outage: int
+) -> None:
+    of = timer(
+        Schedule(every_seconds=every),
+        jitter_seconds=jitter,
+        misfire=Misfire.LATEST,
+        grace_seconds=0,
+    )
+    now = ZERO + outage
+    step = next_step(of, Plan(TIMER_ID, ZERO - 300, 0), now * 1000)
+    tasks = [(one, occurrence_task(of, one, 0)) for one in step.occurrences]
+    due = [(one, task) for one, task in tasks if task.due_ms < now * 1000]
+    for one, task in due:
+        is_last = not any(
+            other.second > one.second and another.due_ms <= now * 1000 for other, another in tasks
+        )
+        expected = None if is_last else Reason.SUPERSEDED
+        assert misfire(task, one, of, now * 1000) is expected
+
+
+def test_a_call_has_what_its_timer_says_of_it() -> None:
+    of = timer(
+        payload='{ "at": "{{due_at}}", "ms":"{{due_ms}}", "n": ["{{number}}", 1.0],\n'
+        '"ids": "{{task_id}}/{{timer_id}}", "kept": "{due_at}} \\u007b{number}}" }',
+        callback=HttpCallback("https://receiver.example/"),
+        retry=RetryPolicy(attempts_max=2),
+        expires_after_seconds=5.0,
+        jitter_seconds=10,
+    )
+    one = occurrence(of, ZERO, 17)
+    task = occurrence_task(of, one, 0)
+    call = filled(task, one, of)
+    assert call.payload == (
+        f'{{ "at": "2027-01-15T08:00:00.000Z", "ms":"{ZERO}000", "n": ["17", 1.0],\n'
+        f'"ids": "{task.task_id}/{TIMER_ID}", "kept": "{{due_at}}}} \\u007b{{number}}}}" }}'
+    )
+    assert (call.callback, call.retry) == (of.rules.callback, of.rules.retry)
+    assert call.expires_after_seconds == 5.0
+    assert filled(replace(task, redrives=1), one, of).expires_after_seconds is None
+
+
+GONE = Outcome(Verdict.STOP, "", 410)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "stops"),
+    [
+        (GONE, True),
+        (Outcome(Verdict.STOP, "", 503, said_stop=True), True),
+        (Outcome(Verdict.STOP, "", 400), False),
+        (Outcome(Verdict.STOP, "refused-address"), False),
+        (Outcome(Verdict.RETRY, "", 410), False),
+        (Outcome(Verdict.DELIVERED, "", 200), False),
+    ],
+)
+def test_a_410_and_a_stop_of_the_receiver_stop_the_timer(outcome: Outcome, stops: bool) -> None:
+    assert is_to_stop(timer(disable_on_stop=True), outcome) is stops
+
+
+def test_a_timer_that_is_not_to_be_stopped_goes_on() -> None:
+    assert not is_to_stop(timer(), GONE)

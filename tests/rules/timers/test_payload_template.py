@@ -1,0 +1,51 @@
+"""Placeholders are found where they mean something, and nowhere else."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.rules.timers.payload_template import (
+    PLACEHOLDER,
+    PLACEHOLDERS,
+    PLACEHOLDERS_MAX,
+    without_placeholders,
+    wrong_placeholder,
+)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *(f'"{{{{{name}}}}}"' for name in PLACEHOLDERS),
+        '{"a":{"b":{}}}',
+        '{"a":"{{","b":{"c":{}}}',
+        '{"a":"{{due_at","b":{"c":"d"}}',
+        '"{{due_at}"',
+        r'"\u007b{colour}}"',
+        "null",
+    ],
+)
+def test_what_is_known_or_is_none_is_taken(payload: str) -> None:
+    json.loads(payload)
+    assert wrong_placeholder(payload) is None
+
+
+@pytest.mark.parametrize("payload", ['"{{colour}}"', '"{{ due_at }}"', '["{{}}"]', '"{{{x}}}"'])
+def test_what_is_unknown_is_refused(payload: str) -> None:
+    wrong = wrong_placeholder(payload)
+    assert wrong is not None
+    assert "{{due_at}}" in wrong
+
+
+def test_there_are_only_so_many() -> None:
+    assert wrong_placeholder(json.dumps("{{number}}" * PLACEHOLDERS_MAX)) is None
+    assert wrong_placeholder(json.dumps("{{number}}" * (PLACEHOLDERS_MAX + 1))) is not None
+
+
+@given(st.text(alphabet='{}\\"u0abdue_t') | st.text())
+def test_a_text_without_placeholders_says_the_same_and_has_none(text: str) -> None:
+    source = without_placeholders(json.dumps(text))
+    assert json.loads(source) == text
+    assert not PLACEHOLDER.search(source)

@@ -1,0 +1,320 @@
+"""Which occurrences a planning entry writes, where, and when it comes up again."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import Occurrence, Plan
+from duewheel.rules.timers.occurrence_policy import misfire as misfire_of
+from duewheel.rules.timers.planning import (
+    AHEAD_SECONDS_MAX,
+    OCCURRENCES_MAX,
+    STEP_SECONDS,
+    Step,
+    chain_home,
+    due_second,
+    moved_on,
+    next_step,
+    occurrence_task,
+)
+from duewheel.rules.timers.schedule import Schedule, seconds_from
+from duewheel.rules.timers.timer import Misfire, Rules, Timer
+from duewheel.rules.wheel.addresses import Address, address_at
+
+NOW = 1_800_000_000  # 2027-01-15T08:00:00Z
+DAY = 86_400
+TIMERS = 400  # of one minute
+TIMER_ID = "4503599627370497"
+
+
+def timer(schedule: Schedule | None = None, /, **rules: object) -> Timer:
+    values: dict[str, Any] = {"misfire": Misfire.ALL, **rules}
+    said = Rules("closing", schedule or Schedule(every_seconds=60), **values)
+    return Timer(TIMER_ID, "orders", said, enabled=True, version=1, created_ms=0, updated_ms=0)
+
+
+def begun(first: int = NOW + 1, numbered: int = 0) -> Plan:
+    return Plan(TIMER_ID, first, numbered)
+
+
+def planned(of: Timer, plan: Plan, now: int, until: int) -> Iterator[tuple[int, Step]]:
+    """What a chain does that always comes up on time."""
+    now_ms = now * 1000
+    while now_ms is not None and now_ms < until * 1000:
+        step = next_step(of, plan, now_ms)
+        yield now_ms // 1000, step
+        plan, now_ms = step.plan, step.next_ms  # type: ignore[assignment]
+
+
+def homes(of: Timer, step: Step) -> set[Address]:
+    return {occurrence_task(of, one, 0).home for one in step.occurrences}
+
+
+def test_a_minutely_timer_is_planned_two_hours_ahead_and_again_in_the_second_half_of_an_hour() -> (
+    None
+):
+    step = next_step(timer(), begun(), NOW * 1000)
+    assert [one.second for one in step.occurrences][:2] == [NOW + 60, NOW + 120]
+    assert step.plan.planned_until_second == NOW + 2 * STEP_SECONDS
+    assert len(step.occurrences) == 119
+    assert step.next_ms is not None
+    assert NOW + STEP_SECONDS // 2 <= step.next_ms // 1000 <= NOW + STEP_SECONDS
+
+
+def test_from_then_on_it_is_planned_once_an_hour() -> None:
+    run = list(planned(timer(), begun(), NOW, NOW + 2 * DAY))
+    assert len(run) <= 50
+    assert {len(step.occurrences) for _, step in run[1:]} == {60}
+
+
+def test_a_timer_of_every_second_is_planned_a_thousand_at_a_time_and_never_runs_out() -> None:
+    run = list(planned(timer(Schedule(every_seconds=1)), begun(), NOW, NOW + DAY))
+    assert {len(step.occurrences) for _, step in run} == {OCCURRENCES_MAX}
+    assert [at for at, _ in run[:2]] == [NOW, NOW], "two steps at first"
+    for (_, step), (comes_up, _) in pairwise(run[1:]):
+        assert step.plan.planned_until_second - comes_up >= OCCURRENCES_MAX
+    assert len(run) <= 2 + DAY / OCCURRENCES_MAX + 1
+
+
+def test_a_yearly_timer_is_looked_at_once_a_day() -> None:
+    yearly = timer(Schedule(cron="0 8 15 1 *"))
+    run = list(planned(yearly, begun(), NOW, NOW + 366 * DAY))
+    assert len(run) <= 368
+    found = [one.second for _, step in run for one in step.occurrences]
+    assert found == [NOW + 365 * DAY]
+
+
+def test_many_timers_on_the_same_minute_enabled_together_make_no_hot_spot() -> None:
+    """Which all writers of the same second's slot, and all planning entries, would be."""
+    noon = Schedule(cron="0 * * * *")
+    planned_in: Counter[int] = Counter()
+    written_in: dict[int, Counter[int]] = defaultdict(Counter)  # by what is due
+    for n in range(TIMERS):
+        of = replace(timer(noon), timer_id=str(2**40 + n))
+        later = islice(planned(of, begun(), NOW, NOW + 6 * STEP_SECONDS), 1, None)
+        for at, step in later:
+            planned_in[at] += 1
+            for one in step.occurrences:
+                written_in[one.second][at] += 1
+    assert max(planned_in.values()) <= 8
+    whole = {second: at for second, at in written_in.items() if at.total() == TIMERS}
+    assert len(whole) >= 3
+    for at in whole.values():
+        assert max(at.values()) <= 8
+        assert max(at) - min(at) > STEP_SECONDS / 3
+
+
+def test_a_crowd_after_a_long_rest_is_planned_in_time() -> None:
+    """More than a step holds, all within minutes of a day."""
+    crowd = timer(Schedule(cron="* 0-29 3 * * *"))
+    run = list(planned(crowd, begun(), NOW, NOW + 3 * DAY))
+    written = [(at, one.second) for at, step in run for one in step.occurrences]
+    assert [second for _, second in written] == seconds_from(
+        crowd.rules.schedule, NOW + 1, len(written)
+    )
+    assert len(written) == 3 * 1_800
+    assert all(second - at >= STEP_SECONDS / 4 for at, second in written)
+
+
+def test_numbers_go_on_where_the_plan_stands() -> None:
+    step = next_step(timer(), begun(numbered=41), NOW * 1000)
+    assert [one.number for one in step.occurrences[:2]] == [42, 43]
+    assert step.plan.numbered == 41 + len(step.occurrences)
+
+
+def test_there_are_no_more_than_max_runs_and_then_it_ends() -> None:
+    thrice = timer(max_runs=3)
+    step = next_step(thrice, begun(), NOW * 1000)
+    assert [one.number for one in step.occurrences] == [1, 2, 3]
+    over_ms = (NOW + 180 + 1) * 1000
+    assert step.next_ms == over_ms, "not before the last one is due"
+    last = next_step(thrice, step.plan, over_ms)
+    assert (last.occurrences, last.next_ms) == ((), None)
+
+
+def test_it_ends_with_its_schedule_when_the_last_one_may_have_come() -> None:
+    ends = timer(Schedule(every_seconds=60, end_second=NOW + 120), jitter_seconds=30)
+    step = next_step(ends, begun(), NOW * 1000)
+    assert [one.second for one in step.occurrences] == [NOW + 60, NOW + 120]
+    assert step.next_ms == (NOW + 121 + 30) * 1000
+    assert next_step(ends, step.plan, step.next_ms).next_ms is None
+
+
+def test_what_contains_nothing_any_more_ends_at_once() -> None:
+    over = timer(Schedule(every_seconds=60, end_second=NOW - 60))
+    assert next_step(over, begun(), NOW * 1000 + 1500).next_ms is None
+
+
+def test_after_an_outage_a_thousand_are_planned_at_a_time_and_it_comes_up_again_at_once() -> None:
+    every_second = timer(Schedule(every_seconds=1))
+    step = next_step(every_second, begun(NOW - 3 * STEP_SECONDS), NOW * 1000)
+    assert step.occurrences[0].second == NOW - 3 * STEP_SECONDS
+    assert len(step.occurrences) == OCCURRENCES_MAX
+    assert step.next_ms == NOW * 1000
+    run = list(planned(every_second, begun(NOW - 3 * STEP_SECONDS), NOW, NOW + 1))
+    found = [one.second for _, step in run for one in step.occurrences]
+    assert found == list(range(NOW - 3 * STEP_SECONDS, found[-1] + 1))
+    assert found[-1] >= NOW + 1_500
+
+
+def test_a_chain_begins_behind_the_second_that_has_begun() -> None:
+    placing = Placing(NOW * 1000 + 1, NOW, 500)
+    chain = chain_home(timer(), placing, bytes(8))
+    assert chain.plan == Plan(TIMER_ID, NOW + 1, 0)
+    assert (chain.callback, chain.occurrence, chain.names_its_home) == (None, None, True)
+
+
+def test_a_chain_that_moves_on_is_another_version_of_itself() -> None:
+    chain = chain_home(timer(), Placing(NOW * 1000, NOW, 500), bytes(8))
+    step = next_step(timer(), begun(), NOW * 1000)
+    entry = address_at(step.next_ms or 0, bytes(8))
+    after = moved_on(chain, step, entry, step.next_ms or 0, NOW * 1000)
+    assert (after.home, after.entry, after.plan) == (chain.home, entry, step.plan)
+    assert (after.version, after.next_ms) == (chain.version + 1, step.next_ms)
+
+
+def test_jitter_puts_off_by_whole_seconds_within_its_bound_and_always_by_the_same() -> None:
+    offs = [due_second(TIMER_ID, NOW + n, 30) - (NOW + n) for n in range(500)]
+    assert (min(offs), max(offs)) == (0, 30)
+    assert offs == [due_second(TIMER_ID, NOW + n, 30) - (NOW + n) for n in range(500)]
+    assert due_second(TIMER_ID, NOW, 0) == NOW
+
+
+def test_two_occurrences_that_jitter_brings_together_have_homes_of_their_own() -> None:
+    crowd = timer(Schedule(every_seconds=1), jitter_seconds=300)
+    step = next_step(crowd, begun(), NOW * 1000)
+    dues = {occurrence_task(crowd, one, 0).due_ms for one in step.occurrences}
+    assert len(homes(crowd, step)) == len(step.occurrences) > len(dues)
+
+
+def test_another_timer_has_other_homes_at_the_same_instants() -> None:
+    other = replace(timer(), timer_id="4503599627370498")
+    one = next_step(timer(), begun(), NOW * 1000)
+    two = next_step(other, replace(begun(), timer_id=other.timer_id), NOW * 1000)
+    assert not homes(timer(), one) & homes(other, two)
+
+
+schedules = st.builds(Schedule, every_seconds=st.integers(1, 5_000)) | st.sampled_from(
+    [
+        Schedule(cron="*/7 * * * *", timezone="Australia/Lord_Howe"),
+        Schedule(cron="*/20 * 8-9 * * *"),
+        Schedule(cron="0 0 1 * *", timezone="Africa/Cairo"),
+    ]
+)
+
+
+@given(
+    schedules,
+    st.integers(0, 120),
+    st.none() | st.integers(1, 3_000),
+    st.lists(st.integers(0, 9_000), min_size=1, max_size=6),
+    st.integers(0, 6_000),
+)
+def test_planning_twice_by_two_chains_at_whatever_moments_gives_the_same_homes(
+    schedule: Schedule, jitter: int, max_runs: int | None, pauses: list[int], apart: int
+) -> None:
+    """One chain comes up when it wants to; another began with it and comes up whenever, late or
+    early. Whatever both have written is the same, with the same numbers."""
+    of = timer(schedule, jitter_seconds=jitter, max_runs=max_runs)
+    first, second = begun(), begun()
+    until = NOW + 9_000
+    on_time = [step for _, step in planned(of, first, NOW, until)][:40]
+    moments, now = [], NOW
+    for pause in [apart, *pauses]:
+        now += pause
+        moments.append(now)
+    otherwise: list[Step] = []
+    for moment in moments:
+        step = next_step(of, second, moment * 1000)
+        otherwise.append(step)
+        second = step.plan
+    by_both = []
+    for steps in (on_time, otherwise):
+        written = [one for step in steps for one in step.occurrences]
+        assert [one.number for one in written] == list(range(1, len(written) + 1))
+        assert [one.second for one in written] == sorted({one.second for one in written})
+        by_both.append(written)
+    shorter = min(map(len, by_both))
+    assert by_both[0][:shorter] == by_both[1][:shorter]
+    assert {occurrence_task(of, one, 1).home for one in by_both[0][:shorter]} == {
+        occurrence_task(of, one, 2).home for one in by_both[1][:shorter]
+    }
+
+
+@given(schedules, st.integers(0, 20_000), st.integers(0, 999))
+def test_a_step_leaves_nothing_out_and_comes_up_before_what_it_has_planned_runs_out(
+    schedule: Schedule, behind: int, ms: int
+) -> None:
+    of, plan, now_ms = timer(schedule), begun(NOW - behind), NOW * 1000 + ms
+    step = next_step(of, plan, now_ms)
+    until = step.plan.planned_until_second
+    seconds = [one.second for one in step.occurrences]
+    assert seconds == seconds_from(schedule, plan.planned_until_second, 5_000, until - 1)
+    assert step.next_ms is not None
+    assert now_ms <= step.next_ms <= (NOW + AHEAD_SECONDS_MAX) * 1000
+    following = seconds_from(schedule, until, 1)[0]
+    if step.next_ms > now_ms:
+        assert following - step.next_ms // 1000 >= min(STEP_SECONDS, OCCURRENCES_MAX)
+    else:
+        assert len(seconds) == OCCURRENCES_MAX
+
+
+@pytest.mark.parametrize("behind", [0, 3_000, 100_000])
+def test_a_chain_that_comes_up_at_once_gets_ahead_each_time(behind: int) -> None:
+    plan, of = begun(NOW - behind), timer(Schedule(every_seconds=1))
+    run = 0
+    while (step := next_step(of, plan, NOW * 1000)).next_ms == NOW * 1000:
+        assert step.plan.planned_until_second > plan.planned_until_second
+        plan, run = step.plan, run + 1
+    assert run <= behind / OCCURRENCES_MAX + 2
+
+
+@given(
+    misfire=st.sampled_from(Misfire),
+    every=st.integers(1, 50),
+    jitter=st.integers(0, 40),
+    grace=st.integers(0, 90),
+    behind=st.integers(0, 4_000),
+    max_runs=st.none() | st.integers(1, 900),
+)
+def test_what_is_counted_alone_would_have_been_cancelled_one_by_one(
+    misfire: Misfire, every: int, jitter: int, grace: int, behind: int, max_runs: int | None
+) -> None:
+    """And what is counted and what is written are all there is, under the same numbers."""
+    of = timer(
+        Schedule(every_seconds=every, anchor_second=NOW - behind),
+        misfire=misfire,
+        jitter_seconds=min(jitter, every - 1),
+        grace_seconds=grace,
+        max_runs=max_runs,
+    )
+    plan = begun(NOW - behind)
+    step = next_step(of, plan, NOW * 1000)
+    of_all = timer(of.rules.schedule, max_runs=max_runs, jitter_seconds=of.rules.jitter_seconds)
+    seconds = seconds_from(of.rules.schedule, plan.planned_until_second, step.misfired)
+    for number, second in enumerate(seconds, 1):
+        one = Occurrence(TIMER_ID, second, number)
+        assert misfire_of(occurrence_task(of, one, 0), one, of, NOW * 1000) is not None
+    written = next_step(of, step.plan, NOW * 1000) if step.misfired else step
+    if written.occurrences:
+        first = next_step(of_all, plan, NOW * 1000).occurrences[step.misfired :]
+        assert written.occurrences[: len(first)] == first[: len(written.occurrences)]
+        assert written.occurrences[0].number == step.misfired + 1
+    assert written.plan.numbered == step.misfired + len(written.occurrences)
+
+
+def test_so_many_misfires_are_counted_in_one_step_and_it_comes_up_again_at_once() -> None:
+    of = timer(Schedule(every_seconds=1), misfire=Misfire.SKIP)
+    plan, steps = begun(NOW - 259_200), 0
+    while plan.planned_until_second <= NOW:
+        step = next_step(of, plan, NOW * 1000)
+        assert step.next_ms == NOW * 1000 or step.plan.planned_until_second > NOW
+        plan, steps = step.plan, steps + 1
+    assert steps == 27

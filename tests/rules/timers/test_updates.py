@@ -1,0 +1,158 @@
+"""When a timer gets another chain, and how many occurrences it has had by then."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.task import Plan, Status
+from duewheel.rules.timers.next_occurrence import first_second, next_second, state_of, upcoming
+from duewheel.rules.timers.planning import chain_home
+from duewheel.rules.timers.requests import State
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.timers.timer import Gap, Misfire, Overlap, Rules, Timer
+from duewheel.rules.timers.updates import (
+    GAPS_MAX,
+    changed,
+    ended_chain,
+    keeps_chain,
+    numbered_until,
+    planned_by,
+    unchained,
+)
+from duewheel.rules.wheel.addresses import address_at
+
+NOW = 1_800_000_000
+EACH_MINUTE = Rules("a", Schedule(cron="* * * * *"))
+TIMER = Timer(
+    "1099511627777", "orders", EACH_MINUTE, True, 3, 1, 1, address_at(NOW * 1000, bytes(8)), 5
+)
+
+
+def after(**fields: Any) -> Timer:
+    return replace(TIMER, **fields)
+
+
+def test_nothing_that_changes_leaves_the_timer_itself() -> None:
+    assert changed(TIMER, EACH_MINUTE, enabled=True, now_ms=NOW * 1000) is TIMER
+    other = changed(TIMER, replace(EACH_MINUTE, name="b"), enabled=True, now_ms=NOW * 1000)
+    assert (other.version, other.updated_ms) == (4, NOW * 1000)
+
+
+@pytest.mark.parametrize(
+    ("rules", "keeps"),
+    [
+        ({"name": "b"}, True),
+        ({"payload": "1"}, True),
+        ({"callback": HttpCallback("https://r.example/")}, True),
+        ({"misfire": Misfire.ALL, "grace_seconds": 1}, True),
+        ({"overlap": Overlap.SKIP}, True),
+        ({"schedule": Schedule(cron="*/2 * * * *")}, False),
+        ({"schedule": replace(EACH_MINUTE.schedule, exclude=("2027-12-25",))}, False),
+        ({"max_runs": 10}, False),
+        ({"jitter_seconds": 5}, False),
+    ],
+)
+def test_a_chain_goes_on_while_what_it_plans_stays(rules: dict[str, Any], keeps: bool) -> None:
+    assert keeps_chain(TIMER, after(rules=replace(EACH_MINUTE, **rules))) is keeps
+
+
+def test_enabling_and_disabling_are_another_chain() -> None:
+    assert not keeps_chain(TIMER, after(enabled=False))
+    assert not keeps_chain(after(enabled=False), TIMER)
+
+
+@pytest.mark.parametrize(
+    ("now", "numbered"),
+    [
+        (NOW - 61, 9),  # the seconds planned are NOW, NOW + 60, ... NOW + 540
+        (NOW - 1, 10),
+        (NOW, 11),
+        (NOW + 59, 11),
+        (NOW + 60, 12),
+        (NOW + 540, 20),
+        (NOW + 100_000, 20),
+    ],
+)
+def test_what_is_planned_ahead_has_not_been(now: int, numbered: int) -> None:
+    plan = Plan(TIMER.timer_id, NOW + 600, 20)
+    assert numbered_until(TIMER, plan, now) == numbered
+
+
+def test_without_its_chain_a_timer_has_had_what_it_says() -> None:
+    assert numbered_until(TIMER, None, NOW) == 5
+
+
+def test_a_timer_that_is_unchained_has_not_ended() -> None:
+    chain = replace(home(), plan=Plan(TIMER.timer_id, NOW + 600, 20))
+    freed = unchained(TIMER, after(version=4, ended=True), chain, NOW)
+    assert freed == after(version=4, chain=None, numbered=11, ended=False)
+
+
+def test_a_timer_knows_the_latest_gaps_in_which_it_was_disabled() -> None:
+    timer, gaps = TIMER, []
+    for number in range(GAPS_MAX + 1):
+        begins = NOW + 100 * number
+        disabled = unchained(timer, replace(timer, enabled=False), None, begins)
+        assert disabled.gaps[-1] == Gap(begins)
+        changed_meanwhile = unchained(disabled, replace(disabled, version=9), None, begins + 5)
+        enabled = unchained(
+            changed_meanwhile, replace(changed_meanwhile, enabled=True), None, begins + 10
+        )
+        timer = planned_by(enabled, home().home, begins + 10)
+        gaps.append(Gap(begins, begins + 10))
+    assert timer.gaps == tuple(gaps[1:])
+    assert planned_by(timer, home().home, NOW + 999).gaps == timer.gaps, "another schedule"
+
+
+def home() -> Any:
+    return chain_home(TIMER, Placing(NOW * 1000 + 250, NOW, 500), bytes(8))
+
+
+def test_a_chain_is_due_at_once_and_plans_from_the_next_second_on() -> None:
+    chain = home()
+    assert chain.home.direct
+    assert (chain.due_ms, chain.next_ms) == (NOW * 1000 + 250, NOW * 1000 + 250)
+    assert chain.plan == Plan(TIMER.timer_id, NOW + 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("timer", "reason"),
+    [
+        (after(), "timer changed"),
+        (after(enabled=False), "timer disabled"),
+        (None, "timer deleted"),
+    ],
+)
+def test_a_chain_ends_with_its_reason(timer: Timer | None, reason: str) -> None:
+    ended = ended_chain(home(), timer, NOW * 1000)
+    assert (ended.status, ended.reason) == (Status.CANCELLED, reason)
+    assert ended.expires_at == NOW + 86_400
+
+
+def test_the_next_one_is_after_the_second_that_has_begun() -> None:
+    assert next_second(TIMER, None, NOW) == NOW + 60
+    assert next_second(after(enabled=False), None, NOW) is None
+
+
+def test_runs_that_are_used_up_leave_nothing() -> None:
+    few = after(rules=replace(EACH_MINUTE, max_runs=12))
+    plan = Plan(TIMER.timer_id, NOW + 120, 12)  # the eleventh at NOW, the twelfth a minute later
+    assert next_second(few, plan, NOW) == NOW + 60
+    assert next_second(few, plan, NOW + 60) is None
+    assert upcoming(few.rules, 10, NOW, 10) == [NOW, NOW + 60]
+    assert list(upcoming(few.rules, 12, NOW, 10)) == []
+
+
+def test_a_timer_is_ended_when_nothing_is_ahead_of_it() -> None:
+    assert state_of(TIMER, NOW) is State.ENABLED
+    assert state_of(TIMER, None) is State.ENDED
+    assert state_of(after(enabled=False), None) is State.DISABLED
+
+
+def test_a_look_ahead_begins_where_it_is_told_to() -> None:
+    assert first_second(None, NOW) == NOW + 1
+    assert first_second(NOW * 1000, NOW) == NOW
+    assert first_second(NOW * 1000 + 1, NOW) == NOW + 1

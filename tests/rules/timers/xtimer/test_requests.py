@@ -1,0 +1,170 @@
+"""What the xTimer interface reads, what it cannot read, and what it refuses."""
+
+import json
+from typing import Any
+
+import pytest
+
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TooLarge
+from duewheel.rules.timers.schedule import Dialect
+from duewheel.rules.timers.xtimer.requests import (
+    PAGE_SIZE_MAX,
+    Named,
+    Paging,
+    named_in_body,
+    named_in_query,
+    new_timer,
+    records_of,
+    timers_of,
+)
+
+NOW_MS = 1_800_000_000_000
+PARAM: dict[str, Any] = {
+    "url": "https://receiver.example/hook",
+    "method": "post",
+    "header": {"x-team": ["billing", "orders"], "Content-Type": ["application/json"]},
+    "body": '{"order": 17, "at": "{{due_at}}"}',
+}
+GOOD: dict[str, Any] = {
+    "app": "OrderService",
+    "name": "close orders",
+    "cron": "0 30 9 * * * *",
+    "notifyHTTPParam": PARAM,
+}
+
+
+def with_(**members: Any) -> str:
+    return json.dumps(GOOD | members)
+
+
+def with_param(**members: Any) -> str:
+    return with_(notifyHTTPParam=PARAM | members)
+
+
+def test_a_definition_becomes_a_disabled_timer_that_sends_the_very_body() -> None:
+    new = new_timer(with_(creator="somebody", status=2, id=7), NOW_MS)
+    assert (new.biz_type, new.enabled, new.rules.name) == (
+        "x._4frder_53ervice",
+        False,
+        "close orders",
+    )
+    assert (new.rules.schedule.cron, new.rules.schedule.dialect) == (
+        "0 30 9 * * * *",
+        Dialect.CRONEXPR,
+    )
+    headers = (
+        ("x-team", "billing"),
+        ("x-team", "orders"),
+        ("Content-Type", "application/json"),
+    )
+    assert new.rules.callback == HttpCallback(PARAM["url"], "POST", headers, is_raw=True)
+    assert new.rules.payload is not None
+    assert json.loads(new.rules.payload) == PARAM["body"]
+    assert "{{" not in new.rules.payload, "its braces mean nothing here"
+
+
+@pytest.mark.parametrize("members", [{}, {"body": ""}, {"body": None, "header": None}])
+def test_header_and_body_may_be_left_out(members: dict[str, Any]) -> None:
+    param = {"url": PARAM["url"], "method": "GET", **members}
+    new = new_timer(with_(notifyHTTPParam=param), NOW_MS)
+    assert new.rules.payload is None
+    assert new.rules.callback == HttpCallback(PARAM["url"], "GET", (), is_raw=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "[]",
+        with_(app=None),
+        with_(app=""),
+        with_(app=7),
+        with_(name=""),
+        with_(cron=5),
+        with_(notifyHTTPParam=None),
+        with_(notifyHTTPParam="https://receiver.example/"),
+        with_param(url=None),
+        with_param(method=""),
+        with_param(header={"x": "1"}),
+        with_param(header={"x": [1]}),
+        with_param(header=[]),
+        with_param(body={"order": 17}),
+        '{"app": "a", "app": "b"}',
+    ],
+)
+def test_what_its_own_server_could_not_read_is_malformed(body: str) -> None:
+    with pytest.raises(MalformedBody):
+        new_timer(body, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (with_(cron="every day"), "cron"),
+        (with_(cron="0 0 30 2 *"), "cron"),
+        (with_(cron="* " * 400), "cron"),
+        (with_(app="A" * 64), "app"),
+        (with_(name="two\nlines"), "name"),
+        (with_param(url="ftp://receiver.example/"), "notifyHTTPParam.url"),
+        (with_param(method="BREW"), "notifyHTTPParam.method"),
+        (with_param(header={"Host": ["x"]}), "notifyHTTPParam.header.Host"),
+        (with_param(header={"x": ["a\r\nb: c"]}), "notifyHTTPParam.header.x"),
+        (with_param(header={"x": ["1"] * 21}), "notifyHTTPParam.header"),
+    ],
+)
+def test_what_is_understood_and_cannot_be_is_refused_by_its_field(body: str, field: str) -> None:
+    with pytest.raises(InvalidField) as refused:
+        new_timer(body, NOW_MS)
+    assert refused.value.field == field
+
+
+def test_a_body_is_no_larger_than_a_payload() -> None:
+    with pytest.raises(TooLarge):
+        new_timer(with_param(body="x" * 65_536), NOW_MS)
+
+
+def test_a_timer_is_named_by_its_id_and_its_app() -> None:
+    assert named_in_body('{"id": 17, "app": "a", "more": 1}') == Named("17", "a")
+    assert named_in_query("id=17&app=my%20app&x=1") == Named("17", "my app")
+    assert named_in_query("app=my+app&id=17&id=18") == Named("17", "my app")
+    assert records_of("timerID=17") == (Named("17", None), Paging(1, 10))
+    assert records_of("timerID=17&app=a&pageIndex=2&pageSize=5") == (
+        Named("17", "a"),
+        Paging(2, 5),
+    )
+
+
+@pytest.mark.parametrize(
+    "body", ["{}", '{"id": 17}', '{"id": "17", "app": "a"}', '{"id": 0, "app": "a"}', "17"]
+)
+def test_a_body_that_names_no_timer_is_malformed(body: str) -> None:
+    with pytest.raises(MalformedBody):
+        named_in_body(body)
+
+
+@pytest.mark.parametrize("query", ["", "id=17", "app=a", "id=x&app=a", "id=-1&app=a", "id=&app=a"])
+def test_a_query_that_names_no_timer_is_malformed(query: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        named_in_query(query)
+    assert isinstance(refused.value, MalformedBody)
+
+
+@pytest.mark.parametrize(
+    ("query", "paging"),
+    [
+        ("", Paging(1, 10)),
+        ("&pageIndex=0&pageSize=0", Paging(1, 10)),
+        ("&pageIndex=-1&pageSize=-1", Paging(1, 10)),
+        ("&pageIndex=3&pageSize=7", Paging(3, 7)),
+        ("&pageSize=5000", Paging(1, PAGE_SIZE_MAX)),
+    ],
+)
+def test_pages_are_numbered_from_one(query: str, paging: Paging) -> None:
+    assert timers_of(f"app=a{query}") == ("a", paging)
+
+
+def test_a_page_that_is_no_number_is_malformed() -> None:
+    with pytest.raises(MalformedBody):
+        timers_of("app=a&pageIndex=first")

@@ -1,0 +1,124 @@
+"""What a process knows of businesses: how old it may be, and how often it is read."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from duewheel.rules.businesses.settings import Business, Defaults
+from duewheel.stores.businesses import cache
+from duewheel.stores.businesses.cache import KnownBusinesses
+from tests.support.clock import ManualClock
+
+DEFAULTS = Defaults(retention_days=30, timeout_seconds=10, timeout_seconds_max=30)
+
+
+class Registry:
+    """Counts what is read of it."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, int] = {}
+        self.reads: list[list[str]] = []
+        self.goes_on = Event()
+        self.goes_on.set()
+        self.asked = Event()
+        self.fails = False
+
+    def read_many(self, biz_types: Iterable[str]) -> dict[str, Business]:
+        names = list(biz_types)
+        self.reads.append(names)
+        found = {n: Business(n, DEFAULTS, version=self.versions.get(n, 0)) for n in names}
+        self.asked.set()
+        assert self.goes_on.wait(10)
+        if self.fails:
+            raise OSError("a cable is loose")
+        return found
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+@pytest.fixture
+def known(registry: Registry, clock: ManualClock) -> KnownBusinesses:
+    return KnownBusinesses(registry, clock)  # type: ignore[arg-type]
+
+
+def test_what_is_known_grows_as_old_as_it_may_and_absence_is_known_too(
+    known: KnownBusinesses, registry: Registry, clock: ManualClock
+) -> None:
+    for _ in range(3):
+        assert known.one("orders").version == 0
+    registry.versions["orders"] = 1
+    clock.advance_ms(4_999)
+    assert known.one("orders").version == 0
+    clock.advance_ms(1)
+    assert known.one("orders").version == 1
+    assert registry.reads == [["orders"]] * 2
+
+
+def test_a_clock_that_was_set_back_makes_nothing_last_longer(
+    known: KnownBusinesses, registry: Registry, clock: ManualClock
+) -> None:
+    known.one("orders")
+    clock.set_ms(clock.now_ms() - 60_000)
+    known.one("orders")
+    assert len(registry.reads) == 2
+
+
+def test_only_what_is_not_known_is_read(known: KnownBusinesses, registry: Registry) -> None:
+    known.one("a")
+    assert set(known.many(["a", "b", "c", "b"])) == {"a", "b", "c"}
+    assert registry.reads == [["a"], ["b", "c"]]
+
+
+def test_whoever_asks_while_another_reads_does_not_wait_for_it(
+    known: KnownBusinesses, registry: Registry
+) -> None:
+    registry.goes_on.clear()
+    slow = registry.goes_on
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(known.one, "orders")
+        assert registry.asked.wait(10)
+        registry.goes_on = Event()
+        registry.goes_on.set()
+        assert known.one("orders").version == 0
+        assert not reading.done()
+        slow.set()
+        assert reading.result(10).version == 0
+    assert len(registry.reads) == 2
+
+
+def test_what_was_changed_here_while_it_was_read_is_read_again(
+    known: KnownBusinesses, registry: Registry
+) -> None:
+    registry.goes_on.clear()
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(known.one, "orders")
+        assert registry.asked.wait(10)
+        registry.versions["orders"] = 1
+        known.forget("orders")
+        registry.goes_on.set()
+        assert reading.result(10).version == 0
+    assert known.one("orders").version == 1
+
+
+def test_a_reading_that_fails_is_tried_anew(known: KnownBusinesses, registry: Registry) -> None:
+    registry.fails = True
+    with pytest.raises(OSError, match="cable"):
+        known.one("orders")
+    registry.fails = False
+    assert known.one("orders").version == 0
+
+
+def test_no_more_are_kept_than_there_is_room_for(
+    known: KnownBusinesses, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "KNOWN_MAX", 2)
+    for name in ("a", "b", "c"):
+        known.one(name)
+    known.many(["b", "c"])
+    known.one("a")
+    assert registry.reads == [["a"], ["b"], ["c"], ["a"]]

@@ -1,0 +1,181 @@
+"""How a business stands: written piece by piece, read along with its settings."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.health import (
+    BREAKERS_MAX,
+    KEPT_SECONDS,
+    LEFT_ALONE_MS,
+    Breaker,
+    Standing,
+)
+from duewheel.stores import registry_keys
+from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.stores.businesses.health import StandingStore, StandingUnknown
+from tests.support.clock import NOON_MS
+from tests.support.recorder import Call
+from tests.support.world import World
+
+UNTIL_MS = NOON_MS + 10_000
+
+
+def breaker(host: str = "dead.example", by: str = "me", until_ms: int = UNTIL_MS) -> Breaker:
+    return Breaker(host, NOON_MS, until_ms, by)
+
+
+@pytest.fixture
+def store(world: World) -> StandingStore:
+    return world.standings
+
+
+def opened(store: StandingStore, *breakers: Breaker, now_ms: int = NOON_MS) -> Standing:
+    standing = Standing()
+    for one in breakers:
+        standing = store.open("orders", one, standing, now_ms)
+    return standing
+
+
+def record_of(world: World) -> dict[str, Any]:
+    key = registry_keys.standing("orders")
+    found = world.unrecorded.get_item(TableName=world.settings.registry_table, Key=key)
+    item: dict[str, Any] = found["Item"]
+    return item
+
+
+def test_most_businesses_have_no_standing(store: StandingStore) -> None:
+    assert store.read("orders") == Standing()
+
+
+def test_breakers_open_move_and_close_beside_each_other(store: StandingStore) -> None:
+    one, other = breaker("a.example"), breaker("b.example:8443")
+    opened(store, one, other)
+    assert store.read("orders").breakers == (one, other)
+    after = replace(one, until_ms=UNTIL_MS + 1, by="you", probes_failed=1)
+    assert store.move("orders", one, after).breakers == (after, other)
+    assert store.close("orders", other).breakers == (after,)
+    assert store.close("orders", after) == store.read("orders") == Standing(openings=2)
+    assert store.read("invoices") == Standing()
+
+
+def test_of_two_who_open_or_move_one_wins_and_the_other_is_told(store: StandingStore) -> None:
+    mine, yours = breaker(by="me"), breaker(by="you")
+    opened(store, mine)
+    assert store.open("orders", yours, Standing(), NOON_MS).breakers == (mine,)
+    assert store.move("orders", mine, replace(mine, until_ms=0)).breakers[0].until_ms == 0
+    assert store.move("orders", mine, yours).breakers[0].until_ms == 0
+    assert store.close("orders", mine).breakers[0].until_ms == 0
+
+
+def test_a_write_that_the_sdk_made_twice_looks_like_one(world: World, store: StandingStore) -> None:
+    """Both times the writer finds the breaker as it wanted it."""
+    mine = opened(store, breaker()).breakers[0]
+    assert store.open("orders", mine, Standing(), NOON_MS).breaker_of(mine.host) == mine
+    after = replace(mine, by="again")
+    for _ in range(2):
+        assert store.move("orders", mine, after).breaker_of(mine.host) == after
+    for _ in range(2):
+        assert store.close("orders", after).breaker_of(mine.host) is None
+
+
+def test_only_so_many_are_open_however_many_open_them_at_once(store: StandingStore) -> None:
+    many = [breaker(f"host-{number}.example") for number in range(BREAKERS_MAX + 10)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda one: store.open("orders", one, Standing(), NOON_MS), many))
+    known = store.read("orders")
+    for one in many:
+        known = store.open("orders", one, known, NOON_MS)
+    assert len(store.read("orders").breakers) == BREAKERS_MAX
+
+
+def test_those_left_alone_for_an_hour_give_way(store: StandingStore) -> None:
+    later_ms = UNTIL_MS + LEFT_ALONE_MS + 1
+    opened(store, *(breaker(f"host-{number}.example") for number in range(BREAKERS_MAX)))
+    new = breaker("new.example", until_ms=later_ms + 10_000)
+    store.open("orders", new, store.read("orders"), later_ms)
+    assert store.read("orders").breakers == (new,)
+
+
+def test_slow_is_known_until_the_latest_instant(store: StandingStore) -> None:
+    opened(store, breaker())
+    assert store.note_slow("orders", UNTIL_MS).slow_until_ms == UNTIL_MS
+    assert store.note_slow("orders", UNTIL_MS - 1).slow_until_ms == UNTIL_MS
+    assert store.note_slow("orders", UNTIL_MS + 1).slow_until_ms == UNTIL_MS + 1
+    assert store.read("orders").breakers == (breaker(),)
+
+
+def test_the_record_goes_by_itself_when_all_of_it_is_over(world: World) -> None:
+    for write in (
+        lambda: opened(world.standings, breaker()),
+        lambda: world.standings.note_slow("orders", UNTIL_MS),
+    ):
+        write()
+        assert int(record_of(world)["expires_at"]["N"]) == UNTIL_MS // 1000 + KEPT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("slow_until_ms", {"S": "soon"}),
+        ("openings", {"N": "-1"}),
+        ("host#dead.example", {"S": "[1,2]"}),
+        ("host#dead.example", {"S": '["now",1,"me",0]'}),
+        ("host#dead.example", {"N": "1"}),
+        ("host#dead.example", {"S": "open"}),
+    ],
+)
+def test_a_damaged_record_reads_as_no_standing_and_is_reported(
+    world: World, caplog: pytest.LogCaptureFixture, attribute: str, value: dict[str, Any]
+) -> None:
+    opened(world.standings, breaker("well.example"))
+    world.unrecorded.put_item(
+        TableName=world.settings.registry_table, Item={**record_of(world), attribute: value}
+    )
+    assert world.standings.read("orders") == Standing()
+    assert world.in_standing.one("orders").standing == Standing()
+    met = {(r.action, r.slot, r.wrong) for r in caplog.records}  # type: ignore[attr-defined]
+    assert met == {("unreadable", "standing#orders", attribute)}
+
+
+def test_those_who_call_read_it_along_with_the_settings_of_configured_and_other_businesses(
+    world: World,
+) -> None:
+    world.configured("orders", retention_days=3)
+    opened(world.standings, breaker())
+    world.standings.note_slow("mails", UNTIL_MS)
+    world.recorder.clear()
+    known = world.in_standing.many(["orders", "mails", "invoices"])
+    assert world.recorder.operations() == ["BatchGetItem"]
+    assert known["orders"].retention_days == 3
+    assert known["orders"].standing.breakers == (breaker(),)
+    assert (known["mails"].version, known["mails"].standing.slow_until_ms) == (0, UNTIL_MS)
+    assert known["invoices"].standing == Standing()
+    assert world.known_businesses.one("orders").standing == Standing()
+
+
+def test_what_a_process_has_met_holds_before_it_reads_again(world: World) -> None:
+    assert world.in_standing.standing_of("orders") == Standing()
+    world.in_standing.one("orders")
+    standing = opened(world.standings, breaker())
+    world.in_standing.now_stands("orders", standing)
+    world.recorder.clear()
+    assert world.in_standing.one("orders").standing == standing
+    assert world.in_standing.standing_of("orders") == standing
+    assert world.recorder.calls == []
+    world.standings.close("orders", breaker())
+    world.clock.advance_ms(KEPT_MS)
+    assert world.in_standing.standing_of("orders") == standing
+    assert world.in_standing.one("orders").standing.breakers == ()
+
+
+def test_a_registry_that_takes_no_write_is_told_as_such(world: World) -> None:
+    def refuse(call: Call) -> None:
+        raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)
+
+    world.recorder.before = refuse
+    with pytest.raises(StandingUnknown, match="InternalServerError"):
+        world.standings.note_slow("orders", UNTIL_MS)

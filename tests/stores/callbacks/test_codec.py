@@ -1,0 +1,68 @@
+"""A callback comes back from its row as it was, and a short one has a short row."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.rules.callbacks.types import (
+    Callback,
+    EventBridgeCallback,
+    HttpCallback,
+    LambdaCallback,
+    SnsCallback,
+    SqsCallback,
+)
+from duewheel.stores.callbacks.codec import callback_of_row, callback_row
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+pairs = st.lists(st.tuples(texts, texts), max_size=3).map(tuple)
+callbacks = st.one_of(
+    st.builds(HttpCallback, texts, st.sampled_from(["GET", "POST"]), pairs, st.booleans()),
+    st.builds(LambdaCallback, texts, st.booleans()),
+    st.builds(SqsCallback, texts, st.none() | texts, pairs, st.booleans()),
+    st.builds(SnsCallback, texts, st.none() | texts, pairs, st.booleans()),
+    st.builds(EventBridgeCallback, texts, texts, texts),
+)
+
+
+@given(callbacks)
+def test_a_callback_comes_back_as_it_was(callback: Callback) -> None:
+    assert callback_of_row(json.loads(json.dumps(callback_row(callback)))) == callback
+
+
+@pytest.mark.parametrize(
+    ("callback", "row"),
+    [
+        (HttpCallback("", ""), {}),
+        (HttpCallback("https://a.example", ""), {"url": "https://a.example"}),
+        (
+            HttpCallback("https://a.example", "PUT", (("x-a", "1"),)),
+            {"url": "https://a.example", "method": "PUT", "headers": (("x-a", "1"),)},
+        ),
+        (LambdaCallback("f"), {"type": "lambda", "function": "f"}),
+        (LambdaCallback("f", waits=False), {"type": "lambda", "function": "f", "async": True}),
+    ],
+)
+def test_what_says_nothing_is_left_out(callback: Callback, row: dict[str, Any]) -> None:
+    assert callback_row(callback) == row
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"type": "mqtt", "url": "a"},
+        {"type": "lambda"},
+        {"type": "lambda", "function": 7},
+        {"type": "lambda", "function": "f", "async": 1},
+        {"type": "sqs", "queue": "q", "group": None},
+        {"type": "sns", "topic": "t", "attributes": [["a"]]},
+        {"type": "eventbridge", "bus": "b", "source": "s"},
+        {"url": "a", "raw": "yes"},
+    ],
+)
+def test_what_is_never_written_is_not_understood(row: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        callback_of_row(row)

@@ -1,0 +1,139 @@
+"""The last changes of a thing: ten of them, the latest first, one item."""
+
+from typing import Any
+
+import pytest
+
+from duewheel.rules.history.changes import (
+    DELETED_KEPT_SECONDS,
+    KEPT_MAX,
+    Change,
+    Did,
+    Difference,
+    KeptChanges,
+    Thing,
+)
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.stores import registry_keys
+from duewheel.stores.conditional_writes import transact
+from duewheel.stores.history.change_records import ChangeRecords
+from tests.support.clock import NOON_MS
+from tests.support.world import CALLER, World
+
+ORDERS = Thing("business", "orders", owner="orders")
+SHOWN = Difference("retention_days", (None, 7))
+EVERY_FORM = (SHOWN, Difference("allowed_hosts", (["a.example"], None)), Difference("callback"))
+
+
+@pytest.fixture
+def records(world: World) -> ChangeRecords:
+    return ChangeRecords(world.dynamodb, world.settings.registry_table)
+
+
+def change(version: int, did: Did = Did.CONFIGURED, **fields: Any) -> Change:
+    return Change(version, fields.pop("at_ms", NOON_MS + version), CALLER, did, **fields)
+
+
+def keep(records: ChangeRecords, *changes: Change, thing: Thing = ORDERS) -> None:
+    for one in changes:
+        assert transact(records.client, [records.recorded(thing, one)])
+
+
+def kept(records: ChangeRecords, thing: Thing = ORDERS, now_ms: int = NOON_MS) -> KeptChanges:
+    found = records.read(thing.kind, thing.name, now_ms)
+    assert found is not None
+    return found
+
+
+def test_what_is_recorded_is_read_as_it_was(records: ChangeRecords) -> None:
+    made = change(1, Did.CREATED, differences=EVERY_FORM)
+    keep(records, made)
+    assert kept(records) == KeptChanges("orders", (made,))
+    assert records.read("timer", "orders", NOON_MS) is None
+    assert records.read("business", "invoices", NOON_MS) is None
+
+
+def test_the_last_ten_are_kept_the_latest_first(records: ChangeRecords) -> None:
+    changes = [change(version) for version in range(1, KEPT_MAX + 4)]
+    keep(records, *changes)
+    assert kept(records).changes == tuple(reversed(changes[-KEPT_MAX:]))
+
+
+def test_of_one_instant_the_later_version_is_the_latest(records: ChangeRecords) -> None:
+    keep(records, *(change(version, at_ms=NOON_MS) for version in (9, 10, 11)))
+    assert [one.version for one in kept(records).changes] == [11, 10, 9]
+
+
+def test_things_have_changes_of_their_own(records: ChangeRecords) -> None:
+    timer = Thing("timer", "orders", owner="billing")
+    keep(records, change(1))
+    keep(records, change(2), thing=timer)
+    assert kept(records).changes == (change(1),)
+    assert kept(records, timer) == KeptChanges("billing", (change(2),))
+
+
+def test_changes_outlive_their_thing_for_a_while(records: ChangeRecords) -> None:
+    keep(records, change(1), change(2, Did.DELETED))
+    last_ms = NOON_MS + 2 + DELETED_KEPT_SECONDS * 1000 - 1_000
+    assert len(kept(records, now_ms=last_ms).changes) == 2
+    assert records.read("business", "orders", last_ms + 2_000) is None, "TTL deletes within days"
+
+
+def test_what_is_made_anew_keeps_its_changes_and_those_before_it(records: ChangeRecords) -> None:
+    keep(records, change(1, at_ms=NOON_MS), change(2, Did.DELETED))
+    again = change(1, Did.CREATED, at_ms=NOON_MS + 10_000)
+    keep(records, again)
+    found = kept(records, now_ms=NOON_MS + 400 * 86_400_000).changes
+    assert found == (again, change(2, Did.DELETED))
+
+
+def test_a_try_knows_its_own_record_and_no_other(records: ChangeRecords) -> None:
+    assert not records.stands(ORDERS, change(1))
+    keep(records, change(1))
+    assert records.stands(ORDERS, change(1))
+    assert not records.stands(ORDERS, change(1, Did.PAUSED))
+    assert not records.stands(ORDERS, change(11))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("owner", {"N": "1"}), ("expires_at", {"S": "soon"}), ("expires_at", {"N": "-1"})],
+)
+def test_what_nobody_can_say_whose_it_is_or_until_when_is_not_read(
+    world: World, records: ChangeRecords, name: str, value: Any
+) -> None:
+    keep(records, change(1))
+    world.unrecorded.update_item(
+        TableName=records.table,
+        Key=registry_keys.changes("business", "orders"),
+        UpdateExpression="SET #name = :value",
+        ExpressionAttributeNames={"#name": name},
+        ExpressionAttributeValues={":value": value},
+    )
+    with pytest.raises(UnreadableItem, match=name):
+        kept(records)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        "{}",
+        "[2]",
+        '[0,1,"a","paused",[]]',
+        '[2,1,3,"paused",[]]',
+        '[2,1,"a","eaten",[]]',
+        '[2,1,"a","paused",[["lane","slow"]]]',
+        '[2,1,"a","paused",[[]]]',
+        '[2,1,"a","paused",7]',
+    ],
+)
+def test_a_damaged_record_hides_no_other(world: World, records: ChangeRecords, text: str) -> None:
+    keep(records, change(1), change(2), change(3))
+    world.unrecorded.update_item(
+        TableName=records.table,
+        Key=registry_keys.changes("business", "orders"),
+        UpdateExpression="SET change2 = :text",
+        ExpressionAttributeValues={":text": {"S": text}},
+    )
+    assert kept(records).changes == (change(3), change(1))

@@ -1,0 +1,286 @@
+"""A task becomes an item of the wheel and comes back as it was."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tasks.task import Attempt, Occurrence, Plan, Promise, Status, Task
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
+from duewheel.stores.tasks import codec
+
+BUCKETS = 10_000_000
+
+# Lone surrogates are refused at the door: no text may hold them.
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+numbers = st.integers(0, 99_999_999_999_999)  # the last millisecond that a place can hold
+seconds = st.floats(0, 1e9, allow_nan=False)
+businesses = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,62}", fullmatch=True)
+addresses = st.builds(
+    lambda ms, token, shard, direct: address_at(ms, token, shard=shard, direct=direct),
+    st.integers(0, 99_999_999_999_999),
+    st.binary(min_size=TOKEN_BYTES, max_size=TOKEN_BYTES),
+    st.integers(0, 0xFFFF),
+    st.booleans(),
+)
+attempts = st.builds(
+    Attempt,
+    at_ms=numbers,
+    lateness_ms=numbers,
+    duration_ms=numbers,
+    outcome=st.sampled_from(["delivered", "retry", "stop"]),
+    status_code=st.none() | st.integers(100, 999),
+    note=texts,
+    entry_second=st.integers(0, 99_999_999_999),
+)
+timer_ids = st.integers(2**40, 2**53 - 1).map(str)
+whole_seconds = st.integers(0, 99_999_999_999)
+counts = st.integers(0, 10**15)
+payloads = (st.none() | st.integers() | texts | st.lists(texts)).map(json.dumps)
+tasks = st.builds(
+    Task,
+    home=addresses,
+    entry=addresses,
+    biz_type=businesses,
+    due_ms=numbers,
+    next_ms=numbers,
+    callback=st.builds(
+        HttpCallback,
+        url=texts,
+        method=st.sampled_from(["GET", "POST", "PUT"]),
+        headers=st.lists(st.tuples(texts, texts), max_size=3).map(tuple),
+    ),
+    created_ms=numbers,
+    updated_ms=numbers,
+    payload=st.none() | payloads,
+    retry=st.none()
+    | st.builds(
+        RetryPolicy,
+        attempts_max=st.integers(1, 100),
+        first_delay_seconds=seconds,
+        factor=st.floats(1, 100),
+        delay_max_seconds=seconds,
+        delays_seconds=st.lists(seconds, max_size=4).map(tuple),
+    ),
+    expires_after_seconds=st.none() | seconds,
+    status=st.sampled_from(Status),
+    reason=st.none() | texts,
+    attempts=st.integers(0, 100),
+    history=st.lists(attempts, max_size=3).map(tuple),
+    settled_ms=st.none() | numbers,
+    expires_at=st.none() | st.integers(0, 99_999_999_999),
+    lateness_ms=st.none() | numbers,
+    last_error=st.none() | texts,
+    occurrence=st.none()
+    | st.builds(
+        Occurrence, timer_id=timer_ids, second=whole_seconds, number=counts, manual=st.booleans()
+    ),
+    plan=st.none()
+    | st.builds(Plan, timer_id=timer_ids, planned_until_second=whole_seconds, numbered=counts),
+    first_second=st.none() | whole_seconds,
+    version=st.integers(1, 10_000),
+) | st.builds(
+    lambda home, due_ms: Task(
+        home, home, "orders", due_ms, due_ms, HttpCallback("https://example.com/"), 0, 0
+    ),
+    addresses,
+    numbers,
+)
+
+ATTRIBUTES = {
+    "slot": "S",
+    "place": "S",
+    "v": "N",
+    "biz_type": "S",
+    "status": "S",
+    "callback": "S",
+    "biz_part": "S",
+    "dead_biz": "S",
+    "entry": "S",
+    "retry": "S",
+    "expires_after": "N",
+    "history": "S",
+    "payload": "S",
+    "reason": "S",
+    "error": "S",
+    "due_ms": "N",
+    "next_ms": "N",
+    "created_ms": "N",
+    "updated_ms": "N",
+    "attempts": "N",
+    "version": "N",
+    "settled_ms": "N",
+    "expires_at": "N",
+    "lateness_ms": "N",
+    "timer": "S",
+    "occurrence": "S",
+    "plan": "S",
+    "first_second": "N",
+}
+
+
+def item_of(task: Task, *, listed: bool = True) -> dict[str, Any]:
+    return codec.task_item(task, BUCKETS, listed=listed)
+
+
+@given(tasks, st.booleans())
+def test_a_task_comes_back_as_it_was(task: Task, listed: bool) -> None:
+    assert codec.task_from(item_of(task, listed=listed)) == task
+
+
+@pytest.mark.parametrize(
+    ("promise", "attribute", "row"),
+    [
+        (Promise(5, 7), "line", "[5,7,0]"),
+        (Promise(5, 7, is_late=True), "line", "[5,7,1]"),
+        (Promise(5, 7, is_turn=True), "promise", "[5,7]"),  # as older releases write it
+    ],
+)
+@given(tasks)
+def test_a_turn_and_a_place_in_a_line_come_back_as_what_they_were(
+    promise: Promise, attribute: str, row: str, task: Task
+) -> None:
+    task = replace(task, promise=promise)
+    item = item_of(task)
+    assert item[attribute] == {"S": row}
+    assert {"line", "promise"} & item.keys() == {attribute}
+    assert codec.task_from(item).promise == promise
+
+
+@given(tasks, st.booleans())
+def test_an_item_has_known_attributes_of_known_types_alone(task: Task, listed: bool) -> None:
+    for attribute, typed in item_of(task, listed=listed).items():
+        ((kind, value),) = typed.items()
+        assert kind == ATTRIBUTES[attribute]
+        assert isinstance(value, str), "DynamoDB takes numbers as text as well"
+        if kind == "N":
+            assert Decimal(value).is_finite()
+            assert len(Decimal(value).as_tuple().digits) <= 38
+
+
+@given(tasks, st.booleans())
+def test_the_keys_of_table_and_indexes_are_never_empty(task: Task, listed: bool) -> None:
+    item = item_of(task, listed=listed)
+    for key in ("slot", "place", "biz_part", "dead_biz", "timer"):
+        assert item.get(key) != {"S": ""}
+
+
+@given(tasks, st.booleans())
+def test_a_task_stands_in_the_list_index_if_there_is_one_and_a_plan_in_none(
+    task: Task, listed: bool
+) -> None:
+    is_listed = listed and task.plan is None
+    assert ("biz_part" in item_of(task, listed=listed)) == is_listed
+
+
+@given(tasks)
+def test_the_index_of_a_timer_holds_its_occurrences_alone(task: Task) -> None:
+    timer_id = task.occurrence and task.occurrence.timer_id
+    assert item_of(task).get("timer") == (timer_id and {"S": timer_id})
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("timer", {"S": "no id"}),
+        ("timer", {"N": "4503599627370497"}),
+        ("occurrence", {"S": "[1]"}),
+        ("occurrence", {"S": "[-1,1]"}),
+        ("occurrence", {"S": '[1,1,"yes"]'}),
+        ("occurrence", {"S": "[1,1,true,1]"}),
+        ("occurrence", None),
+        ("timer", None),
+        ("plan", {"S": '["4503599627370497",1]'}),
+        ("plan", {"S": "[4503599627370497,1,1]"}),
+        ("plan", {"S": '["4503599627370497",1,-1]'}),
+        ("first_second", {"N": "-1"}),
+    ],
+)
+def test_what_is_damaged_of_a_timer_makes_the_item_unreadable(attribute: str, value: Any) -> None:
+    home = address_at(0, bytes(TOKEN_BYTES))
+    task = Task(home, home, "orders", 0, 0, None, 0, 0)
+    whole = replace(task, occurrence=Occurrence("4503599627370497", 7, 3), first_second=9)
+    item = item_of(whole) | ({} if value is None else {attribute: value})
+    if value is None:
+        del item[attribute]
+    with pytest.raises(UnreadableItem) as unreadable:
+        codec.task_from(item)
+    assert unreadable.value.wrong == attribute
+
+
+@given(tasks)
+def test_the_index_of_the_dead_holds_the_dead_alone(task: Task) -> None:
+    assert ("dead_biz" in item_of(task)) == (task.status is Status.DEAD)
+
+
+@given(tasks)
+def test_nothing_but_a_settled_task_is_deleted_by_time(task: Task) -> None:
+    pending = replace(task, status=Status.PENDING, expires_at=None)
+    assert "expires_at" not in item_of(pending)
+    settled = replace(task, status=Status.DELIVERED, expires_at=7)
+    assert item_of(settled)["expires_at"] == {"N": "7"}
+
+
+@given(tasks)
+def test_an_item_stands_where_its_home_is(task: Task) -> None:
+    item = item_of(task)
+    assert {name: item[name] for name in ("slot", "place")} == codec.key(task.home, BUCKETS)
+    assert codec.address_of(item) == task.home
+
+
+@given(tasks)
+def test_the_sweep_reads_the_same_of_an_item_as_delivery_does(task: Task) -> None:
+    state = codec.home_state_from(item_of(task))
+    assert (state.home, state.entry, state.status, state.next_ms, state.version) == (
+        task.home,
+        task.entry,
+        task.status,
+        task.next_ms,
+        task.version,
+    )
+    assert state.is_plan is (task.plan is not None)
+    assert state.first_second == task.first_second
+
+
+@given(tasks)
+def test_a_home_that_names_itself_needs_no_name_for_it(task: Task) -> None:
+    itself = replace(task, entry=task.home)
+    assert "entry" not in item_of(itself)
+    assert codec.entry_named_by(item_of(itself)) == task.home
+
+
+@given(addresses, addresses, tasks)
+def test_a_reentry_points_to_its_home_and_is_told_from_a_task(
+    entry: Address, home: Address, task: Task
+) -> None:
+    assume(entry != home)
+    item = codec.reentry_item(entry, home, BUCKETS, 1_800_000_000_000)
+    assert codec.is_reentry(item)
+    assert codec.address_of(item) == entry
+    assert codec.home_of_reentry(item) == home
+    assert "expires_at" not in item
+    assert not codec.is_reentry(item_of(task))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "1.0",
+        "1e400",
+        "12345678901234567890123456789012345678901",
+        '{"b":1, "a":"\\u00e9"}',
+        '"é"',
+        "null",
+        " [ ] ",
+    ],
+)
+def test_a_payload_is_kept_as_its_exact_source_text(payload: str) -> None:
+    home = address_at(0, bytes(TOKEN_BYTES))
+    task = Task(home, home, "orders", 0, 0, HttpCallback("https://example.com/"), 0, 0, payload)
+    assert item_of(task)["payload"] == {"S": payload}

@@ -1,0 +1,78 @@
+"""Which occurrence of a timer was begun last, and what is counted of all of them."""
+
+from typing import Any
+
+import pytest
+
+from duewheel.rules.wheel.addresses import address_at
+from duewheel.stores import registry_keys
+from duewheel.stores.timers.counters import Counted
+from duewheel.stores.timers.last_started import Running, RunningStore
+from tests.support.world import World
+
+TIMER_ID = "4503599627370497"
+ONE, TWO, THREE = (address_at(1_800_000_000_000 + n, bytes(8)) for n in range(3))
+
+
+@pytest.fixture
+def store(world: World) -> RunningStore:
+    return RunningStore(world.dynamodb, world.clock, world.settings.registry_table)
+
+
+def put(world: World, key: dict[str, Any], **attributes: Any) -> None:
+    item = {**key, **attributes}
+    world.unrecorded.put_item(TableName=world.settings.registry_table, Item=item)
+
+
+def read(store: RunningStore) -> Running:
+    return store.read_many([TIMER_ID]).get(TIMER_ID, Running())
+
+
+def test_the_first_one_begins_and_the_next_takes_its_place(store: RunningStore) -> None:
+    assert read(store) == Running()
+    assert store.begin(TIMER_ID, Running(), ONE).home == ONE
+    assert store.begin(TIMER_ID, read(store), TWO).home == TWO
+    assert read(store).home == TWO
+
+
+def test_who_is_not_the_first_is_told_who_was(store: RunningStore) -> None:
+    before = read(store)
+    store.begin(TIMER_ID, before, ONE)
+    assert store.begin(TIMER_ID, before, TWO).home == ONE
+    seen = read(store)
+    store.begin(TIMER_ID, seen, TWO)
+    assert store.begin(TIMER_ID, seen, THREE).home == TWO
+
+
+def test_an_echo_of_a_begin_finds_itself(store: RunningStore) -> None:
+    before = read(store)
+    store.begin(TIMER_ID, before, ONE)
+    assert store.begin(TIMER_ID, before, ONE).home == ONE
+
+
+@pytest.mark.parametrize("home", [{"S": "nonsense"}, {"N": "1"}, None])
+def test_a_damaged_record_stands_in_nobodys_way(
+    world: World, store: RunningStore, home: dict[str, str] | None
+) -> None:
+    put(world, registry_keys.timer_running(TIMER_ID), **({} if home is None else {"home": home}))
+    damaged = read(store)
+    assert damaged.home is None
+    assert store.begin(TIMER_ID, damaged, ONE).home == ONE
+
+
+def test_counters_add_up_and_are_all_there(world: World) -> None:
+    world.counters.add(TIMER_ID, {Counted.FIRED: 2, Counted.DELIVERED: 1})
+    world.counters.add(TIMER_ID, {Counted.FIRED: 1, Counted.DEAD: 0})
+    world.counters.add(TIMER_ID, {})
+    counters = world.counters.read(TIMER_ID)
+    assert set(counters) == {name.value for name in Counted}
+    assert {name: count for name, count in counters.items() if count} == {
+        "fired": 3,
+        "delivered": 1,
+    }
+
+
+def test_a_damaged_counter_reads_as_nothing(world: World) -> None:
+    put(world, registry_keys.timer_counters(TIMER_ID), fired={"S": "many"}, dead={"N": "4"})
+    counters = world.counters.read(TIMER_ID)
+    assert (counters["fired"], counters["dead"]) == (0, 4)

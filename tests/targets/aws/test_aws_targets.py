@@ -1,0 +1,357 @@
+"""Deliveries to AWS services, on moto: what arrives, and what each answer leads to."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.types import (
+    Callback,
+    EventBridgeCallback,
+    LambdaCallback,
+    SnsCallback,
+    SqsCallback,
+)
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
+from duewheel.stores.aws_clients import TargetClients
+from duewheel.targets.aws.calls import AwsCalls
+from duewheel.targets.aws.eventbridge import EventBridgeTarget
+from duewheel.targets.aws.lambda_function import LambdaTarget
+from duewheel.targets.aws.sns import SnsTarget
+from duewheel.targets.aws.sqs import SqsTarget
+from duewheel.targets.by_type import Targets
+from duewheel.targets.http.target import HttpTarget
+from local.aws.emulator import Emulator
+from local.aws.invocations import Answer, Invocation
+from local.chaos.aws_faults import Fault, answered_by, do
+from local.control.inbox import Inbox
+from local.control.inbox_resources import InboxResources
+from tests.support.clock import NOON_MS, ManualClock
+
+ACCOUNT = "us-east-1:123456789012"
+QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue"
+TO_QUEUE = SqsCallback(QUEUE, attributes=(("team", "billing"),))
+TO_FIFO_QUEUE = SqsCallback(f"{QUEUE}.fifo", "order-17")
+TO_TOPIC = SnsCallback(f"arn:aws:sns:{ACCOUNT}:inbox-topic", attributes=(("team", "billing"),))
+TO_FIFO_TOPIC = SnsCallback(f"arn:aws:sns:{ACCOUNT}:inbox-topic.fifo", "order-17")
+TO_BUS = EventBridgeCallback("inbox-bus", "shop", "order due")
+TO_FUNCTION = LambdaCallback("orders-close")
+HOME = address_at(NOON_MS, bytes(TOKEN_BYTES))
+TASK = Task(
+    home=HOME,
+    entry=HOME,
+    biz_type="orders",
+    due_ms=NOON_MS,
+    next_ms=NOON_MS,
+    callback=TO_QUEUE,
+    created_ms=NOON_MS,
+    updated_ms=NOON_MS,
+    payload='{"order": 1.0}',
+)
+
+
+@dataclass
+class Side:
+    """The targets, and what came out at their far ends."""
+
+    targets: Targets
+    inbox: Inbox
+    resources: InboxResources
+    built: list[str]
+
+    def deliver(
+        self, callback: Callback, task: Task = TASK, timeout_seconds: float = 20
+    ) -> Outcome:
+        return asyncio.run(self.targets.call(callback, task, NOON_MS, timeout_seconds))
+
+    def received(self, name: str) -> list[dict[str, Any]]:
+        self.resources.collect(name)
+        return self.inbox.received(name)
+
+
+@pytest.fixture
+def side(emulator: Emulator, clock: ManualClock) -> Side:
+    clients = TargetClients(seconds_max=5, calls_at_once=10)
+    built: list[str] = []
+
+    def calls_of(service: str) -> AwsCalls:
+        def client() -> Any:
+            built.append(service)
+            return clients.of(service)
+
+        return AwsCalls(client, clock)
+
+    inbox = Inbox(clock.now_ms)
+    resources = InboxResources(inbox, *(boto3.client(s) for s in ("sqs", "sns", "events")))
+
+    async def with_a_loop() -> HttpTarget:
+        return HttpTarget(clock=clock, allowed_private_cidrs=())
+
+    return Side(
+        Targets(
+            asyncio.run(with_a_loop()),
+            LambdaTarget(calls_of("lambda")),
+            SqsTarget(calls_of("sqs")),
+            SnsTarget(calls_of("sns")),
+            EventBridgeTarget(calls_of("events")),
+        ),
+        inbox,
+        resources,
+        built,
+    )
+
+
+def of_task(attempt: int) -> dict[str, str]:
+    return {
+        "duewheel-task-id": TASK.task_id,
+        "duewheel-due-at": "2027-01-15T08:00:00.000Z",
+        "duewheel-attempt": str(attempt),
+        "duewheel-biz-type": "orders",
+    }
+
+
+# What arrives
+
+
+@pytest.mark.parametrize(
+    ("callback", "name"), [(TO_QUEUE, "inbox-queue"), (TO_TOPIC, "inbox-topic")]
+)
+def test_a_message_is_the_payload_with_attributes(
+    side: Side, callback: Callback, name: str
+) -> None:
+    outcome = side.deliver(callback, replace(TASK, attempts=1))
+    (message,) = side.received(name)
+    assert (outcome.verdict, outcome.status_code) == (Verdict.DELIVERED, 200)
+    assert outcome.note.startswith("message ")
+    assert message["body"] == '{"order": 1.0}'
+    assert message["headers"] == {"team": "billing", **of_task(2)}
+
+
+@pytest.mark.parametrize("callback", [TO_QUEUE, TO_TOPIC])
+def test_a_raw_message_is_what_the_string_says(side: Side, callback: Any) -> None:
+    side.deliver(replace(callback, is_raw=True), replace(TASK, payload='"<paid/>\\n"'))
+    side.deliver(callback, replace(TASK, payload=None))
+    name = "inbox-queue" if callback is TO_QUEUE else "inbox-topic"
+    assert [message["body"] for message in side.received(name)] == ["<paid/>\n", "null"]
+
+
+@pytest.mark.parametrize(
+    ("callback", "name"), [(TO_FIFO_QUEUE, "inbox-queue.fifo"), (TO_FIFO_TOPIC, "inbox-topic.fifo")]
+)
+def test_a_repeat_to_a_fifo_is_dropped_and_a_redrive_is_not(
+    side: Side, callback: Callback, name: str
+) -> None:
+    for task in (TASK, replace(TASK, attempts=1), replace(TASK, redrives=1)):
+        assert side.deliver(callback, task).verdict is Verdict.DELIVERED
+    messages = [message["headers"] for message in side.received(name)]
+    assert [message["duewheel-attempt"] for message in messages] == ["1", "1"]
+    assert {message["message-group-id"] for message in messages} == {"order-17"}
+
+
+def test_an_event_has_the_payload_in_its_detail(side: Side) -> None:
+    outcome = side.deliver(TO_BUS)
+    (received,) = side.received("inbox-bus")
+    event = json.loads(received["body"])
+    assert outcome.verdict is Verdict.DELIVERED
+    assert outcome.note == f"event {event['id']}"
+    assert (event["source"], event["detail-type"]) == ("shop", "order due")
+    assert event["detail"] == {
+        "task_id": TASK.task_id,
+        "biz_type": "orders",
+        "due_at": "2027-01-15T08:00:00.000Z",
+        "attempt": 1,
+        "payload": {"order": 1.0},
+    }
+
+
+def test_a_function_gets_the_same_as_its_event(side: Side, emulator: Emulator) -> None:
+    invoked: list[Invocation] = []
+    emulator.answer_invocation = answering(b'{"closed": 17}', invoked)
+    assert side.deliver(TO_FUNCTION) == Outcome(Verdict.DELIVERED, '{"closed": 17}', 200)
+    assert invoked[0].function == "orders-close"
+    assert invoked[0].event["payload"] == {"order": 1.0}
+    assert invoked[0].event["task_id"] == TASK.task_id
+    assert b'"payload": {"order": 1.0}' in invoked[0].payload
+
+
+def test_a_function_that_is_not_waited_for_has_taken_it_when_lambda_has(
+    side: Side, emulator: Emulator
+) -> None:
+    accepted: list[Invocation] = []
+    emulator.accept_invocation = accepted.append
+    callback = LambdaCallback(f"arn:aws:lambda:{ACCOUNT}:function:orders-close:prod", waits=False)
+    assert side.deliver(callback) == Outcome(Verdict.DELIVERED, "", 202)
+    assert accepted[0].function == callback.function
+    assert accepted[0].function_name == "orders-close"
+
+
+# What an answer leads to
+
+
+def answering(
+    body: bytes, invoked: list[Invocation] | None = None, status: int = 200, **headers: str
+) -> Callable[[Invocation], Answer]:
+    def answer(invocation: Invocation) -> Answer:
+        if invoked is not None:
+            invoked.append(invocation)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return status, {"Content-Type": "application/json", **named}, body
+
+    return answer
+
+
+def test_a_function_that_fails_is_tried_again(side: Side, emulator: Emulator) -> None:
+    error = b'{"errorMessage": "no such order", "errorType": "KeyError"}'
+    emulator.answer_invocation = answering(error, X_Amz_Function_Error="Unhandled")
+    assert side.deliver(TO_FUNCTION) == Outcome(Verdict.RETRY, "KeyError: no such order", 200)
+
+
+def test_a_function_that_says_stop_is_not(side: Side, emulator: Emulator) -> None:
+    emulator.answer_invocation = answering(b'{"duewheel-stop": true}')
+    assert side.deliver(TO_FUNCTION).verdict is Verdict.STOP
+
+
+def test_of_a_long_answer_the_beginning_is_read(side: Side, emulator: Emulator) -> None:
+    emulator.answer_invocation = answering(b'"' + b"a" * 3_000_000 + b'"')
+    outcome = side.deliver(TO_FUNCTION)
+    assert outcome.verdict is Verdict.DELIVERED
+    assert outcome.note.startswith('"aaa')
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "verdict"),
+    [
+        (404, "ResourceNotFoundException", Verdict.RETRY),
+        (403, "AccessDeniedException", Verdict.RETRY),
+        (429, "TooManyRequestsException", Verdict.RETRY),
+        (502, "EC2UnexpectedException", Verdict.RETRY),
+        (413, "RequestTooLargeException", Verdict.STOP),
+        (400, "InvalidRequestContentException", Verdict.STOP),
+    ],
+)
+def test_a_refusal_of_lambda_is_read_by_its_code(
+    side: Side, emulator: Emulator, status: int, code: str, verdict: Verdict
+) -> None:
+    calls: list[Invocation] = []
+    emulator.answer_invocation = answering(
+        b'{"Message": "why"}', calls, status, X_Amzn_ErrorType=code, Retry_After="7"
+    )
+    outcome = side.deliver(TO_FUNCTION)
+    assert (outcome.verdict, outcome.status_code) == (verdict, status)
+    assert outcome.note == f"{code}: why"
+    assert outcome.retry_after_seconds == (7.0 if verdict is Verdict.RETRY else None)
+    assert len(calls) == 1, "the SDK does not try again by itself"
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        SqsCallback(QUEUE.replace("inbox", "no")),
+        SnsCallback(f"arn:aws:sns:{ACCOUNT}:no-topic"),
+        EventBridgeCallback("no-bus", "shop", "due"),
+    ],
+)
+def test_what_is_not_there_may_come_back(side: Side, callback: Callback) -> None:
+    outcome = side.deliver(callback)
+    assert outcome.verdict is Verdict.RETRY
+    assert "not exist" in outcome.note or "NotFound" in outcome.note
+
+
+@pytest.mark.parametrize("callback", [TO_QUEUE, TO_TOPIC, TO_BUS, TO_FUNCTION])
+@pytest.mark.parametrize("fault", [Fault.THROTTLED, Fault.FAILED, Fault.LOST])
+def test_trouble_on_the_way_is_tried_again_by_the_task_alone(
+    side: Side, callback: Callback, fault: Fault
+) -> None:
+    tries = []
+
+    def faulty(request: Any, handle: Any) -> Any:
+        tries.append(request.url)
+        return do(fault, request, handle, None)  # type: ignore[arg-type]
+
+    with answered_by(faulty):
+        outcome = side.deliver(callback)
+    assert outcome.verdict is Verdict.RETRY
+    assert outcome.note
+    assert len(tries) == 1
+
+
+def test_no_connection_is_tried_again(side: Side) -> None:
+    def cut(request: Any, handle: Any) -> Any:
+        raise EndpointConnectionError(endpoint_url=request.url)
+
+    with answered_by(cut):
+        assert side.deliver(TO_QUEUE).verdict is Verdict.RETRY
+
+
+def test_an_entry_that_eventbridge_refuses_within_a_200_is_no_delivery(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = {"ErrorCode": "ThrottlingException", "ErrorMessage": "slow down"}
+    monkeypatch.setattr("moto.events.models.EventsBackend.put_events", lambda *_: [refused])
+    outcome = side.deliver(TO_BUS)
+    assert outcome == Outcome(Verdict.RETRY, "ThrottlingException: slow down", 200)
+
+
+def test_what_the_sdk_does_not_even_send_stops(side: Side) -> None:
+    assert side.deliver(LambdaCallback("")).verdict is Verdict.STOP
+
+
+def test_a_payload_that_does_not_suit_is_not_sent(side: Side) -> None:
+    outcome = side.deliver(replace(TO_QUEUE, is_raw=True))
+    assert outcome.verdict is Verdict.STOP
+    assert outcome.note.startswith("cannot be sent: the payload must be a string")
+    assert side.received("inbox-queue") == []
+
+
+def test_a_call_that_outlasts_its_timeout_is_given_up(side: Side, emulator: Emulator) -> None:
+    over = Event()
+
+    def never(_: Invocation) -> Answer:
+        over.wait(20)
+        return 200, {}, b"null"
+
+    emulator.answer_invocation = never
+
+    async def deliver() -> Outcome:
+        outcome = await side.targets.call(TO_FUNCTION, TASK, NOON_MS, 0.05)
+        over.set()
+        return outcome
+
+    assert asyncio.run(deliver()) == Outcome(Verdict.RETRY, "no whole reply within 0.05 s")
+    assert side.targets.calls_in_flight == 0
+
+
+# Clients and threads
+
+
+def test_no_client_is_built_before_its_first_call(side: Side) -> None:
+    side.deliver(TO_QUEUE)
+    assert side.built == ["sqs"]
+
+
+def test_a_hundred_calls_are_in_flight_at_once(side: Side, emulator: Emulator) -> None:
+    """Each is answered only when all have been asked."""
+    asked, everybody = [], Event()
+
+    def answer(invocation: Invocation) -> Answer:
+        asked.append(invocation)
+        if len(asked) == 100:
+            everybody.set()
+        return (200 if everybody.wait(20) else 500), {}, b"null"
+
+    emulator.answer_invocation = answer
+
+    async def deliver_all() -> list[Outcome]:
+        calls = [side.targets.call(TO_FUNCTION, TASK, NOON_MS, 20) for _ in range(100)]
+        return await asyncio.gather(*calls)
+
+    assert {outcome.verdict for outcome in asyncio.run(deliver_all())} == {Verdict.DELIVERED}

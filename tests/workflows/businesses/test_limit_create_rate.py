@@ -1,0 +1,137 @@
+"""A business creates as many tasks as its limit allows, over all processes, and is told when to
+come again."""
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.settings import Business, Own
+from duewheel.rules.refusals import Refusal, TooManyCreates
+from duewheel.rules.tasks.task import Made, Task
+from duewheel.workflows.businesses.limit_create_rate import LimitCreates
+from duewheel.workflows.tasks.check_admission import Admit
+from duewheel.workflows.tasks.create_tasks import CreateTasks
+from tests.support.world import CALLER, World
+
+TEN = {"creates_per_second": 10.0, "creates_burst": 20}
+
+
+def limited(world: World, **settings: object) -> Business:
+    return world.configured("orders", **(settings or TEN))
+
+
+def process_of(world: World) -> CreateTasks:
+    """Another process, that keeps what it has taken to itself."""
+    admit = Admit(world.known_businesses, LimitCreates(world.clock, world.turns))
+    return CreateTasks(world.tasks, world.reenter, admit)
+
+
+def granted(world: World, number: int, create: CreateTasks | None = None) -> int:
+    made = (create or world.create).many([world.create.placed(world.new()) for _ in range(number)])
+    return sum(isinstance(one, Task) for one in made)
+
+
+def turn_writes(world: World) -> int:
+    return sum(
+        call.operation == "UpdateItem"
+        and call.request["TableName"] == world.settings.registry_table
+        for call in world.recorder.calls
+    )
+
+
+def test_a_burst_is_granted_and_then_the_rate(world: World) -> None:
+    limited(world)
+    assert granted(world, 25) == 20
+    assert granted(world, 5) == 0
+    world.clock.advance_ms(1_000)
+    assert granted(world, 25) == 10
+    world.clock.advance_ms(60_000)
+    assert granted(world, 25) == 20, "no more than the burst, however long the pause"
+
+
+def test_who_is_refused_is_told_when_to_come_again(world: World) -> None:
+    limited(world, creates_per_second=0.1)
+    world.created()
+    with pytest.raises(TooManyCreates) as refused:
+        world.created()
+    assert refused.value.retry_after_seconds == 10
+    world.clock.advance_ms(9_000)
+    with pytest.raises(TooManyCreates):
+        world.created()
+    world.clock.advance_ms(1_000)
+    world.created()
+
+
+def test_in_a_batch_the_first_ones_are_made_and_the_others_refused_one_by_one(
+    world: World,
+) -> None:
+    limited(world, creates_per_second=3.0)
+    news = [world.new(key=None if number % 2 else f"key-{number}") for number in range(4)]
+    others = [replace(news[0], biz_type="mails", key=None)] * 2
+    results = world.create_batch([*news, *others])
+    refused = [result for result in results if isinstance(result, Refusal)]
+    assert [type(result) for result in refused] == [TooManyCreates]
+    assert all(isinstance(result, Made) for result in results[-2:]), "another business has no limit"
+
+
+def test_many_processes_share_one_limit(world: World) -> None:
+    limited(world)
+    processes = [process_of(world) for _ in range(5)]
+    made = sum(granted(world, 3, process) for process in processes * 4)
+    assert made == 20
+    for _ in range(10):
+        world.clock.advance_ms(1_000)
+        made += sum(granted(world, 3, process) for process in processes * 2)
+    assert 20 + 10 * 10 - 5 * 2 <= made <= 20 + 10 * 10, "but for what blocks were left with"
+
+
+def test_creates_beside_each_other_share_a_write(world: World) -> None:
+    limited(world, creates_per_second=400.0)
+    granted(world, 1)
+    world.recorder.clear()
+    for _ in range(200):
+        world.created()
+    assert turn_writes(world) == 2, "a hundred at a time"
+
+
+def test_what_a_process_has_not_used_within_a_second_is_gone(world: World) -> None:
+    limited(world, creates_per_second=100.0, creates_burst=100)
+    assert granted(world, 1) == 1
+    world.clock.advance_ms(3_600_000)
+    assert granted(world, 200) == 100
+
+
+def test_a_limit_that_is_changed_or_taken_away_holds_within_seconds(world: World) -> None:
+    limited(world)
+    assert granted(world, 30) == 20
+    world.configured("orders", creates_per_second=1_000.0, creates_burst=1_000)
+    world.clock.advance_ms(5_000)
+    assert granted(world, 500) == 500
+    world.configured("orders", creates_per_second=None, creates_burst=None)
+    world.clock.advance_ms(5_000)
+    assert granted(world, 1_500) == 1_500
+
+
+def test_a_business_that_was_deleted_and_configured_again_has_its_new_limit(world: World) -> None:
+    for _ in range(3):
+        limited(world, creates_per_second=0.01)
+    assert granted(world, 5) == 1
+    assert world.businesses.delete(world.businesses.read_whole("orders"), CALLER)
+    world.known_businesses.forget("orders")
+    world.clock.advance_ms(1_000)
+    limited(world, creates_per_second=10.0)
+    assert granted(world, 15) == 10
+
+
+def test_changes_beats_and_repeats_of_a_key_take_nothing(world: World) -> None:
+    limited(world, creates_per_second=0.001)
+    task = world.created_by_key(world.new(key="order-17")).task
+    for _ in range(3):
+        world.clock.advance_ms(10)
+        assert not world.keyed.upsert(world.new(key="order-17", digest="same")).is_new
+    assert world.read(task).version > 1
+
+
+def test_without_a_limit_nothing_is_written_for_it(world: World) -> None:
+    granted(world, 30)
+    assert turn_writes(world) == 0
+    assert Own().creates_per_second is None

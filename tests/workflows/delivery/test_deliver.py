@@ -1,0 +1,339 @@
+"""From a queue message to callbacks made and settled, and what happens when it breaks off."""
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.delivery.page_lease import Finished, Held, PageLease
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import address_at
+from duewheel.rules.wheel.queue_messages import (
+    DirectMessage,
+    MalformedMessage,
+    PageMessage,
+    decode,
+    encode,
+)
+from tests.support.receiver import OK, Received
+from tests.support.recorder import Call
+from tests.support.world import LAMBDA_MS, World
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def tasks_of_one_second(world: World, number: int) -> list[Task]:
+    return [world.created(in_ms=60_000 + n) for n in range(number)]
+
+
+def only_message(world: World) -> dict[str, str]:
+    (message,) = world.receive()
+    return message
+
+
+@pytest.mark.moto_only(reason="ministack refuses to delete a message twice, SQS does not")
+def test_the_same_slice_message_twice_delivers_once(world: World) -> None:
+    (task,) = tasks_of_one_second(world, 1)
+    world.dispatch_until(task.due_ms // 1000)
+    message = only_message(world)
+    assert isinstance(world.handle(message), Finished)
+    assert isinstance(world.handle(message), Finished)
+
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_message_whose_page_another_holds_is_hidden_until_that_lease_ends(world: World) -> None:
+    (task,) = tasks_of_one_second(world, 1)
+    world.dispatch_until(task.due_ms // 1000)
+    message = only_message(world)
+    duplicates: list[Held | Finished] = []
+
+    def duplicate_arrives(received: Received) -> Outcome:
+        page = PageLease(task.home.second, task.home.shard)
+        lease_ms = world.settings.page_lease_ms
+        taken = world.pages.take(page, "duplicate", world.clock.now_ms(), lease_ms)
+        assert not isinstance(taken, PageLease)
+        duplicates.append(taken)
+        return OK
+
+    world.receiver.answer = duplicate_arrives
+    began_ms = world.clock.now_ms()
+    world.handle(message)
+
+    assert duplicates == [Held(began_ms + world.settings.page_lease_ms)]
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_page_longer_than_the_limit_fans_out_and_delivers_everything_once(world: World) -> None:
+    world.wire(page_size=10)
+    tasks = tasks_of_one_second(world, 35)
+    world.dispatch_until(tasks[0].due_ms // 1000)
+
+    first = only_message(world)
+    world.handle(first)
+    assert len(world.receiver.received) == 10
+    assert world.messages_waiting() == 1, "the next page is on its way"
+    world.drain()
+
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_slice_of_exactly_one_page_sends_no_second_message(world: World) -> None:
+    world.wire(page_size=10)
+    tasks = tasks_of_one_second(world, 10)
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    world.handle(only_message(world))
+
+    assert world.messages_waiting() == 0
+
+
+def test_the_next_page_is_announced_before_this_one_is_delivered(world: World) -> None:
+    world.wire(page_size=2)
+    tasks = tasks_of_one_second(world, 4)
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    waiting: list[int] = []
+
+    def look(received: Received) -> Outcome:
+        waiting.append(world.messages_waiting())
+        return OK
+
+    world.receiver.answer = look
+    world.handle(only_message(world))
+
+    assert waiting == [2, 2], "this page's message, in flight, and the next one's"
+
+
+def test_a_rerun_of_a_cut_page_stops_where_it_was_cut(world: World) -> None:
+    """Entries that come late into the range do not shift the pages behind it."""
+    world.wire(page_size=2)
+    tasks = tasks_of_one_second(world, 4)
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    message = only_message(world)
+    crash_once(world, "BatchWriteItem", "before")
+    with pytest.raises(Crash):
+        world.handle(message)
+    lease_ends = world.settings.page_lease_ms + 1
+    world.clock.advance_ms(lease_ends)
+    world.handle(message)
+    world.drain()
+
+    calls = world.receiver.task_ids
+    assert calls[:4] == [tasks[0].task_id, tasks[1].task_id] * 2, "the crash explains these"
+    assert sorted(calls[4:]) == sorted(task.task_id for task in tasks[2:])
+
+
+def test_a_crash_between_call_and_settle_repeats_the_call_and_loses_nothing(world: World) -> None:
+    (task,) = tasks_of_one_second(world, 1)
+    world.dispatch_until(task.due_ms // 1000)
+    message = only_message(world)
+    crash_once(world, "BatchWriteItem", "before")
+    with pytest.raises(Crash):
+        world.handle(message)
+    assert world.read(task).status is Status.PENDING
+
+    world.clock.advance_ms(100_000)
+    world.drain()
+
+    assert world.receiver.task_ids == [task.task_id, task.task_id]
+    assert world.read(task).status is Status.DELIVERED
+
+
+def test_a_crash_after_settling_repeats_nothing(world: World) -> None:
+    (task,) = tasks_of_one_second(world, 1)
+    world.dispatch_until(task.due_ms // 1000)
+    crash_once(world, "BatchWriteItem", "after")
+    with pytest.raises(Crash):
+        world.handle(only_message(world))
+
+    world.clock.advance_ms(100_000)
+    world.drain()
+
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_nothing_is_read_before_the_second_less_lead(world: World) -> None:
+    (task,) = tasks_of_one_second(world, 1)
+    opens_ms = task.due_ms // 1000 * 1000 - world.settings.lead_ms
+    world.clock.set_ms(opens_ms - 1_500)
+    read_at: list[int] = []
+
+    def note(call: Call) -> None:
+        if call.operation == "Query":
+            read_at.append(world.clock.now_ms())
+
+    world.recorder.before = note
+    world.queue.send([PageMessage(task.home.second, 0)])
+    world.handle(only_message(world))
+
+    assert read_at == [opens_ms]
+    assert world.receiver.received[0].at_ms == task.due_ms
+
+
+def test_a_slice_announced_far_too_early_is_hidden_until_it_opens(world: World) -> None:
+    (task,) = tasks_of_one_second(world, 1)
+    world.queue.send([PageMessage(task.home.second, 0)])
+    result = world.handle(only_message(world))
+
+    assert result == Held(task.due_ms // 1000 * 1000 - world.settings.lead_ms)
+    assert world.receiver.received == []
+
+
+def test_short_of_time_the_rest_is_passed_on_and_called_once(world: World) -> None:
+    """The Lambda's deadline comes while calls take their time."""
+    tasks = [world.created(in_ms=60_000) for _ in range(6)]
+    world.dispatch_until(tasks[0].due_ms // 1000)
+
+    def slow(received: Received) -> Outcome:
+        world.clock.advance_ms(15_000)
+        return OK
+
+    world.receiver.answer = slow
+    world.deliver = world.notifier(lines=1)
+    world.handle(only_message(world), lambda_ms=LAMBDA_MS)
+    begun = len(world.receiver.received)
+    assert 0 < begun < 6
+
+    world.receiver.answer = lambda received: OK
+    world.drain()
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_page_rerun_after_it_had_handed_on_the_rest_leaves_the_rest_alone(world: World) -> None:
+    tasks = [world.created(in_ms=60_000) for _ in range(4)]
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    message = only_message(world)
+    crash_when_done(world)
+    with pytest.raises(Crash):
+        world.handle(message, lambda_ms=0)
+    assert world.receiver.received == [], "no time for any call: all four were passed on"
+
+    (rest,) = world.receive()
+    world.handle(rest)
+    world.clock.advance_ms(world.settings.page_lease_ms + 1)
+    world.handle(message)
+    world.drain()
+
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_direct_message_more_than_thirty_seconds_late_is_left_to_the_sweep(world: World) -> None:
+    task = world.created(in_ms=0)
+    message = only_message(world)
+    world.clock.advance_ms(31_000)
+    assert isinstance(world.handle(message), Finished)
+    assert world.receiver.received == []
+
+    world.sweep_past(task.home.second)
+    world.drain()
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_an_entry_its_home_does_not_name_never_fires(world: World) -> None:
+    task = world.created(in_ms=120_000)
+    forgotten = world.reenter.put(task.home, world.clock.now_ms() + 60_000)
+    world.dispatch_until(forgotten.second)
+    world.drain()
+
+    assert world.receiver.received == []
+    assert world.read(task).status is Status.PENDING
+
+
+def test_an_entry_whose_home_is_gone_never_fires(world: World) -> None:
+    gone = address_at(world.clock.now_ms() + 600_000, b"no task.")
+    entry = world.reenter.put(gone, world.clock.now_ms() + 60_000)
+    world.dispatch_until(entry.second)
+    world.drain()
+
+    assert world.receiver.received == []
+
+
+def test_where_next_at_has_moved_later_the_task_is_placed_anew(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    later_ms = task.due_ms + 30_000
+    moved = replace(task, due_ms=later_ms, next_ms=later_ms, version=task.version + 1)
+    assert world.tasks.change(task, moved)
+
+    world.dispatch_until(task.due_ms // 1000)
+    world.drain()
+    assert world.receiver.received == []
+    assert world.read(task).entry.instant_ms == later_ms
+
+    world.dispatch_until(later_ms // 1000)
+    world.drain()
+    assert [r.at_ms for r in world.receiver.received] == [later_ms]
+
+
+def test_grace_that_ran_out_makes_the_task_expired_without_a_call(world: World) -> None:
+    task = world.created(in_ms=60_000, expires_after_seconds=5.0)
+    world.dispatch_until(task.due_ms // 1000 + 6)
+    world.drain()
+
+    assert world.receiver.received == []
+    assert world.read(task).status is Status.EXPIRED
+
+
+def test_a_garbage_message_is_refused_and_stays_for_the_dead_letter_queue(world: World) -> None:
+    world.sqs.send_message(QueueUrl=world.settings.slice_queue_url, MessageBody="{rubbish")
+    message = only_message(world)
+    with pytest.raises(MalformedMessage):
+        world.handle(message)
+
+
+def test_one_task_that_fails_to_settle_does_not_undo_the_others(world: World) -> None:
+    tasks = [world.created(in_ms=60_000) for _ in range(2)]
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    message = only_message(world)
+    bad = tasks[0].task_id
+
+    def break_one(received: Received) -> Outcome:
+        if received.task_id == bad:
+            raise RuntimeError("a bug")
+        return OK
+
+    world.receiver.answer = break_one
+    with pytest.raises(RuntimeError):
+        world.handle(message)
+
+    assert world.read(tasks[1]).status is Status.DELIVERED
+    assert world.read(tasks[0]).status is Status.PENDING
+
+
+def test_every_attempt_carries_the_same_id_and_says_which_it_is(world: World) -> None:
+    (task,) = tasks_of_one_second(world, 1)
+    world.dispatch_until(task.due_ms // 1000)
+    world.drain()
+
+    headers = world.receiver.received[0].headers
+    assert headers["webhook-id"] == task.task_id
+    assert headers["duewheel-attempt"] == "1"
+    assert headers["duewheel-biz-type"] == "orders"
+    assert headers["webhook-timestamp"] == str(task.due_ms // 1000)
+    assert world.receiver.received[0].body == b'{"order": 17}'
+
+
+def test_messages_survive_the_queue_unchanged() -> None:
+    for message in (
+        PageMessage(1_800_000_000, 3, "12", "01800000000.500#abcdefghijk"),
+        PageMessage(1_800_000_000, 0, "0r", None, ("01800000000.500#abcdefghijk",)),
+        DirectMessage(1_800_000_000, ("0:01800000000/500#abcdefghijk",)),
+    ):
+        assert decode(encode(message)) == message
+
+
+def crash_once(world: World, operation: str, moment: str) -> None:
+    def hook(call: Call) -> None:
+        if call.operation == operation:
+            setattr(world.recorder, moment, None)
+            raise Crash
+
+    setattr(world.recorder, moment, hook)
+
+
+def crash_when_done(world: World) -> None:
+    def hook(call: Call) -> None:
+        if "#done = :value" in call.request.get("UpdateExpression", ""):
+            world.recorder.before = None
+            raise Crash
+
+    world.recorder.before = hook

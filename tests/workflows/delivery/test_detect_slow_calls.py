@@ -1,0 +1,116 @@
+"""Calls that hold pages up are noticed, told to all notifiers, and forgotten once quick again."""
+
+from typing import Any
+
+from botocore.exceptions import ConnectionClosedError
+
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.delivery.slow_calls import CALLS_MIN, SLOW_FOR_MS
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.lane import Lane
+from tests.support.receiver import OK, Received
+from tests.support.recorder import Call
+from tests.support.world import World
+
+SLOW_MS = 5_000
+
+
+def all_takes(world: World, ms: int) -> None:
+    """The calls of a page are made one after the other here."""
+
+    def answer(_: Received) -> Outcome:
+        world.clock.advance_ms(ms)
+        return OK
+
+    world.receiver.answer = answer
+
+
+def page_of(world: World, number: int = CALLS_MIN) -> list[Task]:
+    """A page of `slow` is dispatched and delivered."""
+    tasks = [world.created(in_ms=10_000, biz_type="slow") for _ in range(number)]
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    world.drain()
+    return tasks
+
+
+def lane_of(world: World) -> Lane:
+    world.clock.advance_ms(6_000)  # what is known is read again
+    return world.in_standing.one("slow").lane_at(world.clock.now_ms()).lane
+
+
+def slow_writes(world: World) -> int:
+    return sum(
+        ":slow" in call.request.get("ExpressionAttributeValues", {})
+        and call.request["TableName"] == world.settings.registry_table
+        for call in world.recorder.calls
+    )
+
+
+def test_a_business_whose_calls_hold_pages_up_gets_into_the_slow_lane(world: World) -> None:
+    all_takes(world, SLOW_MS)
+    page_of(world)
+    assert lane_of(world) is Lane.SLOW
+
+    tasks = [world.created(in_ms=10_000, biz_type="slow") for _ in range(3)]
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    world.drain(Lane.MAIN)
+    assert not {task.task_id for task in tasks} & set(world.receiver.task_ids)
+    world.drain()
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+
+
+def test_quick_calls_and_few_calls_change_nothing(world: World) -> None:
+    all_takes(world, 1_000)
+    page_of(world, 10)
+    all_takes(world, SLOW_MS)
+    world.clock.advance_ms(120_000)
+    page_of(world, CALLS_MIN - 1)
+    assert slow_writes(world) == 0
+    assert lane_of(world) is Lane.MAIN
+
+
+def test_it_lapses_when_the_calls_have_become_quick(world: World) -> None:
+    all_takes(world, SLOW_MS)
+    page_of(world)
+    all_takes(world, 0)
+    world.clock.advance_ms(SLOW_FOR_MS - 60_000)
+    page_of(world)
+    world.clock.advance_ms(60_000)
+    assert lane_of(world) is Lane.MAIN
+
+
+def test_calls_in_the_slow_lane_renew_it_while_they_are_slow(world: World) -> None:
+    all_takes(world, SLOW_MS)
+    for _ in range(4):
+        page_of(world)
+        world.clock.advance_ms(SLOW_FOR_MS - 120_000)
+        assert lane_of(world) is Lane.SLOW
+
+
+def test_it_is_told_once_a_minute_at_most(world: World) -> None:
+    all_takes(world, 2_500)
+    for _ in range(3):  # within a minute
+        page_of(world, CALLS_MIN)
+    assert slow_writes(world) == 1
+
+
+def test_where_the_business_says_its_lane_nothing_is_told(world: World) -> None:
+    world.configured("slow", lane=Lane.MAIN)
+    all_takes(world, SLOW_MS)
+    page_of(world)
+    assert slow_writes(world) == 0
+    assert lane_of(world) is Lane.MAIN
+
+
+def test_no_page_fails_for_want_of_telling(world: World) -> None:
+    all_takes(world, SLOW_MS)
+
+    def refuse(call: Call) -> None:
+        values: Any = call.request.get("ExpressionAttributeValues", {})
+        if ":slow" in values:
+            raise ConnectionClosedError(endpoint_url="https://dynamodb.example")
+
+    world.recorder.before = refuse
+    tasks = page_of(world)
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    assert world.messages_waiting() == 0

@@ -1,0 +1,348 @@
+"""What a notifier held that has died, stood still, or runs beside another with the same event."""
+
+import asyncio
+from itertools import count, pairwise
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.delivery.page_lease import (
+    FIRST_RENEWAL_MS,
+    LEASE_MS,
+    RENEWED_EVERY_MS,
+    TRIES_MAX,
+    Finished,
+    Held,
+    LeaseLost,
+    PageLease,
+    calls_begin_until_ms,
+)
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.queue_messages import PageMessage, decode
+from duewheel.workflows.delivery import hold
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
+from tests.support.bounds import quick_first
+from tests.support.receiver import OK, Received
+from tests.support.recorder import Call
+from tests.support.world import LAMBDA_MS, World
+
+CALLED_AGAIN_WITHIN_MS = 20_000
+HIDING = "ChangeMessageVisibilityBatch"
+# Of a page of two tasks on which the slice goes on: taken, read, its end recorded, the next one
+# sent, its businesses read, settled, done.
+AWS_CALLS_OF_A_PAGE = 7
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it does anything any more."""
+
+
+class Death:
+    """Kills whatever runs at its n-th AWS call, before or after that is carried out."""
+
+    def __init__(self, world: World, at: int, *, is_after: bool) -> None:
+        self._world = world
+        self._begun = 0
+        self._at = at
+        self._is_after = is_after
+        self.has_come = False
+        world.recorder.before = self._before
+        world.recorder.after = self._after
+        world.receiver.answer = self._call
+
+    def over(self) -> None:
+        self._world.recorder.before = self._world.recorder.after = None
+        self._world.receiver.answer = lambda received: OK
+
+    def _before(self, call: Call) -> None:
+        if call.operation == HIDING:  # right as the run begins
+            return
+        self._begun += 1
+        self.has_come = self.has_come or (self._begun == self._at and not self._is_after)
+        self._must_live()
+
+    def _after(self, call: Call) -> None:
+        if call.operation != HIDING and self._begun == self._at:
+            self.has_come = True
+        self._must_live()
+
+    def _call(self, received: Received) -> Outcome:
+        self._must_live()
+        return OK
+
+    def _must_live(self) -> None:
+        if self.has_come:
+            raise Killed
+
+
+def due_together(world: World, number: int, apart_ms: int = 0) -> list[Task]:
+    tasks = [world.created(in_ms=60_000 + n * apart_ms) for n in range(number)]
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    return tasks
+
+
+def check_called_and_settled(world: World, tasks: list[Task], *, at_most: int) -> None:
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    calls = world.receiver.task_ids
+    assert all(1 <= calls.count(task.task_id) <= at_most for task in tasks)
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "at", quick_first(range(1, AWS_CALLS_OF_A_PAGE + 1), pytest.mark.exhaustive, 3)
+)
+def test_what_a_dead_notifier_held_is_called_within_twenty_seconds(
+    world: World, at: int, is_after: bool
+) -> None:
+    world.wire(page_size=2)
+    tasks = due_together(world, 3)
+    (message,) = world.receive()
+    death = Death(world, at, is_after=is_after)
+    with pytest.raises(Killed):
+        world.handle(message)
+    death.over()
+    died_ms = world.clock.now_ms()
+
+    while world.clock.now_ms() < died_ms + CALLED_AGAIN_WITHIN_MS:
+        world.clock.advance_ms(1_000)
+        world.drain()
+
+    check_called_and_settled(world, tasks, at_most=2)
+    assert world.receiver.task_ids.count(tasks[2].task_id) == 1, "the dead one had not begun it"
+
+
+def test_a_page_dies_at_as_many_aws_calls_as_are_tried_above(world: World) -> None:
+    world.wire(page_size=2)
+    due_together(world, 3)
+    (message,) = world.receive()
+    world.recorder.clear()
+    world.handle(message)
+    made = [one for one in world.recorder.operations() if one not in (HIDING, "DeleteMessage")]
+    assert len(made) == AWS_CALLS_OF_A_PAGE
+
+
+def test_a_near_task_of_a_dead_notifier_is_called_within_twenty_seconds(world: World) -> None:
+    task = world.created(in_ms=0)
+    (message,) = world.receive()
+    death = Death(world, 1, is_after=True)
+    with pytest.raises(Killed):
+        world.handle(message)
+    death.over()
+
+    world.clock.advance_ms(CALLED_AGAIN_WITHIN_MS)
+    world.drain()
+    check_called_and_settled(world, [task], at_most=1)
+
+
+def test_a_page_whose_notifiers_die_again_and_again_is_tried_five_times_within_two_minutes(
+    world: World,
+) -> None:
+    (task,) = due_together(world, 1)
+    began_ms = world.clock.now_ms()
+    for _ in range(TRIES_MAX):
+        while not (messages := world.receive()):
+            world.clock.advance_ms(1_000)
+        death = Death(world, 2, is_after=True)
+        with pytest.raises(Killed):
+            world.handle(messages[0])
+        death.over()
+    assert world.clock.now_ms() - began_ms < 120_000
+
+    world.sweep_past(task.home.second)
+    world.drain()
+    check_called_and_settled(world, [task], at_most=1)
+
+
+# Renewed while its run lives
+
+
+def slow_calls(world: World, each_ms: int) -> None:
+    """One after the other, as by one line."""
+
+    def answer(received: Received) -> Outcome:
+        world.clock.advance_ms(each_ms)
+        return OK
+
+    world.receiver.answer = answer
+    world.deliver = world.notifier(lines=1)
+
+
+def renewals(world: World) -> list[Call]:
+    return [
+        call
+        for call in world.recorder.calls
+        if call.request.get("UpdateExpression") == "SET #until_ms = :until_ms"
+    ]
+
+
+@pytest.mark.parametrize(("calls", "renewed"), [(3, 0), (9, 1), (12, 2)])
+def test_a_lease_is_renewed_after_ten_seconds_and_then_every_five(
+    world: World, calls: int, renewed: int
+) -> None:
+    tasks = due_together(world, calls)
+    slow_calls(world, 1_500)
+    world.handle(world.receive()[0])
+
+    check_called_and_settled(world, tasks, at_most=1)
+    assert len(renewals(world)) == renewed
+    until = [
+        int(call.request["ExpressionAttributeValues"][":until_ms"]["N"]) for call in renewals(world)
+    ]
+    begun_ms = tasks[0].due_ms
+    assert all(at - LEASE_MS - begun_ms >= FIRST_RENEWAL_MS for at in until)
+    assert all(b - a >= RENEWED_EVERY_MS for a, b in pairwise(until))
+
+
+def test_no_call_begins_in_the_last_moments_of_a_lease_that_is_not_renewed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table takes the renewal only at the fourth try."""
+    monkeypatch.setattr(hold, "TRIED_AGAIN_MS", 0)
+    tasks = due_together(world, 6)
+    slow_calls(world, 2_500)
+    (message,) = world.receive()
+    refused: list[int] = []
+
+    def refuse(call: Call) -> None:
+        if call.request.get("UpdateExpression") == "SET #until_ms = :until_ms" and len(refused) < 3:
+            refused.append(world.clock.now_ms())
+            world.clock.advance_ms(600)
+            raise TimeoutError
+
+    world.recorder.before = refuse
+    world.handle(message)
+
+    check_called_and_settled(world, tasks, at_most=1)
+    assert len(refused) == 3
+    held_until_ms = world.receiver.received[0].at_ms + LEASE_MS
+    for received in world.receiver.received:
+        is_before = received.at_ms <= calls_begin_until_ms(held_until_ms)
+        assert is_before or received.at_ms > refused[-1]
+
+
+def freeze(world: World, message: dict[str, Any], *, taken_by_another: bool) -> None:
+    """Its process stands still in the middle of the first call, for longer than its lease."""
+    decoded = decode(message["Body"])
+    assert isinstance(decoded, PageMessage)
+
+    def answer(received: Received) -> Outcome:
+        if len(world.receiver.received) == 1:
+            world.clock.advance_ms(LEASE_MS + 1)
+            if taken_by_another:
+                page = PageLease(decoded.second, decoded.shard)
+                taken = world.pages.take(page, "another", world.clock.now_ms(), LEASE_MS)
+                assert isinstance(taken, PageLease)
+        return OK
+
+    world.receiver.answer = answer
+    world.deliver = world.notifier(lines=1)
+
+
+def test_a_run_thawed_after_another_has_taken_its_page_begins_no_call(world: World) -> None:
+    tasks = due_together(world, 4)
+    (message,) = world.receive()
+    freeze(world, message, taken_by_another=True)
+    with pytest.raises(LeaseLost):
+        world.handle(message)
+
+    assert len(world.receiver.received) == 1, "the one that was in flight"
+    assert world.read(tasks[0]).status is Status.DELIVERED, "and it was settled"
+    assert {world.read(task).status for task in tasks[1:]} == {Status.PENDING}
+
+
+def test_a_run_thawed_before_another_has_taken_its_page_renews_it_and_goes_on(
+    world: World,
+) -> None:
+    tasks = due_together(world, 4)
+    (message,) = world.receive()
+    freeze(world, message, taken_by_another=False)
+    assert isinstance(world.handle(message), Finished)
+
+    check_called_and_settled(world, tasks, at_most=1)
+    assert len(renewals(world)) == 1
+
+
+# Two runs at once
+
+
+def test_two_runs_of_one_event_make_each_call_once(world: World) -> None:
+    """Lambda may run an asynchronous event twice at the same time, with the same request id."""
+    tasks = due_together(world, 3)
+    (message,) = world.receive()
+    page = decode(message["Body"])
+    deadline_ms = world.clock.now_ms() + LAMBDA_MS
+
+    async def both() -> list[Held | Finished]:
+        runs = (world.deliver(page, owner, deadline_ms) for owner in ("one", "other"))
+        return await asyncio.gather(*runs)
+
+    results = world.loop.run_until_complete(both())
+
+    assert sorted(type(result).__name__ for result in results) in (
+        ["Finished", "Held"],
+        ["Finished", "Finished"],  # the page was done by then
+    )
+    check_called_and_settled(world, tasks, at_most=1)
+
+
+def test_a_lease_of_an_earlier_release_is_obeyed_to_its_end(world: World) -> None:
+    """They were longer than their runs, and never renewed."""
+    (task,) = due_together(world, 1)
+    (message,) = world.receive()
+    page = PageLease(task.home.second, task.home.shard)
+    until_ms = world.clock.now_ms() + 75_000
+    world.pages.take(page, "earlier:0", world.clock.now_ms(), 75_000)
+
+    assert world.handle(message) == Held(until_ms)
+    world.clock.set_ms(until_ms + 1_001)
+    world.drain()
+    check_called_and_settled(world, [task], at_most=1)
+
+
+# What is answered and not settled
+
+
+def test_no_more_is_called_and_unsettled_than_a_page_for_each_run(world: World) -> None:
+    """Two pages of a run fall due at once; no settlement is written before all calls that may
+    begin have been answered."""
+    pages = 2
+    tasks = [
+        task
+        for _ in range(pages)
+        for task in world.created_many(
+            replace(world.new(), due_ms=world.clock.now_ms() + 60_000)
+            for _ in range(CALLS_IN_FLIGHT_MAX)
+        )
+    ]
+    assert all(isinstance(task, Task) for task in tasks)
+    world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+    unsettled: list[int] = []
+    settled = count(0)
+
+    def look(call: Call) -> None:
+        if call.operation == "BatchWriteItem":
+            unsettled.append(len(world.receiver.received) - next(settled))
+
+    def note(call: Call) -> None:
+        if call.operation == "BatchWriteItem":
+            puts = call.request["RequestItems"][world.settings.wheel_table]
+            for _ in puts[1:]:
+                next(settled)
+
+    world.recorder.before, world.recorder.after = look, note
+    deadline_ms = world.clock.now_ms() + LAMBDA_MS
+
+    async def run(messages: list[dict[str, Any]]) -> None:
+        await asyncio.gather(
+            *(
+                world.deliver(decode(message["Body"]), message["MessageId"], deadline_ms)
+                for message in messages
+            )
+        )
+
+    while messages := world.receive():
+        world.loop.run_until_complete(run(messages[:pages]))
+    assert max(unsettled) <= CALLS_IN_FLIGHT_MAX
+    assert len(world.receiver.received) == pages * CALLS_IN_FLIGHT_MAX

@@ -1,0 +1,248 @@
+"""The limit of calls by many processes at once: one record, and what each of them saw of it."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.rate_limit import Cursors, Moves, NoTurn, lengthened
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.tasks.task import Promise, Task
+from duewheel.stores.businesses.rate_limits import CALLS
+from duewheel.workflows.delivery.limit_call_rate import LimitCalls
+from tests.support.limited_business import a_task
+from tests.support.world import World
+
+Shared = tuple[list[tuple[Task, int]], list[tuple[Task, Promise]]]
+
+
+@pytest.fixture
+def business(world: World) -> Business:
+    return limited(world, "orders")
+
+
+def limited(world: World, biz_type: str, per_second: float = 10.0) -> Business:
+    world.configured(biz_type, calls_per_second=per_second)
+    (found,) = world.known_businesses.many([biz_type]).values()
+    return found
+
+
+def process(world: World) -> LimitCalls:
+    return LimitCalls(world.clock, world.turns)
+
+
+def crowd(world: World, count: int) -> list[Task]:
+    return [a_task(number, world.clock.now_ms()) for number in range(count)]
+
+
+def back(shared: Shared) -> list[Task]:
+    return [replace(task, next_ms=held.at_ms, promise=held) for task, held in shared[1]]
+
+
+def instants(world: World, shared: Shared) -> list[int]:
+    return [from_ms - world.clock.now_ms() for _, from_ms in shared[0]]
+
+
+def writes(world: World, work: Any) -> tuple[Any, int]:
+    before = len(world.recorder.calls)
+    return work(), len(world.recorder.calls) - before
+
+
+def test_a_crowd_is_called_up_to_two_seconds_ahead_and_the_rest_stands_in_line(
+    world: World, business: Business
+) -> None:
+    now_ms = world.clock.now_ms()
+    shared = process(world)(crowd(world, 50), business)
+    assert instants(world, shared) == [100 * number for number in range(21)]
+    assert [held.at_ms - now_ms for _, held in shared[1]] == [
+        2_100 + 100 * number for number in range(29)
+    ]
+    assert not any(held.is_late or held.is_turn for _, held in shared[1])
+
+
+def test_a_page_is_one_write_when_it_comes_as_was_expected(
+    world: World, business: Business
+) -> None:
+    limit = process(world)
+    first, count = writes(world, lambda: limit(crowd(world, 100), business))
+    assert count == 2  # the record begins
+    _, count = writes(world, lambda: limit(crowd(world, 100), business))
+    assert count == 1  # all of them stand in line
+    in_line = back(first)
+    for start in range(0, 79, 10):  # a second each, in their time, by a process that knows nothing
+        page = in_line[start : start + 10]
+        world.clock.set_ms(page[0].next_ms - 300)
+        shared, count = writes(world, lambda page=page: process(world)(page, business))
+        assert count == 1
+        assert [from_ms for _, from_ms in shared[0]] == [task.next_ms for task in page]
+
+
+def test_a_business_without_a_limit_writes_nothing(world: World) -> None:
+    world.configured("mails", calls_in_flight=5)
+    (business,) = world.known_businesses.many(["mails"]).values()
+    tasks = crowd(world, 3)
+    shared, count = writes(world, lambda: process(world)(tasks, business))
+    assert (shared, count) == (([(task, task.next_ms) for task in tasks], []), 0)
+
+
+def test_tasks_that_lapse_together_are_called_at_the_rate_and_stay_in_their_order(
+    world: World, business: Business
+) -> None:
+    waiting = back(process(world)(crowd(world, 100), business))
+    world.clock.advance_ms(60_000)
+    first = process(world)(waiting[:40], business)
+    second = process(world)(waiting[40:], business)
+    assert instants(world, first) == [100 * number for number in range(-1, 21)]
+    assert instants(world, second) == []
+    late = [*first[1], *second[1]]
+    assert [task for task, _ in late] == waiting[22:]
+    assert all(held.is_late for _, held in late)
+    places = [held.at_ms for _, held in late]
+    assert places == [places[0] + 100 * number for number in range(len(places))]
+    assert places[0] == world.clock.now_ms() + 2_100
+
+
+def test_a_process_that_has_not_seen_the_line_lets_no_new_task_jump_it(
+    world: World, business: Business
+) -> None:
+    process(world)(crowd(world, 100), business)
+    world.clock.advance_ms(5_000)  # no turn was taken since
+    shared = process(world)(crowd(world, 1), business)
+    assert instants(world, shared) == []
+    assert [held.at_ms - world.clock.now_ms() for _, held in shared[1]] == [5_000]
+
+
+def test_what_an_older_release_promised_is_called_at_its_turn(
+    world: World, business: Business
+) -> None:
+    """Its turns are counted in the cursor that this release calls by."""
+    rate = business.call_rate
+    assert rate is not None
+    now_ms = world.clock.now_ms()
+    taken = world.turns.take(CALLS, "orders", rate, 50, now_ms * 1_000, 10**15)
+    assert not isinstance(taken, NoTurn)
+    tasks = [
+        replace(a_task(n, at), promise=Promise(at, rate.version, is_turn=True))
+        for n, at in enumerate(taken.instants_ms())
+    ]
+    shared, count = writes(world, lambda: process(world)(tasks[:10], business))
+    assert [from_ms for _, from_ms in shared[0]] == [task.next_ms for task in tasks[:10]]
+    assert count == 0
+    others = process(world)(crowd(world, 1), business)
+    assert [held.at_ms - now_ms for _, held in others[1]] == [5_000]
+
+
+def test_an_older_release_calls_nothing_beside_the_turns_of_this_one(
+    world: World, business: Business
+) -> None:
+    rate = business.call_rate
+    assert rate is not None
+    shared = process(world)(crowd(world, 50), business)
+    now_us = world.clock.now_ms() * 1_000
+    taken = world.turns.take(CALLS, "orders", rate, 1, now_us, 10**15)
+    assert not isinstance(taken, NoTurn)
+    assert taken.first_us == now_us + 2_100_000
+    waiting = back(shared)
+    world.clock.set_ms(waiting[0].next_ms)
+    assert instants(world, process(world)(waiting[:1], business)) == [100]
+
+
+def test_lines_of_settings_that_an_older_release_replaced_are_void(world: World) -> None:
+    """It begins the record anew, and leaves what it does not know as it was."""
+    slow = limited(world, "orders", 1.0)
+    assert len(process(world)(crowd(world, 100), slow)[1]) == 97
+    world.clock.advance_ms(1_000)
+    business = limited(world, "orders")
+    rate = business.call_rate
+    assert rate is not None
+    world.turns.take(CALLS, "orders", rate, 1, world.clock.now_ms() * 1_000, 10**15)
+    limit = process(world)
+    shared = limit(crowd(world, 30), business)
+    assert instants(world, shared) == [100 * number for number in range(1, 21)]
+    assert [held.at_ms - world.clock.now_ms() for _, held in shared[1]][:2] == [2_100, 2_200]
+    again, count = writes(world, lambda: limit(crowd(world, 1), business))
+    assert (again[1][0][1].at_ms - world.clock.now_ms(), count) == (3_100, 1)
+
+
+def test_lines_that_another_process_has_begun_are_not_begun_again(
+    world: World, business: Business
+) -> None:
+    rate = business.call_rate
+    assert rate is not None
+    now_us = world.clock.now_ms() * 1_000
+    first = world.turns.line_up("orders", rate, 50, now_us)
+    unseen = Cursors(rate.interval_us, rate.version, has_lines=False)
+
+    def ten_more(seen: Cursors) -> Moves:
+        return Moves(line=lengthened(seen.line_us, now_us, 10 * seen.interval_us))
+
+    seen, after = world.turns.move("orders", rate, ten_more, unseen)
+    assert seen.line_us == first.first_us + 50 * rate.interval_us
+    assert after.line_us == seen.line_us + 10 * rate.interval_us
+
+
+def test_a_process_with_old_settings_obeys_the_newer_ones(world: World) -> None:
+    slow = limited(world, "orders", 1.0)
+    limit = process(world)
+    waiting = back(limit(crowd(world, 10), slow))
+    world.clock.advance_ms(1_000)
+    faster = limited(world, "orders", 10.0)
+    process(world)(crowd(world, 1), faster)
+    shared = limit(waiting[:3], slow)  # its places were of the old line
+    assert instants(world, shared) == [2_000, 3_000, 4_000]
+    shared = limit(crowd(world, 30), slow)
+    assert {held.version for _, held in shared[1]} <= {faster.updated_ms}
+
+
+def test_many_processes_at_once_give_no_turn_and_no_place_twice(
+    world: World, business: Business
+) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        work = [threads.submit(process(world), crowd(world, 3), business) for _ in range(24)]
+        shared = [done.result() for done in work]
+    turns = sorted(from_ms for soon, _ in shared for _, from_ms in soon)
+    places = sorted(held.at_ms for _, later in shared for _, held in later)
+    assert turns == [world.clock.now_ms() + 100 * number for number in range(len(turns))]
+    assert len({*turns, *places}) == 72
+
+
+PAGES = st.tuples(
+    st.integers(0, 3),  # the process
+    st.integers(0, 3_000),  # milliseconds later
+    st.integers(0, 20),  # new tasks
+    st.integers(0, 20),  # of those in line
+)
+
+
+@given(st.lists(PAGES, min_size=1, max_size=12))
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_no_window_has_more_calls_than_the_rate_whatever_each_process_remembers(
+    world: World, pages: Sequence[tuple[int, int, int, int]]
+) -> None:
+    world.clock.advance_ms(1_000)  # settings of their own for each story
+    business = limited(world, "orders")
+    processes = [process(world) for _ in range(4)]
+    waiting: list[Task] = []
+    calls: list[int] = []
+    for number, pause_ms, new, old in pages:
+        world.clock.advance_ms(pause_ms)
+        now_ms = world.clock.now_ms()
+        page = sorted([*waiting[:old], *crowd(world, new)], key=lambda task: task.next_ms)
+        waiting = waiting[old:]
+        if not page:
+            continue
+        shared = processes[number](page, business)
+        assert len(shared[0]) + len(shared[1]) == len(page)
+        calls += [max(now_ms, from_ms) for _, from_ms in shared[0]]
+        waiting += back(shared)
+        waiting.sort(key=lambda task: task.next_ms)
+    calls.sort()
+    for first, at_ms in enumerate(calls):
+        for last, until_ms in enumerate(calls[first:], first):
+            assert last - first + 1 <= (until_ms - at_ms + 2) / 100 + 2

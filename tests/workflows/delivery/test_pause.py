@@ -1,0 +1,541 @@
+"""Pause and resume: nothing is called meanwhile, nothing is lost, and all of it comes in order."""
+
+from collections import Counter
+
+import pytest
+
+from duewheel.rules.businesses.requests import DeleteRequest
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.refusals import TasksPending, TooLate, UnreadableItem
+from duewheel.rules.sweep.audit import AuditRequest
+from duewheel.rules.tasks.entry_decision import Decision, decide
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
+from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.stores.delivery import parked_items
+from duewheel.stores.wheel import pointers
+from tests.support.damage import edit, key_of
+from tests.support.receiver import BUSY, OK
+from tests.support.recorder import Call
+from tests.support.world import CALLER, World
+
+FORGOTTEN_MS = KEPT_MS + 1_000
+
+
+def pause(world: World, biz_type: str = "orders") -> Business:
+    paused = world.configure_business.pause(biz_type, Precondition(), paused=True, by=CALLER)
+    world.clock.advance_ms(FORGOTTEN_MS)
+    return paused
+
+
+def resume(world: World, biz_type: str = "orders") -> None:
+    world.configure_business.pause(biz_type, Precondition(), paused=False, by=CALLER)
+    world.drain()
+
+
+def parked(world: World, **fields: object) -> Task:
+    """A task that came up during a pause."""
+    pause(world)
+    task = world.created(in_ms=60_000, **fields)
+    come_up(world, task)
+    return world.read(task)
+
+
+def come_up(world: World, *tasks: Task) -> None:
+    """Second by second, so that each comes in its own."""
+    for second in sorted({task.entry.second for task in tasks}):
+        world.dispatch_until(second)
+        world.drain()
+
+
+def let_pass(world: World, seconds: int) -> None:
+    """All is at work, second by second."""
+    for _ in range(seconds):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 1)
+        world.drain()
+
+
+def parked_items_of(world: World) -> list[str]:
+    return [i["slot"]["S"] for i in world.items() if i["slot"]["S"].startswith("parked#")]
+
+
+def is_audited_clean(world: World, *tasks: Task) -> bool:
+    seconds = {task.home.second for task in tasks}
+    return not any(world.audit(AuditRequest(one, one)).findings for one in seconds)
+
+
+def test_what_comes_up_during_a_pause_is_called_after_it_once_and_in_due_order(
+    world: World,
+) -> None:
+    tasks = [world.created(in_ms=60_000 + 130 * n) for n in (5, 3, 11, 0, 7, 2)]
+    pause(world)
+    tasks += [world.created(in_ms=70_000 - 700 * n) for n in range(6)]
+    come_up(world, *tasks)
+    assert world.receiver.received == []
+    assert all(world.read(task).parked for task in tasks)
+
+    resume(world)
+    assert world.receiver.received == []  # on their way, a few seconds ahead
+    let_pass(world, 15)
+    in_due_order = sorted(tasks, key=lambda task: task.due_ms)
+    assert world.receiver.task_ids == [task.task_id for task in in_due_order]
+    settled = [world.read(task) for task in tasks]
+    assert {(task.status, task.parked) for task in settled} == {(Status.DELIVERED, False)}
+    assert parked_items_of(world) == []
+
+
+def test_a_parked_task_never_fires_from_the_entry_that_it_came_up_on(world: World) -> None:
+    task = parked(world)
+    assert task.next_ms == task.due_ms
+    assert decide(task.entry, task, world.clock.now_ms()) is Decision.DROP
+    assert is_audited_clean(world, task)
+
+
+def test_other_businesses_are_called_beside_a_paused_one(world: World) -> None:
+    pause(world)
+    held, other = world.created(), world.created(biz_type="invoices")
+    come_up(world, held, other)
+    assert world.receiver.task_ids == [other.task_id]
+
+
+def test_a_pause_takes_effect_within_seconds(world: World) -> None:
+    world.in_standing.one("orders")  # this process has just read it
+    pause(world)
+    held = world.created(in_ms=0)
+    world.drain()
+    assert world.read(held).parked
+    assert world.receiver.received == []
+
+
+def test_days_of_a_pause_lose_nothing_while_the_sweep_passes_on(world: World) -> None:
+    held = parked(world)
+    for _ in range(3):
+        world.clock.advance_ms(86_400_000)
+        now = world.clock.now_ms() // 1000
+        world.pointers.skip_to(pointers.TIME, world.origin, now - 1)
+        world.dispatch_until(now)
+        world.sweep_once()
+        world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
+        world.pointers.skip_to(pointers.SWEEP, world.origin, now - 1)
+        world.sweep_once()
+        world.drain()
+        assert world.read(held).parked
+        assert is_audited_clean(world, held)
+    resume(world)
+    let_pass(world, 10)
+    called = world.read(held)
+    assert called.status is Status.DELIVERED
+    assert called.lateness_ms is not None
+    assert called.lateness_ms > 3 * 86_400_000
+    assert called.history[-1].lateness_ms < 1_000  # counted from the instant of its release
+
+
+def test_the_sweep_passes_a_second_whose_tasks_are_parked(world: World) -> None:
+    held = parked(world)
+    world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
+    assert world.sweep_second_once(held.home.second) is True
+    assert world.read(held) == held
+
+
+def test_with_a_limit_no_second_gets_more_than_it_may_and_the_order_stays(world: World) -> None:
+    world.configured("orders", calls_per_second=5.0)
+    pause(world)
+    tasks = [world.created(in_ms=60_000 + 10 * n) for n in range(40)]
+    come_up(world, *tasks)
+    resume(world)
+    let_pass(world, 25)
+    assert world.receiver.task_ids == [task.task_id for task in tasks]
+    by_second = Counter(one.at_ms // 1000 for one in world.receiver.received)
+    assert max(by_second.values()) <= 5
+    assert len(by_second) <= 9
+
+
+def test_more_than_a_block_is_released_in_due_order(world: World) -> None:
+    pause(world)
+    tasks = [world.create.placed(world.new(60_000 + n)) for n in range(230)]
+    world.create.many(tasks)
+    come_up(world, *tasks)
+    assert len(parked_items_of(world)) == 230
+    world.clock.advance_ms(1_000)
+    resume(world)
+    assert parked_items_of(world) == []
+    released = [world.read(task) for task in tasks]
+    instants = [task.next_ms for task in released]
+    assert instants == sorted(set(instants))
+    let_pass(world, 12)
+    assert Counter(world.receiver.task_ids) == Counter(task.task_id for task in tasks)
+
+
+def test_a_release_whose_time_is_up_goes_on_in_a_message_of_its_own(world: World) -> None:
+    pause(world)
+    tasks = [world.create.placed(world.new(60_000 + n)) for n in range(150)]
+    world.create.many(tasks)
+    come_up(world, *tasks)
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+    (message,) = world.receive()
+    reads = 0
+
+    def slowly(call: Call) -> None:
+        nonlocal reads
+        reads += call.operation == "BatchGetItem"
+        if call.operation == "BatchWriteItem" and reads == 1:
+            world.clock.advance_ms(10_000)
+
+    world.recorder.before = slowly
+    world.handle(message, lambda_ms=40_000)
+    world.recorder.before = None
+    assert 0 < len(parked_items_of(world)) < 150
+    world.drain()
+    assert parked_items_of(world) == []
+
+
+def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause(
+    world: World,
+) -> None:
+    pause(world)
+    late = world.created(in_ms=20_000)
+    world.clock.set_ms(late.due_ms - 500)
+    world.in_standing.one("orders")  # read just before the end of the pause
+    resume_elsewhere(world)
+    come_up(world, late)
+    assert world.read(late).parked
+    let_pass(world, 20)
+    assert world.read(late).status is Status.DELIVERED
+
+
+def resume_elsewhere(world: World) -> None:
+    """By a process that shares nothing with the notifiers."""
+    known = world.in_standing.one("orders")
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+    world.in_standing._keep({"orders": known}, world.clock.now_ms())
+    world.drain()
+
+
+def test_a_near_task_is_not_steered_while_a_copy_of_its_message_may_be_at_work(
+    world: World,
+) -> None:
+    pause(world)
+    near, far = world.created(in_ms=1_000), world.created(in_ms=60_000)
+    world.drain()
+    assert (world.read(near).entry.direct, world.read(near).parked) == (True, True)
+    with pytest.raises(TooLate):
+        world.cancel(near.task_id)
+    assert world.read(near).is_live
+    come_up(world, far)
+    assert world.cancel(far.task_id).status is Status.CANCELLED
+    world.clock.advance_ms(60_000)
+    assert world.cancel(near.task_id).status is Status.CANCELLED
+
+
+def test_a_pause_during_a_release_parks_again_what_has_not_been_called(world: World) -> None:
+    held = parked(world)
+    resume(world)
+    released = world.read(held)
+    assert (released.parked, released.entry != held.entry) == (False, True)
+    pause(world)
+    let_pass(world, 10)
+    assert world.read(held).parked
+    assert world.receiver.received == []
+    assert is_audited_clean(world, held)
+    resume(world)
+    let_pass(world, 10)
+    assert world.receiver.task_ids == [held.task_id]
+
+
+def test_a_pause_stops_a_release_between_two_blocks(world: World) -> None:
+    pause(world)
+    tasks = [world.create.placed(world.new(60_000 + n)) for n in range(150)]
+    world.create.many(tasks)
+    come_up(world, *tasks)
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+    deletes = 0
+
+    def pausing(call: Call) -> None:
+        nonlocal deletes
+        if call.operation == "BatchWriteItem":
+            (requests,) = call.request["RequestItems"].values()
+            deletes += "DeleteRequest" in requests[0]
+            if deletes == 1:
+                world.recorder.before = None
+                world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
+
+    world.recorder.before = pausing
+    world.drain()
+    assert 0 < len(parked_items_of(world)) < 150
+    let_pass(world, 10)
+    assert world.receiver.received == []
+    assert len(parked_items_of(world)) == 150
+
+
+# What callers do meanwhile
+
+
+def test_a_cancel_of_a_parked_task_is_never_too_late_and_is_booked(world: World) -> None:
+    held = parked(world)
+    world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
+    assert world.sweep_second_once(held.home.second) is True
+    cancelled = world.cancel(held.task_id)
+    assert (cancelled.status, cancelled.parked) == (Status.CANCELLED, False)
+    assert is_audited_clean(world, held)
+    world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000 + 1_000)
+    assert world.sweep_second_once(cancelled.entry.second) is True
+    sheet = (held.biz_type, held.home.second // 60)
+    tally = world.statistics.read(sheet).sheet.tally
+    assert (tally.created, tally.cancelled, tally.pending) == (1, 1, 0)
+
+    resume(world)
+    let_pass(world, 12)
+    assert world.receiver.received == []
+    assert parked_items_of(world) == []
+
+
+def test_a_changed_task_stays_parked_and_is_called_when_it_is_due_then(world: World) -> None:
+    held = parked(world)
+    due_ms = world.clock.now_ms() + 30_000
+    changed = world.change(held.task_id, Change(due_ms=due_ms, sets_payload=True, payload="18"))
+    assert (changed.parked, changed.next_ms, changed.entry) == (True, due_ms, held.entry)
+    assert is_audited_clean(world, held)
+    resume(world)
+    let_pass(world, 35)
+    (call,) = world.receiver.received
+    assert (call.at_ms, call.body) == (due_ms, b"18")
+
+
+def test_a_parked_task_that_is_run_stays_parked_until_the_pause_is_over(world: World) -> None:
+    held = parked(world)
+    assert world.change.run(held.task_id).parked
+    let_pass(world, 10)
+    assert world.receiver.received == []
+    resume(world)
+    let_pass(world, 10)
+    assert world.receiver.task_ids == [held.task_id]
+
+
+def test_a_beat_of_a_parked_watchdog_pushes_it_out(world: World) -> None:
+    pause(world)
+    made = world.keyed.upsert(world.new(in_ms=60_000, key="dog", digest="d")).task
+    come_up(world, made)
+    assert world.read(made).parked
+    beaten = world.keyed.upsert(world.new(in_ms=60_000, key="dog", digest="d")).task
+    assert (beaten.task_id, beaten.parked) == (made.task_id, True)
+    assert is_audited_clean(world, made)
+    resume(world)
+    let_pass(world, 65)
+    assert [one.at_ms for one in world.receiver.received] == [beaten.next_ms]
+
+
+def test_the_key_of_a_cancelled_parked_task_is_free(world: World) -> None:
+    pause(world)
+    made = world.created_by_key(world.new(in_ms=60_000, key="order-17", digest="d")).task
+    come_up(world, made)
+    world.keyed.cancel("orders", "order-17")
+    assert world.created_by_key(world.new(key="order-17", digest="d")).is_new
+
+
+def test_a_parked_task_whose_grace_ran_out_expires_after_the_pause_and_takes_no_turn(
+    world: World,
+) -> None:
+    world.configured("orders", calls_per_second=0.01)
+    held = parked(world, expires_after_seconds=30.0)
+    world.clock.advance_ms(60_000)
+    resume(world)
+    let_pass(world, 8)
+    assert world.read(held).status is Status.EXPIRED
+    assert world.receiver.received == []
+
+
+def test_a_retry_that_comes_up_during_a_pause_is_parked_and_keeps_its_attempts(
+    world: World,
+) -> None:
+    world.receiver.answer = lambda received: BUSY
+    task = world.created(retry=RetryPolicy(attempts_max=5, delays_seconds=(30.0,)))
+    come_up(world, task)
+    pause(world)
+    retried = world.read(task)
+    come_up(world, retried)
+    held = world.read(task)
+    assert (held.parked, held.attempts) == (True, 1)
+    world.receiver.answer = lambda received: OK
+    resume(world)
+    let_pass(world, 10)
+    assert (world.read(task).status, world.read(task).attempts) == (Status.DELIVERED, 2)
+
+
+def test_a_redriven_task_of_a_paused_business_waits_for_the_end_of_the_pause(
+    world: World,
+) -> None:
+    world.receiver.answer = lambda received: BUSY
+    task = world.created(in_ms=0, retry=RetryPolicy(attempts_max=1))
+    world.drain()
+    pause(world)
+    world.receiver.answer = lambda received: OK
+    world.redrive(task.task_id)
+    world.drain()
+    assert world.read(task).parked
+    resume(world)
+    let_pass(world, 10)
+    assert world.read(task).status is Status.DELIVERED
+
+
+# The record that leads to what is parked
+
+
+def records(world: World) -> list[str]:
+    return world.parking_records.biz_types()
+
+
+def test_the_record_goes_when_nothing_is_parked_and_nobody_can_believe_in_the_pause(
+    world: World,
+) -> None:
+    held = parked(world)
+    resume(world)
+    assert records(world) == ["orders"]
+    gone_ms = KEPT_MS + world.settings.notifier_lives_ms + 2_000
+    world.clock.advance_ms(gone_ms - 1_000)
+    world.send_releases()
+    world.drain()
+    assert records(world) == ["orders"]
+    world.clock.advance_ms(1_000)
+    world.send_releases()
+    world.drain()
+    assert records(world) == []
+    world.dispatch_until(world.clock.now_ms() // 1000)
+    world.drain()
+    assert world.read(held).status is Status.DELIVERED
+
+
+def test_a_pause_in_between_keeps_the_record_that_was_about_to_go(world: World) -> None:
+    pause(world)
+    resume(world)
+    world.clock.advance_ms(120_000)
+    world.send_releases()
+
+    def pausing(call: Call) -> None:
+        if call.operation == "DeleteItem" and "kind" in call.request["Key"]:
+            world.recorder.before = None
+            world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
+
+    world.recorder.before = pausing
+    world.drain()
+    assert world.recorder.before is None
+    assert records(world) == ["orders"]
+
+
+def test_a_resume_that_nobody_hears_of_is_made_good_by_the_sweeper(world: World) -> None:
+    held = parked(world)
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
+    let_pass(world, 10)
+    assert world.read(held).parked
+    world.sweep_once()
+    let_pass(world, 10)
+    assert world.read(held).status is Status.DELIVERED
+
+
+def test_the_sweeper_lets_a_paused_business_be(world: World) -> None:
+    parked(world)
+    world.send_releases()
+    assert world.messages_waiting() == 0
+
+
+def test_of_two_releases_one_works_at_a_time(world: World) -> None:
+    held = parked(world)
+    assert world.parking_records.take("orders", "another", world.clock.now_ms(), 75_000)
+    world.configure_business.pause(
+        "orders", Precondition(), paused=True, by=CALLER
+    )  # as it stands: no mark
+    world.configured("orders", paused=None)
+    # The end of the pause took the lease from whoever had it: their look at it is out of date.
+    assert world.parking_records.take("orders", "another", world.clock.now_ms(), 75_000)
+    world.drain()
+    assert world.read(held).parked
+    world.clock.advance_ms(75_001)
+    world.send_releases()
+    world.drain()
+    assert not world.read(held).parked
+
+
+def test_settings_that_cannot_be_read_release_nothing_and_hold_up_nobody(world: World) -> None:
+    held = parked(world)
+    resume_message = "orders"
+    edit_settings(world, "{")
+    world.send_releases()
+    assert world.messages_waiting() == 0
+    world.pausing.ask_for_release(resume_message)
+    world.drain()
+    assert world.read(held).parked
+
+
+def edit_settings(world: World, text: str) -> None:
+    world.unrecorded.update_item(
+        TableName=world.settings.registry_table,
+        Key={"kind": {"S": "business"}, "record": {"S": "orders"}},
+        UpdateExpression="SET #settings = :text",
+        ExpressionAttributeNames={"#settings": "settings"},
+        ExpressionAttributeValues={":text": {"S": text}},
+    )
+
+
+def test_a_damaged_parked_item_is_reported_and_holds_up_nobody(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    pause(world)
+    tasks = [world.created(in_ms=60_000 + n) for n in range(5)]
+    come_up(world, *tasks)
+    edit(world, parked_items.key_of(world.read(tasks[0])), task={"S": "nowhere"})
+    edit(world, key_of(world, tasks[1]), next_ms={"S": "then"})
+    resume(world)
+    let_pass(world, 20)
+    assert world.receiver.task_ids == [task.task_id for task in tasks[2:]]
+    assert world.read(tasks[0]).parked
+    with pytest.raises(UnreadableItem):
+        world.read(tasks[1])
+    assert len(parked_items_of(world)) == 2
+
+
+# Businesses
+
+
+def test_pausing_and_resuming_twice_is_doing_it_once(world: World) -> None:
+    first = pause(world)
+    assert (first.paused, first.version) == (True, 1)
+    assert pause(world).version == 1
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+    again = world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+    assert (again.paused, again.version, again.own.paused) == (False, 2, None)
+
+
+def test_a_pause_keeps_the_other_settings(world: World) -> None:
+    world.configured("orders", calls_per_second=5.0)
+    assert pause(world).own.calls_per_second == 5.0
+
+
+def test_the_end_of_a_pause_by_put_releases_as_well(world: World) -> None:
+    held = parked(world)
+    world.configured("orders", paused=False)
+    world.drain()
+    let_pass(world, 10)
+    assert world.read(held).status is Status.DELIVERED
+
+
+def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: World) -> None:
+    held = parked(world)
+    delete_business = world.delete_business
+    with pytest.raises(TasksPending):
+        delete_business("orders", DeleteRequest(False, None), Precondition(), by=CALLER)
+    assert delete_business("orders", DeleteRequest(True, None), Precondition(), by=CALLER).done
+    let_pass(world, 15)
+    assert world.read(held).status is Status.CANCELLED
+    assert (parked_items_of(world), world.receiver.received) == ([], [])
+
+
+def test_what_is_parked_of_a_business_without_settings_is_released(world: World) -> None:
+    held = parked(world)
+    key = {"kind": {"S": "business"}, "record": {"S": "orders"}}
+    world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    world.send_releases()
+    world.drain()
+    let_pass(world, 10)
+    assert world.read(held).status is Status.DELIVERED

@@ -1,0 +1,216 @@
+"""A great many parked tasks are released by sixteen side by side: at which pace, in which order,
+and whoever dies or comes in between."""
+
+from collections import Counter
+from itertools import count
+
+import pytest
+
+from duewheel.rules.delivery import parked_tasks
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import PARKED_SLOTS, list_partition
+from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode
+from duewheel.workflows.delivery.release_parked import BLOCK
+from duewheel.workflows.tasks.reschedule import WRITERS
+from tests.support.recorder import Call
+from tests.support.stories import End, Interruption, Story
+from tests.support.world import CALLER, World
+from tests.workflows.delivery.test_pause import come_up, let_pass, parked_items_of, pause, resume
+
+REQUEST_MS = 10  # what each request takes, in the count below
+SMALL_REQUEST_CPU_MS = 1.4  # an UpdateItem by boto3, as `make bench-cpu` measured it
+PROCESSOR = 512 / 1_769  # of the notifier's memory
+PER_SECOND = 2_000
+
+
+@pytest.fixture(autouse=True)
+def few_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parked_tasks, "BLOCKS_IN_LINE", 1)
+
+
+def parked(world: World, tasks: list[Task]) -> list[Task]:
+    pause(world)
+    world.create.many(tasks)
+    come_up(world, *tasks)
+    assert len(parked_items_of(world)) == len(tasks)
+    world.clock.advance_ms(1_000)  # all of them are due
+    return tasks
+
+
+def many(world: World, number: int) -> list[Task]:
+    return parked(world, [world.create.placed(world.new(60_000 + n)) for n in range(number)])
+
+
+def of_part(world: World, part: int, number: int) -> list[Task]:
+    placed = (world.create.placed(world.new(60_000 + n)) for n in count())
+    found = (task for task in placed if list_partition(task.home) == part)
+    return parked(world, [next(found) for _ in range(number)])
+
+
+def end_pause(world: World) -> None:
+    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
+
+
+def work_off_parts(world: World) -> None:
+    """They come a second apart."""
+    for _ in range(PARKED_SLOTS):
+        world.drain()
+        world.clock.advance_ms(1_000)
+
+
+def test_one_that_finds_more_than_it_releases_in_line_asks_for_one_in_each_slot(
+    world: World,
+) -> None:
+    tasks = many(world, 230)
+    end_pause(world)
+    (message,) = world.receive()
+    world.handle(message)
+    assert len(parked_items_of(world)) == 130
+    asked: list[ReleaseMessage] = []
+    for _ in range(PARKED_SLOTS):
+        batch = [decode(one["Body"]) for one in world.receive()]
+        of_parts = [m for m in batch if isinstance(m, ReleaseMessage) and m.part is not None]
+        assert len(of_parts) == 1, "so that a notifier gets one"
+        asked += of_parts
+        world.clock.advance_ms(1_000)
+    parts = [message.part for message in asked]
+    assert parts == list(range(PARKED_SLOTS))
+    for part in parts:
+        world.release(ReleaseMessage("orders", part), "me", world.clock.now_ms() + 60_000)
+    assert parked_items_of(world) == []
+    let_pass(world, 12)
+    assert Counter(world.receiver.task_ids) == Counter(task.task_id for task in tasks)
+
+
+def test_sixteen_release_two_thousand_a_second(world: World) -> None:
+    """Counted: the requests that a slot's release makes one behind the other, and all it makes.
+    Each takes ten milliseconds, and its share of the notifier's processor, and none overlaps."""
+    blocks = 2
+    of_part(world, 3, blocks * BLOCK)
+    end_pause(world)
+    world.receive()
+    before = len(world.recorder.calls)
+    world.release(ReleaseMessage("orders", 3), "me", world.clock.now_ms() + 60_000)
+    asked = Counter(world.recorder.operations()[before:])
+    assert parked_items_of(world) == []
+    named = asked.pop("UpdateItem")
+    in_a_row = asked.total() + -(-named // WRITERS)
+    waits_ms = in_a_row * REQUEST_MS
+    works_ms = (asked.total() + named) * SMALL_REQUEST_CPU_MS / PROCESSOR
+    per_second = PARKED_SLOTS * blocks * BLOCK * 1_000 / (waits_ms + works_ms)
+    assert per_second >= PER_SECOND, f"{in_a_row} in a row, {named} updates: {per_second:.0f}"
+    assert 1_000 / parked_tasks.PART_APART_MS * PARKED_SLOTS >= PER_SECOND
+
+
+def test_within_a_slot_the_order_in_which_they_came_up_stays(world: World) -> None:
+    tasks = many(world, 250)
+    end_pause(world)
+    work_off_parts(world)
+    by_part: dict[int, list[int]] = {}
+    for task in sorted(tasks, key=lambda task: task.entry.place):
+        by_part.setdefault(list_partition(task.home), []).append(world.read(task).next_ms)
+    assert len(by_part) == PARKED_SLOTS
+    for instants in by_part.values():
+        assert instants == sorted(set(instants))
+
+
+def test_no_second_gets_more_of_a_slot_than_a_shard_is_given(world: World) -> None:
+    tasks = of_part(world, 5, 300)
+    end_pause(world)
+    world.receive()
+    world.release(ReleaseMessage("orders", 5), "me", world.clock.now_ms() + 60_000)
+    by_second = Counter(world.read(task).entry.second for task in tasks)
+    assert max(by_second.values()) <= 250
+
+
+def test_with_a_limit_one_releases_all_in_line(world: World) -> None:
+    world.configured("orders", calls_per_second=100.0)
+    tasks = many(world, 130)
+    end_pause(world)
+    (message,) = world.receive()
+    world.handle(message)
+    assert parked_items_of(world) == []
+    instants = [world.read(task).next_ms for task in tasks]
+    assert instants == sorted(set(instants))
+
+
+def test_of_two_releases_of_a_slot_one_works_at_a_time(world: World) -> None:
+    of_part(world, 2, 3)
+    end_pause(world)
+    world.receive()
+    now_ms = world.clock.now_ms()
+    lease_ms = world.release.lease_ms
+    assert world.parking_records.take_part("orders", 2, "another", now_ms, lease_ms)
+    world.release(ReleaseMessage("orders", 2), "me", now_ms + 60_000)
+    assert len(parked_items_of(world)) == 3
+    world.clock.advance_ms(lease_ms + 1)
+    world.release(ReleaseMessage("orders", 2), "me", world.clock.now_ms() + 60_000)
+    assert parked_items_of(world) == []
+
+
+def test_a_pause_stops_each_slot_between_two_blocks(world: World) -> None:
+    of_part(world, 2, BLOCK + 20)
+    end_pause(world)
+    world.receive()
+
+    def paused_again(call: Call) -> None:
+        if call.operation == "BatchGetItem":
+            world.recorder.before = None
+            world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
+
+    world.recorder.before = paused_again
+    world.release(ReleaseMessage("orders", 2), "me", world.clock.now_ms() + 60_000)
+    assert len(parked_items_of(world)) == 20
+    resume(world)
+    work_off_parts(world)
+    assert parked_items_of(world) == []
+
+
+def test_what_no_slots_message_brings_is_released_when_the_sweeper_asks_again(
+    world: World,
+) -> None:
+    tasks = many(world, 230)
+    end_pause(world)
+    (message,) = world.receive()
+    world.handle(message)
+    world.clock.advance_ms(60_000)
+    for _ in range(2):
+        assert world.receive(), "these are lost"
+    world.send_releases()
+    work_off_parts(world)
+    assert parked_items_of(world) == []
+    let_pass(world, 12)
+    assert Counter(world.receiver.task_ids) == Counter(task.task_id for task in tasks)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_death_at_any_call_of_a_slots_release_loses_nothing_and_calls_nothing_twice(
+    world: World, moment: str
+) -> None:
+    happened = 0
+    for number in count(1):
+        story = Story(world)
+        for n in range(3):
+            story.create(9_000 + n)
+        story.pause()
+        world.dispatch_until(world.clock.now_ms() // 1000 + 9)
+        story.deliver()
+        parts = {slot.rpartition("#")[2] for slot in parked_items_of(world)}
+        part = int(min(parts))
+        world.clock.advance_ms(1_000)
+        story.resume()
+
+        def step(part: int = part) -> None:
+            deadline_ms = world.clock.now_ms() + 60_000
+            world.release(ReleaseMessage("orders", part), "me", deadline_ms)
+
+        did = story.interrupted(step, Interruption(number, End.DEATH, moment))
+        story.settle_all()
+        story.check()
+        assert {len(outcomes) for outcomes in story.outcomes.values()} == {1}
+        if not did:
+            break
+        happened += 1
+    assert happened > 5

@@ -1,0 +1,152 @@
+"""A table that takes less than is settled: notifiers keep trying, and nothing is called again."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from msgspec.structs import replace
+
+from duewheel.rules.delivery.page_lease import Finished
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.workflows.retry_throttled import PAUSE_MS_MAX, TRY_MS_MAX, pause_ms
+from tests.support.receiver import BUSY
+from tests.support.recorder import Call
+from tests.support.world import LAMBDA_MS, World
+
+
+def refuse_batches(world: World, times: int = 1_000_000) -> list[int]:
+    """DynamoDB takes nothing of so many batches of writes; the list says how many are left."""
+    original = world.dynamodb.batch_write_item
+    left = [times]
+
+    def refused(RequestItems: dict[str, Any]) -> dict[str, Any]:
+        if left[0] <= 0:
+            return dict(original(RequestItems=RequestItems))
+        left[0] -= 1
+        return {"UnprocessedItems": RequestItems}
+
+    world.dynamodb.batch_write_item = refused
+    return left
+
+
+def refuse_updates(world: World, table: str, times: int) -> None:
+    left = iter(range(times))
+
+    def throttle(call: Call) -> None:
+        is_one = call.operation == "UpdateItem" and call.request["TableName"] == table
+        if is_one and next(left, None) is not None:
+            error = {"Error": {"Code": "ProvisionedThroughputExceededException"}}
+            raise ClientError(error, "UpdateItem")  # type: ignore[arg-type]
+
+    world.recorder.before = throttle
+
+
+def due_together(world: World, number: int = 4, in_ms: int = 60_000) -> list[Task]:
+    tasks = [world.created(in_ms=in_ms) for _ in range(number)]
+    if not tasks[0].home.direct:
+        world.dispatch_until(tasks[0].due_ms // 1000)
+    return tasks
+
+
+def check_called_once_and_settled(world: World, tasks: list[Task]) -> None:
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+
+
+def test_what_was_called_is_settled_once_the_table_takes_it(world: World) -> None:
+    tasks = due_together(world)
+    (message,) = world.receive()
+    refuse_batches(world, times=12)
+    began_ms = world.clock.now_ms()
+
+    assert isinstance(world.handle(message), Finished)
+
+    check_called_once_and_settled(world, tasks)
+    assert 12 * PAUSE_MS_MAX / 2 < world.clock.now_ms() - began_ms < LAMBDA_MS - TRY_MS_MAX
+
+
+@pytest.mark.parametrize(("number", "in_ms"), [(4, 60_000), (1, 3_000)], ids=["page", "direct"])
+def test_what_cannot_be_settled_in_time_is_settled_by_another_and_not_called(
+    world: World, number: int, in_ms: int
+) -> None:
+    tasks = due_together(world, number, in_ms)
+    world.clock.set_ms(max(world.clock.now_ms(), tasks[0].due_ms - 400))
+    messages = world.receive()
+    left = refuse_batches(world)
+    for message in messages:
+        assert isinstance(world.handle(message), Finished)
+    assert {world.read(task).status for task in tasks} == {Status.PENDING}
+    assert len(world.receiver.received) == len(tasks)
+
+    left[0] = 0
+    world.drain()
+
+    check_called_once_and_settled(world, tasks)
+    history = world.read(tasks[0]).history
+    assert [attempt.at_ms for attempt in history] == [world.receiver.received[0].at_ms]
+
+
+def test_what_was_passed_on_and_has_changed_since_is_not_settled_by_it(world: World) -> None:
+    """As after a sweep that had to give it a new entry: that one is called."""
+    (task,) = due_together(world, 1)
+    (message,) = world.receive()
+    left = refuse_batches(world)
+    world.handle(message)
+    left[0] = 0
+    moved = world.read(task)
+    entry = world.reenter.put(moved.home, moved.next_ms)
+    assert world.tasks.change(moved, replace(moved, entry=entry, version=moved.version + 1))
+
+    world.drain()
+
+    assert world.read(task).status is Status.PENDING
+    assert world.read(task).entry == entry
+
+
+def test_should_the_rest_be_lost_it_is_called_again_and_not_lost(world: World) -> None:
+    tasks = due_together(world)
+    (message,) = world.receive()
+    left = refuse_batches(world)
+    world.handle(message)
+    left[0] = 0
+    (rest,) = world.receive()
+    world.sqs.delete_message(
+        QueueUrl=world.settings.slice_queue_url, ReceiptHandle=rest["ReceiptHandle"]
+    )
+
+    world.sweep_past(tasks[0].due_ms // 1000)
+
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    assert len(world.receiver.received) == 2 * len(tasks)
+
+
+def test_a_page_waits_for_its_lease_while_the_table_refuses(world: World) -> None:
+    tasks = due_together(world)
+    (message,) = world.receive()
+    refuse_updates(world, world.settings.wheel_table, times=8)
+
+    assert isinstance(world.handle(message), Finished)
+
+    check_called_once_and_settled(world, tasks)
+
+
+def test_a_failed_attempt_is_recorded_once_the_table_takes_it(world: World) -> None:
+    (task,) = due_together(world, 1)
+    (message,) = world.receive()
+    world.receiver.answer = lambda received: BUSY
+    refuse_updates(world, world.settings.wheel_table, times=8)
+
+    world.handle(message)
+
+    assert len(world.receiver.received) == 1
+    assert world.read(task).attempts == 1
+
+
+@pytest.mark.parametrize("random_unit", [0.0, 0.999])
+def test_pauses_grow_up_to_a_bound_and_part_those_who_were_refused_together(
+    random_unit: float,
+) -> None:
+    pauses = [pause_ms(tries, random_unit) for tries in range(20)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] >= 50
+    assert PAUSE_MS_MAX / 2 <= pauses[-1] <= PAUSE_MS_MAX

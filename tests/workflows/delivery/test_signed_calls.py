@@ -1,0 +1,125 @@
+"""A business's calls are signed by its secrets, which nobody reads again, or they are not made."""
+
+import base64
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel.rules.callbacks.signature import signatures
+from duewheel.rules.refusals import Unavailable
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.stores.businesses.signing_secrets import KeyUnavailable
+from local.aws.resources import Resources
+from local.aws.signing_key import make_keys
+from tests.support.receiver import Received
+from tests.support.world import World
+
+OLD, NEW = bytes(range(32)), bytes(range(32, 64))
+BODY = b'{"order": 17}'
+
+
+def text_of(secret: bytes) -> str:
+    return "whsec_" + base64.b64encode(secret).decode()
+
+
+@pytest.fixture(autouse=True)
+def key(resources: Resources) -> None:
+    make_keys(resources, boto3.client("kms"))
+
+
+def sign_with(world: World, *secrets: bytes) -> None:
+    world.configured("orders", signing_secrets=tuple(map(text_of, secrets)))
+    world.clock.advance_ms(5_000)
+
+
+def call_of(world: World, **fields: Any) -> Received:
+    task = come_due(world, world.created(**fields))
+    assert task.status is Status.DELIVERED
+    return world.receiver.received[-1]
+
+
+def come_due(world: World, task: Task) -> Task:
+    world.dispatch_until(task.next_ms // 1000)
+    world.drain()
+    return world.read(task)
+
+
+def signed(call: Received, *secrets: bytes, body: bytes = BODY) -> str:
+    seconds = int(call.headers["webhook-timestamp"])
+    return signatures(secrets, call.headers["webhook-id"], seconds, body)
+
+
+def test_a_call_carries_the_signature_of_what_it_brings(world: World) -> None:
+    sign_with(world, NEW)
+    call = call_of(world)
+    assert call.body == BODY
+    assert call.headers["webhook-signature"] == signed(call, NEW)
+
+
+def test_a_call_that_brings_nothing_is_signed_as_such(world: World) -> None:
+    sign_with(world, NEW)
+    call = call_of(world, payload=None)
+    assert call.body is None
+    assert call.headers["webhook-signature"] == signed(call, NEW, body=b"")
+
+
+def test_every_attempt_is_signed_anew(world: World) -> None:
+    sign_with(world, NEW)
+    first = call_of(world)
+    world.clock.advance_ms(60_000)
+    second = call_of(world)
+    assert first.headers["webhook-signature"] != second.headers["webhook-signature"]
+
+
+def test_while_a_secret_is_replaced_both_sign_and_then_the_new_one_alone(world: World) -> None:
+    for secrets in ((OLD,), (NEW, OLD), (NEW,)):
+        sign_with(world, *secrets)
+        call = call_of(world)
+        assert call.headers["webhook-signature"] == signed(call, *secrets)
+    world.configured("orders", signing_secrets=None)
+    world.clock.advance_ms(5_000)
+    assert "webhook-signature" not in call_of(world).headers
+
+
+def test_while_secrets_do_not_open_nothing_is_called_unsigned(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_with(world, NEW)
+
+    def closed(*_: object) -> bytes:
+        raise KeyUnavailable("KMS does not answer")
+
+    task = world.created()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(world.sealed_secrets), "open", closed)
+        task = come_due(world, task)
+    assert (task.status, task.attempts) == (Status.PENDING, 1)
+    assert task.last_error == "cannot be signed: the secrets do not open"
+    assert world.receiver.received == []
+
+    assert come_due(world, task).status is Status.DELIVERED
+    (call,) = world.receiver.received
+    assert call.headers["webhook-signature"] == signed(call, NEW)
+
+
+def test_secrets_that_cannot_be_sealed_change_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> bytes:
+        raise KeyUnavailable("KMS does not answer")
+
+    monkeypatch.setattr(type(world.sealed_secrets), "seal", closed)
+    with pytest.raises(Unavailable):
+        world.configured("orders", retention_days=3, signing_secrets=(text_of(NEW),))
+    assert world.businesses.read_whole("orders").version == 0
+
+
+def test_no_secret_can_be_read_in_the_tables(world: World) -> None:
+    sign_with(world, NEW, OLD)
+    call_of(world)
+    kept = repr([world.emulator.items(t) for t in ("duewheel-Registry", "duewheel-Wheel")])
+    for secret in (NEW, OLD):
+        for shape in (text_of(secret), text_of(secret)[6:], repr(secret)[2:-1], secret.hex()):
+            assert shape not in kept
+    assert text_of(NEW)[-4:] in kept.replace("=", "") or text_of(NEW).rstrip("=")[-4:] in kept

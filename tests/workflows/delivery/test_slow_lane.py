@@ -1,0 +1,484 @@
+"""Tasks of a slow business are passed by id to a lane of its own, and nothing of it is lost."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.delivery.page_lease import TRIES_MAX
+from duewheel.rules.delivery.postponement import WAIT_MS_MAX, WAIT_MS_MIN
+from duewheel.rules.sweep.audit import AuditRequest
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import direct_page, slow_page
+from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode
+from duewheel.stores.wheel import pointers
+from tests.support.receiver import OK, Received
+from tests.support.recorder import Call
+from tests.support.world import LAMBDA_MS, World
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def slow_and_quick(world: World, number: int = 2, in_ms: int = 60_000) -> tuple[list[Task], ...]:
+    """So many of each in one second; the slow ones by setting."""
+    world.configured("slow", lane=Lane.SLOW)
+    slow = [world.created(in_ms=in_ms, biz_type="slow") for _ in range(number)]
+    quick = [world.created(in_ms=in_ms, biz_type="quick") for _ in range(number)]
+    return slow, quick
+
+
+def dispatched(world: World, tasks: list[Task]) -> dict[str, Any]:
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    (message,) = world.receive()
+    return message
+
+
+def ids(tasks: list[Task]) -> Counter[str]:
+    return Counter(task.task_id for task in tasks)
+
+
+def called(world: World) -> Counter[str]:
+    return Counter(world.receiver.task_ids)
+
+
+def crash_at(world: World, moment: str, operation: str, mark: str) -> None:
+    def hook(call: Call) -> None:
+        if call.operation == operation and mark in str(call.request):
+            setattr(world.recorder, moment, None)
+            raise Crash
+
+    setattr(world.recorder, moment, hook)
+
+
+def audited(world: World, task: Task) -> list[Any]:
+    second = task.due_ms // 1000
+    return world.audit(AuditRequest(second - 10, second + 1_000)).findings
+
+
+def test_a_page_with_both_kinds_calls_the_one_and_passes_the_other_on_before_it_waits(
+    world: World,
+) -> None:
+    slow, quick = slow_and_quick(world)
+    message = dispatched(world, slow)
+    passed_at: list[int] = []
+
+    def note(call: Call) -> None:
+        if call.operation == "SendMessageBatch" and "0s" in str(call.request):
+            passed_at.append(world.clock.now_ms())
+
+    world.recorder.before = note
+    world.handle(message)
+    assert called(world) == ids(quick)
+    assert passed_at == [slow[0].due_ms // 1000 * 1000], "not later than the page was read"
+
+    (passed,) = world.receive(Lane.SLOW)
+    assert decode(passed["Body"]) == PageMessage(
+        slow[0].home.second, 0, "0s", places=tuple(sorted(task.home.place for task in slow))
+    )
+    world.handle(passed)
+    assert called(world) == ids(slow) + ids(quick)
+    assert {world.read(task).status for task in slow + quick} == {Status.DELIVERED}
+
+
+def test_a_business_that_says_main_or_nothing_has_no_second_hop(world: World) -> None:
+    world.configured("orders", lane=Lane.MAIN)
+    tasks = [world.created(biz_type=biz_type) for biz_type in ("orders", "invoices")]
+    world.handle(dispatched(world, tasks))
+    assert called(world) == ids(tasks)
+    assert world.receive(Lane.SLOW) == []
+
+
+def test_the_second_hop_takes_three_requests_and_a_message_up_to_the_call(world: World) -> None:
+    """Which is what a slow business is later by at the most, while the lane has a notifier free;
+    it has the lead for it."""
+    found: dict[Lane, Counter[str]] = {}
+    for lane in Lane:
+        world.configured("orders", lane=lane)
+        world.clock.advance_ms(60_000)
+        task = world.created(in_ms=60_400)
+        message = dispatched(world, [task])
+        world.recorder.clear()
+        before: list[list[str]] = []
+        world.receiver.answer = lambda _, to=before: to.append(world.recorder.operations()) or OK
+        world.handle(message)
+        if lane is Lane.SLOW:
+            world.handle(world.receive(Lane.SLOW)[0])
+        (operations,) = before
+        found[lane] = Counter(operations)
+        assert world.receiver.received[-1].at_ms == task.due_ms
+    of_the_poller_and_the_first_run = Counter(
+        ReceiveMessage=1, ChangeMessageVisibilityBatch=1, DeleteMessage=1, UpdateItem=1
+    )
+    assert found[Lane.SLOW] - found[Lane.MAIN] - of_the_poller_and_the_first_run == Counter(
+        UpdateItem=2,  # recorded, and the page taken
+        BatchGetItem=1,
+        SendMessageBatch=1,
+    )
+
+
+def test_what_arrives_in_the_slow_lane_is_called_there_whatever_is_set_by_then(
+    world: World,
+) -> None:
+    slow, _ = slow_and_quick(world)
+    world.handle(dispatched(world, slow))
+    world.configured("slow", lane=Lane.MAIN)
+    (passed,) = world.receive(Lane.SLOW)
+    world.handle(passed)
+    assert ids(slow) <= called(world)
+    assert world.receive(Lane.SLOW) == []
+
+
+def test_only_what_would_be_called_is_passed_on(world: World) -> None:
+    """What was cancelled is dropped, what is due later is placed there: that holds nothing up."""
+    slow, _ = slow_and_quick(world, number=3)
+    world.cancel(slow[0].task_id)
+    later_ms = slow[1].due_ms + 600_000
+    moved = replace(slow[1], due_ms=later_ms, next_ms=later_ms, version=slow[1].version + 1)
+    assert world.tasks.change(slow[1], moved)
+    world.handle(dispatched(world, slow))
+    (passed,) = world.receive(Lane.SLOW)
+    message = decode(passed["Body"])
+    assert isinstance(message, PageMessage)
+    assert message.places == (slow[2].home.place,)
+    assert world.read(slow[1]).entry.instant_ms == later_ms
+
+
+@pytest.mark.parametrize(
+    ("moment", "operation", "mark"),
+    [
+        ("before", "UpdateItem", "#slow = :value"),  # nothing is recorded
+        ("after", "UpdateItem", "#slow = :value"),  # recorded, and not sent
+        ("after", "SendMessageBatch", '"0s"'),  # sent, and the page not called
+        ("before", "UpdateItem", "#done = :value"),  # called, and the page not done
+    ],
+)
+def test_wherever_the_passing_page_dies_everything_is_called(
+    world: World, moment: str, operation: str, mark: str
+) -> None:
+    slow, quick = slow_and_quick(world)
+    message = dispatched(world, slow)
+    crash_at(world, moment, operation, mark)
+    with pytest.raises(Crash):
+        world.handle(message)
+    world.drain()
+    world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
+    world.drain()
+    assert called(world) == ids(slow) + ids(quick), "and once: nobody had begun a call"
+    assert audited(world, slow[0]) == []
+
+
+def test_a_page_that_is_begun_again_passes_on_what_it_had_passed_on(world: World) -> None:
+    """Also when the business is not slow any more: the slow page may be at work already."""
+    slow, quick = slow_and_quick(world)
+    message = dispatched(world, slow)
+    crash_at(world, "after", "SendMessageBatch", '"0s"')
+    with pytest.raises(Crash):
+        world.handle(message)
+    world.configured("slow", lane=None)
+    world.configured("quick", lane=Lane.SLOW)
+    world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
+    world.drain(Lane.MAIN)
+    assert called(world) == ids(quick)
+    world.drain()
+    assert called(world) == ids(slow) + ids(quick)
+
+
+def test_a_death_in_the_slow_lane_before_settling_repeats_its_calls_alone(world: World) -> None:
+    slow, quick = slow_and_quick(world)
+    world.handle(dispatched(world, slow))
+    (passed,) = world.receive(Lane.SLOW)
+    crash_at(world, "before", "BatchWriteItem", "delivered")
+    with pytest.raises(Crash):
+        world.handle(passed)
+    world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
+    world.drain()
+    assert called(world) == ids(slow) + ids(slow) + ids(quick)
+    assert {world.read(task).status for task in slow} == {Status.DELIVERED}
+
+
+def test_a_slow_page_that_runs_out_of_time_passes_its_rest_on_within_its_lane(
+    world: World,
+) -> None:
+    world.configured("slow", lane=Lane.SLOW, calls_in_flight=1)
+    slow = [world.created(biz_type="slow") for _ in range(6)]
+    world.handle(dispatched(world, slow))
+    (passed,) = world.receive(Lane.SLOW)
+
+    def takes_its_time(_: Received) -> Any:
+        world.clock.advance_ms(15_000)
+        return OK
+
+    world.receiver.answer = takes_its_time
+    world.handle(passed, lambda_ms=LAMBDA_MS)
+    begun = len(world.receiver.received)
+    assert 0 < begun < len(slow)
+
+    assert world.receive() == []
+    (rest,) = world.receive(Lane.SLOW)
+    message = decode(rest["Body"])
+    assert isinstance(message, PageMessage)
+    assert (message.page, len(message.places)) == ("0sr", len(slow) - begun)
+    world.receiver.answer = lambda received: OK
+    world.handle(rest)
+    assert called(world) == ids(slow)
+
+
+# Direct entries
+
+
+def test_direct_entries_are_passed_on_as_a_page_with_a_lease(world: World) -> None:
+    """A message without a lease would be given up when it is half a minute late."""
+    slow, quick = slow_and_quick(world, number=1, in_ms=0)
+    for message in world.receive():
+        world.handle(message)
+    assert called(world) == ids(quick)
+
+    world.clock.advance_ms(40_000)
+    (passed,) = world.receive(Lane.SLOW)
+    message = decode(passed["Body"])
+    assert isinstance(message, PageMessage)
+    assert message.page == slow_page(direct_page([slow[0].home.name]))
+    world.handle(passed)
+    assert called(world) == ids(slow) + ids(quick)
+
+
+def test_a_direct_message_that_comes_twice_is_passed_on_as_the_same_page(world: World) -> None:
+    slow, _ = slow_and_quick(world, number=1, in_ms=0)
+    for _ in range(2):
+        world.queue.send([DirectMessage(slow[0].home.second, (slow[0].home.name,))])
+    world.drain()
+    assert called(world)[slow[0].task_id] == 1
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_direct_message_that_dies_between_record_and_end_loses_nothing(
+    world: World, sent: bool
+) -> None:
+    slow, _ = slow_and_quick(world, number=1, in_ms=0)
+    mark = ("SendMessageBatch", '"places"') if sent else ("UpdateItem", "if_not_exists(#slow")
+    crash_at(world, "after", *mark)
+    with pytest.raises(Crash):
+        world.drain(Lane.MAIN)
+    world.drain()
+    world.sweep_past(slow[0].home.second)
+    world.dispatch_until(world.clock.now_ms() // 1000 + WAIT_MS_MAX // 1000)
+    world.drain()
+    assert called(world)[slow[0].task_id] == 1
+    assert audited(world, slow[0]) == []
+
+
+# The sweep
+
+
+def test_what_the_slow_lane_has_not_begun_comes_up_again_and_the_sweep_passes(
+    world: World,
+) -> None:
+    slow, quick = slow_and_quick(world)
+    world.handle(dispatched(world, slow))
+    second = slow[0].home.second
+    for _ in range(4):  # nobody works in the slow lane
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        world.drain(Lane.MAIN)
+        world.sweep_once()
+    assert world.pointer(pointers.SWEEP).position > second
+    found = [world.read(task) for task in slow]
+    assert {task.attempts for task in found} == {0}
+    now_ms = world.clock.now_ms()
+    assert all(now_ms < task.next_ms <= now_ms + 2 * WAIT_MS_MIN + 60_000 for task in found)
+    assert audited(world, slow[0]) == []
+
+    (stale,) = world.receive(Lane.SLOW)
+    world.handle(stale)
+    assert called(world) == ids(quick), "its page was closed before it came up again"
+
+    world.dispatch_until(max(task.next_ms for task in found) // 1000)
+    world.drain()
+    assert called(world) == ids(slow) + ids(quick)
+    assert audited(world, slow[0]) == []
+
+
+def test_what_waits_for_the_slow_lane_can_be_cancelled_until_it_comes_up_again(
+    world: World,
+) -> None:
+    slow, _ = slow_and_quick(world, number=1)
+    world.handle(dispatched(world, slow))
+    world.clock.advance_ms(125_000)
+    assert world.sweep_second_once(slow[0].home.second)
+    assert world.cancel(slow[0].task_id).status is Status.CANCELLED
+    world.sweep_past(slow[0].home.second + 600)
+    assert slow[0].task_id not in called(world)
+
+
+def test_a_page_that_the_slow_lane_begins_first_is_waited_for(world: World) -> None:
+    """Between the sweep's look and its write a notifier takes the page."""
+    slow, _ = slow_and_quick(world, number=1)
+    world.handle(dispatched(world, slow))
+    world.clock.advance_ms(125_000)
+    (passed,) = world.receive(Lane.SLOW)
+
+    def begin(call: Call) -> None:
+        if call.operation == "UpdateItem" and ":done" in str(call.request):
+            world.recorder.before = None
+            world.handle(passed)
+
+    world.recorder.before = begin
+    assert not world.sweep_second_once(slow[0].home.second)
+    assert world.sweep_second_once(slow[0].home.second)
+    assert called(world)[slow[0].task_id] == 1
+    assert world.entries_elsewhere() == []
+
+
+def test_a_task_that_was_changed_since_it_was_judged_is_looked_at_again(world: World) -> None:
+    slow, _ = slow_and_quick(world, number=1)
+    world.handle(dispatched(world, slow))
+    world.clock.advance_ms(125_000)
+    later_ms = world.clock.now_ms() + 600_000
+    moved = replace(slow[0], due_ms=later_ms, next_ms=later_ms, version=slow[0].version + 1)
+
+    def move(call: Call) -> None:
+        if call.operation == "UpdateItem" and ":done" in str(call.request):
+            world.recorder.before = None
+            assert world.tasks.change(slow[0], moved)
+
+    world.recorder.before = move
+    assert not world.sweep_second_once(slow[0].home.second)
+    assert world.read(slow[0]) == moved
+
+
+def test_what_waits_in_the_slow_lane_behind_a_page_that_is_called_there_is_put_off(
+    world: World,
+) -> None:
+    """Else the lane would be at work where the sweep stands for as long as it has too much."""
+    world.configured("slow", lane=Lane.SLOW)
+    tasks = [world.created(in_ms=60_000 + n * 1_000, biz_type="slow") for n in range(4)]
+    world.dispatch_until(tasks[-1].due_ms // 1000)
+    world.drain(Lane.MAIN)
+    world.sweep_once()
+    world.clock.advance_ms(119_000)
+    held, *_ = world.receive(Lane.SLOW)
+    world.receiver.answer = lambda received: looks_on(world, received)
+
+    def looks_on(world: World, _: Received) -> Any:
+        world.lead_once()
+        world.clock.advance_ms(8_000)
+        world.sweep_once()
+        return OK
+
+    world.handle(held)
+    assert world.swept_second == tasks[0].home.second - 1
+    assert [world.read(task).entry == task.home for task in tasks] == [True, False, False, False]
+
+    world.sweep_once()
+    assert world.swept_second >= tasks[-1].home.second
+    assert audited(world, tasks[-1]) == []
+
+
+def test_a_slow_page_passed_on_a_moment_ago_is_given_time(world: World) -> None:
+    """As after an outage, when the page itself was begun minutes late."""
+    slow, _ = slow_and_quick(world, number=1)
+    message = dispatched(world, slow)
+    world.clock.advance_ms(125_000)
+    world.handle(message)
+    assert not world.sweep_second_once(slow[0].home.second)
+    world.drain()
+    assert world.sweep_second_once(slow[0].home.second)
+    assert called(world)[slow[0].task_id] == 1
+
+
+def test_a_slow_page_that_was_begun_and_lost_is_sent_again_to_the_slow_queue(
+    world: World,
+) -> None:
+    slow, _ = slow_and_quick(world, number=1)
+    world.handle(dispatched(world, slow))
+    (passed,) = world.receive(Lane.SLOW)
+    crash_at(world, "before", "BatchWriteItem", "delivered")
+    with pytest.raises(Crash):
+        world.handle(passed)
+    world.sqs.purge_queue(QueueUrl=world.slow_queue.url)
+    world.clock.advance_ms(125_000)
+    assert not world.sweep_second_once(slow[0].home.second)
+    assert world.receive() == []
+    (again,) = world.receive(Lane.SLOW)
+    world.handle(again)
+    assert called(world)[slow[0].task_id] == 2
+    assert world.sweep_second_once(slow[0].home.second)
+
+
+def test_a_slow_page_that_keeps_dying_is_taken_apart(world: World) -> None:
+    slow, _ = slow_and_quick(world, number=3)
+    world.handle(dispatched(world, slow))
+    world.receiver.received.clear()
+    poison = slow[1].task_id
+
+    def die(received: Received) -> Any:
+        if received.task_id == poison:
+            raise Crash
+        return OK
+
+    world.receiver.answer = die
+    (passed,) = world.receive(Lane.SLOW)
+    for _ in range(TRIES_MAX):
+        with pytest.raises(Crash):
+            world.handle(passed)
+        world.clock.advance_ms(world.settings.page_lease_ms + 1)
+    assert not world.sweep_second_once(slow[0].home.second)
+    assert world.sweep_second_once(slow[0].home.second)
+    world.drain(Lane.MAIN)
+    messages = [decode(message["Body"]) for message in world.receive(Lane.SLOW)]
+    alone = world.read(slow[1]).entry
+    assert (
+        PageMessage(alone.second, 0, slow_page(direct_page([alone.name])), places=(alone.place,))
+        in messages
+    )
+    assert {world.read(task).status for task in (slow[0], slow[2])} == {Status.DELIVERED}
+
+
+def test_a_purged_slow_queue_loses_nothing(world: World) -> None:
+    slow, quick = slow_and_quick(world, number=5)
+    world.handle(dispatched(world, slow))
+    world.sqs.purge_queue(QueueUrl=world.slow_queue.url)
+    world.sweep_past(slow[0].home.second)
+    world.dispatch_until(world.clock.now_ms() // 1000 + WAIT_MS_MAX // 1000)
+    world.drain()
+    assert called(world) == ids(slow) + ids(quick)
+    assert audited(world, slow[0]) == []
+
+
+# The second link
+
+
+def test_while_the_slow_queue_refuses_its_pages_go_past_it(world: World) -> None:
+    slow, quick = slow_and_quick(world)
+    message = dispatched(world, slow)
+
+    def refuse(call: Call) -> None:
+        if call.request.get("QueueUrl") == world.slow_queue.url:
+            raise world.sqs.exceptions.ClientError({"Error": {}}, call.operation)
+
+    world.recorder.before = refuse
+    world.handle(message)
+    assert called(world) == ids(quick)
+    world.drain_invocations()
+    assert called(world) == ids(slow) + ids(quick)
+
+
+def test_a_page_whose_slow_part_neither_link_takes_calls_all_the_others(world: World) -> None:
+    slow, quick = slow_and_quick(world)
+    message = dispatched(world, slow)
+
+    def refuse(call: Call) -> None:
+        if call.operation in ("SendMessageBatch", "Invoke"):
+            raise world.sqs.exceptions.ClientError({"Error": {}}, call.operation)
+
+    world.recorder.before = refuse
+    world.handle(message)
+    assert called(world) == ids(quick)
+    world.recorder.before = None
+    world.sweep_past(slow[0].home.second)
+    world.dispatch_until(world.clock.now_ms() // 1000 + WAIT_MS_MAX // 1000)
+    world.drain()
+    assert called(world) == ids(slow) + ids(quick)

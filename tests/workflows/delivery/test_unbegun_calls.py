@@ -1,0 +1,59 @@
+"""A call that could not begin is no attempt: its task comes up again, within its own bounds."""
+
+import pytest
+
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.delivery.circuit_breaker import CALLS_MIN, WAITS_MS_MAX
+from duewheel.rules.delivery.postponement import UNBEGUN_WAIT_MS, spread_unbegun
+from duewheel.rules.tasks.task import Status, Task
+from tests.support.receiver import OK
+from tests.support.world import World
+
+UNBEGUN = Outcome(Verdict.RETRY, "not begun", was_begun=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_begins(world: World) -> None:
+    world.receiver.answer = lambda received: UNBEGUN
+
+
+def come_due(world: World, task: Task) -> Task:
+    world.dispatch_until(task.next_ms // 1000)
+    world.clock.set_ms(max(world.clock.now_ms(), task.next_ms))
+    world.drain()
+    return world.read(task)
+
+
+def test_it_takes_no_attempt_and_the_task_comes_up_seconds_later(world: World) -> None:
+    task = come_due(world, world.created())
+    assert (task.status, task.attempts, task.history) == (Status.PENDING, 0, ())
+    assert task.next_ms == world.clock.now_ms() + UNBEGUN_WAIT_MS
+    world.receiver.answer = lambda received: OK
+    task = come_due(world, task)
+    assert (task.status, task.attempts) == (Status.DELIVERED, 1)
+
+
+def test_it_says_nothing_of_the_host(world: World) -> None:
+    tasks = world.created_many(world.new(30_000) for _ in range(2 * CALLS_MIN))
+    come_due(world, tasks[0])
+    assert world.standings.read("orders").breakers == ()
+
+
+def test_a_task_that_expires_meanwhile_is_expired(world: World) -> None:
+    task = come_due(world, world.created(expires_after_seconds=2.0))
+    assert task.status is Status.PENDING
+    assert come_due(world, task).status is Status.EXPIRED
+
+
+def test_owed_for_a_day_it_is_an_attempt_so_that_the_task_comes_to_an_end(world: World) -> None:
+    task = world.created()
+    world.dispatch_until(task.next_ms // 1000)
+    world.clock.set_ms(task.next_ms + WAITS_MS_MAX + 1)
+    world.drain()
+    assert world.read(task).attempts == 1
+
+
+def test_many_are_spread_over_some_seconds_in_their_order(world: World) -> None:
+    tasks = world.created_many(world.new(30_000) for _ in range(4))
+    instants = [after.next_ms for _, after in spread_unbegun(tasks, 1_000)]
+    assert instants == [1_000 + UNBEGUN_WAIT_MS + UNBEGUN_WAIT_MS * n // 4 for n in range(4)]

@@ -1,0 +1,343 @@
+"""A definition and the record of its change are one write: whoever dies, races or asks twice."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from duewheel.rules.businesses.requests import DeleteRequest
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.callbacks.http_outcome import outcome_of_answer
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.history.changes import DELETED_KEPT_SECONDS, KEPT_MAX, THE_SERVICE, Change, Did
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.refusals import (
+    InvalidField,
+    UnknownBusiness,
+    UnknownTimer,
+    VersionMismatch,
+)
+from duewheel.rules.timers.timer import Timer
+from duewheel.stores import registry_keys
+from tests.support.conflicts import A_MOMENT, conflicts, of_transactions
+from tests.support.recorder import Call
+from tests.support.timers import made, now, patched
+from tests.support.world import CALLER, World
+
+OTHER = "arn:aws:iam::123456789012:user/other"
+ANYHOW = Precondition()
+GONE = outcome_of_answer(410, {}, b"", 0)
+
+Act = Callable[[World, str], object]  # by whom
+
+
+class Crash(Exception):
+    """The process dies here."""
+
+
+def configure(world: World, by: str = CALLER, **settings: Any) -> Business:
+    return world.configure_business("orders", settings, ANYHOW, by=by)
+
+
+def pause(world: World, by: str = CALLER, *, paused: bool = True) -> Business:
+    return world.configure_business.pause("orders", ANYHOW, paused=paused, by=by)
+
+
+def delete(world: World, by: str = CALLER) -> None:
+    assert world.delete_business("orders", DeleteRequest(False, None), ANYHOW, by=by).done
+
+
+def of_business(world: World) -> list[Change]:
+    return list(reversed(world.look_up_changes.of_business("orders").changes))
+
+
+def of_timer(world: World, timer: Timer) -> list[Change]:
+    return list(reversed(world.look_up_changes.of_timer(timer.timer_id).changes))
+
+
+def told(changes: list[Change]) -> list[tuple[int, str, str]]:
+    return [(change.version, change.did.value, change.by) for change in changes]
+
+
+def twice(world: World) -> None:
+    """The SDK sends each transaction a second time; the first try was carried out."""
+    real = world.dynamodb.transact_write_items
+
+    def again(**arguments: Any) -> Any:
+        real(**arguments)
+        return real(**arguments)
+
+    world.dynamodb.transact_write_items = again  # type: ignore[method-assign]
+
+
+def in_between(world: World, meanwhile: Callable[[], object]) -> None:
+    """Let this happen right before the next transaction."""
+
+    def once(call: Call) -> None:
+        if call.operation == "TransactWriteItems":
+            world.recorder.before = None
+            meanwhile()
+
+    world.recorder.before = once
+
+
+def test_each_change_of_a_business_leaves_one_record(world: World) -> None:
+    configure(world, retention_days=3)
+    pause(world)
+    pause(world)
+    pause(world, OTHER, paused=False)
+    configure(world)
+    delete(world, OTHER)
+    assert told(of_business(world)) == [
+        (1, "created", CALLER),
+        (2, "paused", CALLER),
+        (3, "resumed", OTHER),
+        (4, "configured", CALLER),
+        (5, "deleted", OTHER),
+    ]
+
+
+def test_each_change_of_a_timer_leaves_one_record(world: World) -> None:
+    timer = made(world, 60)
+    world.change_timer.enable(timer.timer_id, by=OTHER)
+    world.change_timer.disable(timer.timer_id, by=OTHER)
+    world.change_timer.enable(timer.timer_id, by=CALLER)
+    patched(world, timer, name="other", misfire=None)
+    world.change_timer.delete(timer.timer_id, by=OTHER)
+    assert told(of_timer(world, timer)) == [
+        (1, "created", CALLER),
+        (2, "disabled", OTHER),
+        (3, "enabled", CALLER),
+        (4, "changed", CALLER),
+        (5, "deleted", OTHER),
+    ]
+
+
+def test_a_put_that_changes_nothing_makes_a_version_and_its_record_says_so(world: World) -> None:
+    configure(world, retention_days=3)
+    again = configure(world, retention_days=3)
+    assert again.version == 2
+    assert of_business(world)[-1] == Change(2, again.updated_ms, CALLER, Did.CONFIGURED)
+
+
+def test_the_last_ten_changes_are_kept(world: World) -> None:
+    for _ in range(KEPT_MAX + 3):
+        configure(world)
+    kept = of_business(world)
+    assert [change.version for change in kept] == list(range(4, KEPT_MAX + 4))
+
+
+def test_a_reply_that_is_lost_leaves_one_record(world: World) -> None:
+    twice(world)
+    assert configure(world, retention_days=3).version == 1
+    assert pause(world).version == 2
+    timer = made(world, 60)
+    world.change_timer.disable(timer.timer_id, by=CALLER)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
+    delete(world)
+    assert told(of_business(world)) == [
+        (1, "created", CALLER),
+        (2, "paused", CALLER),
+        (3, "deleted", CALLER),
+    ]
+    assert [change.did for change in of_timer(world, timer)] == ["created", "disabled", "deleted"]
+
+
+def test_of_two_who_change_a_business_at_once_each_has_the_version_it_made(world: World) -> None:
+    configure(world)
+    others: list[Business] = []
+    in_between(world, lambda: others.append(configure(world, OTHER, retention_days=3)))
+    mine = configure(world, timeout_seconds=2.0)
+    assert [others[0].version, mine.version] == [2, 3]
+    assert told(of_business(world))[1:] == [(2, "configured", OTHER), (3, "configured", CALLER)]
+    found = [[one.setting for one in change.differences] for change in of_business(world)[1:]]
+    assert found == [["retention_days"], ["timeout_seconds"]]
+
+
+def test_of_two_who_say_the_same_in_one_instant_neither_is_taken_for_the_other(
+    world: World,
+) -> None:
+    in_between(world, lambda: configure(world, OTHER, retention_days=3))
+    assert configure(world, retention_days=3).version == 2
+    assert told(of_business(world)) == [(1, "created", OTHER), (2, "configured", CALLER)]
+
+
+def test_a_change_that_cannot_be_told_by_its_record_is_told_by_what_stands(world: World) -> None:
+    """Of callbacks the record has the name alone, so two of one caller and instant are alike."""
+    one, other = HttpCallback("https://one.example/"), HttpCallback("https://other.example/")
+    in_between(world, lambda: configure(world, callback=one))
+    assert configure(world, callback=other).version == 2
+    assert world.businesses.read_whole("orders").callback == other
+
+
+def test_of_two_who_change_a_timer_at_once_each_has_the_version_it_made(world: World) -> None:
+    timer = made(world, 60)
+    disable = world.change_timer.disable
+    in_between(world, lambda: disable(timer.timer_id, by=OTHER))
+    assert patched(world, timer, name="other").version == 3
+    assert told(of_timer(world, timer))[1:] == [(2, "disabled", OTHER), (3, "changed", CALLER)]
+
+
+def test_of_two_who_delete_at_once_one_has_deleted_it(world: World) -> None:
+    configure(world)
+    in_between(world, lambda: delete(world, OTHER))
+    with pytest.raises(VersionMismatch):
+        delete(world)
+    assert told(of_business(world))[1:] == [(2, "deleted", OTHER)]
+    timer = made(world, 60)
+    in_between(world, lambda: world.change_timer.delete(timer.timer_id, by=OTHER))
+    with pytest.raises(UnknownTimer):
+        world.change_timer.delete(timer.timer_id, by=CALLER)
+    assert told(of_timer(world, timer))[1:] == [(2, "deleted", OTHER)]
+
+
+def test_who_meets_another_at_work_tries_again(world: World) -> None:
+    configure(world)
+    with conflicts(of_transactions, times=A_MOMENT):
+        assert pause(world).version == 2
+    assert told(of_business(world))[1:] == [(2, "paused", CALLER)]
+
+
+def test_a_refused_change_leaves_no_record(world: World) -> None:
+    configure(world)
+    timer, other = made(world, 60), Precondition(version=9)
+    for refused in (
+        lambda: world.configure_business("orders", {}, other, by=CALLER),
+        lambda: world.configure_business.pause("orders", other, paused=True, by=CALLER),
+        lambda: world.delete_business("orders", DeleteRequest(False, None), other, by=CALLER),
+        lambda: world.change_timer.disable(timer.timer_id, other, by=CALLER),
+        lambda: world.change_timer.delete(timer.timer_id, other, by=CALLER),
+    ):
+        with pytest.raises(VersionMismatch):
+            refused()
+    with pytest.raises(InvalidField):
+        configure(world, creates_burst=5)
+    with pytest.raises(InvalidField):
+        patched(world, timer, every_seconds=None)
+    assert (len(of_business(world)), len(of_timer(world, timer))) == (1, 1)
+
+
+ACTS: dict[str, Act] = {
+    "configured": lambda world, _: configure(world, retention_days=3),
+    "paused": lambda world, _: pause(world),
+    "business deleted": lambda world, _: delete(world),
+    "timer created": lambda world, _: made(world, 60),
+    "timer changed": lambda world, timer_id: patched(world, at(world, timer_id), name="other"),
+    "timer disabled": lambda world, timer_id: world.change_timer.disable(timer_id, by=CALLER),
+    "timer deleted": lambda world, timer_id: world.change_timer.delete(timer_id, by=CALLER),
+}
+
+
+def at(world: World, timer_id: str) -> Timer:
+    timer = world.timers.read(timer_id)
+    assert timer is not None
+    return timer
+
+
+def versions(world: World) -> dict[str, tuple[int | None, int, bool]]:
+    """Of each definition that ever was: its version, that of its latest change, and whether that
+    was its end."""
+    items = world.unrecorded.scan(TableName=world.settings.registry_table)["Items"]
+    found = {}
+    for item in items:
+        mark, _, thing = item["kind"]["S"].partition("#")
+        if mark != "changes":
+            continue
+        kind, _, name = thing.partition("#")
+        if kind == "business":
+            stands = world.businesses.read_whole(name).version or None
+            latest = world.look_up_changes.of_business(name).changes[0]
+        else:
+            timer = world.timers.read(name)
+            stands = timer and timer.version
+            latest = world.look_up_changes.of_timer(name).changes[0]
+        found[name] = (stands, latest.version, latest.did is Did.DELETED)
+    return found
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_leaves_neither_a_change_without_record_nor_a_record_without_change(
+    world: World, act: Act, when: str
+) -> None:
+    has_timer = act is not ACTS["business deleted"]
+    timer_id = made(world, 60).timer_id if has_timer else ""
+    configure(world)
+    before = versions(world)
+
+    def die(call: Call) -> None:
+        if call.operation == "TransactWriteItems":
+            raise Crash
+
+    setattr(world.recorder, when, die)
+    with pytest.raises(Crash):
+        act(world, timer_id)
+    setattr(world.recorder, when, None)
+    left = versions(world)
+    assert (left == before) is (when == "before")
+    for stands, recorded, is_end in left.values():
+        assert stands is None if is_end else stands == recorded
+
+
+def test_the_stop_of_a_receiver_is_recorded_as_the_services(world: World) -> None:
+    timer = made(world, 60, disable_on_stop=True)
+    world.receiver.answer = lambda _: GONE
+    run(world, 62)
+    assert not at(world, timer.timer_id).enabled
+    assert told(of_timer(world, timer))[1:] == [(2, "disabled", THE_SERVICE)]
+
+
+def test_what_a_timer_does_by_itself_is_no_change(world: World) -> None:
+    timer = made(world, 20, max_runs=3)
+    run(world, 90)
+    assert len(world.receiver.received) == 3
+    assert at(world, timer.timer_id).ended
+    assert told(of_timer(world, timer)) == [(1, "created", CALLER)]
+
+
+def run(world: World, seconds: int) -> None:
+    until = now(world) + seconds
+    while now(world) < until:
+        world.dispatch_until(now(world))
+        world.drain()
+        world.clock.advance_ms(1_000)
+    world.drain()
+
+
+def test_the_timers_that_go_with_their_business_say_who_deleted_them(world: World) -> None:
+    configure(world)
+    timer = made(world, 60)
+    asked = DeleteRequest(True, None)
+    assert world.delete_business("orders", asked, ANYHOW, by=OTHER).done
+    assert told(of_timer(world, timer))[-1] == (2, "deleted", OTHER)
+    assert told(of_business(world))[-1] == (2, "deleted", OTHER)
+
+
+def test_changes_are_read_for_thirty_days_after_the_end(world: World) -> None:
+    configure(world)
+    timer = made(world, 60, enabled=False)
+    world.delete_business("orders", DeleteRequest(True, None), ANYHOW, by=CALLER)
+    world.clock.advance_ms((DELETED_KEPT_SECONDS - 1) * 1000)
+    assert (len(of_business(world)), len(of_timer(world, timer))) == (2, 2)
+    assert world.look_up_changes.of_timer(timer.timer_id).owner == "orders"
+    world.clock.advance_ms(1_000)
+    with pytest.raises(UnknownBusiness):
+        of_business(world)
+    with pytest.raises(UnknownTimer):
+        of_timer(world, timer)
+
+
+def test_what_was_defined_before_changes_were_kept_has_none_until_the_next(world: World) -> None:
+    configure(world)
+    timer = made(world, 60)
+    for kind, name in (("business", "orders"), ("timer", timer.timer_id)):
+        world.unrecorded.delete_item(
+            TableName=world.settings.registry_table, Key=registry_keys.changes(kind, name)
+        )
+    assert (of_business(world), of_timer(world, timer)) == ([], [])
+    pause(world)
+    patched(world, timer, name="other")
+    assert [told(of_business(world)), told(of_timer(world, timer))] == [
+        [(2, "paused", CALLER)],
+        [(2, "changed", CALLER)],
+    ]

@@ -1,0 +1,615 @@
+"""The sweep goes on: what it cannot finish at one place holds up nothing behind it."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from botocore.exceptions import ClientError
+
+from duewheel.log import logger
+from duewheel.rules.delivery.page_lease import LEASE_MS, TRIES_MAX, PageLease
+from duewheel.rules.sweep.audit import AuditRequest
+from duewheel.rules.sweep.minute_statistics import StatsRequest
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
+from duewheel.rules.wheel import open_places
+from duewheel.rules.wheel.addresses import slow_page
+from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.open_places import Why
+from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode
+from duewheel.stores.wheel import pointers
+from duewheel.workflows.wheel.send_messages import HandOver
+from tests.support.bounds import quick_first
+from tests.support.recorder import Call
+from tests.support.world import LAMBDA_MS, World
+
+FOUND_WITHIN_MS = 240_000
+TWENTY_MINUTES_MS = 1_200_000
+
+
+class Crash(BaseException):
+    pass
+
+
+def lose_all_messages(world: World) -> None:
+    """All that are visible; AWS purges a queue once a minute at most."""
+    url = world.settings.slice_queue_url
+    while messages := world.receive():
+        for message in messages:
+            world.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+
+def minutes(world: World, number: int) -> None:
+    for _ in range(number):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        world.drain()
+        world.sweep_once()
+        world.drain()
+
+
+def hold(world: World, task: Task, page: str = "0", for_ms: int = TWENTY_MINUTES_MS) -> PageLease:
+    lease = PageLease(task.home.second, task.home.shard, page)
+    held = world.pages.take(lease, "alive", world.clock.now_ms(), for_ms)
+    assert isinstance(held, PageLease)
+    return held
+
+
+def called_after_ms(world: World, task: Task) -> int:
+    (received,) = [one for one in world.receiver.received if one.task_id == task.task_id]
+    return received.at_ms - task.due_ms
+
+
+def findings(world: World, tasks: list[Task]) -> list[Any]:
+    seconds = [task.home.second for task in tasks]
+    return list(world.audit(AuditRequest(min(seconds), max(seconds) + 900)).findings)
+
+
+def places(world: World) -> list[tuple[int, Why]]:
+    return [(p.second, p.why) for p in world.pointer(pointers.SWEEP).open_places]
+
+
+def others(world: World) -> None:
+    """A healthy task every five seconds: what the sweep sees of the notifiers."""
+    for number in range(100):
+        world.created(in_ms=60_000 + number * 5_000, biz_type="others")
+
+
+def minutes_that_lose(world: World, seconds: set[int], number: int, sweep: Any) -> None:
+    """All messages for these seconds are lost, but those that the sweep sends."""
+    for _ in range(number):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        deliver_but(world, seconds)
+        sweep()
+        world.drain()
+
+
+def deliver_but(world: World, seconds: set[int]) -> None:
+    while messages := world.receive():
+        for message in messages:
+            if decode(message["Body"]).second in seconds:
+                url = world.settings.slice_queue_url
+                world.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            else:
+                world.handle(message)
+
+
+@pytest.mark.parametrize("lane", quick_first(Lane, pytest.mark.exhaustive))
+def test_a_page_that_is_called_for_long_keeps_no_lost_message_of_another_business_waiting(
+    world: World, lane: Lane
+) -> None:
+    world.configured("slow", lane=lane)
+    slow = world.created(in_ms=60_000, biz_type="slow")
+    lost = [world.created(in_ms=61_500 + n * 20_000) for n in range(12)]
+    others(world)
+    world.dispatch_until(slow.home.second)
+    hold(world, slow, "0s" if lane is Lane.SLOW else "0")
+    if lane is Lane.SLOW:
+        world.drain(Lane.MAIN)
+    world.sweep_once()
+    minutes_that_lose(world, {task.home.second for task in lost}, 9, world.sweep_once)
+    assert max(called_after_ms(world, task) for task in lost) <= FOUND_WITHIN_MS
+    assert places(world) == [(slow.home.second, Why.HELD)]
+
+
+def test_what_a_purged_queue_held_is_sent_again_by_the_first_run_of_an_idle_wheel(
+    world: World,
+) -> None:
+    lost = [world.created(in_ms=60_000 + number * 1_000) for number in range(20)]
+    world.dispatch_until(lost[-1].home.second)
+    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
+    world.clock.advance_ms(125_000)
+    for _ in range(2):  # the first notes where the time pointer stands
+        world.sweep_once()
+        world.drain()
+        world.clock.advance_ms(125_000)
+    assert {world.read(task).status for task in lost} == {Status.DELIVERED}
+    assert all(called_after_ms(world, task) <= 2 * 125_000 + 20_000 for task in lost)
+
+
+def test_pages_that_wait_in_the_queue_are_not_sent_again_by_their_number(world: World) -> None:
+    waiting = [world.created(in_ms=60_000 + number * 1_000) for number in range(20)]
+    world.dispatch_until(waiting[-1].home.second)
+    world.sweep_once()
+    world.clock.advance_ms(125_000)
+    before = len(world.emulator.messages_visible_at_ms(world.settings.slice_queue_url))
+    world.sweep_once()
+    after = len(world.emulator.messages_visible_at_ms(world.settings.slice_queue_url))
+    assert (before, after) == (20, 21)  # those of one second in any case
+
+
+class Trouble:
+    """In the sweeper's way: a key that is beaten before each of its rescues, a partition that
+    refuses, and a second of which each slice takes long; everybody else goes on meanwhile."""
+
+    SHARDS = 16
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.huge = (world.clock.now_ms() + 62_000) // 1000
+        world.headers.raise_to(self.huge, self.SHARDS)
+        world.size_seconds.known.keep({self.huge: self.SHARDS})
+        world.create_batch([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
+        self.throttled = world.created(in_ms=63_000)
+        self.beaten = world.created_by_key(world.new(30_000, key="beaten", digest="same")).task
+        self._beat()
+        self._slots = {f"{self.huge % world.settings.buckets}.{n}" for n in range(self.SHARDS)}
+
+    def sweep(self) -> None:
+        self.world.recorder.before = self._in_the_way
+        self.world.sweep_once()
+        self.world.recorder.before = None
+
+    def _in_the_way(self, call: Call) -> None:
+        self.world.recorder.before = None
+        if call.operation == "UpdateItem" and self._is_rescue(call):
+            self._beat()
+        if call.operation == "Query":
+            slot = call.request["ExpressionAttributeValues"].get(":slot", {}).get("S")
+            if slot == self.throttled.home.slot(self.world.settings.buckets):
+                self.world.recorder.before = self._in_the_way
+                raise ClientError({"Error": {"Code": "ThrottlingException"}}, "Query")
+            if slot in self._slots:
+                self.world.clock.advance_ms(20_000)
+                self.world.lead_once()
+                self.world.drain()
+        self.world.recorder.before = self._in_the_way
+
+    def _beat(self) -> None:
+        self.world.keyed.upsert(self.world.new(1_000_000, key="beaten", digest="same"))
+
+    def _is_rescue(self, call: Call) -> bool:
+        return call.request["Key"].get("place") == {"S": self.beaten.home.place}
+
+
+@pytest.mark.soak
+def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(world: World) -> None:
+    """A page is called for twenty minutes, a key is beaten without end, a second takes the sweep
+    minutes, and a partition refuses all reads."""
+    held = world.created(in_ms=60_000)
+    trouble = Trouble(world)
+    lost = [world.created(in_ms=64_500 + n * 20_000) for n in range(12)]
+    others(world)
+    lose_all_messages(world)
+    world.dispatch_until(held.home.second)
+    hold(world, held)
+    world.sweep_once()
+    minutes_that_lose(world, {task.home.second for task in lost}, 9, trouble.sweep)
+    assert max(called_after_ms(world, task) for task in lost) <= FOUND_WITHIN_MS
+    assert {second for second, _ in places(world)} >= {
+        held.home.second,
+        trouble.throttled.home.second,
+    }
+    minutes(world, 25)
+    assert places(world) == []
+    assert world.read(trouble.throttled).status is Status.DELIVERED
+
+
+def test_what_is_dispatched_in_a_long_run_is_not_taken_for_lost_by_an_earlier_count(
+    world: World,
+) -> None:
+    """The messages are counted when the run begins to send again, and again when it goes on."""
+    lost = [world.created(in_ms=60_000 + number * 1_000) for number in range(3)]
+    waiting = [world.created(in_ms=200_000 + number * 1_000) for number in range(20)]
+    world.dispatch_until(lost[-1].home.second)
+    lose_all_messages(world)
+    world.sweep_once()  # notes where the time pointer stands
+    world.clock.advance_ms(125_000)
+
+    counts: list[int | None] = []
+
+    def end_the_turn(call: Call) -> None:
+        if call.operation == "Query" and len(counts) < 2:
+            world.clock.advance_ms(20_000)
+
+    def dispatch_after_counting(hand_over: HandOver, lane: Lane) -> int | None:
+        counts.append(counted(hand_over, lane))
+        if len(counts) == 1:
+            world.recorder.after = None
+            world.dispatch_until(waiting[-1].home.second)
+            world.recorder.after = end_the_turn
+        if len(counts) == 2:
+            world.clock.advance_ms(125_000)  # and they are looked at
+        return counts[-1]
+
+    counted = HandOver.waiting
+    world.recorder.after = end_the_turn
+    with patch.object(HandOver, "waiting", dispatch_after_counting):
+        world.sweep_once()
+    assert world.pointer(pointers.SWEEP).position >= waiting[-1].home.second
+    queue = world.emulator.messages_visible_at_ms(world.settings.slice_queue_url)
+    assert len(queue) <= len(lost) + len(waiting)
+
+
+class SlowSecond:
+    """One of which reading the homes of a slice takes twenty seconds, in which others go on."""
+
+    SHARDS = 8
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.second = (world.clock.now_ms() + 62_000) // 1000
+        world.headers.raise_to(self.second, self.SHARDS)
+        world.size_seconds.known.keep({self.second: self.SHARDS})
+        self.tasks = world.created_many([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
+        self.slots = {f"{self.second % world.settings.buckets}.{n}" for n in range(self.SHARDS)}
+        self.strongly: list[str] = []
+
+    def sweep(self, run_ms: int, lost: set[int]) -> None:
+        """By a sweeper that lives so long."""
+        until_ms = self.world.clock.now_ms() + run_ms
+
+        def slowly(call: Call) -> None:
+            values = call.request.get("ExpressionAttributeValues", {})
+            slot = values.get(":slot", {}).get("S")
+            if call.operation == "Query" and slot in self.slots:
+                if "FilterExpression" in call.request:
+                    return
+                if call.request.get("ConsistentRead"):
+                    self.strongly.append(slot)
+                self.world.recorder.before = None
+                self.world.clock.advance_ms(20_000)
+                self.world.drain()
+                self.world.lead_once()
+                deliver_but(self.world, lost)
+                self.world.recorder.before = slowly
+
+        self.world.recorder.before = slowly
+        me = f"sweeper-at-{self.world.clock.now_ms()}"
+        self.world.sweep.run(me, lambda: until_ms - self.world.clock.now_ms())
+        self.world.recorder.before = None
+
+
+@pytest.mark.soak
+def test_a_second_that_no_run_can_read_as_a_whole_is_counted_once_and_keeps_nothing_waiting(
+    world: World,
+) -> None:
+    """It is read through in two runs, and once more in as many: each goes on where one ended."""
+    slow = SlowSecond(world)
+    lost = [world.created(in_ms=64_500 + n * 20_000) for n in range(20)]
+    seconds = {task.home.second for task in lost}
+    others(world)
+    world.dispatch_until(slow.second)
+    world.drain()
+    world.sweep_once()
+    run_ms = 120_000
+    minutes_that_lose(world, seconds, 8, lambda: slow.sweep(run_ms, seconds))
+    two_runs_ms = 2 * (run_ms + 60_000)
+    delay_ms = world.settings.sweep_delay_seconds * 1000
+    assert max(called_after_ms(world, task) for task in lost) <= delay_ms + two_runs_ms
+    assert slow.second not in {second for second, _ in places(world)}
+    of_its_minute = [task for task in lost if task.home.second // 60 == slow.second // 60]
+    all_of_it = len(slow.tasks) + len(of_its_minute)
+    assert created_and_delivered(world, slow) == (all_of_it, all_of_it)
+
+
+def created_and_delivered(world: World, slow: SlowSecond) -> tuple[int, int]:
+    minute = slow.second // 60
+    total = world.read_statistics("orders", StatsRequest(minute, minute)).total
+    return total.created, total.delivered
+
+
+def test_a_second_that_is_read_once_more_is_read_turn_by_turn_strongly_and_counted_once(
+    world: World,
+) -> None:
+    slow = SlowSecond(world)
+    world.dispatch_until(slow.second)
+    world.drain()
+    world.sweep_once()
+    world.dispatch_until(slow.second + 180)
+    slow.sweep(100_000, set())
+    assert places(world) == [(slow.second, Why.NOT_REACHED)]
+    assert slow.strongly == []
+    position = world.pointer(pointers.SWEEP).position
+    slow.sweep(400_000, set())
+    assert places(world) == []
+    assert slow.strongly
+    assert len(slow.strongly) == len(set(slow.strongly)) < slow.SHARDS
+    assert world.pointer(pointers.SWEEP).position > position + 300, "it went on meanwhile"
+    minute = slow.second // 60
+    total = world.read_statistics("orders", StatsRequest(minute, minute)).total
+    assert (total.created, total.delivered) == (len(slow.tasks), len(slow.tasks))
+
+
+def test_a_page_whose_slice_holds_another_that_is_called_is_found(world: World) -> None:
+    world.wire(page_size=2)
+    tasks = [world.created(in_ms=60_000 + n) for n in range(4)]
+    world.dispatch_until(tasks[0].home.second)
+    held = hold(world, tasks[0])
+    assert world.pages.record_end(held, tasks[1].home.place) is not None
+    lose_all_messages(world)
+    minutes(world, 5)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks[2:])
+
+
+def unbegun(world: World) -> list[Task]:
+    """Two tasks of a page that was sent again five times and that nobody has begun."""
+    tasks = [world.created(in_ms=60_000 + n) for n in range(2)]
+    world.dispatch_until(tasks[0].home.second)
+    lose_all_messages(world)
+    lease = PageLease(tasks[0].home.second, tasks[0].home.shard)
+    for resends in range(TRIES_MAX):
+        now_ms = world.clock.now_ms()
+        seen = PageLease(lease.second, lease.shard, resends=resends)
+        assert world.pages.note_resend(seen, now_ms)
+        world.clock.advance_ms(600_000)
+    return tasks
+
+
+def test_a_page_that_is_begun_while_it_is_to_be_taken_apart_is_called_once(world: World) -> None:
+    tasks = unbegun(world)
+
+    def begin(call: Call) -> None:
+        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
+            world.recorder.before = None
+            hold(world, tasks[0])
+
+    world.recorder.before = begin
+    assert world.sweep_second_once(tasks[0].home.second) is False
+    assert world.recorder.before is None
+    assert [world.read(task) for task in tasks] == tasks, "left to who has begun it"
+
+
+def renewed(world: World, lease: PageLease) -> None:
+    """By its run, that stood still."""
+    assert world.pages.renew(lease, world.clock.now_ms(), LEASE_MS) is not None
+
+
+def begun_again(world: World, lease: PageLease) -> None:
+    """By another run, which stands still in turn, or has died."""
+    held = world.pages.take(lease, "other", world.clock.now_ms(), LEASE_MS)
+    assert isinstance(held, PageLease)
+    world.clock.advance_ms(LEASE_MS + 1)
+
+
+@pytest.mark.parametrize("goes_on", [renewed, begun_again])
+def test_a_page_once_begun_that_goes_on_while_it_is_to_be_taken_apart_is_left(
+    world: World, goes_on: Callable[[World, PageLease], None]
+) -> None:
+    tasks = unbegun(world)
+    lease = hold(world, tasks[0])
+    world.clock.advance_ms(TWENTY_MINUTES_MS + 1)
+
+    def go_on(call: Call) -> None:
+        if call.operation == "Query":
+            world.recorder.after = None
+            goes_on(world, lease)
+
+    world.recorder.after = go_on
+    assert world.sweep_second_once(tasks[0].home.second) is False
+    assert world.recorder.after is None
+    assert [world.read(task) for task in tasks] == tasks, "left to who is calling it"
+
+
+def test_a_page_that_is_done_while_it_is_to_be_taken_apart_is_left_to_whom_it_passed_it_on(
+    world: World,
+) -> None:
+    """Its message came after all; it was passed to the slow lane, which is making the calls."""
+    world.configured("orders", lane=Lane.SLOW)
+    tasks = unbegun(world)
+    first = tasks[0].home
+
+    def pass_on(call: Call) -> None:
+        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
+            world.recorder.before = None
+            deadline_ms = world.clock.now_ms() + LAMBDA_MS
+            message = PageMessage(first.second, first.shard, "0")
+            world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))
+            hold(world, tasks[0], slow_page("0"))
+
+    world.recorder.before = pass_on
+    assert world.sweep_second_once(first.second) is False
+    assert world.recorder.before is None
+    assert [world.read(task) for task in tasks] == tasks, "named by the entries that are called"
+
+
+def test_who_dies_between_closing_a_page_and_entering_its_tasks_is_made_up_for(
+    world: World,
+) -> None:
+    tasks = unbegun(world)
+
+    def die(call: Call) -> None:
+        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
+            world.recorder.after = None
+            raise Crash
+
+    world.recorder.after = die
+    with pytest.raises(Crash):
+        world.sweep_second_once(tasks[0].home.second)
+    minutes(world, 4)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+@pytest.mark.soak
+def test_what_is_rescued_is_announced_before_its_message_is_too_late(world: World) -> None:
+    """However many were lost together, and however long each write takes."""
+    tasks = [world.created(in_ms=1_000) for _ in range(300)]
+    lose_all_messages(world)
+    world.clock.advance_ms(200_000)
+    late_ms: list[int] = []
+
+    def slowly(call: Call) -> None:
+        if call.operation in ("PutItem", "UpdateItem"):
+            world.clock.advance_ms(100)
+        if call.operation == "SendMessageBatch":
+            for entry in call.request["Entries"]:
+                message = decode(entry["MessageBody"])
+                assert isinstance(message, DirectMessage)
+                late_ms.append(world.clock.now_ms() - message.second * 1000)
+            world.recorder.after = None
+            world.drain()
+            world.recorder.after = slowly
+
+    world.recorder.after = slowly
+    world.sweep_second_once(tasks[0].home.second)
+    world.recorder.after = None
+    assert max(late_ms) < 30_000
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_while_its_list_is_full_the_pointer_waits(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, logger.name)
+    tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(6)]
+    world.dispatch_until(tasks[-1].home.second)
+    lose_all_messages(world)
+    for task in tasks:
+        hold(world, task, for_ms=TWENTY_MINUTES_MS)
+    with (
+        patch.object(open_places, "OPEN_PLACES_MAX", 4),
+        patch.object(open_places, "OF_ONE_SECOND_MAX", 1),
+    ):
+        minutes(world, 4)
+        assert len(places(world)) == 3
+        assert "sweep waits" in caplog.text
+        assert world.pointer(pointers.SWEEP).position == tasks[2].home.second
+        assert findings(world, tasks) == []
+    minutes(world, 30)
+    assert places(world) == []
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_task_that_names_an_entry_of_a_slice_long_closed_is_rescued(world: World) -> None:
+    """As a writer leaves it that was frozen, and whose entry the sweep has taken away."""
+    task, later = world.created(in_ms=60_000), world.created(in_ms=61_000)
+    world.dispatch_until(later.home.second)
+    lose_all_messages(world)
+    entry = world.reenter.put(task.home, later.due_ms)
+    hold(world, task)
+    minutes(world, 5)
+    assert world.swept_second == task.home.second - 1
+    (state,) = world.tasks.home_states([task.home])[0].values()
+    assert world.tasks.name_entry(state, entry)
+    minutes(world, 3)
+    assert world.receiver.task_ids.count(task.task_id) == 1
+
+
+def totals(world: World, task: Task) -> Any:
+    minute = task.home.second // 60
+    return world.read_statistics("orders", StatsRequest(minute, minute))
+
+
+def test_a_second_that_stays_open_is_counted_once_and_closes_its_minute_late(world: World) -> None:
+    tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(4)]
+    world.dispatch_until(tasks[-1].home.second)
+    hold(world, tasks[1])
+    minutes(world, 6)
+    while_open = totals(world, tasks[0])
+    assert while_open.closed_until_second == tasks[1].home.second
+    assert (while_open.total.created, while_open.total.delivered) == (4, 3)
+    minutes(world, 25)
+    closed = totals(world, tasks[0])
+    assert closed.closed_until_second > tasks[-1].home.second
+    assert (closed.total.created, closed.total.delivered) == (4, 4)
+
+
+def test_a_task_brought_forward_into_a_second_that_stays_open_is_counted_once(
+    world: World,
+) -> None:
+    """The second that it was made for is booked before the one in which it comes up."""
+    held, task = world.created(in_ms=60_000), world.created(in_ms=65_000)
+    world.change(task.task_id, Change(due_ms=held.due_ms))
+    world.dispatch_until(task.home.second)
+    hold(world, held)
+    minutes(world, 8)
+    assert places(world) == [(held.home.second, Why.HELD)]
+    assert world.pointer(pointers.SWEEP).position > task.home.second
+    assert (totals(world, task).total.created, totals(world, task).total.delivered) == (2, 0)
+    minutes(world, 25)
+    closed = totals(world, task)
+    assert closed.closed_until_second > task.home.second
+    assert (closed.total.created, closed.total.delivered) == (2, 2)
+
+
+def situation(world: World) -> list[Task]:
+    """A page that is held, lost pages on both sides, and a lost direct message."""
+    tasks = [world.created(in_ms=1_000), *(world.created(in_ms=60_000 + n * 500) for n in range(5))]
+    world.dispatch_until(tasks[-1].home.second)
+    lose_all_messages(world)
+    hold(world, tasks[2], for_ms=400_000)
+    world.sweep_once()
+    world.dispatch_until(world.clock.now_ms() // 1000 + 200)
+    return tasks
+
+
+def crash_at(world: World, number: int, run: Callable[[], None]) -> bool:
+    calls = 0
+
+    def crash(_: Call) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            world.recorder.after = None
+            raise Crash
+
+    world.recorder.after = crash
+    try:
+        run()
+    except Crash:
+        return True
+    finally:
+        world.recorder.after = None
+    return False
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_a_sweeper_that_dies_at_any_call_loses_nothing_and_counts_nothing_twice(
+    world: World, first: int
+) -> None:
+    """Every third call in one life of the wheel; after each death another sweeper goes on, and
+    nothing is ever neither ahead of the pointer nor in an open place."""
+    tasks = situation(world)
+    for number in range(first, 400, 3):
+        died = crash_at(world, number, world.sweep_once)
+        assert findings(world, tasks) == []
+        world.dispatch_until(world.clock.now_ms() // 1000 + 30)
+        world.drain()
+        if not died and not places(world) and world.swept_second >= tasks[-1].home.second:
+            break
+    minutes(world, 6)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+    assert places(world) == []
+    minutes_of = {task.home.second // 60 for task in tasks}
+    counted = world.read_statistics("orders", StatsRequest(min(minutes_of), max(minutes_of))).total
+    assert (counted.created, counted.delivered) == (len(tasks), len(tasks))
+
+
+def test_two_sweepers_at_once_leave_one_list(world: World) -> None:
+    """One loses its lease in the midst of it; what the other notes stands."""
+    tasks = situation(world)
+
+    def overtake(call: Call) -> None:
+        if call.operation == "Query":
+            world.recorder.before = None
+            world.clock.advance_ms(60_000)
+            world.sweep_once()
+
+    world.recorder.before = overtake
+    world.sweep_once()
+    assert findings(world, tasks) == []
+    assert (tasks[2].home.second, Why.HELD) in places(world)
+    minutes(world, 9)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)

@@ -1,0 +1,291 @@
+"""The second look at every second: what was lost is found, what is slow is waited for."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
+from duewheel.rules.wheel.open_places import Why
+from duewheel.rules.wheel.queue_messages import decode
+from duewheel.stores.wheel import pointers
+from tests.support.receiver import OK, Received
+from tests.support.recorder import Call
+from tests.support.world import World
+
+
+def lose_all_messages(world: World) -> None:
+    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
+
+
+def sweep_pointer(world: World) -> int:
+    return world.pointer(pointers.SWEEP).position
+
+
+def let_minutes_pass(world: World, minutes: int, *, drain: bool) -> None:
+    for _ in range(minutes):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        if drain:
+            world.drain()
+        world.sweep_once()
+
+
+def test_a_second_is_not_swept_before_it_and_its_dispatch_are_older_than_the_lag(
+    world: World,
+) -> None:
+    task = world.created(in_ms=60_000)
+    lag_ms = world.settings.sweep_delay_seconds * 1000
+    late_dispatch_ms = task.due_ms + 600_000
+    world.clock.set_ms(late_dispatch_ms - 60_000)
+    world.sweep_once()
+    world.dispatch_until(late_dispatch_ms // 1000)
+    lose_all_messages(world)
+    world.sweep_once()
+
+    world.clock.set_ms(late_dispatch_ms + lag_ms - 1)
+    world.sweep_once()
+    assert sweep_pointer(world) < task.due_ms // 1000
+    assert world.messages_waiting() == 0
+
+    world.clock.set_ms(late_dispatch_ms + lag_ms)
+    world.sweep_once()
+    assert world.messages_waiting() == 1, "now the page counts as never begun"
+
+
+def test_a_lost_slice_message_is_sent_again_and_delivered(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    world.dispatch_until(task.due_ms // 1000)
+    lose_all_messages(world)
+    world.sweep_past(task.due_ms // 1000)
+
+    assert world.receiver.task_ids == [task.task_id]
+    assert world.read(task).status is Status.DELIVERED
+
+
+def test_a_lost_direct_message_is_made_up_for_by_a_new_entry(world: World) -> None:
+    task = world.created(in_ms=1_000)
+    lose_all_messages(world)
+    world.sweep_past(task.home.second)
+    world.drain()
+
+    assert world.receiver.task_ids == [task.task_id]
+    assert world.read(task).status is Status.DELIVERED
+
+
+def test_a_lost_message_of_a_later_page_is_found(world: World) -> None:
+    world.wire(page_size=3)
+    tasks = [world.created(in_ms=60_000 + n) for n in range(7)]
+    world.dispatch_until(tasks[0].due_ms // 1000)
+    (first,) = world.receive()
+    world.handle(first)
+    lose_all_messages(world)
+    world.sweep_past(tasks[0].due_ms // 1000)
+
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_lost_message_of_what_a_page_passed_on_is_found(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    world.dispatch_until(task.due_ms // 1000)
+    (message,) = world.receive()
+    world.handle(message, lambda_ms=0)
+    lose_all_messages(world)
+    world.sweep_past(task.due_ms // 1000)
+
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_page_that_is_held_is_waited_for_and_keeps_nothing_else_waiting(world: World) -> None:
+    task, later = world.created(in_ms=60_000), world.created(in_ms=61_000)
+    world.dispatch_until(later.due_ms // 1000)
+    lose_all_messages(world)
+    long_lease_ms = 3_600_000
+    page = world.pages.take(page_of(task), "alive", world.clock.now_ms(), long_lease_ms)
+    assert isinstance(page, PageLease)
+    let_minutes_pass(world, 4, drain=True)
+
+    assert world.receiver.task_ids == [later.task_id]
+    assert world.swept_second == task.home.second - 1
+    (place,) = world.pointer(pointers.SWEEP).open_places
+    assert (place.second, place.shard, place.page) == (task.home.second, task.home.shard, "0")
+    assert place.why is Why.HELD
+    assert sweep_pointer(world) > later.home.second
+
+
+def test_a_backlog_is_not_multiplied(world: World) -> None:
+    """Notifiers are down for half an hour; many seconds of it have a task."""
+    tasks = [world.created(in_ms=60_000 + 1_000 * n) for n in range(15)]
+    minutes_down = 30
+    let_minutes_pass(world, minutes_down, drain=False)
+
+    slices = len(tasks)
+    assert world.messages_waiting() <= slices + minutes_down
+    bodies = [decode(m) for m in all_bodies(world)]
+    per_second = [sum(1 for b in bodies if b.second == t.home.second) for t in tasks]
+    assert max(per_second) <= 1 + minutes_down / slices, "each in its turn"
+
+    world.sweep_past(tasks[-1].home.second)
+    world.drain()
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_page_is_sent_again_at_most_once_a_minute(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    world.dispatch_until(task.due_ms // 1000)
+    lose_all_messages(world)
+    let_minutes_pass(world, 4, drain=False)
+    waiting = world.messages_waiting()
+    for _ in range(5):
+        world.clock.advance_ms(5_000)
+        world.sweep_once()
+
+    assert world.messages_waiting() == waiting
+
+
+def test_two_sweepers_at_once_send_a_page_again_once(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    world.dispatch_until(task.due_ms // 1000)
+    lose_all_messages(world)
+    world.clock.advance_ms(600_000)
+    (part,) = world.read_second(task.home.second)
+    verdict = world.sweep_second.judge(part, task.home.second, lambda _: True)
+    ((lease, _),) = verdict.resend
+
+    assert world.pages.note_resend(lease, world.clock.now_ms()) is True
+    assert world.pages.note_resend(lease, world.clock.now_ms()) is False
+
+
+def test_a_page_that_keeps_killing_its_notifier_is_taken_apart(world: World) -> None:
+    """One poisoned task must not hold up the others of its page."""
+
+    class Crash(BaseException):
+        pass
+
+    tasks = [world.created(in_ms=60_000 + n) for n in range(3)]
+    poison = tasks[1].task_id
+
+    def deadly(received: Received) -> Any:
+        if received.task_id == poison:
+            raise Crash
+        return OK
+
+    world.receiver.answer = deadly
+    for _ in range(15):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        for message in world.receive():
+            try:
+                world.handle(message)
+            except Crash:
+                world.loop = asyncio.new_event_loop()
+                world.deliver = world.notifier()
+        world.sweep_once()
+
+    innocent = [world.read(task).status for task in (tasks[0], tasks[2])]
+    assert innocent == [Status.DELIVERED, Status.DELIVERED]
+    assert world.read(tasks[1]).status is Status.PENDING
+    assert world.read(tasks[1]).entry != tasks[1].home
+    assert sweep_pointer(world) >= tasks[0].home.second
+
+
+def test_entries_that_nobody_names_are_deleted(world: World) -> None:
+    task = world.created(in_ms=3_600_000)
+    forgotten = world.reenter.put(task.home, world.clock.now_ms() + 60_000)
+    world.sweep_past(forgotten.second)
+
+    assert [item for item in world.items() if "home" in item] == []
+    assert world.read(task).status is Status.PENDING
+
+
+def test_a_home_whose_named_entry_vanished_gets_a_new_one(world: World) -> None:
+    task = world.created(in_ms=600_000)
+    (state,) = world.tasks.home_states([task.home])[0].values()
+    earlier = world.reenter.put(task.home, world.clock.now_ms() + 60_000)
+    assert world.tasks.name_entry(state, earlier)
+    world.tasks.delete_entries([earlier])
+    world.sweep_past(task.home.second)
+    world.drain()
+
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_task_changed_during_its_rescue_keeps_its_second_open(world: World) -> None:
+    """A heartbeat raises the version and leaves the old entry named: passing would lose it."""
+    task = world.created(in_ms=0)
+    lose_all_messages(world)
+    world.clock.advance_ms(200_000)
+
+    def beats(call: Call) -> None:
+        if call.operation == "UpdateItem":
+            world.recorder.before = None
+            later_ms = task.next_ms + 1_000
+            moved = replace(task, next_ms=later_ms, version=task.version + 1)
+            assert world.tasks.change(task, moved)
+
+    world.recorder.before = beats
+    assert world.sweep_second_once(task.home.second) is False
+    assert world.sweep_second_once(task.home.second) is True
+    world.drain()
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_the_sweep_takes_away_entries_and_never_a_task(world: World) -> None:
+    task = world.created(in_ms=600_000)
+    moved = world.change(task.task_id, Change(due_ms=world.clock.now_ms() + 60_000))
+    assert world.entries_elsewhere() == [moved.entry]
+    world.sweep_past(task.home.second)
+
+    assert world.entries_elsewhere() == []
+    assert world.read(task).status is Status.DELIVERED
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "UpdateItem", "SendMessageBatch"])
+def test_a_sweeper_that_dies_at_any_step_is_made_up_for_by_the_next(
+    world: World, operation: str
+) -> None:
+    class Crash(BaseException):
+        pass
+
+    task = world.created(in_ms=0)
+    lose_all_messages(world)
+    let_minutes_pass(world, 2, drain=False)
+    crashed: list[str] = []
+
+    def crash(call: Any) -> None:
+        is_pointer = "record" in call.request.get("Key", {})
+        if call.operation == operation and not is_pointer and not crashed:
+            crashed.append(operation)
+            raise Crash
+
+    world.recorder.after = crash
+    for _ in range(3):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        try:
+            world.sweep_once()
+        except Crash:
+            world.clock.advance_ms(60_000)
+    world.recorder.after = None
+    lose_all_messages(world)
+    world.sweep_past(world.clock.now_ms() // 1000)
+    world.drain()
+
+    assert crashed
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def page_of(task: Task) -> PageLease:
+    return PageLease(task.home.second, task.home.shard)
+
+
+def all_bodies(world: World) -> list[str]:
+    found: list[str] = []
+    while True:
+        answer = world.sqs.receive_message(
+            QueueUrl=world.settings.slice_queue_url, MaxNumberOfMessages=10, VisibilityTimeout=30
+        )
+        if "Messages" not in answer:
+            world.clock.advance_ms(31_000)
+            return found
+        found.extend(message["Body"] for message in answer["Messages"])

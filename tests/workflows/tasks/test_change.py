@@ -1,0 +1,294 @@
+"""A pending task is moved, altered, run or redriven; an entry no longer named never fires."""
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.refusals import AlreadySettled, NotRedrivable, TooLate, UnknownTask
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
+from duewheel.rules.wheel import timing
+from tests.support.receiver import BUSY, GONE, OK
+from tests.support.recorder import Call
+from tests.support.world import World
+
+
+def move(world: World, task: Task, due_ms: int) -> Task:
+    return world.change(task.task_id, Change(due_ms=due_ms))
+
+
+def turn_until(world: World, due_ms: int) -> None:
+    """Let every second up to this instant be dispatched and delivered in its turn."""
+    for second in range(world.clock.now_ms() // 1000 + 1, due_ms // 1000 + 2):
+        world.dispatch_until(second)
+        world.drain()
+
+
+def test_a_later_instant_costs_one_write_and_no_entry_until_the_old_one_comes_up(
+    world: World,
+) -> None:
+    world.wire(list_index=False)
+    task = world.created(in_ms=60_000)
+    world.recorder.clear()
+    later_ms = task.due_ms + 30_000
+    moved = move(world, task, later_ms)
+
+    assert world.recorder.operations() == ["GetItem", "UpdateItem"]
+    assert (moved.due_ms, moved.next_ms, moved.entry) == (later_ms, later_ms, task.home)
+    world.dispatch_until(task.due_ms // 1000)
+    world.drain()
+    assert world.receiver.received == []
+    world.dispatch_until(later_ms // 1000)
+    world.drain()
+    assert [received.at_ms for received in world.receiver.received] == [later_ms]
+
+
+def test_an_earlier_instant_fires_early_and_only_once(world: World) -> None:
+    task = world.created(in_ms=600_000)
+    earlier_ms = world.clock.now_ms() + 60_250
+    move(world, task, earlier_ms)
+    world.dispatch_until(earlier_ms // 1000)
+    world.drain()
+    assert [received.at_ms for received in world.receiver.received] == [earlier_ms]
+
+    world.dispatch_until(task.due_ms // 1000)
+    world.drain()
+    world.sweep_past(task.due_ms // 1000)
+    assert len(world.receiver.received) == 1
+    assert [item for item in world.items() if "home" in item] == []
+
+
+def test_an_instant_earlier_within_its_own_second_needs_no_entry(world: World) -> None:
+    task = world.created(in_ms=60_900)
+    earlier_ms = task.due_ms - 700
+    moved = move(world, task, earlier_ms)
+    assert moved.entry == task.home
+
+    world.dispatch_until(earlier_ms // 1000)
+    world.drain()
+    assert [received.at_ms for received in world.receiver.received] == [earlier_ms]
+
+
+def test_moved_to_now_it_is_called_at_once(world: World) -> None:
+    task = world.created(in_ms=600_000)
+    move(world, task, world.clock.now_ms())
+    world.drain()
+    assert world.receiver.task_ids == [task.task_id]
+
+
+@hypothesis_settings(
+    max_examples=hypothesis_settings.default.max_examples // 5,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(moves=st.lists(st.integers(min_value=20, max_value=90), min_size=1, max_size=5))
+def test_moved_back_and_forth_many_times_it_fires_once_at_the_last_instant(
+    world: World, moves: list[int]
+) -> None:
+    start_ms = world.clock.now_ms()
+    before = len(world.receiver.received)
+    task = world.created(in_ms=50_000)
+    for seconds in moves:
+        move(world, task, start_ms + seconds * 1000)
+    world.dispatch_until(start_ms // 1000 + 5)
+    for second in sorted({50, *moves}):
+        world.dispatch_until(start_ms // 1000 + second)
+        world.drain()
+
+    called = world.receiver.received[before:]
+    assert [(r.task_id, r.at_ms) for r in called] == [(task.task_id, start_ms + moves[-1] * 1000)]
+
+
+def test_payload_and_callback_change_and_what_is_absent_stays(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    elsewhere = HttpCallback("https://elsewhere.example/", "PUT", (("x-a", "b"),))
+    world.change(task.task_id, Change(callback=elsewhere))
+    changed = world.change(task.task_id, Change(sets_payload=True, payload="[1.0]"))
+
+    assert (changed.callback, changed.payload, changed.due_ms) == (elsewhere, "[1.0]", task.due_ms)
+    world.dispatch_until(task.due_ms // 1000)
+    world.drain()
+    (received,) = world.receiver.received
+    assert (received.url, received.body) == ("https://elsewhere.example/", b"[1.0]")
+
+
+@pytest.mark.parametrize("early_ms", [0, 1])
+def test_a_change_is_refused_from_the_cut_off_on(world: World, early_ms: int) -> None:
+    task = world.created(in_ms=60_000)
+    cut_off_ms = timing.cut_off_ms(task.next_ms, world.settings.lead_ms)
+    world.clock.set_ms(cut_off_ms - early_ms)
+    if early_ms:
+        assert move(world, task, task.due_ms + 5_000).due_ms == task.due_ms + 5_000
+        return
+    for refused in (
+        lambda: move(world, task, task.due_ms + 5_000),
+        lambda: world.change.run(task.task_id),
+    ):
+        with pytest.raises(TooLate) as told:
+            refused()
+        assert told.value.cut_off_ms == cut_off_ms
+    assert world.read(task) == task
+
+
+def test_settled_and_unknown_tasks_cannot_be_changed(world: World) -> None:
+    task = world.created(in_ms=0)
+    world.drain()
+    with pytest.raises(AlreadySettled):
+        move(world, task, world.clock.now_ms() + 60_000)
+    stranger = replace(task, home=replace(task.home, token="AAAAAAAAAAA"))
+    with pytest.raises(UnknownTask):
+        move(world, stranger, world.clock.now_ms() + 60_000)
+
+
+def test_a_crash_between_new_entry_and_its_naming_leaves_the_old_instant_in_force(
+    world: World,
+) -> None:
+    class Crash(BaseException):
+        pass
+
+    task = world.created(in_ms=120_000)
+
+    def crash(call: Call) -> None:
+        if call.operation == "UpdateItem":
+            world.recorder.before = None
+            raise Crash
+
+    world.recorder.before = crash
+    with pytest.raises(Crash):
+        move(world, task, world.clock.now_ms() + 60_000)
+
+    world.dispatch_until(task.due_ms // 1000)
+    world.drain()
+    world.sweep_past(task.due_ms // 1000)
+    assert [received.at_ms for received in world.receiver.received] == [task.due_ms]
+    assert [item for item in world.items() if "home" in item] == []
+
+
+def test_whoever_changes_second_sees_the_first_change(world: World) -> None:
+    task = world.created(in_ms=60_000)
+
+    def other_changes(call: Call) -> None:
+        if call.operation == "UpdateItem":
+            world.recorder.before = None
+            world.change(task.task_id, Change(sets_payload=True, payload="2"))
+
+    world.recorder.before = other_changes
+    move(world, task, task.due_ms + 60_000)
+    current = world.read(task)
+    assert (current.payload, current.due_ms) == ("2", task.due_ms + 60_000)
+
+
+def test_a_beat_while_the_notifier_places_the_task_anew_is_followed(world: World) -> None:
+    """The notifier follows the last beat to 90 s; one more beat comes in between."""
+    task = world.created(in_ms=60_000)
+    start_ms = world.clock.now_ms()
+    move(world, task, start_ms + 90_000)
+    world.dispatch_until(task.due_ms // 1000)
+
+    def beat(call: Call) -> None:
+        if call.operation == "UpdateItem" and call.request["Key"].get("place", {}) == {
+            "S": task.home.place
+        }:
+            world.recorder.before = None
+            move(world, task, start_ms + 100_000)
+
+    world.recorder.before = beat
+    world.drain()
+    assert world.recorder.before is None
+    world.dispatch_until(start_ms // 1000 + 100)
+    world.drain()
+    assert [received.at_ms for received in world.receiver.received] == [start_ms + 100_000]
+
+
+def test_run_calls_now_and_keeps_the_instant_it_was_made_for(world: World) -> None:
+    task = world.created(in_ms=3_600_000)
+    running = world.change.run(task.task_id)
+    world.drain()
+
+    assert running.due_ms == task.due_ms
+    assert [received.at_ms for received in world.receiver.received] == [world.clock.now_ms()]
+    settled = world.read(task)
+    assert (settled.status, settled.lateness_ms) == (Status.DELIVERED, 0)
+    world.sweep_past(world.clock.now_ms() // 1000 + 1)
+    assert len(world.receiver.received) == 1
+
+
+def dead_task(world: World) -> Task:
+    task = world.created(in_ms=0)
+    world.receiver.answer = lambda received: GONE
+    world.drain()
+    world.receiver.answer = lambda received: OK
+    assert world.read(task).status is Status.DEAD
+    return task
+
+
+def test_a_dead_task_gets_new_attempts_and_keeps_its_history(world: World) -> None:
+    task = dead_task(world)
+    world.clock.advance_ms(86_400_000)
+    redriven = world.redrive(task.task_id)
+    assert (redriven.status, redriven.attempts, redriven.expires_at) == (Status.PENDING, 0, None)
+    (item,) = [item for item in world.items() if "status" in item]
+    assert not {"expires_at", "dead_biz", "settled_ms", "reason"} & set(item)
+
+    world.drain()
+    settled = world.read(task)
+    assert settled.status is Status.DELIVERED
+    assert [attempt.outcome for attempt in settled.history] == ["stop", "delivered"]
+    assert world.receiver.task_ids == [task.task_id] * 2
+
+
+def test_a_redriven_task_is_retried_like_any_other(world: World) -> None:
+    task = world.created(in_ms=0, retry=RetryPolicy(attempts_max=2, delays_seconds=(10.0,)))
+    world.receiver.answer = lambda received: BUSY
+    for _ in range(4):
+        world.drain()
+        world.dispatch_until(world.clock.now_ms() // 1000 + 15)
+    assert world.read(task).status is Status.DEAD
+
+    world.redrive(task.task_id)
+    for _ in range(4):
+        world.drain()
+        world.dispatch_until(world.clock.now_ms() // 1000 + 15)
+    assert world.read(task).status is Status.DEAD
+    assert len(world.receiver.received) == 4
+
+
+def test_only_a_dead_task_can_be_redriven_and_only_while_it_stays(world: World) -> None:
+    pending = world.created(in_ms=600_000)
+    with pytest.raises(NotRedrivable, match="pending"):
+        world.redrive(pending.task_id)
+
+    dead = dead_task(world)
+    world.clock.advance_ms(world.settings.retention_seconds * 1000 - 3_600_000)
+    with pytest.raises(NotRedrivable, match="about to be deleted"):
+        world.redrive(dead.task_id)
+    world.clock.advance_ms(3_600_001)
+    with pytest.raises(UnknownTask):
+        world.redrive(dead.task_id)
+
+
+def test_two_redrives_at_once_are_one(world: World) -> None:
+    task = dead_task(world)
+
+    def other_redrives(call: Call) -> None:
+        if call.operation == "UpdateItem":
+            world.recorder.before = None
+            world.redrive(task.task_id)
+
+    world.recorder.before = other_redrives
+    with pytest.raises(NotRedrivable):
+        world.redrive(task.task_id)
+    world.drain()
+    world.sweep_past(world.clock.now_ms() // 1000 + 60)
+    assert world.receiver.task_ids == [task.task_id] * 2
+    assert world.entries_elsewhere() == []
+
+
+def test_the_sweep_finds_a_redriven_task_whose_message_was_lost(world: World) -> None:
+    task = dead_task(world)
+    world.redrive(task.task_id)
+    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
+    world.sweep_past(world.clock.now_ms() // 1000)
+    assert world.read(task).status is Status.DELIVERED

@@ -1,0 +1,375 @@
+"""Writes of what a transaction holds: tried again, then as throttled; nothing rests on a key."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.requests import DeleteRequest
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.delivery.page_lease import Finished, PageLease
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
+from duewheel.rules.wheel.addresses import direct_page
+from duewheel.stores import aws_clients
+from duewheel.stores.conditional_writes import Conflict, Throttled, is_for_load
+from duewheel.stores.tasks import codec
+from duewheel.stores.wheel import pointers
+from local.aws.functions import Died
+from tests.support.conflicts import (
+    A_MOMENT,
+    Wanted,
+    conflicts,
+    of_homes,
+    of_keys,
+    of_transactions,
+)
+from tests.support.receiver import BUSY, GONE, OK
+from tests.support.timers import chain_of, fates, made, occurrences, patched
+from tests.support.world import CALLER, World
+
+TRIES = 5  # the first, and one after each pause
+ONCE = RetryPolicy(1, 5.0)
+DEAD_HOOK = HttpCallback("https://receiver.example/dead")
+
+
+def keyed(world: World, key: str = "order-17", **fields: Any) -> Task:
+    return world.created_by_key(world.new(key=key, **fields)).task
+
+
+def key_of(world: World, task: Task) -> dict[str, Any]:
+    (item,) = [i for i in world.items() if i["place"]["S"] == task.key]
+    return item
+
+
+def come_up(world: World, task: Task) -> None:
+    world.dispatch_until(task.due_ms // 1000)
+    world.drain()
+
+
+def swept(world: World, task: Task) -> None:
+    world.sweep_past(world.read(task).entry.second)
+
+
+# The client
+
+
+@pytest.mark.parametrize("wanted", [of_homes, of_transactions], ids=["single", "transaction"])
+def test_a_write_of_what_a_transaction_holds_for_a_moment_is_carried_out(
+    world: World, wanted: Wanted
+) -> None:
+    with conflicts(wanted, times=A_MOMENT) as met:
+        task = keyed(world)
+        world.cancel(task.task_id)
+    assert met.refused == A_MOMENT
+    assert 0 < met.paused_seconds < 0.2
+    assert world.read(task).status is Status.CANCELLED
+
+
+def test_the_client_of_the_functions_tries_again_what_a_transaction_holds(world: World) -> None:
+    task = world.created()
+    with conflicts(lambda operation, _: operation == "UpdateItem", times=A_MOMENT) as met:
+        aws_clients.dynamodb_client().update_item(
+            TableName=world.settings.wheel_table,
+            Key=codec.key(task.home, world.settings.buckets),
+            UpdateExpression="SET attempts = :two",
+            ExpressionAttributeValues={":two": {"N": "2"}},
+        )
+    assert met.refused == A_MOMENT
+    assert world.read(task).attempts == 2
+
+
+@pytest.mark.parametrize("wanted", [of_homes, of_transactions], ids=["single", "transaction"])
+def test_a_write_that_keeps_meeting_a_transaction_counts_as_throttled(
+    world: World, wanted: Wanted
+) -> None:
+    task = world.created()
+    other = replace(task, version=task.version + 1)
+    notice = world.create.placed(world.new())
+    writes: dict[Wanted, Callable[[], object]] = {
+        of_homes: lambda: world.tasks.change(task, other),
+        of_transactions: lambda: world.tasks.change_and_create(task, other, notice),
+    }
+    with conflicts(wanted) as met, pytest.raises(Throttled) as raised:
+        writes[wanted]()
+    assert met.refused == TRIES
+    assert isinstance(raised.value, Conflict)
+    assert is_for_load(raised.value)
+    assert world.read(task) == task
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda world: world.parking_records.mark("orders", "a"),
+        lambda world: world.pages.record_direct(PageLease(17, 0, direct_page(["a"])), (), 0, 1),
+    ],
+    ids=["a pause", "a direct page"],
+)
+def test_a_write_without_a_condition_is_tried_again_and_then_throttled(
+    world: World, write: Callable[[World], object]
+) -> None:
+    with conflicts(lambda operation, _: operation == "UpdateItem", times=A_MOMENT):
+        write(world)
+    with conflicts(lambda operation, _: operation == "UpdateItem"), pytest.raises(Throttled):
+        write(world)
+
+
+# Keys
+
+
+def test_a_page_is_done_though_the_keys_of_its_tasks_cannot_be_released(world: World) -> None:
+    task, other = keyed(world), world.created()
+    world.dispatch_until(task.due_ms // 1000)
+    messages = world.receive()
+    with conflicts(of_keys):
+        assert all(isinstance(world.handle(message), Finished) for message in messages)
+    assert {world.read(one).status for one in (task, other)} == {Status.DELIVERED}
+    assert "expires_at" not in key_of(world, task)
+
+    swept(world, task)
+    assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
+    assert world.receiver.task_ids.count(task.task_id) == 1
+
+
+def test_a_rest_is_passed_on_though_the_keys_of_a_page_cannot_be_released(world: World) -> None:
+    task = keyed(world)
+    later = world.created(in_ms=60_900, callback=HttpCallback("https://slow.example/"))
+    world.dispatch_until(task.due_ms // 1000)
+    (message,) = world.receive()
+
+    def answer(received: Any) -> Any:
+        world.clock.advance_ms(50_000)  # no time is left for the other
+        return OK
+
+    world.receiver.answer = answer
+    with conflicts(of_keys):
+        assert isinstance(world.handle(message), Finished)
+    world.receiver.answer = lambda received: OK
+    world.drain()
+    assert {world.read(one).status for one in (task, later)} == {Status.DELIVERED}
+
+
+@pytest.mark.parametrize("ending", ["dead", "expired"])
+def test_a_task_that_ends_undelivered_ends_though_its_key_cannot_be_released(
+    world: World, ending: str
+) -> None:
+    world.receiver.answer = lambda received: GONE
+    fields = {"expires_after_seconds": 1.0} if ending == "expired" else {}
+    task = keyed(world, **fields)
+    world.dispatch_until(task.due_ms // 1000 + (5 if ending == "expired" else 0))
+    messages = world.receive()
+    with conflicts(of_keys):
+        assert all(isinstance(world.handle(message), Finished) for message in messages)
+    assert world.read(task).status.value == ending
+    assert "expires_at" not in key_of(world, task)
+
+    swept(world, task)
+    assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
+
+
+def test_a_cancel_that_was_written_is_answered_though_the_key_cannot_be_released(
+    world: World,
+) -> None:
+    task = keyed(world)
+    with conflicts(of_keys):
+        assert world.cancel(task.task_id).status is Status.CANCELLED
+    assert "expires_at" not in key_of(world, task)
+
+    world.sweep_past(task.entry.second)
+    assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
+
+
+def test_the_key_of_a_task_whose_notifier_died_before_the_release_is_released_by_the_sweep(
+    world: World,
+) -> None:
+    task = keyed(world)
+    world.dispatch_until(task.due_ms // 1000)
+    (message,) = world.receive()
+
+    def die(call: Any) -> None:
+        if of_keys(call.operation, call.request):
+            raise Died
+
+    world.recorder.before = die
+    with pytest.raises(Died):
+        world.handle(message)
+    world.recorder.before = None
+    assert "expires_at" not in key_of(world, task)
+
+    swept(world, task)
+    assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
+
+
+def test_the_sweep_leaves_a_key_that_another_task_has_taken(world: World) -> None:
+    task = keyed(world)
+    with conflicts(of_keys):
+        come_up(world, task)
+    heir = keyed(world, in_ms=4_000_000)
+    swept(world, task)
+    assert key_of(world, task)["task"] == {"S": heir.home.name}
+    assert "expires_at" not in key_of(world, task)
+
+
+def test_the_sweep_writes_no_key_that_was_released(world: World) -> None:
+    task = keyed(world)
+    come_up(world, task)
+    world.recorder.clear()
+    swept(world, task)
+    written = [call for call in world.recorder.calls if of_keys(call.operation, call.request)]
+    assert written == []
+
+
+def test_a_key_whose_ended_task_has_lost_its_ttl_leaves_no_place_open(world: World) -> None:
+    task = keyed(world)
+    with conflicts(of_keys):
+        come_up(world, task)
+    world.unrecorded.update_item(
+        TableName=world.settings.wheel_table,
+        Key=codec.key(task.home, world.settings.buckets),
+        UpdateExpression="REMOVE expires_at",
+    )
+    swept(world, task)
+    assert not world.pointer(pointers.SWEEP).open_places
+
+
+def test_a_key_that_the_sweep_cannot_release_is_released_by_a_later_run(world: World) -> None:
+    task = keyed(world)
+    with conflicts(of_keys):
+        come_up(world, task)
+        for _ in range(5):
+            world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+            world.sweep_once()
+        assert "expires_at" not in key_of(world, task)
+        sweep = world.pointer(pointers.SWEEP)
+        second = world.read(task).entry.second
+        assert sweep.position > second, "it holds up nobody else"
+        assert [place.second for place in sweep.open_places] == [second]
+    for _ in range(3):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+        world.sweep_once()
+    assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
+    assert not world.pointer(pointers.SWEEP).open_places
+
+
+def test_a_key_taken_again_as_its_task_settles_is_taken_or_refused_for_load(world: World) -> None:
+    """The taker's transaction checks the task that is being settled at this moment."""
+    task = keyed(world)
+    come_up(world, task)
+    with conflicts(of_transactions), pytest.raises(TooManyWrites):
+        keyed(world, in_ms=90_000)
+    with conflicts(of_transactions, times=A_MOMENT):
+        heir = keyed(world, in_ms=90_000)
+    assert world.keyed.read("orders", "order-17").home == heir.home
+
+
+def test_a_task_settles_while_its_key_is_being_taken_again(world: World) -> None:
+    """The taker waits for the end; its transaction holds the key when that is released."""
+    task = keyed(world)
+    world.dispatch_until(task.due_ms // 1000)
+    (message,) = world.receive()
+    with conflicts(of_keys, times=A_MOMENT) as met:
+        assert isinstance(world.handle(message), Finished)
+    assert met.refused == A_MOMENT
+    assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
+
+
+# Changes
+
+
+def test_a_cancel_that_cannot_be_written_is_refused_for_load_and_changes_nothing(
+    world: World,
+) -> None:
+    task = keyed(world)
+    with conflicts(of_homes), pytest.raises(Unavailable):
+        world.cancel(task.task_id)
+    assert world.read(task) == task
+    come_up(world, task)
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_change_and_a_redrive_that_cannot_be_written_are_refused_for_load(world: World) -> None:
+    task = world.created()
+    change = Change(due_ms=task.due_ms + 60_000)
+    with conflicts(of_homes), pytest.raises(Unavailable):
+        world.change(task.task_id, change)
+    world.receiver.answer = lambda received: GONE
+    dead = keyed(world, in_ms=0)
+    world.drain()
+    with conflicts(of_transactions), pytest.raises(Unavailable):
+        world.redrive(dead.task_id)
+    assert world.read(dead).status is Status.DEAD
+    assert world.redrive(dead.task_id).status is Status.PENDING
+
+
+def test_a_death_with_notice_beside_a_cancel_is_one_death_with_one_notice(world: World) -> None:
+    world.configured("orders", on_dead=DEAD_HOOK, retry=ONCE)
+    world.receiver.answer = lambda received: OK if "dead" in received.url else BUSY
+    task = world.created()
+    world.dispatch_until(task.due_ms // 1000)
+    (message,) = world.receive()
+    with conflicts(of_transactions, times=3 * TRIES):  # it keeps trying
+        assert isinstance(world.handle(message), Finished)
+    world.clock.advance_ms(10_000)
+    world.drain()
+    assert world.read(task).status is Status.DEAD
+    assert [received.url for received in world.receiver.received].count(DEAD_HOOK.url) == 1
+
+
+# Timers
+
+
+def test_a_timer_changed_while_its_chain_is_planned_plans_on(world: World) -> None:
+    timer = made(world, 2, max_runs=4)
+    with conflicts(of_homes, times=A_MOMENT) as met:
+        world.dispatch_until(world.clock.now_ms() // 1000 + 10)
+        world.drain()
+    assert met.refused == A_MOMENT
+    assert len(occurrences(world, timer)) == 4
+
+
+@pytest.mark.parametrize("times", [A_MOMENT, 2 * TRIES])
+def test_a_change_of_a_timer_beside_its_planning_is_made(world: World, times: int) -> None:
+    timer = made(world, 60)
+    with conflicts(of_transactions, times=times):
+        after = patched(world, timer, name="other")
+    assert world.timers.read(timer.timer_id) == after
+    assert chain_of(world, timer) is not None
+
+
+def test_what_keeps_meeting_a_transaction_is_refused_for_load(world: World) -> None:
+    timer = made(world, 60)
+    refused: list[Callable[[], object]] = [
+        lambda: patched(world, timer, name="other"),
+        lambda: world.change_timer.delete(timer.timer_id, by=CALLER),
+        lambda: made(world, 5),
+        lambda: keyed(world),
+    ]
+    with conflicts(of_transactions):
+        for act in refused:
+            with pytest.raises(Refusal) as refusal:
+                act()
+            assert isinstance(refusal.value, Unavailable | TooManyWrites)
+    assert world.timers.read(timer.timer_id) == timer
+    assert fates(world, timer).total() == 0
+
+
+def test_settings_written_beside_another_change_are_written_or_refused_for_load(
+    world: World,
+) -> None:
+    before = world.configured("orders", retry=ONCE)
+    with conflicts(of_transactions, times=A_MOMENT):
+        after = world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
+    assert after.version == before.version + 1
+    writes: list[Callable[[], object]] = [
+        lambda: world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER),
+        lambda: world.delete_business(
+            "orders", DeleteRequest(False, None), Precondition(), by=CALLER
+        ),
+    ]
+    for write in writes:
+        with conflicts(of_transactions), pytest.raises(Unavailable):
+            write()

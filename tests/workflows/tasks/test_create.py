@@ -1,0 +1,210 @@
+"""Creating tasks, and the near rule at work."""
+
+import pytest
+from botocore.exceptions import ClientError
+
+from duewheel.rules.refusals import Unavailable
+from duewheel.rules.tasks.task import Task
+from tests.support.recorder import Call
+from tests.support.world import World
+
+
+def test_a_far_task_is_one_write_and_no_message(world: World) -> None:
+    world.created()
+    world.recorder.clear()
+    world.created(in_ms=600_000)
+
+    assert world.recorder.operations() == ["PutItem"]
+
+
+def test_a_near_task_is_one_write_and_one_message(world: World) -> None:
+    world.created()
+    world.recorder.clear()
+    world.created(in_ms=3_000)
+
+    assert world.recorder.operations() == ["PutItem", "SendMessageBatch"]
+    entry = world.recorder.calls[-1].request["Entries"][0]
+    assert entry["DelaySeconds"] == 2, "whole seconds, early rather than late"
+
+
+def test_the_message_of_a_near_task_comes_shortly_before_its_own_instant(world: World) -> None:
+    """Not before its second, or a notifier would be paid for waiting."""
+    world.created()
+    world.recorder.clear()
+    world.created(in_ms=3_900)
+
+    assert world.recorder.operations() == ["PutItem", "SendMessageBatch"]
+    entry = world.recorder.calls[-1].request["Entries"][0]
+    assert entry["DelaySeconds"] == 3
+
+
+def test_a_due_instant_in_the_past_is_placed_now_and_keeps_its_true_instant(world: World) -> None:
+    task = world.created(in_ms=-3_600_000)
+    world.drain()
+
+    assert task.home.instant_ms == world.clock.now_ms()
+    assert world.read(task).due_ms == world.clock.now_ms() - 3_600_000
+    assert world.read(task).lateness_ms == 3_600_000
+
+
+def test_a_task_created_while_its_slice_is_being_read_is_delivered_once(world: World) -> None:
+    first = world.created(in_ms=60_000)
+    world.dispatch_until(first.due_ms // 1000)
+    created: list[Task] = []
+
+    def create_one_more(call: Call) -> None:
+        if call.operation == "Query":
+            world.recorder.before = world.recorder.after = None
+            created.append(world.created(in_ms=400))
+
+    (message,) = world.receive()
+    world.recorder.after = create_one_more
+    world.handle(message)
+    world.drain()
+
+    assert sorted(world.receiver.task_ids) == sorted([first.task_id, created[0].task_id])
+
+
+def test_a_slow_write_whose_second_became_near_on_the_way_is_found_by_the_sweep(
+    world: World,
+) -> None:
+    """Far when its place was chosen; its slice was dispatched and read before it arrived."""
+    witness = world.created(in_ms=20_000)
+
+    def take_long(call: Call) -> None:
+        if call.operation == "PutItem":
+            world.recorder.before = None
+            world.dispatch_until(witness.due_ms // 1000 + 1)
+            world.drain()
+
+    world.recorder.before = take_long
+    slow = world.created(in_ms=20_000)
+    assert not slow.home.direct
+    assert world.receiver.task_ids == [witness.task_id]
+
+    world.sweep_past(slow.home.second)
+    world.drain()
+    assert world.receiver.task_ids == [witness.task_id, slow.task_id]
+
+
+def test_a_create_whose_answer_was_lost_makes_one_task(world: World) -> None:
+    lost: list[Call] = []
+
+    def answer_is_lost(call: Call) -> None:
+        if call.operation == "PutItem" and not lost:
+            lost.append(call)
+            world.dynamodb._make_api_call(call.operation, call.request)
+
+    world.recorder.before = answer_is_lost
+    task = world.created(in_ms=0)
+    world.recorder.before = None
+    world.drain()
+
+    assert lost
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_near_task_that_the_queue_refuses_is_kept_and_swept(world: World) -> None:
+    def refuse(call: Call) -> None:
+        if call.operation == "SendMessageBatch":
+            raise ClientError({"Error": {"Code": "ServiceUnavailable"}}, call.operation)
+
+    world.recorder.before = refuse
+    task = world.created(in_ms=0)
+    world.recorder.before = None
+    assert world.messages_waiting() == 0
+
+    world.sweep_past(task.home.second)
+    world.drain()
+    assert world.receiver.task_ids == [task.task_id]
+
+
+def test_a_batch_writes_twenty_five_to_a_request(world: World) -> None:
+    world.created()
+    world.recorder.clear()
+    results = world.created_many([world.new(in_ms=600_000 + n) for n in range(60)])
+
+    looked_at_the_header = ["BatchGetItem"]
+    assert world.recorder.operations() == looked_at_the_header + ["BatchWriteItem"] * 3
+    assert all(isinstance(result, Task) for result in results)
+
+
+def test_near_tasks_of_a_batch_share_messages(world: World) -> None:
+    results = world.created_many([world.new(in_ms=0) for _ in range(60)])
+    assert world.messages_waiting() == 3
+    world.drain()
+
+    assert sorted(world.receiver.task_ids) == sorted(
+        result.task_id for result in results if isinstance(result, Task)
+    )
+
+
+def test_what_dynamodb_leaves_unprocessed_is_sent_again(world: World) -> None:
+    leave_unprocessed(world, times=2)
+    results = world.created_many([world.new() for _ in range(10)])
+
+    assert all(isinstance(result, Task) for result in results)
+    assert sum(1 for item in world.items() if "status" in item) == 10
+
+
+def test_what_stays_unprocessed_is_refused_and_was_not_created(world: World) -> None:
+    leave_unprocessed(world, times=1_000)
+    results = world.created_many([world.new() for _ in range(10)])
+
+    refused = [result for result in results if isinstance(result, Unavailable)]
+    stored = [item for item in world.items() if "status" in item]
+    assert len(refused) == 1
+    assert len(stored) == 9
+    assert isinstance(results[-1], Unavailable)
+
+
+def test_a_throttled_create_is_refused_as_unavailable(world: World) -> None:
+    def throttle(call: Call) -> None:
+        code = "ProvisionedThroughputExceededException"
+        raise ClientError({"Error": {"Code": code}}, call.operation)
+
+    task = world.create.placed(world.new(in_ms=600_000))
+    world.created()
+    world.recorder.before = throttle
+    with pytest.raises(Unavailable):
+        world.create.one(task)
+
+
+def leave_unprocessed(world: World, times: int) -> None:
+    """DynamoDB takes all of a batch but its last item, so many times."""
+    original = world.dynamodb.batch_write_item
+    left = iter(range(times))
+
+    def partly(RequestItems: dict[str, list[object]]) -> dict[str, object]:
+        ((table, requests),) = RequestItems.items()
+        if next(left, None) is None:
+            return dict(original(RequestItems=RequestItems))
+        if len(requests) > 1:
+            original(RequestItems={table: requests[:-1]})
+        return {"UnprocessedItems": {table: requests[-1:]}}
+
+    world.dynamodb.batch_write_item = partly
+
+
+@pytest.mark.parametrize("years", [1, 10])
+def test_a_task_years_ahead_is_stored_and_found_by_its_id(world: World, years: int) -> None:
+    task = world.created(in_ms=years * 365 * 86_400_000)
+    assert world.steer.find(task.home) == task
+
+
+def test_a_batch_that_fails_leaves_no_write_under_way(world: World) -> None:
+    """Lambda stops a process after its answer: a write left behind could land much later."""
+    begun: list[Call] = []
+
+    def fail_at_first(call: Call) -> None:
+        if call.operation == "TransactWriteItems":
+            begun.append(call)
+            if len(begun) == 1:
+                raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)
+
+    world.recorder.before = fail_at_first
+    with pytest.raises(ClientError):
+        world.create_batch([world.new(key=f"order-{n}", digest="d") for n in range(20)])
+
+    assert len(begun) == 20
+    assert len([item for item in world.items() if "status" in item]) == 19

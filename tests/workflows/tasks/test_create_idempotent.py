@@ -1,0 +1,634 @@
+"""Creates under an idempotency key: what a repeat gets, and who dies where in between.
+
+A request is named by its biz_type here: its tasks are told apart in the wheel by it, and by
+their payloads, which are their indexes.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from duewheel.interface.tasks.task_view import batch_text
+from duewheel.rules.refusals import (
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    InvalidField,
+    KeyTaken,
+    Refusal,
+    Unavailable,
+)
+from duewheel.rules.tasks.idempotency import LEASE_MS, REMEMBERED_SECONDS, asked_once
+from duewheel.rules.tasks.requests import batch_request, single_request
+from duewheel.rules.tasks.task import Made, Status, Task
+from duewheel.stores.tasks import codec
+from local.aws.patches.item_sizes import size_of
+from tests.support.recorder import Call
+from tests.support.units import Meter
+from tests.support.world import World
+
+PATH = "/v1/tasks/batch"
+DELAYS: list[Any] = [0, 3, 20, 20, 70, {"key": "order-17"}, {"key": "order-18"}]
+
+
+def task(index: int, delay: Any = 600, **fields: Any) -> dict[str, Any]:
+    more = {"delay_seconds": 20, **delay} if isinstance(delay, dict) else {"delay_seconds": delay}
+    return {"payload": index, "callback": {"url": "https://example.com/"}, **more, **fields}
+
+
+def several(**fields: Any) -> list[dict[str, Any]]:
+    """Tasks near and far, with keys and without; one of them is bad."""
+    good = [task(index, delay) for index, delay in enumerate(DELAYS)]
+    return [{**one, **fields} for one in [*good, {**task(99), "retry": 1}]]
+
+
+def batch(
+    world: World, tasks: list[dict[str, Any]], key: str = "k", caller: str = "me"
+) -> list[Made | Refusal]:
+    body = json.dumps({"tasks": [{"biz_type": "orders", **one} for one in tasks]})
+    asked = asked_once(caller, key, PATH, body, is_single=False)
+    return world.create_once(asked, partial(batch_request, body))
+
+
+def single(world: World, one: dict[str, Any], key: str = "k") -> Made:
+    body = json.dumps({"biz_type": "orders", **one})
+    asked = asked_once("me", key, "/v1/tasks", body, is_single=True)
+    (result,) = world.create_once(asked, lambda now_ms: [single_request(body, now_ms)])
+    if isinstance(result, Refusal):
+        raise result
+    return result
+
+
+def statuses(results: list[Made | Refusal]) -> list[int]:
+    return [r.status if isinstance(r, Refusal) else 201 if r.is_new else 200 for r in results]
+
+
+def tasks_in_wheel(world: World) -> list[Task]:
+    return [codec.task_from(item) for item in world.items() if "status" in item]
+
+
+def created(world: World) -> Counter[tuple[str, str]]:
+    """How many tasks the wheel holds for each index of each request."""
+    return Counter((one.biz_type, str(one.payload)) for one in tasks_in_wheel(world))
+
+
+def record_of(world: World) -> dict[str, Any]:
+    (record,) = [
+        item
+        for item in world.dynamodb.scan(TableName=world.settings.registry_table)["Items"]
+        if item["record"]["S"] == "request"
+    ]
+    return dict(record)
+
+
+# What a repeat gets
+
+
+def test_a_repeat_gets_the_first_answer_byte_for_byte_and_creates_nothing(world: World) -> None:
+    tasks = [*several(), task(100, due_ms=1)]
+    first = batch(world, tasks)
+    assert statuses(first) == [201] * len(DELAYS) + [422, 422]
+    stored = world.items()
+    world.clock.advance_ms(3_600_000)
+
+    assert batch_text(batch(world, tasks)) == batch_text(first)
+    assert world.items() == stored
+
+
+def test_the_first_answer_is_replayed_after_the_task_was_delivered_or_cancelled(
+    world: World,
+) -> None:
+    tasks = [task(0, 30), task(1, 3_600)]
+    first = batch(world, tasks)
+    later = first[1]
+    assert isinstance(later, Made)
+    world.cancel.at(later.task.home)
+    world.dispatch_until(world.clock.now_ms() // 1000 + 31)
+    world.drain()
+    assert {one.status for one in tasks_in_wheel(world)} == {Status.DELIVERED, Status.CANCELLED}
+
+    assert batch_text(batch(world, tasks)) == batch_text(first)
+    assert len(world.receiver.received) == 1
+
+
+def test_a_replay_does_not_depend_on_settings_that_changed_since(world: World) -> None:
+    first = batch(world, [task(0, 6)])
+    world.wire(lead_ms=2_000, list_index=False)
+    assert batch_text(batch(world, [task(0, 6)])) == batch_text(first)
+
+
+def test_a_batch_of_nothing_but_refusals_is_remembered_like_any_other(world: World) -> None:
+    tasks = [task(0, retry=1), task(1, due_ms=10**15)]
+    first = batch(world, tasks)
+    world.clock.advance_ms(60_000)
+    assert batch_text(batch(world, tasks)) == batch_text(first)
+    assert world.items() == []
+
+
+def test_another_body_or_another_call_under_the_same_key_is_refused(world: World) -> None:
+    single(world, task(0))
+    stored = world.items()
+    for repeat in (
+        lambda: single(world, task(1)),
+        lambda: batch(world, [task(0)]),
+        lambda: single(world, {**task(0), "biz_type": "mail"}),
+    ):
+        with pytest.raises(IdempotencyKeyReused):
+            repeat()
+    assert world.items() == stored
+
+
+def test_keys_of_two_callers_do_not_meet(world: World) -> None:
+    mine = batch(world, [task(0)], caller="me")
+    theirs = batch(world, [task(1)], caller="you")
+    assert statuses([*mine, *theirs]) == [201, 201]
+    assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
+
+
+def test_a_request_is_remembered_for_twenty_four_hours(world: World) -> None:
+    first = single(world, task(0))
+    world.clock.advance_ms(REMEMBERED_SECONDS * 1000 - 1)
+    assert single(world, task(0)) == first
+    world.clock.advance_ms(1)
+    assert single(world, task(1)).task.home != first.task.home
+    assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
+
+
+def test_what_is_refused_whole_is_not_remembered(world: World) -> None:
+    with pytest.raises(InvalidField):
+        single(world, task(0, due_ms=1))
+    assert single(world, task(0)).is_new
+
+
+# Keys of tasks
+
+
+def test_a_single_create_whose_own_key_is_taken_is_forgotten(world: World) -> None:
+    world.created_by_key(world.new(key="order-17", digest="other"))
+    with pytest.raises(KeyTaken):
+        single(world, task(0, key="order-17"))
+    assert single(world, task(1)).is_new, "the same idempotency key, with another body"
+
+
+def test_in_a_batch_a_taken_key_stays_refused_when_it_is_free_again(world: World) -> None:
+    world.created_by_key(world.new(key="order-17", digest="other"))
+    tasks = [task(0), task(1, key="order-17")]
+    first = batch(world, tasks)
+    assert statuses(first) == [201, 422]
+    world.keyed.cancel("orders", "order-17")
+
+    assert batch_text(batch(world, tasks)) == batch_text(first)
+    assert batch_text(batch(world, tasks)) == batch_text(first)
+
+
+def test_a_task_that_its_key_named_already_is_shown_as_it_stands_then(world: World) -> None:
+    tasks = [task(0, {"key": "order-17"})]
+    batch(world, tasks, key="another")
+    assert statuses(batch(world, tasks)) == [200]
+    world.keyed.cancel("orders", "order-17")
+    (replayed,) = batch(world, tasks)
+
+    assert isinstance(replayed, Made)
+    assert (replayed.is_new, replayed.task.status) == (False, Status.CANCELLED)
+
+
+def test_a_deleted_task_that_its_key_named_is_told_as_unknown(world: World) -> None:
+    tasks = [task(0, {"key": "order-17"})]
+    (made,) = batch(world, tasks, key="another")
+    batch(world, tasks)
+    assert isinstance(made, Made)
+    key = {"slot": {"S": made.task.home.slot(world.settings.buckets)}}
+    place = {"place": {"S": made.task.home.place}}
+    world.dynamodb.delete_item(TableName=world.settings.wheel_table, Key={**key, **place})
+    assert statuses(batch(world, tasks)) == [404]
+
+
+# Deaths
+
+
+class Died(BaseException):
+    """Nothing catches it, as nothing catches the end of a Lambda."""
+
+
+@contextmanager
+def dying(world: World, number: int, moment: str) -> Any:
+    """Die before or after the call of this number; whoever is dead makes no call any more."""
+    calls = count()
+    dead: list[Call] = []
+    world.reenter.placing()  # the time pointer is known: the calls are the same each time
+    world.known_businesses.one("orders")  # and this business, where it is not another one's
+
+    def before(call: Call) -> None:
+        if dead:
+            raise Died
+        if next(calls) == number:
+            dead.append(call)
+            if moment == "before":
+                raise Died
+
+    def after(call: Call) -> None:
+        if dead:
+            raise Died
+
+    world.recorder.before, world.recorder.after = before, after
+    try:
+        yield dead
+    except Died:
+        pass
+    finally:
+        world.recorder.before = world.recorder.after = None
+
+
+def check_each_index_was_created_and_is_delivered_once(world: World, requests: set[str]) -> None:
+    expected = {(name, str(index)): 1 for name in requests for index in range(len(DELAYS))}
+    assert created(world) == expected
+    world.sweep_past(world.clock.now_ms() // 1000 + max(d for d in DELAYS if isinstance(d, int)))
+    world.drain()
+
+    assert {one.status for one in tasks_in_wheel(world)} == {Status.DELIVERED}
+    assert created(world) == expected
+    calls = Counter(
+        (call.headers["duewheel-biz-type"], (call.body or b"").decode())
+        for call in world.receiver.received
+    )
+    assert calls == expected
+
+
+def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("duewheel.stores.tasks.tasks.WRITES_PER_BATCH", 2)
+
+
+def pass_the_lease(world: World) -> None:
+    world.clock.advance_ms(LEASE_MS)
+
+
+def pass_the_sweep(world: World) -> None:
+    world.sweep_past(world.clock.now_ms() // 1000 + 21)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("time_passes", [pass_the_lease, pass_the_sweep])
+def test_a_request_that_died_at_any_call_is_finished_by_its_repeat(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    time_passes: Callable[[World], None],
+) -> None:
+    in_small_batches(monkeypatch)
+    died_at: list[str] = []
+    for number in count():
+        name = f"request-{number}"
+        with dying(world, number, moment) as dead:
+            batch(world, several(biz_type=name), key=name)
+        if not dead:
+            break
+        died_at.append(dead[0].operation)
+    assert died_at[:5] == ["PutItem", "BatchGetItem", *["BatchWriteItem"] * 3]
+    assert {"SendMessageBatch", "GetItem", "TransactWriteItems"} <= set(died_at)
+    assert died_at[-1] == "PutItem"
+    time_passes(world)
+
+    requests = {f"request-{number}" for number in range(len(died_at) + 1)}
+    for name in requests:
+        repeated = batch(world, several(biz_type=name), key=name)
+        assert statuses(repeated) == [201] * len(DELAYS) + [422]
+        again = batch(world, several(biz_type=name), key=name)
+        assert batch_text(again) == batch_text(repeated)
+    check_each_index_was_created_and_is_delivered_once(world, requests)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_repeat_that_died_at_any_call_is_finished_by_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    in_small_batches(monkeypatch)
+    names = [f"request-{number}" for number in range(16)]
+    for name in names:
+        with dying(world, 4, "before") as dead:
+            batch(world, several(biz_type=name), key=name)
+        assert dead[0].operation == "BatchWriteItem"
+    pass_the_lease(world)
+    finished = 0
+    for number, name in enumerate(names):
+        with dying(world, number, moment) as dead:
+            batch(world, several(biz_type=name), key=name)
+        finished += not dead
+    assert finished, "there are enough of them to have died everywhere"
+    pass_the_lease(world)
+
+    for name in names:
+        repeated = batch(world, several(biz_type=name), key=name)
+        assert statuses(repeated) == [201] * len(DELAYS) + [422]
+    check_each_index_was_created_and_is_delivered_once(world, set(names))
+
+
+@pytest.mark.exhaustive
+def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: World) -> None:
+    first_ms = world.clock.now_ms()
+    died: list[tuple[str, dict[str, Any]]] = []
+    world.known_businesses.many(f"request-{number}" for number in range(6))
+    for delay in (0, 5, 30, 300):
+        for own_key in ({}, {"key": f"order-{delay}"}):
+            for number in range(6):
+                one = task(delay, delay, biz_type=f"request-{number}", **own_key)
+                key = f"{delay}-{len(own_key)}-{number}"
+                with dying(world, number, "after") as dead:
+                    single(world, one, key)
+                died += [(key, one)] if dead else []
+    plain = 3  # claimed, put, recorded
+    near = keyed = 1  # a message more; a look at the key more
+    assert len(died) == 4 * (plain + plain + keyed) + 4 * near
+    pass_the_sweep(world)
+
+    for key, one in died:
+        made = single(world, one, key)
+        assert made.is_new
+        due_ms = first_ms + one["delay_seconds"] * 1000
+        assert made.task.due_ms == due_ms, "counted from the first request"
+        assert made == single(world, one, key)
+    stored = len(tasks_in_wheel(world))
+    assert stored == 4 * 2 * 6
+    world.sweep_past(world.clock.now_ms() // 1000 + 150)
+    assert {one.status for one in tasks_in_wheel(world)} == {Status.DELIVERED}
+    assert len(world.receiver.received) == len(tasks_in_wheel(world)) == stored
+
+
+def test_a_request_that_is_at_work_is_not_repeated_until_its_lease_is_over(world: World) -> None:
+    with dying(world, 1, "before") as dead:
+        batch(world, several())
+    assert dead[0].operation == "BatchWriteItem"
+    world.clock.advance_ms(LEASE_MS - 1)
+    with pytest.raises(IdempotencyKeyInUse):
+        batch(world, several())
+    with pytest.raises(IdempotencyKeyReused):
+        batch(world, [task(0)])
+    world.clock.advance_ms(1)
+    assert statuses(batch(world, several())) == [201] * len(DELAYS) + [422]
+
+
+# What DynamoDB left unwritten
+
+
+def throttled(world: World, *operations: str) -> None:
+    def throttle(call: Call) -> None:
+        if call.operation in operations:
+            code = "ProvisionedThroughputExceededException"
+            raise ClientError({"Error": {"Code": code}}, call.operation)
+
+    world.recorder.before = throttle
+
+
+@contextmanager
+def leaving_unprocessed(world: World, number: int) -> Any:
+    """DynamoDB takes all but so many of the writes of each batch."""
+    original = world.dynamodb.batch_write_item
+
+    def partly(RequestItems: dict[str, list[object]]) -> dict[str, object]:
+        ((table, requests),) = RequestItems.items()
+        taken, left = requests[:-number], requests[-number:]
+        if taken:
+            original(RequestItems={table: taken})
+        return {"UnprocessedItems": {table: left}}
+
+    world.dynamodb.batch_write_item = partly  # type: ignore[method-assign]
+    yield
+    world.dynamodb.batch_write_item = original  # type: ignore[method-assign]
+
+
+def test_what_stayed_unwritten_is_written_by_a_repeat_at_once(world: World) -> None:
+    with leaving_unprocessed(world, 2):
+        first = batch(world, several())
+    assert statuses(first) == [201, 201, 201, 503, 503, 201, 201, 422]
+    second = batch(world, several())
+
+    assert statuses(second) == [201] * len(DELAYS) + [422]
+    for before, after in zip(first, second, strict=True):
+        if isinstance(before, Made):
+            assert before == after
+    assert batch_text(batch(world, several())) == batch_text(second)
+    check_each_index_was_created_and_is_delivered_once(world, {"orders"})
+
+
+def test_a_request_may_stay_unfinished_any_number_of_times(world: World) -> None:
+    tasks = [task(index) for index in range(12)]
+    sizes = []
+    for left in [*range(11, 4, -1), *[4] * 20]:
+        with leaving_unprocessed(world, left):
+            results = batch(world, tasks)
+        assert statuses(results).count(503) == left
+        sizes.append(size_of(record_of(world)))
+    assert sizes[-1] == sizes[-2] < 2_000, "claims under which nothing was created are dropped"
+    assert statuses(batch(world, tasks)) == [201] * 12
+    assert created(world) == {("orders", str(index)): 1 for index in range(12)}
+
+
+def test_what_was_refused_for_good_stays_so_while_the_rest_is_tried_again(world: World) -> None:
+    world.created_by_key(world.new(key="order-17", digest="other", payload='"theirs"'))
+    tasks = [task(0), task(1), task(2), task(3, {"key": "order-17"})]
+    with leaving_unprocessed(world, 2):
+        assert statuses(batch(world, tasks)) == [201, 503, 503, 422]
+    world.keyed.cancel("orders", "order-17")
+    assert statuses(batch(world, tasks)) == [201, 201, 201, 422]
+
+
+def throttle_tasks(world: World, times: int) -> None:
+    left = iter(range(times))
+
+    def throttle(call: Call) -> None:
+        is_of_wheel = call.request.get("TableName") == world.settings.wheel_table
+        if call.operation == "PutItem" and is_of_wheel and next(left, None) is not None:
+            code = "ProvisionedThroughputExceededException"
+            raise ClientError({"Error": {"Code": code}}, call.operation)
+
+    world.recorder.before = throttle
+
+
+def test_a_throttled_single_create_is_claimed_and_placed_anew(world: World) -> None:
+    single(world, task(0), key="first")
+    throttle_tasks(world, 1)
+    made = single(world, task(1))
+
+    assert made.is_new
+    assert made.task.home.second in world.headers.read([made.task.home.second])
+    assert single(world, task(1)) == made
+    assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
+
+
+def test_a_create_that_is_throttled_again_can_be_repeated_at_once(world: World) -> None:
+    single(world, task(0), key="first")
+    throttle_tasks(world, 2)
+    with pytest.raises(Unavailable):
+        single(world, task(1))
+    world.recorder.before = None
+    assert single(world, task(1)).is_new
+    assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
+
+
+def test_without_the_registry_nothing_is_created(world: World) -> None:
+    single(world, task(0), key="first")
+    throttled(world, "PutItem")
+    with pytest.raises(Unavailable):
+        batch(world, [task(1)])
+    world.recorder.before = None
+    assert created(world) == {("orders", "0"): 1}
+    assert statuses(batch(world, [task(1)])) == [201]
+
+
+def test_what_could_not_be_recorded_is_not_answered_as_created(world: World) -> None:
+    """Else the next answer might be another one."""
+    puts = count()
+
+    def throttle_the_last(call: Call) -> None:
+        if call.operation == "PutItem" and next(puts) == 1:
+            code = "ProvisionedThroughputExceededException"
+            raise ClientError({"Error": {"Code": code}}, call.operation)
+
+    tasks = [task(0), task(1)]
+    world.recorder.before = throttle_the_last
+    with pytest.raises(Unavailable):
+        batch(world, tasks)
+    world.recorder.before = None
+    pass_the_lease(world)
+    assert statuses(batch(world, tasks)) == [201, 201]
+    assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
+
+
+# Several at once
+
+
+def during(world: World, operation: str, happens: Callable[[], Any], *, at: int = 0) -> None:
+    """Let something happen just before such a call, the first or a later one."""
+    calls = count()
+
+    def hook(call: Call) -> None:
+        if call.operation == operation and next(calls) == at:
+            world.recorder.before = None
+            happens()
+
+    world.recorder.before = hook
+
+
+def test_of_two_requests_at_the_same_moment_one_creates(world: World) -> None:
+    first: list[list[Made | Refusal]] = []
+    during(world, "PutItem", lambda: first.append(batch(world, several())))
+    second = batch(world, several())
+
+    assert batch_text(second) == batch_text(first[0])
+    assert sum(created(world).values()) == len(DELAYS)
+
+
+def test_a_request_that_comes_while_another_writes_is_told_to_wait(world: World) -> None:
+    def repeat() -> None:
+        with pytest.raises(IdempotencyKeyInUse):
+            batch(world, several())
+
+    during(world, "BatchWriteItem", repeat)
+    assert statuses(batch(world, several())) == [201] * len(DELAYS) + [422]
+    assert sum(created(world).values()) == len(DELAYS)
+
+
+def test_of_two_who_take_over_at_the_same_moment_one_does(world: World) -> None:
+    with dying(world, 1, "before"):
+        batch(world, several())
+    pass_the_lease(world)
+    first: list[list[Made | Refusal]] = []
+    during(world, "PutItem", lambda: first.append(batch(world, several())), at=1)
+    with pytest.raises(IdempotencyKeyInUse):
+        batch(world, several())
+
+    assert batch_text(batch(world, several())) == batch_text(first[0])
+    assert sum(created(world).values()) == len(DELAYS)
+
+
+def test_what_was_seen_before_another_took_over_is_not_built_upon(world: World) -> None:
+    with dying(world, 1, "before"):
+        batch(world, several())
+    pass_the_lease(world)
+
+    def take_over_and_die() -> None:
+        with dying(world, 4, "before") as dead:
+            batch(world, several())
+        assert sum(created(world).values()) > 0
+        assert dead
+
+    during(world, "PutItem", take_over_and_die, at=1)
+    with pytest.raises(IdempotencyKeyInUse):
+        batch(world, several())
+    pass_the_lease(world)
+    assert statuses(batch(world, several())) == [201] * len(DELAYS) + [422]
+    assert created(world) == {("orders", str(index)): 1 for index in range(len(DELAYS))}
+
+
+def test_a_request_whose_end_was_recorded_late_is_not_taken_over(world: World) -> None:
+    with dying(world, 2, "before") as dead:
+        batch(world, [task(0)])
+    pass_the_lease(world)
+    (late,) = dead
+    assert late.request["Item"]["state"] == {"S": "done"}
+    recorded = partial(world.dynamodb._make_api_call, late.operation, late.request)
+    during(world, "PutItem", recorded, at=1)
+    with pytest.raises(IdempotencyKeyInUse):
+        batch(world, [task(0)])
+    assert record_of(world) == late.request["Item"]
+
+
+def test_who_was_taken_over_does_not_answer(world: World) -> None:
+    """It cannot live that long; should a clock be that wrong, the answers agree all the same."""
+    taken_over: list[list[Made | Refusal]] = []
+
+    def outlive_the_lease() -> None:
+        pass_the_lease(world)
+        taken_over.append(batch(world, [task(0)]))
+
+    during(world, "PutItem", outlive_the_lease, at=2)
+    with pytest.raises(IdempotencyKeyInUse):
+        batch(world, [task(0)])
+    assert batch_text(batch(world, [task(0)])) == batch_text(taken_over[0])
+    assert created(world) == {("orders", "0"): 1}
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_lost_answer_of_dynamodb_changes_nothing(world: World, number: int) -> None:
+    """The SDK sends the write again, which meets what its first try has done."""
+    with dying(world, 3, "after"):
+        single(world, task(0, {"key": "order-17"}), key="left")
+    pass_the_lease(world)
+    calls = count()
+
+    def answer_is_lost(call: Call) -> None:
+        if call.operation in ("PutItem", "TransactWriteItems") and next(calls) == number:
+            world.dynamodb._make_api_call(call.operation, call.request)
+
+    world.recorder.before = answer_is_lost
+    results = [
+        single(world, task(0, {"key": "order-17"}), key="left"),
+        single(world, task(1, {"key": "order-18"}), key="new"),
+    ]
+    world.recorder.before = None
+    assert [result.is_new for result in results] == [True, True]
+    assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
+
+
+# What it costs
+
+
+def test_an_idempotency_key_costs_two_requests_and_two_write_units(world: World) -> None:
+    world.created()
+    meter = Meter(world.settings.registry_table)
+    world.recorder.after = meter
+    results = batch(world, [task(index) for index in range(100)])
+    world.recorder.after = None
+
+    assert statuses(results) == [201] * 100
+    noted_in_forecast = 1  # as of any batch, with a key or without
+    writes = 2 + noted_in_forecast
+    assert (meter.dynamodb_requests, meter.write_units, meter.read_units) == (writes, writes, 0)
+    assert size_of(record_of(world)) <= 1024

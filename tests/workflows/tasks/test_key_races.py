@@ -1,0 +1,241 @@
+"""Races for a task or its key: each at every AWS call of the one, the other at that moment.
+
+Whoever asked is told the truth, and whatever was promised is kept: `interleavings` checks that
+of every story. The tests here say which outcomes there may be.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.refusals import AlreadySettled, KeyTaken, NotRedrivable, Refusal, TooLate
+from duewheel.rules.tasks.task import Status, Task
+from tests.support.bounds import quick_first
+from tests.support.receiver import BUSY, GONE, OK
+from tests.support.recorder import Call
+from tests.support.stories import Story, interleavings
+from tests.support.world import World
+
+KEY = "order-17:unpaid"
+DUE_MS = 10_000
+
+Step = Callable[[Story], object]
+
+
+def only(story: Story) -> Task:
+    """The task that the story began with."""
+    return next(iter(story.told.values())).task
+
+
+def created(story: Story) -> None:
+    story.create_keyed(KEY, DUE_MS)
+
+
+def come_up(story: Story) -> None:
+    """Its second has been dispatched; the notifier may begin."""
+    created(story)
+    story.world.dispatch_until(only(story).due_ms // 1000)
+
+
+def come_up_for(answer: Outcome) -> Step:
+    def begin(story: Story) -> None:
+        come_up(story)
+        story.answer = answer
+
+    return begin
+
+
+def dead(story: Story) -> None:
+    story.create_keyed(KEY, 0)
+    story.answer = GONE
+    story.deliver()
+    story.answer = OK
+    story.results.clear()
+    assert story.world.read(only(story)).status is Status.DEAD
+
+
+def upsert(story: Story) -> None:
+    story.upsert(KEY, DUE_MS)
+
+
+def cancel(story: Story) -> None:
+    story.cancel_key(KEY)
+
+
+def redrive(story: Story) -> None:
+    story.redrive(story.told[only(story).task_id])
+
+
+def create_anew(story: Story) -> None:
+    story.create_keyed(KEY, DUE_MS, "another")
+
+
+def its_second_comes(story: Story) -> None:
+    story.world.dispatch_until(only(story).due_ms // 1000)
+    story.deliver()
+
+
+def named(story: Story) -> Task:
+    """The task that the key names in the end."""
+    return story.world.keyed.read("orders", KEY)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    quick_first([OK, BUSY, GONE], pytest.mark.exhaustive),
+    ids=["delivered", "retry", "dead"],
+)
+def test_an_upsert_comes_while_a_notifier_settles(world: World, answer: Outcome) -> None:
+    """Too late, and the old call stands; or the key is free, and the upsert makes a new task;
+    or the retry is known, and it is the retry that is rescheduled."""
+    told = set()
+    for story in interleavings(world, come_up_for(answer), Story.deliver, upsert):
+        result, task = story.results[-1], only(story)
+        told.add(type(result))
+        if isinstance(result, Refusal):
+            assert isinstance(result, TooLate)
+            assert named(story).home == task.home
+        else:
+            assert (result.home == task.home) is (answer is BUSY)
+            assert named(story).home == result.home
+            assert world.receiver.received[-1].at_ms == result.due_ms
+    assert told == {TooLate, Task}
+
+
+def test_a_second_comes_while_an_upsert_is_under_way(world: World) -> None:
+    def begin(story: Story) -> None:
+        created(story)
+        world.clock.advance_ms(DUE_MS - 2_501)
+
+    told = set()
+    for story in interleavings(world, begin, upsert, its_second_comes):
+        told.add(type(story.results[-1]))
+        assert isinstance(story.results[-1], Task | TooLate)
+        assert named(story).status is Status.DELIVERED
+    assert told == {TooLate, Task}
+
+
+@pytest.mark.parametrize(("first", "second"), [(upsert, cancel), (cancel, upsert)])
+def test_an_upsert_and_a_cancel_come_one_after_the_other(
+    world: World, first: Step, second: Step
+) -> None:
+    """Both succeed: the cancelled task is not called, and one that came after it is."""
+    ends = set()
+    for story in interleavings(world, created, first, second):
+        assert [type(result) for result in story.results[1:]] == [Task, Task]
+        ends.add(named(story).status)
+        assert len(world.receiver.received) == (named(story).status is Status.DELIVERED)
+    assert ends == {Status.CANCELLED, Status.DELIVERED}
+
+
+@pytest.mark.parametrize("taker", [create_anew, upsert])
+@pytest.mark.parametrize("redrive_is_first", quick_first([True, False], pytest.mark.exhaustive))
+def test_of_a_redrive_and_a_taker_of_the_key_one_gets_it(
+    world: World, taker: Step, redrive_is_first: bool
+) -> None:
+    first, second = (redrive, taker) if redrive_is_first else (taker, redrive)
+    refused = set()
+    for story in interleavings(world, dead, first, second):
+        won = [result for result in story.results if isinstance(result, Task)]
+        refused |= {type(result) for result in story.results if isinstance(result, Refusal)}
+        assert len(won) == 1
+        assert named(story).home == won[0].home
+        assert named(story).status is Status.DELIVERED
+        is_redriven = won[0].home == only(story).home
+        assert world.read(only(story)).status is (Status.DELIVERED if is_redriven else Status.DEAD)
+    assert refused == {NotRedrivable, KeyTaken if taker is create_anew else TooLate}
+
+
+@pytest.mark.parametrize(("first", "second"), [(upsert, create_anew), (create_anew, upsert)])
+def test_of_two_takers_of_a_key_one_makes_the_task(world: World, first: Step, second: Step) -> None:
+    for story in interleavings(world, dead, first, second):
+        made = {result.home for result in story.results if isinstance(result, Task)}
+        refused = [result for result in story.results if isinstance(result, Refusal)]
+        assert made == {named(story).home}
+        assert only(story).home not in made
+        assert all(isinstance(result, KeyTaken) for result in refused)
+        assert len([item for item in world.items() if "status" in item]) == 2
+        assert len(world.receiver.received) == 2, "the dead one's call and the new one's"
+
+
+def test_a_task_is_moved_earlier_while_its_second_comes(world: World) -> None:
+    """Begun a millisecond before the cut-off, and answered after it."""
+
+    def begin(story: Story) -> None:
+        created(story)
+        world.clock.advance_ms(DUE_MS - 2_501)
+
+    def move_earlier(story: Story) -> None:
+        story.move(story.told[only(story).task_id], 100)
+
+    told = set()
+    for story in interleavings(world, begin, move_earlier, its_second_comes):
+        told.add(type(story.results[-1]))
+        assert len(world.receiver.received) == 1
+    assert told == {TooLate, AlreadySettled, Task}
+
+
+@pytest.mark.parametrize("behind_ms", [0, 2_000])
+def test_a_notifier_reads_while_a_task_is_moved_by_a_clock_two_seconds_behind(
+    world: World, behind_ms: int
+) -> None:
+    """As early as it may read, and still nobody is told that the task was moved in time."""
+
+    def begin(story: Story) -> None:
+        created(story)
+        world.clock.set_ms(only(story).due_ms - world.settings.lead_ms)
+        world.lead_once()
+
+    def move_earlier(story: Story) -> None:
+        now_ms = world.clock.now_ms()
+        world.clock.set_ms(now_ms - behind_ms)
+        story.move(story.told[only(story).task_id], 100)
+        world.clock.set_ms(now_ms)
+
+    for story in interleavings(world, begin, Story.deliver, move_earlier):
+        assert isinstance(story.results[-1], TooLate | AlreadySettled)
+        assert [r.at_ms for r in world.receiver.received] == [only(story).due_ms]
+
+
+def test_a_move_begun_in_time_is_written_while_a_notifier_works(world: World) -> None:
+    """Its answer comes after the cut-off, and says so: the notifier may have read before."""
+
+    def move_slowly(story: Story) -> None:
+        now_ms = world.clock.now_ms()
+
+        def written_late(call: Call) -> None:
+            if call.operation == "UpdateItem":
+                world.recorder.before = None
+                world.clock.set_ms(now_ms)
+
+        world.recorder.before = written_late
+        world.clock.set_ms(only(story).due_ms - 2_501)
+        story.move(story.told[only(story).task_id], 2 * DUE_MS)
+        world.recorder.before = None
+        world.clock.set_ms(now_ms)
+
+    calls = set()
+    for story in interleavings(world, come_up, Story.deliver, move_slowly):
+        assert isinstance(story.results[-1], TooLate | AlreadySettled)
+        calls.add(tuple(r.at_ms - only(story).due_ms for r in world.receiver.received))
+    assert (0,) in calls, "called all the same"
+
+
+@pytest.mark.parametrize("in_ms", quick_first([2_000, 30_000], pytest.mark.exhaustive))
+def test_a_task_is_moved_while_a_notifier_follows_it_to_a_later_instant(
+    world: World, in_ms: int
+) -> None:
+    def begin(story: Story) -> None:
+        created(story)
+        story.move(story.told[only(story).task_id], 2 * DUE_MS)
+        its_second = only(story).due_ms // 1000
+        world.dispatch_until(its_second)
+
+    def move(story: Story) -> None:
+        story.move(story.told[only(story).task_id], in_ms)
+
+    for story in interleavings(world, begin, Story.deliver, move):
+        moved = story.results[-1]
+        assert isinstance(moved, Task)
+        assert [r.at_ms for r in world.receiver.received] == [moved.due_ms]

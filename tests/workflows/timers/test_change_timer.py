@@ -1,0 +1,299 @@
+"""A timer, its list line and its chain change together, whoever else is at work on them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.refusals import (
+    InvalidField,
+    Unavailable,
+    UnknownTimer,
+    VersionMismatch,
+)
+from duewheel.rules.tasks.effective_callback import METHOD_DEFAULT
+from duewheel.rules.tasks.task import Plan, Status, Task
+from duewheel.rules.timers.requests import NewTimer, TimerChange
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.timers.timer import Rules, Timer
+from tests.support.clock import NOON_MS
+from tests.support.recorder import Call
+from tests.support.world import CALLER, World
+
+HOOK = HttpCallback("https://receiver.example/hook", METHOD_DEFAULT)
+EACH_MINUTE = Rules("close orders", Schedule(cron="* * * * *"), callback=HOOK)
+NOON = NOON_MS // 1000
+MINUTE_MS = 60_000
+
+
+class Crash(Exception):
+    """The process dies here."""
+
+
+def created(world: World, *, enabled: bool = True, **rules: Any) -> Timer:
+    return world.create_timer(NewTimer("orders", replace(EACH_MINUTE, **rules), enabled), by=CALLER)
+
+
+def change(world: World, timer: Timer, **values: Any) -> Timer:
+    return world.change_timer(timer.timer_id, TimerChange(values), by=CALLER)
+
+
+def stands(world: World, timer: Timer) -> Timer:
+    found = world.timers.read(timer.timer_id)
+    assert found is not None
+    lines, _ = world.timers.page("orders", "", None, 10)
+    assert [(line.name, line.timer_id, line.enabled) for line in lines] == [
+        (found.rules.name, found.timer_id, found.enabled)
+    ]
+    return found
+
+
+def chain_of(world: World, timer: Timer) -> Task:
+    assert timer.chain is not None
+    (chain,) = world.tasks.get_many([timer.chain]).values()
+    return chain
+
+
+def chains(world: World) -> list[str]:
+    """What has become of all there have ever been."""
+    return sorted(item["status"]["S"] for item in world.items() if "plan" in item)
+
+
+def planned(world: World, timer: Timer, until_second: int, numbered: int) -> None:
+    """As its chain leaves it when it has come up."""
+    chain = chain_of(world, timer)
+    plan = Plan(timer.timer_id, until_second, numbered)
+    assert world.tasks.change(chain, replace(chain, plan=plan, version=chain.version + 1))
+
+
+def test_an_enabled_timer_begins_with_a_chain_that_is_due_at_once(world: World) -> None:
+    timer = created(world)
+    assert stands(world, timer) == timer
+    chain = chain_of(world, timer)
+    assert chain.plan == Plan(timer.timer_id, NOON + 1, 0)
+    assert (chain.home.direct, chain.next_ms, world.messages_waiting()) == (True, NOON_MS, 1)
+
+
+def test_a_disabled_timer_has_no_chain_until_it_is_enabled(world: World) -> None:
+    timer = created(world, enabled=False)
+    assert (stands(world, timer).chain, chains(world)) == (None, [])
+    enabled = world.change_timer.enable(timer.timer_id, by=CALLER)
+    assert stands(world, timer) == enabled
+    assert (enabled.enabled, enabled.version) == (True, 2)
+    assert chains(world) == ["pending"]
+    assert world.messages_waiting() == 1
+
+
+def test_enabling_and_disabling_twice_changes_nothing(world: World) -> None:
+    timer = created(world)
+    assert world.change_timer.enable(timer.timer_id, by=CALLER) == timer
+    disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
+    assert world.change_timer.disable(timer.timer_id, by=CALLER) == disabled
+    assert stands(world, timer) == disabled
+    assert chains(world) == ["cancelled"]
+    assert world.messages_waiting() == 1
+
+
+def test_a_disabled_timer_numbers_on_from_what_it_has_had(world: World) -> None:
+    timer = created(world)
+    planned(world, timer, NOON + 7_201, 120)
+    world.clock.advance_ms(10 * MINUTE_MS)
+    disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
+    assert (disabled.numbered, disabled.chain) == (10, None)
+    world.clock.advance_ms(60 * MINUTE_MS)
+    enabled = world.change_timer.enable(timer.timer_id, by=CALLER)
+    assert chain_of(world, enabled).plan == Plan(timer.timer_id, NOON + 4_201, 10)
+
+
+def test_a_change_of_the_schedule_ends_one_chain_and_begins_another(world: World) -> None:
+    timer = created(world)
+    planned(world, timer, NOON + 7_201, 120)
+    world.clock.advance_ms(10 * MINUTE_MS)
+    changed = change(world, timer, cron="*/5 * * * *")
+    old = chain_of(world, timer)
+    assert (old.status, old.reason) == (Status.CANCELLED, "timer changed")
+    assert chain_of(world, changed).plan == Plan(timer.timer_id, NOON + 601, 10)
+    assert stands(world, timer) == changed
+
+
+def test_a_change_of_what_is_called_keeps_the_chain(world: World) -> None:
+    timer = created(world)
+    changed = change(world, timer, name="archive orders", payload='"{{number}}"', misfire=None)
+    assert (changed.chain, changed.version) == (timer.chain, 2)
+    assert stands(world, timer) == changed
+    assert chains(world) == ["pending"]
+
+
+def test_a_change_that_says_what_is_so_already_writes_nothing(world: World) -> None:
+    timer = created(world)
+    world.recorder.clear()
+    assert change(world, timer, cron="* * * * *", max_runs=None) == timer
+    assert world.recorder.operations() == ["GetItem"]
+
+
+def test_a_timer_that_has_ended_goes_on_when_it_is_given_more(world: World) -> None:
+    timer = created(world, max_runs=3)
+    planned(world, timer, NOON + 181, 3)
+    assert timer.chain is not None
+    world.clock.advance_ms(10 * MINUTE_MS)
+    chain = chain_of(world, timer)
+    assert world.tasks.change(
+        chain, replace(chain, status=Status.CANCELLED, version=chain.version + 1)
+    )
+    assert world.timers.mark_ended(timer.timer_id, timer.chain, 3)
+    changed = change(world, timer, max_runs=5)
+    assert (changed.ended, chain_of(world, changed).plan) == (
+        False,
+        Plan(timer.timer_id, NOON + 601, 3),
+    )
+
+
+def test_a_deleted_timer_takes_its_chain_along(world: World) -> None:
+    timer = created(world)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
+    assert world.timers.read(timer.timer_id) is None
+    assert world.timers.page("orders", "", None, 10) == ([], False)
+    assert chain_of(world, timer).reason == "timer deleted"
+    for act in (world.change_timer.delete, world.change_timer.enable):
+        with pytest.raises(UnknownTimer):
+            act(timer.timer_id, by=CALLER)
+    with pytest.raises(UnknownTimer):
+        world.run_timer(timer.timer_id)
+
+
+def test_a_chain_that_cannot_be_read_holds_nobody_up(world: World) -> None:
+    timer = created(world)
+    assert timer.chain is not None
+    (item,) = world.tasks.items_at([timer.chain])
+    world.dynamodb.put_item(TableName=world.tasks.table, Item={**item, "plan": {"S": "nonsense"}})
+    assert not world.change_timer.disable(timer.timer_id, by=CALLER).enabled
+    assert world.change_timer.enable(timer.timer_id, by=CALLER).chain != timer.chain
+
+
+def test_a_callback_that_leads_nowhere_is_refused(world: World) -> None:
+    with pytest.raises(InvalidField, match="callback"):
+        created(world, callback=None)
+    timer = created(world)
+    with pytest.raises(InvalidField, match="callback"):
+        change(world, timer, callback=None)
+    assert stands(world, timer) == timer
+    world.configured("orders", callback=HOOK)
+    world.clock.advance_ms(6_000)  # what is known of a business is a few seconds old
+    assert change(world, timer, callback=None).rules.callback is None
+
+
+def test_a_precondition_is_held_against_the_timer(world: World) -> None:
+    timer = created(world)
+    other = Precondition(version=2)
+    with pytest.raises(VersionMismatch, match="version 1"):
+        world.change_timer.disable(timer.timer_id, other, by=CALLER)
+    with pytest.raises(VersionMismatch):
+        world.change_timer.delete(timer.timer_id, other, by=CALLER)
+    assert (
+        world.change_timer.disable(timer.timer_id, Precondition(version=1), by=CALLER).version == 2
+    )
+    assert (
+        world.change_timer.enable(timer.timer_id, Precondition(is_there=True), by=CALLER).version
+        == 3
+    )
+
+
+def test_an_id_that_is_taken_is_drawn_again(world: World) -> None:
+    first = created(world, enabled=False)
+    drawn = iter([int(first.timer_id) - 2**40, 99])
+    create = replace(world.create_timer, random_number=lambda: next(drawn))
+    second = create(NewTimer("orders", replace(EACH_MINUTE, name="other"), False), by=CALLER)
+    assert second.timer_id == str(2**40 + 99)
+    taken = replace(world.create_timer, random_number=lambda: 99)
+    with pytest.raises(Unavailable):
+        taken(NewTimer("orders", EACH_MINUTE, False), by=CALLER)
+    assert world.timers.read(second.timer_id) == second
+
+
+def in_between(world: World, meanwhile: Callable[[], object]) -> None:
+    """Let this happen right before the next transaction."""
+
+    def once(call: Call) -> None:
+        if call.operation == "TransactWriteItems":
+            world.recorder.before = None
+            meanwhile()
+
+    world.recorder.before = once
+
+
+def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
+    timer = created(world, enabled=False)
+    others: list[Timer] = []
+    in_between(world, lambda: others.append(world.change_timer.enable(timer.timer_id, by=CALLER)))
+    mine = world.change_timer.enable(timer.timer_id, by=CALLER)
+    assert others == [mine] == [stands(world, timer)]
+    assert chains(world) == ["pending"]
+
+
+def test_a_chain_that_moves_on_meanwhile_is_read_again(world: World) -> None:
+    timer = created(world)
+    in_between(world, lambda: planned(world, timer, NOON + 3_601, 60))
+    disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
+    assert stands(world, timer) == disabled
+    assert (disabled.numbered, chains(world)) == (0, ["cancelled"])
+
+
+def test_a_timer_that_ends_meanwhile_is_read_again(world: World) -> None:
+    timer = created(world)
+    assert timer.chain is not None
+    chain = timer.chain
+    in_between(world, lambda: world.timers.mark_ended(timer.timer_id, chain, 7))
+    renamed = change(world, timer, name="other")
+    assert stands(world, timer) == renamed
+    assert (renamed.ended, renamed.numbered) == (True, 7)
+
+
+def test_a_reply_that_is_lost_is_found_to_have_been_a_success(world: World) -> None:
+    """The SDK sends the transaction a second time; the first try was carried out."""
+    timer = created(world, enabled=False)
+    real = world.dynamodb.transact_write_items
+
+    def twice(**arguments: Any) -> Any:
+        real(**arguments)
+        return real(**arguments)
+
+    world.dynamodb.transact_write_items = twice  # type: ignore[method-assign]
+    enabled = world.change_timer.enable(timer.timer_id, by=CALLER)
+    assert (enabled.version, chains(world)) == (2, ["pending"])
+    assert not world.change_timer.disable(timer.timer_id, by=CALLER).enabled
+    other = created(world, name="other")
+    world.change_timer.delete(other.timer_id, by=CALLER)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
+    assert world.timers.page("orders", "", None, 10) == ([], False)
+    assert chains(world) == ["cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_at_the_transaction_leaves_all_of_it_or_nothing(world: World, when: str) -> None:
+    timer = created(world)
+
+    def die(call: Call) -> None:
+        if call.operation == "TransactWriteItems":
+            raise Crash
+
+    setattr(world.recorder, when, die)
+    with pytest.raises(Crash):
+        change(world, timer, cron="*/5 * * * *", name="other")
+    setattr(world.recorder, when, None)
+    left = stands(world, timer)
+    assert left.version == (1 if when == "before" else 2)
+    assert chains(world) == (["pending"] if when == "before" else ["cancelled", "pending"])
+    again = change(world, timer, cron="*/5 * * * *", name="other")
+    assert (again.version, chain_of(world, again).status) == (2, Status.PENDING)
+
+
+def test_a_message_that_is_lost_is_made_up_for_by_the_sweep(world: World) -> None:
+    """The chain is a task like any other: whoever died before announcing it is not missed."""
+    timer = created(world)
+    for message in world.receive():
+        world.sqs.delete_message(QueueUrl=world.queue.url, ReceiptHandle=message["ReceiptHandle"])
+    world.sweep_past(NOON + 1)
+    assert chain_of(world, timer).plan != Plan(timer.timer_id, NOON + 1, 0)

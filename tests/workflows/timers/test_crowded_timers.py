@@ -1,0 +1,91 @@
+"""Timers whose occurrences fall into crowded seconds: each stands and is called once."""
+
+import pytest
+
+from duewheel.rules.timers.planning import STEP_SECONDS
+from duewheel.rules.timers.timer import Timer
+from tests.support.stories import Story
+from tests.support.timers import chain_of, fates, made, now, occurrences, patched
+from tests.support.world import CALLER, World
+
+EVERY = 20
+SELDOM = 300
+RUNS = 6
+SHARDS = 16
+
+
+def crowd(world: World, every: int = EVERY) -> None:
+    """The seconds of its occurrences have got more shards, and no process knows of it yet."""
+    for number in range(1, 200):
+        world.headers.raise_to(now(world) // every * every + every * number, SHARDS)
+
+
+def shards(world: World, timer: Timer) -> list[int]:
+    return [task.home.shard for task in occurrences(world, timer)]
+
+
+def check_each_is_called_once(story: Story, timer: Timer) -> None:
+    story.pass_time(EVERY * (RUNS + 1))
+    assert fates(story.world, timer) == {"delivered": RUNS}
+    assert len(story.world.receiver.received) == RUNS
+    story.settle_all()
+    story.check()
+
+
+def test_occurrences_are_spread_over_the_shards_of_their_seconds(world: World) -> None:
+    story = Story(world)
+    crowd(world)
+    timer = made(world, EVERY, max_runs=RUNS)
+    world.drain()
+    assert len(set(shards(world, timer))) > 1
+    chain = chain_of(world, timer)
+    assert chain is not None
+    assert chain.plan is not None
+    assert set(chain.plan.sizes.shards.values()) == {SHARDS}
+    check_each_is_called_once(story, timer)
+
+
+@pytest.mark.soak
+def test_a_chain_that_comes_after_the_crowd_puts_nothing_beside_what_stands(world: World) -> None:
+    """Another schedule with the same seconds: all of them are planned again, by another chain."""
+    story = Story(world)
+    timer = made(world, EVERY, max_runs=RUNS)
+    world.drain()
+    assert shards(world, timer) == [0] * RUNS
+    crowd(world)
+    patched(world, timer, max_runs=RUNS + 1)
+    patched(world, timer, max_runs=RUNS)
+    world.drain()
+    check_each_is_called_once(story, timer)
+
+
+@pytest.mark.soak
+def test_a_timer_that_was_disabled_meanwhile_finds_its_occurrences_again(world: World) -> None:
+    story = Story(world)
+    crowd(world)
+    timer = made(world, EVERY, max_runs=RUNS)
+    world.drain()
+    planned = shards(world, timer)
+    for second in range(now(world), now(world) + 200):
+        world.headers.raise_to(second, 4 * SHARDS)
+    world.change_timer.disable(timer.timer_id, by=CALLER)
+    disabled = world.timers.read(timer.timer_id)
+    assert disabled is not None
+    assert set(disabled.sizes.shards.values()) == {SHARDS}
+    world.change_timer.enable(timer.timer_id, by=CALLER)
+    world.drain()
+    assert shards(world, timer) == planned
+    check_each_is_called_once(story, timer)
+
+
+@pytest.mark.soak
+def test_sizes_of_what_has_passed_are_not_kept(world: World) -> None:
+    story = Story(world)
+    crowd(world, SELDOM)
+    timer = made(world, SELDOM)
+    world.drain()
+    story.pass_time(2 * STEP_SECONDS)
+    chain = chain_of(world, timer)
+    assert chain is not None
+    assert chain.plan is not None
+    assert min(chain.plan.sizes.shards) > now(world) - STEP_SECONDS

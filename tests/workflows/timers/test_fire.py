@@ -1,0 +1,477 @@
+"""Whether an occurrence is called is decided by its timer as it stands right before the call."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from msgspec.structs import force_setattr
+
+from duewheel.rules.callbacks.http_outcome import outcome_of_answer
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.timers.timer import Misfire, Overlap, Timer
+from duewheel.rules.wheel.lane import Lane
+from duewheel.workflows.timers.check_occurrences import AHEAD_MS, FRESH_MS
+from local.aws.patches.item_sizes import size_of
+from tests.support.damage import edit, key_of
+from tests.support.receiver import BUSY, GONE, OK, Received
+from tests.support.recorder import Call
+from tests.support.stories import refused
+from tests.support.timers import damage, fates, made, now, occurrences, patched
+from tests.support.world import CALLER, World
+
+QUICK = RetryPolicy(attempts_max=3, delays_seconds=(20.0, 20.0))
+
+
+def planned(world: World, every: int = 60, /, **rules: Any) -> Timer:
+    """With its occurrences in the wheel, far enough ahead to be read with their slices."""
+    timer = made(world, every, **{"max_runs": 6, **rules})
+    world.drain()
+    assert occurrences(world, timer)
+    return timer
+
+
+def first_of(world: World, timer: Timer) -> Task:
+    return occurrences(world, timer)[0]
+
+
+def dispatched(world: World, timer: Timer) -> dict[str, Any]:
+    """The message of its first occurrence's page, a lead before that is due."""
+    due_ms = first_of(world, timer).due_ms
+    world.clock.set_ms(due_ms - world.settings.lead_ms)
+    world.pointers.skip_to("time", world.origin, due_ms // 1000 - 1)
+    world.lead_once()
+    (message,) = world.receive()
+    return message
+
+
+def go_to(world: World, second: int) -> None:
+    """Everything else on the way comes up, too."""
+    world.dispatch_until(second)
+    world.drain()
+
+
+def test_what_is_called_is_what_its_timer_says_and_stays_on_record(world: World) -> None:
+    timer = planned(
+        world, payload='{"task":"{{task_id}}","of":"{{timer_id}}","at":"{{due_at}}"}', max_runs=1
+    )
+    task = first_of(world, timer)
+    assert (task.payload, task.callback) == (None, None)
+    go_to(world, task.due_ms // 1000)
+    (received,) = world.receiver.received
+    sent = f'{{"task":"{task.task_id}","of":"{timer.timer_id}","at":"2027-01-15T08:01:00.000Z"}}'
+    assert (received.body, received.at_ms) == (sent.encode(), task.due_ms)
+    done = first_of(world, timer)
+    assert (done.status, done.lateness_ms, done.payload) == (Status.DELIVERED, 0, sent)
+    (item,) = [item for item in world.items() if "timer" in item]
+    assert size_of(item) <= 1024
+
+
+def test_a_change_of_what_is_called_needs_no_new_plan(world: World) -> None:
+    timer = planned(world)
+    after = patched(world, timer, payload='"new"', callback=HttpCallback("https://new.example/"))
+    assert after.chain == timer.chain
+    go_to(world, first_of(world, timer).due_ms // 1000)
+    (received,) = world.receiver.received
+    assert (received.body, received.url) == (b'"new"', "https://new.example/")
+
+
+def disable(world: World, timer: Timer) -> None:
+    world.change_timer.disable(timer.timer_id, by=CALLER)
+
+
+CHANGES: dict[str, tuple[Callable[[World, Timer], object], Reason]] = {
+    "disabled": (disable, Reason.DISABLED),
+    "deleted": (lambda w, t: w.change_timer.delete(t.timer_id, by=CALLER), Reason.DELETED),
+    "other seconds": (lambda w, t: patched(w, t, every_seconds=61), Reason.CHANGED),
+    "starts later": (lambda w, t: patched(w, t, start_at=now(w) + 600), Reason.CHANGED),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_that_was_answered_before_the_check_is_obeyed(world: World, name: str) -> None:
+    change, reason = CHANGES[name]
+    timer = planned(world)
+    task, message = first_of(world, timer), dispatched(world, timer)
+    change(world, timer)
+    world.handle(message)
+    assert world.receiver.received == []
+    ended = world.read(task)
+    assert (ended.status, ended.reason) == (Status.CANCELLED, reason)
+    assert ended.expires_at is not None
+
+
+def test_its_timers_are_read_once_for_a_page_and_right_before_it_is_due(world: World) -> None:
+    timers = [planned(world) for _ in range(3)]
+    task, message = first_of(world, timers[0]), dispatched(world, timers[0])
+    reads: list[tuple[int, int]] = []
+
+    def note(call: Call) -> None:
+        asked = call.request.get("RequestItems", {}).get(world.settings.registry_table)
+        if asked is not None and asked["ConsistentRead"]:
+            reads.append((world.clock.now_ms(), len(asked["Keys"])))
+
+    world.recorder.before = note
+    world.handle(message)
+    assert reads == [(task.due_ms - AHEAD_MS, 3)]
+    assert [received.at_ms for received in world.receiver.received] == [task.due_ms] * 3
+
+
+def test_a_call_that_waits_for_a_line_reads_its_timer_again(world: World) -> None:
+    """The one before it takes its time, and in that the timer is disabled."""
+    timers = [planned(world) for _ in range(2)]
+    message = dispatched(world, timers[0])
+
+    def take_time(received: Received) -> Outcome:
+        (other,) = [t for t in timers if first_of(world, t).task_id != received.task_id]
+        disable(world, other)
+        world.clock.advance_ms(FRESH_MS + 1)
+        return OK
+
+    world.receiver.answer = take_time
+    world.handle(message, world.notifier(lines=1))
+    assert len(world.receiver.received) == 1
+    statuses = sorted(first_of(world, timer).status.value for timer in timers)
+    assert statuses == ["cancelled", "delivered"]
+
+
+def test_a_call_that_waits_for_its_turn_reads_its_timer_again(world: World) -> None:
+    world.configured("orders", calls_per_second=1.0)
+    timers = [planned(world) for _ in range(2)]
+    message = dispatched(world, timers[0])
+
+    def disable_all(_: Received) -> Outcome:
+        for timer in timers:
+            disable(world, timer)
+        return OK
+
+    world.receiver.answer = disable_all
+    world.handle(message)
+    assert len(world.receiver.received) == 1
+    assert sorted(str(first_of(world, timer).reason) for timer in timers) == [
+        "None",
+        "timer disabled",
+    ]
+
+
+def test_what_is_put_off_for_its_turn_carries_nothing_of_its_timer(world: World) -> None:
+    world.configured("orders", calls_per_second=0.2)
+    timers = [planned(world) for _ in range(2)]
+    tasks = [first_of(world, timer) for timer in timers]
+    go_to(world, tasks[0].due_ms // 1000)
+    (waits,) = [one for task in tasks if (one := world.read(task)).is_live]
+    assert waits.promise is not None
+    assert (waits.payload, waits.callback, waits.retry) == (None, None, None)
+    for timer in timers:
+        patched(world, timer, payload='"new"')
+    go_to(world, waits.next_ms // 1000 + 1)
+    assert world.receiver.received[-1].body == b'"new"'
+
+
+def test_while_timers_cannot_be_read_the_other_tasks_of_its_business_are_called(
+    world: World,
+) -> None:
+    timer = planned(world)
+    task = first_of(world, timer)
+    other = world.created(in_ms=task.due_ms - world.clock.now_ms())
+    message = dispatched(world, timer)
+
+    def refuse(call: Call) -> None:
+        asked = call.request.get("RequestItems", {}).get(world.settings.registry_table)
+        if asked is not None and asked["ConsistentRead"]:
+            refused(call)
+
+    world.recorder.before = refuse
+    with pytest.raises(ClientError):
+        world.handle(message)
+    assert world.receiver.task_ids == [other.task_id]
+    assert world.read(other).status is Status.DELIVERED
+    assert world.read(task).is_live
+
+
+def test_its_timer_is_planned_in_the_main_lane_and_called_in_the_slow_one(world: World) -> None:
+    world.configured("orders", lane=Lane.SLOW)
+    timer = made(world, 60, max_runs=1)
+    world.drain(Lane.MAIN)
+    task = first_of(world, timer)
+    world.dispatch_until(task.due_ms // 1000)
+    world.drain(Lane.MAIN)
+    assert world.receiver.received == []
+    world.drain(Lane.SLOW)
+    assert world.read(task).status is Status.DELIVERED
+
+
+def test_the_death_of_an_occurrence_is_told_with_the_payload_that_was_sent(world: World) -> None:
+    world.configured("orders", on_dead=HttpCallback("https://receiver.example/dead"))
+    timer = planned(world, max_runs=1)
+    world.receiver.answer = lambda received: OK if received.url.endswith("dead") else GONE
+    go_to(world, first_of(world, timer).due_ms // 1000)
+    go_to(world, now(world) + 1)
+    (notice,) = [one for one in world.receiver.received if one.url.endswith("dead")]
+    assert b'"payload":{"n":"1"}' in (notice.body or b"")
+
+
+def test_a_retry_asks_its_timer_anew(world: World) -> None:
+    timer = planned(world, retry=QUICK)
+    task = first_of(world, timer)
+    world.receiver.answer = lambda _: BUSY
+    go_to(world, task.due_ms // 1000)
+    assert world.read(task).attempts == 1
+    disable(world, timer)
+    go_to(world, task.due_ms // 1000 + 25)
+    assert len(world.receiver.received) == 1
+    assert world.read(task).reason == "timer disabled"
+
+
+def test_its_own_retries_and_its_own_grace_are_in_force(world: World) -> None:
+    timer = planned(world, retry=QUICK, expires_after_seconds=30.0)
+    task = first_of(world, timer)
+    world.receiver.answer = lambda _: BUSY
+    for after in (0, 20):
+        go_to(world, task.due_ms // 1000 + after)
+    ended = world.read(task)
+    assert (ended.attempts, ended.status) == (2, Status.EXPIRED)
+    assert (ended.retry, ended.expires_after_seconds) == (None, None), "its timer has them"
+    assert world.counters.read(timer.timer_id)["expired"] == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "disables", "enabled"),
+    [
+        (GONE, True, False),
+        (GONE, False, True),
+        (outcome_of_answer(200, {}, b"", 0), True, True),
+        (outcome_of_answer(503, {"duewheel-stop": "true"}, b"", 0), True, False),
+        (outcome_of_answer(422, {}, b"", 0), True, True),
+    ],
+)
+def test_a_stop_of_the_receiver_ends_the_occurrence_and_disables_the_timer_if_it_is_to(
+    world: World, outcome: Outcome, disables: bool, enabled: bool
+) -> None:
+    timer = planned(world, disable_on_stop=disables)
+    task = first_of(world, timer)
+    world.receiver.answer = lambda _: outcome
+    go_to(world, task.due_ms // 1000)
+    is_delivered = outcome.status_code == 200
+    assert world.read(task).status is (Status.DELIVERED if is_delivered else Status.DEAD)
+    current = world.timers.read(timer.timer_id)
+    assert current is not None
+    assert current.enabled is enabled
+    go_to(world, task.due_ms // 1000 + 60)
+    assert len(world.receiver.received) == (2 if enabled else 1)
+
+
+def test_a_stop_does_not_disable_a_timer_that_was_mended_meanwhile(world: World) -> None:
+    timer = planned(world, disable_on_stop=True)
+
+    def mended(_: Received) -> Outcome:
+        patched(world, timer, callback=HttpCallback("https://new.example/"))
+        return GONE
+
+    world.receiver.answer = mended
+    go_to(world, first_of(world, timer).due_ms // 1000)
+    current = world.timers.read(timer.timer_id)
+    assert current is not None
+    assert current.enabled
+
+
+def test_who_does_not_overlap_is_skipped_while_an_earlier_one_is_retried(world: World) -> None:
+    timer = planned(
+        world, 10, overlap=Overlap.SKIP, retry=RetryPolicy(3, delays_seconds=(15.0, 15.0))
+    )
+    begins = now(world)
+    answers = iter([BUSY])
+    world.receiver.answer = lambda _: next(answers, OK)
+    for second in range(begins + 5, begins + 41, 5):
+        go_to(world, second)
+    assert [r.at_ms // 1000 - begins for r in world.receiver.received] == [10, 25, 30, 40]
+    by_number = [task.reason or task.status.value for task in occurrences(world, timer)]
+    assert by_number[:4] == ["delivered", "skipped", "delivered", "delivered"]
+    assert world.counters.read(timer.timer_id)["skipped"] == 1
+
+
+def test_of_two_that_come_up_together_one_is_called_where_they_do_not_overlap(
+    world: World,
+) -> None:
+    timer = planned(world, 5, overlap=Overlap.SKIP, jitter_seconds=20, max_runs=20)
+    tasks = [task for task in occurrences(world, timer) if task.due_ms // 1000 > now(world) + 8]
+    dues = Counter(task.due_ms for task in tasks)
+    together = min(due_ms for due_ms, count in dues.items() if count == 2)
+    go_to(world, together // 1000)
+    reasons = [task.reason for task in occurrences(world, timer) if task.due_ms == together]
+    assert sorted(map(str, reasons)) == ["None", "skipped"]
+
+
+def test_overlapping_is_allowed_unless_it_is_not(world: World) -> None:
+    timer = planned(world, 10, retry=RetryPolicy(3, delays_seconds=(35.0, 35.0)))
+    answers = iter([BUSY])
+    world.receiver.answer = lambda _: next(answers, OK)
+    begins = now(world)
+    go_to(world, begins + 40)
+    assert fates(world, timer)["delivered"] == 3
+
+
+def test_who_is_not_called_for_long_leaves_nobody_in_its_place(world: World) -> None:
+    """The one that was begun last was cancelled, or is gone altogether."""
+    timer = planned(world, 30, overlap=Overlap.SKIP, retry=RetryPolicy(9, delays_seconds=(500.0,)))
+    answers = iter([BUSY])
+    world.receiver.answer = lambda _: next(answers, OK)
+    task = first_of(world, timer)
+    go_to(world, task.due_ms // 1000)
+    world.cancel(task.task_id)
+    go_to(world, task.due_ms // 1000 + 30)
+    assert fates(world, timer)["delivered"] == 1
+
+
+def test_run_now_calls_what_the_timer_says_enabled_or_not(world: World) -> None:
+    timer = made(world, 60, enabled=False, overlap=Overlap.SKIP, misfire=Misfire.SKIP)
+    world.clock.advance_ms(250)
+    task = world.run_timer(timer.timer_id)
+    world.drain()
+    (received,) = world.receiver.received
+    assert (received.task_id, received.body) == (task.task_id, b'{"n":"0"}')
+    done = world.read(task)
+    assert done.status is Status.DELIVERED
+    assert done.occurrence is not None
+    assert done.occurrence.manual
+    assert world.counters.read(timer.timer_id)["delivered"] == 1
+
+
+def test_run_now_of_a_timer_that_is_deleted_before_the_call_calls_nothing(world: World) -> None:
+    timer = made(world, 60, enabled=False)
+    task = world.run_timer(timer.timer_id)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
+    world.drain()
+    assert world.receiver.received == []
+    assert world.read(task).reason == "timer deleted"
+
+
+def test_a_dead_occurrence_is_called_anew_when_it_is_redriven(world: World) -> None:
+    timer = planned(world, misfire=Misfire.SKIP, grace_seconds=1, expires_after_seconds=1.0)
+    task = first_of(world, timer)
+    world.receiver.answer = lambda _: GONE
+    go_to(world, task.due_ms // 1000)
+    assert world.read(task).status is Status.DEAD
+    world.receiver.answer = lambda _: OK
+    world.clock.advance_ms(20_000)
+    world.redrive(task.task_id)
+    world.drain()
+    assert world.read(task).status is Status.DELIVERED
+    counters = world.counters.read(timer.timer_id)
+    assert (counters["fired"], counters["dead"], counters["delivered"]) == (1, 1, 1)
+
+
+def test_an_occurrence_whose_timer_cannot_be_read_waits_until_it_can(world: World) -> None:
+    timer = planned(world, misfire=Misfire.ALL)
+    task = first_of(world, timer)
+    damage(world, timer, enabled={"S": "true"})
+    go_to(world, task.due_ms // 1000)
+    waits = world.read(task)
+    assert world.receiver.received == []
+    assert (waits.status, waits.attempts) == (Status.PENDING, 0)
+    assert waits.next_ms == task.due_ms + 60_000
+    damage(world, timer, enabled={"BOOL": True})
+    go_to(world, waits.next_ms // 1000)
+    assert world.read(task).status is Status.DELIVERED
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        '{"cron":"nonsense"}',
+        '{"cron":"* * * * *","timezone":"Moon/Base"}',
+        '{"every_seconds":60,"exclude":["2027-02-30"]}',
+        '{"every_seconds":0}',
+    ],
+)
+def test_a_schedule_that_makes_no_sense_stands_in_nobodys_way(world: World, schedule: str) -> None:
+    damaged, other = planned(world), planned(world)
+    damage(world, damaged, rules={"S": f'{{"name":"closing","schedule":{schedule}}}'})
+    go_to(world, first_of(world, other).due_ms // 1000)
+    assert first_of(world, other).status is Status.DELIVERED
+    assert (first_of(world, damaged).status, first_of(world, damaged).attempts) == (
+        Status.PENDING,
+        0,
+    )
+
+
+def test_a_damaged_occurrence_is_left_alone_like_any_other_damage(world: World) -> None:
+    timer = planned(world)
+    task = first_of(world, timer)
+    edit(world, key_of(world, task), timer={"S": "no id"})
+    go_to(world, task.due_ms // 1000)
+    assert world.receiver.received == []
+
+
+def test_while_its_business_is_paused_it_is_parked_and_asks_its_timer_afterwards(
+    world: World,
+) -> None:
+    timers = [planned(world), planned(world)]
+    tasks = [first_of(world, timer) for timer in timers]
+    world.configured("orders", paused=True)
+    world.clock.advance_ms(10_000)
+    go_to(world, tasks[0].due_ms // 1000)
+    assert [world.read(task).parked for task in tasks] == [True, True]
+    disable(world, timers[1])
+    world.configured("orders", paused=None)
+    world.clock.advance_ms(10_000)
+    world.drain()
+    go_to(world, now(world) + 10)
+    assert [world.read(task).reason for task in tasks] == [None, "timer disabled"]
+    assert world.read(tasks[0]).status is Status.DELIVERED
+
+
+def test_pages_without_occurrences_read_no_timer(world: World) -> None:
+    task = world.created(in_ms=60_000)
+    world.recorder.clear()
+    go_to(world, task.due_ms // 1000)
+    assert world.read(task).status is Status.DELIVERED
+    kinds = {
+        key["kind"]["S"].partition("#")[0]
+        for call in world.recorder.calls
+        for table in call.request.get("RequestItems", {}).values()
+        if isinstance(table, dict)
+        for key in table["Keys"]
+        if "kind" in key
+    }
+    assert kinds == {"business", "standing"}
+
+
+def test_a_timer_that_cannot_be_counted_is_called_all_the_same(world: World) -> None:
+    timer = planned(world, max_runs=1)
+    counters = world.deliver.call_page.check.counters
+    force_setattr(counters, "table", "there is none")
+    go_to(world, first_of(world, timer).due_ms // 1000)
+    assert fates(world, timer) == {"delivered": 1}
+
+
+def test_runs_are_listed_by_their_timer_newest_first(world: World) -> None:
+    timer, other = planned(world, max_runs=3), planned(world)
+    homes = [task.home for task in occurrences(world, timer)]
+    found, goes_on = world.runs.page(timer.timer_id, newest_first=True, behind=None, limit=2)
+    assert (found, goes_on) == ([homes[2], homes[1]], True)
+    rest, goes_on = world.runs.page(
+        timer.timer_id, newest_first=True, behind=found[-1].place, limit=2
+    )
+    assert rest == [homes[0]]
+    oldest, _ = world.runs.page(other.timer_id, newest_first=False, behind=None, limit=1)
+    assert oldest == [first_of(world, other).home]
+
+
+def test_no_other_task_of_the_business_waits_for_the_check(world: World) -> None:
+    """The occurrence comes up again at the end of a second, the other task at its beginning."""
+    timer = planned(world, max_runs=1, retry=RetryPolicy(delays_seconds=(20.9,), has_jitter=False))
+    due_ms = first_of(world, timer).due_ms
+    world.receiver.answer = lambda received: OK if len(world.receiver.received) > 1 else BUSY
+    go_to(world, due_ms // 1000)
+    retried = first_of(world, timer)
+    assert retried.next_ms == due_ms + 20_900
+    other = world.created(in_ms=due_ms + 20_100 - world.clock.now_ms())
+    assert other.biz_type == retried.biz_type
+    go_to(world, due_ms // 1000 + 20)
+    called = [(received.task_id, received.at_ms) for received in world.receiver.received[1:]]
+    assert called == [(other.task_id, other.due_ms), (retried.task_id, retried.next_ms)]

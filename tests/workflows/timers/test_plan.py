@@ -1,0 +1,380 @@
+"""A timer plans itself through the wheel: what stands there, when, and who may come in between."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from duewheel.rules.sweep.audit import AuditRequest
+from duewheel.rules.sweep.minute_statistics import StatsRequest, Tally
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.timers import planning
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.timers.timer import Misfire, Timer
+from tests.support.bounds import quick_first
+from tests.support.damage import edit, key_of
+from tests.support.promises import Death
+from tests.support.stories import End, Interruption, Story
+from tests.support.timers import (
+    called_seconds,
+    chain_of,
+    damage,
+    fates,
+    made,
+    now,
+    occurrences,
+    patched,
+)
+from tests.support.world import CALLER, LAMBDA_MS, World
+
+HOUR = 3_600
+RUNS = 4
+READS = {"Query", "GetItem", "BatchGetItem"}
+
+Step = Callable[[Story, Timer], object]
+
+
+@pytest.fixture
+def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "STEP_SECONDS", 20)
+    monkeypatch.setattr(planning, "OCCURRENCES_MAX", 3)
+
+
+def numbers(world: World, timer: Timer) -> list[int]:
+    return [task.occurrence.number for task in occurrences(world, timer) if task.occurrence]
+
+
+def begun(story: Story, **rules: object) -> Timer:
+    """Enabled, and not planned yet: a few seconds of it are too near for their slices."""
+    return made(story.world, 2, **{"max_runs": RUNS, **rules})
+
+
+def check_each_was_called_once(story: Story, timer: Timer, again: int = 0) -> None:
+    """`again`: of some that were called when AWS failed it could not be written down."""
+    story.settle_all()
+    story.check()
+    assert fates(story.world, timer) == {"delivered": RUNS}
+    assert numbers(story.world, timer) == list(range(1, RUNS + 1))
+    assert RUNS <= len(story.world.receiver.received) <= RUNS + again
+
+
+def test_enabling_answers_at_once_and_the_first_occurrences_come_in_time(world: World) -> None:
+    story, first = Story(world), now(world) + 1
+    timer = made(world, max_runs=5)
+    assert occurrences(world, timer) == []
+    story.pass_time(8)
+    assert called_seconds(world) == list(range(first, first + 5))
+    assert [received.body for received in world.receiver.received] == [
+        b'{"n":"%d"}' % n for n in (1, 2, 3, 4, 5)
+    ]
+    assert {task.lateness_ms for task in occurrences(world, timer)} == {0}
+
+
+def test_it_goes_on_for_as_long_as_wanted(world: World) -> None:
+    story, begins = Story(world), now(world)
+    timer = made(world, 1_200)
+    for _ in range(4):
+        story.pass_time(HOUR)
+        ahead = occurrences(world, timer)[-1].due_ms // 1000 - now(world)
+        assert ahead >= HOUR - 1_200
+    assert called_seconds(world) == [begins + 1_200 * n for n in range(1, 13)]
+    assert numbers(world, timer) == list(range(1, len(occurrences(world, timer)) + 1))
+    chain = chain_of(world, timer)
+    assert chain is not None
+    assert chain.plan is not None
+    assert chain.version <= 11, "twice an hour: before its occurrences are put, and after"
+    assert chain.plan.numbered == len(occurrences(world, timer))
+
+
+def test_with_max_runs_it_ends_when_the_last_one_has_come(world: World) -> None:
+    story = Story(world)
+    timer = begun(story)
+    story.pass_time(2 * RUNS)
+    assert world.timers.read(timer.timer_id).ended is False  # type: ignore[union-attr]
+    check_each_was_called_once(story, timer)
+    current = world.timers.read(timer.timer_id)
+    assert current is not None
+    assert current.ended
+    assert current.enabled
+    assert current.numbered == RUNS
+    chain = chain_of(world, timer)
+    assert chain is not None
+    assert chain.status is Status.CANCELLED
+    assert chain.expires_at is not None
+
+
+@pytest.mark.usefixtures("short_steps")
+def test_every_second_of_its_life_is_honest_and_counted(world: World) -> None:
+    story = Story(world)
+    first = now(world)
+    timer = begun(story)
+    for _ in range(4):
+        story.pass_time(3)
+        found = world.audit(AuditRequest(first - 10, now(world) + 60))
+        assert found.findings == []
+    check_each_was_called_once(story, timer)
+    minutes = StatsRequest(first // 60, now(world) // 60)
+    counted = world.read_statistics("orders", minutes).total
+    assert (counted.created, counted.delivered, counted.pending) == (RUNS, RUNS, 0)
+    assert world.audit(AuditRequest(first - 10, now(world) + 60)).findings == []
+
+
+def plan(story: Story, timer: Timer) -> None:
+    """What a notifier does with the chain's entry when that comes up."""
+    chain = chain_of(story.world, timer)
+    if chain is not None and chain.plan is not None and chain.is_live:
+        deadline_ms = story.world.clock.now_ms() + LAMBDA_MS
+        story.world.deliver.call_page.plan_timers([(chain, chain.plan)], deadline_ms)
+
+
+def die(_: Story, __: Timer) -> None:
+    raise Death
+
+
+def plan_as_another(story: Story, timer: Timer) -> None:
+    plan(story, timer)
+
+
+def disable_and_enable(story: Story, timer: Timer) -> None:
+    story.world.change_timer.disable(timer.timer_id, by=CALLER)
+    story.world.change_timer.enable(timer.timer_id, by=CALLER)
+
+
+def change_the_payload(story: Story, timer: Timer) -> None:
+    patched(story.world, timer, payload='"new"')
+
+
+def change_the_runs_to_and_fro(story: Story, timer: Timer) -> None:
+    """Another chain each time."""
+    patched(story.world, timer, max_runs=RUNS - 1)
+    patched(story.world, timer, max_runs=RUNS)
+
+
+def crowd_and(step: Step) -> Step:
+    """First their seconds get more shards than they had when somebody looked."""
+
+    def crowded(story: Story, timer: Timer) -> object:
+        begins = story.world.origin
+        for second in range(begins, begins + 100):
+            story.world.headers.raise_to(second, 8)
+        return step(story, timer)
+
+    return crowded
+
+
+def check_all_is_planned(story: Story, timer: Timer, seconds: list[int]) -> None:
+    """Whoever is sent by the sweep has come: then each stands there once, and nothing that may
+    fire is without what it rests on."""
+    world = story.world
+    for _ in range(2):  # a step holds three of them
+        plan(story, timer)
+    tasks = occurrences(world, timer)
+    assert [(t.occurrence.second, t.occurrence.number) for t in tasks if t.occurrence] == list(
+        zip(seconds, range(1, RUNS + 1), strict=True)
+    )
+    assert {task.status for task in tasks} == {Status.PENDING}
+    assert world.audit(AuditRequest(seconds[0] - 10, seconds[-1] + 10)).findings == []
+
+
+@pytest.mark.usefixtures("short_steps")
+@pytest.mark.parametrize(
+    ("due", "between"),
+    quick_first(
+        [
+            *(("soon", die), ("soon", plan_as_another), ("soon", disable_and_enable)),
+            *(("soon", change_the_payload), ("soon", change_the_runs_to_and_fro)),
+            *(("before", die), ("before", plan_as_another)),
+            *(("later", die), ("later", disable_and_enable)),
+            *(("later", crowd_and(plan_as_another)), ("later", crowd_and(disable_and_enable))),
+            ("soon", crowd_and(plan_as_another)),
+        ],
+        pytest.mark.exhaustive,
+        quick=2,
+    ),
+)
+def test_whatever_happens_after_any_write_of_a_planning_makes_nothing_twice_and_leaves_nothing_out(
+    world: World, due: str, between: Step
+) -> None:
+    """Of occurrences that are due within seconds, that were due while nobody was at work, or that
+    are due so far ahead that their slices bring them."""
+    every = 8 if due == "later" else 2
+
+    def begin() -> tuple[Story, Timer, list[int]]:
+        story, begins = Story(world), now(world)
+        timer = made(world, every, max_runs=RUNS)
+        world.clock.advance_ms(60_000 if due == "before" else 0)
+        world.reenter.placing()  # each of its writers would read the time pointer first
+        return story, timer, [begins + every * n for n in range(1, RUNS + 1)]
+
+    story, timer, _ = begin()
+    before = len(world.recorder.calls)
+    plan(story, timer)
+    operations = world.recorder.operations()[before:]
+    writes = [n for n, operation in enumerate(operations, 1) if operation not in READS]
+    happened = 0
+    for number in writes:
+        story, timer, seconds = begin()
+        by = Interruption(number, partial(between, story, timer), "after")
+        happened += story.interrupted(partial(plan, story, timer), by)
+        check_all_is_planned(story, timer, seconds)
+    assert happened >= 5  # when the next planning is near, one message more
+
+
+@pytest.mark.usefixtures("short_steps")
+@pytest.mark.parametrize("number", [4, 8])
+def test_what_a_dead_planner_left_is_called_once_by_those_who_come_after_it(
+    world: World, number: int
+) -> None:
+    story = Story(world)
+    timer = begun(story)
+    assert story.interrupted(story.deliver, Interruption(number, End.DEATH, "after"))
+    check_each_was_called_once(story, timer)
+
+
+@pytest.mark.usefixtures("short_steps")
+def test_an_outage_of_aws_during_a_later_planning_does_no_harm(world: World) -> None:
+    story = Story(world)
+    timer = made(world, 8, max_runs=RUNS)
+    story.deliver()
+    chain = chain_of(world, timer)
+    assert chain is not None
+    assert chain.plan is not None
+    assert chain.plan.numbered < RUNS
+    world.dispatch_until(chain.entry.second)
+    assert story.interrupted(story.deliver, Interruption(8, End.OUTAGE))
+    check_each_was_called_once(story, timer, again=RUNS)
+
+
+@pytest.mark.usefixtures("short_steps")
+@pytest.mark.parametrize("number", [2, 7])
+def test_a_patch_of_the_schedule_during_a_planning_leaves_the_new_one_alone_in_force(
+    world: World, number: int
+) -> None:
+    story = Story(world)
+    timer, begins = begun(story), now(world)
+    by = Interruption(number, lambda: patched(world, timer, every_seconds=3), "after")
+    assert story.interrupted(story.deliver, by)
+    story.settle_all()
+    assert called_seconds(world) == [begins + 3 * n for n in range(1, RUNS + 1)]
+    assert set(fates(world, timer)) <= {"delivered", "timer changed"}
+
+
+@pytest.mark.parametrize(
+    ("misfire", "expected"),
+    [
+        (Misfire.ALL, {"delivered": 5}),
+        (Misfire.LATEST, {"superseded": 2, "delivered": 3}),
+        (Misfire.SKIP, {"missed": 3, "delivered": 2}),
+    ],
+)
+def test_after_an_outage_of_hours_the_misfire_policy_decides_and_all_is_counted(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    misfire: Misfire,
+    expected: dict[str, int],
+) -> None:
+    """Nobody is at work for more than three steps: of the three runs that were due meanwhile, the
+    first stood in the wheel, and the others had not been planned. Hours of a hundred seconds."""
+    hour = 100
+    monkeypatch.setattr(planning, "STEP_SECONDS", hour)
+    story, begins = Story(world), now(world)
+    timer = made(world, hour, misfire=misfire, grace_seconds=5, max_runs=5)
+    story.deliver()
+    assert len(occurrences(world, timer)) == 1
+    story.idle(3 * hour + 15)
+    story.settle_all()
+    story.check()
+    assert fates(world, timer) == expected
+    assert numbers(world, timer) == [1, 2, 3, 4, 5]
+    counters = world.counters.read(timer.timer_id)
+    assert counters["fired"] == counters["delivered"] == expected["delivered"]
+    ended = {name: counters[name] for name in ("superseded", "missed") if counters[name]}
+    assert ended == {name: n for name, n in expected.items() if name != "delivered"}
+    assert called_seconds(world)[-2:] == [begins + 4 * hour, begins + 5 * hour]
+    minutes = StatsRequest(begins // 60, now(world) // 60)
+    counted = world.read_statistics("orders", minutes).total
+    # In a story the sweep skips what has settled where it stood: the two that came in time.
+    assert counted.created == 3
+    assert counted.cancelled == 5 - expected["delivered"]
+
+
+def test_a_timer_that_was_disabled_meanwhile_is_planned_no_further(world: World) -> None:
+    story = Story(world)
+    timer = made(world, 600)
+    story.deliver()
+    world.change_timer.disable(timer.timer_id, by=CALLER)
+    story.settle_all()
+    assert set(fates(world, timer)) == {"timer disabled"}
+    assert world.receiver.received == []
+
+
+def test_what_plans_a_deleted_timer_ends(world: World) -> None:
+    story = Story(world)
+    timer = made(world, 600)
+    world.change_timer.delete(timer.timer_id, by=CALLER)
+    story.settle_all()
+    assert occurrences(world, timer) == []
+    chain = world.tasks.get(timer.chain)  # type: ignore[arg-type]
+    assert chain is not None
+    assert chain.status is Status.CANCELLED
+
+
+def test_a_chain_whose_timer_cannot_be_read_waits_until_it_can(world: World) -> None:
+    story = Story(world)
+    timer = made(world, 600, max_runs=2)
+    damage(world, timer, enabled={"S": "nonsense"})
+    story.deliver()
+    story.pass_time(1_000)
+    assert occurrences(world, timer) == []
+    chain = world.tasks.get(timer.chain)  # type: ignore[arg-type]
+    assert chain is not None
+    assert chain.status is Status.PENDING
+    assert chain.entry.second > now(world) - 60
+    damage(world, timer, enabled={"BOOL": True})
+    story.settle_all()
+    assert fates(world, timer) == {"delivered": 2}
+
+
+def test_a_damaged_chain_is_left_alone_like_any_other_damage(world: World) -> None:
+    story = Story(world)
+    timer = made(world, 600)
+    chain = chain_of(world, timer)
+    assert chain is not None
+    edit(world, key_of(world, chain), plan={"S": "[1,2]"})
+    story.deliver()
+    assert occurrences(world, timer) == []
+
+
+def test_chains_of_a_paused_business_go_on_planning(world: World) -> None:
+    story = Story(world)
+    timer = made(world, 600, max_runs=2)
+    story.pause()
+    story.pass_time(700)
+    assert [task.parked for task in occurrences(world, timer)] == [True, False]
+    story.resume()
+    story.settle_all()
+    assert fates(world, timer) == {"delivered": 2}
+
+
+def test_a_schedule_that_contains_nothing_more_ends_its_timer(world: World) -> None:
+    story = Story(world)
+    begins = now(world)
+    schedule = Schedule(every_seconds=60, anchor_second=begins, end_second=begins + 130)
+    timer = made(world, schedule=schedule)
+    story.settle_all()
+    assert fates(world, timer) == {"delivered": 2}
+    current = world.timers.read(timer.timer_id)
+    assert current is not None
+    assert current.ended
+
+
+def test_plans_are_no_tasks_of_anybodys(world: World) -> None:
+    story = Story(world)
+    timer = made(world, 600)
+    story.deliver()
+    chain = chain_of(world, timer)
+    assert chain is not None
+    (item,) = [item for item in world.items() if "plan" in item]
+    assert not {"biz_part", "dead_biz", "timer"} & set(item)
+    minutes = StatsRequest(now(world) // 60 - 1, now(world) // 60)
+    assert world.read_statistics("orders", minutes).total == Tally()

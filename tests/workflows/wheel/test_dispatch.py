@@ -1,0 +1,221 @@
+"""From the time pointer to the queue."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from botocore.exceptions import ClientError
+from msgspec.structs import replace
+
+from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.settings import SettingsError
+from duewheel.stores.wheel import pointers
+from duewheel.workflows.wheel.dispatch import STRIDE_SECONDS
+from duewheel.workflows.wheel.run_leader import RESERVE_MS
+from tests.support.recorder import Call
+from tests.support.world import World, time_for
+
+
+def test_an_empty_second_costs_one_probe_and_no_message(world: World) -> None:
+    world.lead_once()
+    world.recorder.clear()
+    world.clock.advance_ms(1_000)
+    world.dispatch.tick(world.clock.now_ms() // 1000 - 1)
+
+    assert world.recorder.operations() == ["Query"]
+
+
+def test_seconds_share_one_pointer_write(world: World) -> None:
+    world.lead_once()
+    world.recorder.clear()
+    turns = iter([1_000_000] * 21)
+    world.lead.run("leader", lambda: next(turns, 0))
+
+    probes = world.recorder.operations().count("Query")
+    writes = world.recorder.operations().count("UpdateItem")
+    claim_and_release = 2
+    assert probes >= 20
+    assert writes - claim_and_release <= probes / 5
+
+
+def test_the_header_says_how_many_slices_are_dispatched(world: World) -> None:
+    second = world.clock.now_ms() // 1000 + 60
+    world.dynamodb.put_item(
+        TableName=world.settings.wheel_table,
+        Item={
+            "slot": {"S": addresses.slot(second, 0, world.settings.buckets)},
+            "place": {"S": addresses.header_place(second)},
+            "shards": {"N": "4"},
+        },
+    )
+    world.dispatch_until(second)
+
+    assert world.messages_waiting() == 4
+
+
+def test_pointer_waits_for_a_second_that_the_queue_and_the_second_link_refuse(world: World) -> None:
+    first, second = world.created(in_ms=60_000), world.created(in_ms=62_000)
+    world.clock.set_ms(second.due_ms)
+
+    def refuse(call: Call) -> None:
+        if call.operation in ("SendMessageBatch", "Invoke"):
+            raise ClientError({"Error": {"Code": "ServiceUnavailable"}}, call.operation)
+
+    world.recorder.before = refuse
+    world.lead_once()
+    assert world.pointer().position == first.due_ms // 1000 - 1
+    assert world.messages_waiting() == 0
+
+    world.recorder.before = None
+    world.lead_once()
+    assert world.pointer().position == second.due_ms // 1000
+    assert world.messages_waiting() == 2
+
+
+def test_a_pointer_far_behind_catches_up_in_strides_without_skipping(world: World) -> None:
+    tasks = [world.created(in_ms=60_000 + n * 97_000) for n in range(12)]
+    world.dispatch_until(tasks[-1].due_ms // 1000 + 400)
+    writes = [
+        call
+        for call in world.recorder.calls
+        if call.operation == "UpdateItem" and "record" in call.request["Key"]
+    ]
+    world.drain()
+
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+    behind_seconds = 12 * 97 + 460
+    claims_and_releases = 2 * (behind_seconds // STRIDE_SECONDS + 2)
+    assert len(writes) <= claims_and_releases + behind_seconds // STRIDE_SECONDS
+
+
+def test_a_clock_that_runs_fast_cannot_take_the_pointer_along(world: World) -> None:
+    world.lead_once()
+    true_ms = world.clock.now_ms()
+    world.aws_time._latest_ms = true_ms
+    fast = world.dispatch
+    world.clock.advance_ms(3_600_000)
+
+    dispatched = true_ms // 1000
+    moved = fast.tick(dispatched)
+    assert dispatched <= moved <= true_ms // 1000 + 3
+
+
+def test_a_pointer_held_back_by_awss_time_keeps_asking_for_a_later_one(world: World) -> None:
+    """AWS's clock is behind by more than this dispatch can make up for; with no reply in
+    between, the last known time would stay old until the pointer's next write."""
+    behind_ms = 3_400
+    held_back = replace(world.dispatch, aws_ms=lambda: world.aws_time.latest_ms - behind_ms)
+    probed_ms: dict[int, int] = {}
+
+    def note(call: Call) -> None:
+        if call.operation == "Query":
+            low = call.request["ExpressionAttributeValues"][":low"]["S"]
+            probed_ms.setdefault(addresses.second_of(low), world.clock.now_ms())
+
+    world.lead_once()
+    world.recorder.before = note
+    replace(world.lead, dispatch=held_back).run("leader", time_for(150))
+
+    late_ms = [at_ms - second * 1000 for second, at_ms in probed_ms.items()]
+    assert len(late_ms) > 15
+    assert max(late_ms[3:]) <= behind_ms - 3_000 + 1_200
+
+
+def test_first_start_with_a_task_created_before_the_first_tick(world: World) -> None:
+    """Nobody has ever moved a pointer; the API comes first."""
+    due_now, soon = world.created(in_ms=0), world.created(in_ms=30_000)
+    assert world.pointer().epoch == 0
+
+    world.drain()
+    world.dispatch_until(soon.due_ms // 1000)
+    world.drain()
+    world.sweep_past(soon.due_ms // 1000)
+
+    assert world.receiver.task_ids == [due_now.task_id, soon.task_id]
+
+
+def test_origin_is_recorded_once_and_another_bucket_count_is_refused(world: World) -> None:
+
+    later_ms = world.clock.now_ms() + 1_000_000
+    assert world.pointers.origin(world.settings.buckets, later_ms) == world.origin
+    with pytest.raises(SettingsError, match=f"5000.*{world.settings.buckets}"):
+        world.pointers.origin(5_000, later_ms)
+
+
+def test_two_seconds_that_share_a_bucket_do_not_mix(world: World) -> None:
+    world.wire()
+    buckets = world.settings.buckets
+    near, far = world.created(in_ms=60_000), world.created(in_ms=60_000 + buckets * 1000)
+    assert near.home.slot(buckets) == far.home.slot(buckets)
+
+    world.dispatch_until(near.due_ms // 1000)
+    world.drain()
+    world.sweep_past(near.due_ms // 1000)
+
+    assert world.receiver.task_ids == [near.task_id]
+    assert world.pointer(pointers.SWEEP).position >= near.due_ms // 1000
+
+
+class PickyLinks:
+    """Both links, of which neither takes the slice of this second."""
+
+    def __init__(self, second: int) -> None:
+        self.second = second
+        self.asked: list[list[int]] = []
+
+    def send(self, messages: Iterable[PageMessage], _: object) -> list[PageMessage]:
+        sent = list(messages)
+        self.asked.append([message.second for message in sent])
+        return [message for message in sent if message.second == self.second]
+
+
+def occupied_seconds(world: World, number: int) -> list[int]:
+    tasks = [world.created(in_ms=(60 + n) * 1_000) for n in range(number)]
+    return [task.due_ms // 1000 for task in tasks]
+
+
+def test_of_a_stride_only_what_was_refused_is_sent_again_and_after_growing_pauses(
+    world: World,
+) -> None:
+    seconds = occupied_seconds(world, 20)
+    links = PickyLinks(seconds[3])
+    world.clock.set_ms(seconds[-1] * 1_000)
+    dispatch = replace(world.dispatch, hand_over=links, latest=[])
+    lead = replace(world.lead, dispatch=dispatch)
+    began_ms = world.clock.now_ms()
+    lead.run("leader", lambda: max(0, 20_000 + began_ms + RESERVE_MS - world.clock.now_ms()))
+
+    sent = Counter(second for asked in links.asked for second in asked)
+    assert {second: sent[second] for second in seconds if second != links.second} == dict.fromkeys(
+        [second for second in seconds if second != links.second], 1
+    )
+    assert 8 <= sent[links.second] <= 15, "five a second before"
+    assert world.pointer().position == links.second - 1
+
+
+def test_what_comes_up_behind_a_refused_message_is_handed_over_on_time(world: World) -> None:
+    refused, *later = occupied_seconds(world, 6)
+    links = PickyLinks(refused)
+    dispatch = replace(world.dispatch, hand_over=links, latest=[], aws_ms=world.clock.now_ms)
+    pointer = refused - 1
+    for second in (refused, *later):
+        world.clock.set_ms(second * 1_000)
+        pointer = dispatch.tick(pointer)
+        assert pointer == refused - 1
+        assert second in links.asked[-1]
+    links.second = -1
+    world.clock.advance_ms(3_000)
+    assert dispatch.tick(pointer) == later[-1] + 3
+    assert links.asked[-1] == [refused]
+
+
+def test_a_leader_that_begins_elsewhere_forgets_what_another_was_refused(world: World) -> None:
+    first, second = occupied_seconds(world, 2)
+    links = PickyLinks(first)
+    dispatch = replace(world.dispatch, hand_over=links, latest=[], aws_ms=world.clock.now_ms)
+    world.clock.set_ms(second * 1_000)
+    assert dispatch.tick(first - 1) == first - 1
+    dispatch.begin()
+    assert dispatch.tick(first - 10) == first - 1
+    assert links.asked[-1] == [first, second]

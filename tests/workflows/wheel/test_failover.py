@@ -1,0 +1,256 @@
+"""The leader is killed at every step of a tick and of a hand-over; the standby goes on.
+
+The standby is one that waited already. What came up meanwhile it has handed over within the
+lease, a look and a tick, by the moved clock; nothing is skipped, and what is dispatched twice
+is delivered once.
+"""
+
+from collections.abc import Callable
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel import leader_election
+from duewheel.rules.wheel.leader_election import LEASE_MS, POINTER_WRITE_EVERY_MS
+from duewheel.rules.wheel.queue_messages import decode
+from tests.support.bounds import quick_first
+from tests.support.recorder import Call
+from tests.support.world import World
+
+TICK_MS = 1_000
+LOOK_MS = round(leader_election.WATCH_SECONDS * 1000)
+STANDBY_TAKES_MS = LEASE_MS + LOOK_MS + TICK_MS
+TASKS_A_SECOND = 2
+SECONDS = 25
+
+Picks = Callable[[Call], bool]
+
+
+class Killed(BaseException):
+    """The process is gone: nothing catches this, and nothing is cleaned up."""
+
+
+def is_probe(call: Call) -> bool:
+    return call.operation == "Query"
+
+
+def is_send(call: Call) -> bool:
+    return call.operation == "SendMessageBatch"
+
+
+def is_invoke(call: Call) -> bool:
+    return call.operation == "Invoke"
+
+
+def is_advance(call: Call) -> bool:
+    return is_write(call, "#owner = :me") and not is_release(call)
+
+
+def is_release(call: Call) -> bool:
+    return is_write(call, "#owner = :me") and is_write(call, "REMOVE #owner")
+
+
+def is_claim(call: Call) -> bool:
+    return is_write(call, "#epoch = :new_epoch") and not is_write(call, "#owner = :me")
+
+
+def is_registration(call: Call) -> bool:
+    return is_write(call, "SET #place = :me")
+
+
+def is_write(call: Call, text: str) -> bool:
+    if call.operation != "UpdateItem" or "record" not in call.request["Key"]:
+        return False
+    return text in call.request["UpdateExpression"] + call.request["ConditionExpression"]
+
+
+class Timeline:
+    """Watches all calls: notes when each second was sent, lets the others register at a
+    leader's first probe, and kills whoever makes the n-th call that `dies_at` picks."""
+
+    def __init__(self, world: World, dies_at: Picks, number: int, moment: str) -> None:
+        self.world = world
+        self.sent_ms: dict[int, int] = {}
+        self.died_ms: int | None = None
+        self.others: list[str] = []
+        self._dies_at, self._left, self._moment = dies_at, number, moment
+        world.recorder.before, world.recorder.after = self._before, self._after
+
+    def _before(self, call: Call) -> None:
+        if is_probe(call) and self.others:
+            waiting, self.others = self.others, []
+            for other in waiting:
+                self.register(other)
+        self._maybe_die(call, "before")
+
+    def _after(self, call: Call) -> None:
+        if is_send(call):
+            for entry in call.request["Entries"]:
+                second = decode(entry["MessageBody"]).second
+                self.sent_ms.setdefault(second, self.world.clock.now_ms())
+        self._maybe_die(call, "after")
+
+    def _maybe_die(self, call: Call, moment: str) -> None:
+        if moment == self._moment and self.died_ms is None and self._dies_at(call):
+            self._left -= 1
+            if self._left == 0:
+                self.died_ms = self.world.clock.now_ms()
+                raise Killed
+
+    def register(self, me: str) -> None:
+        seen = self.world.pointer()
+        step = leader_election.next_step(seen, me, self.world.clock.now_ms())
+        try:
+            self.world.pointers.register(seen, me, step)
+        except Killed:
+            assert me == "newcomer"
+
+    def lead(self, me: str, until_ms: int) -> None:
+        """An invocation of the scheduler, up to its death or until then."""
+        try:
+            self.world.lead.run(
+                me, lambda: 1_000_000 if self.world.clock.now_ms() < until_ms else 0
+            )
+        except Killed:
+            return
+
+
+def tasks_of_some_seconds(world: World) -> list[Task]:
+    tasks = [
+        world.created(in_ms=60_000 + second * 1_000 + n)
+        for second in range(SECONDS)
+        for n in range(TASKS_A_SECOND)
+    ]
+    world.dispatch_until(tasks[0].due_ms // 1000 - 1)
+    return tasks
+
+
+def assert_nothing_was_skipped_or_late(world: World, line: Timeline, tasks: list[Task]) -> None:
+    seconds = sorted({task.home.second for task in tasks})
+    assert sorted(line.sent_ms) == seconds
+    for second in seconds:
+        assert line.sent_ms[second] - second * 1000 <= STANDBY_TAKES_MS
+    world.drain()
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    ("dies_at", "number"),
+    quick_first(
+        [(is_send, 5), (is_probe, 9), (is_advance, 1), (is_advance, 2)], pytest.mark.exhaustive
+    ),
+    ids=["send", "probe", "first pointer write", "second pointer write"],
+)
+def test_the_standby_goes_on_where_the_leader_was_killed(
+    world: World, dies_at: Picks, number: int, moment: str
+) -> None:
+    tasks = tasks_of_some_seconds(world)
+    line = Timeline(world, dies_at, number, moment)
+    line.others = ["standby"]
+    until_ms = tasks[-1].due_ms + TICK_MS
+    line.lead("leader", until_ms)
+    assert line.died_ms is not None
+    stood_at = world.pointer().position
+    line.lead("standby", until_ms)
+
+    assert_nothing_was_skipped_or_late(world, line, tasks)
+    anew_ms = line.died_ms - stood_at * 1000
+    assert anew_ms <= POINTER_WRITE_EVERY_MS + 2 * TICK_MS, "only what was not written yet"
+
+
+@pytest.mark.parametrize(
+    ("dies_at", "moment"),
+    quick_first(
+        [
+            (is_release, "after"),
+            (is_claim, "before"),
+            (is_registration, "before"),
+            (is_registration, "after"),
+            (is_release, "before"),
+            (is_claim, "after"),
+        ],
+        pytest.mark.exhaustive,
+        2,
+    ),
+    ids=lambda value: value if isinstance(value, str) else value.__name__.removeprefix("is_"),
+)
+def test_whoever_is_killed_at_the_hand_over_is_made_up_for(
+    world: World, dies_at: Picks, moment: str
+) -> None:
+    """A newcomer comes: leader, heir or newcomer dies of it."""
+    tasks = tasks_of_some_seconds(world)
+    number = 1 if dies_at is is_release else 2  # the heir's claim; the newcomer's registration
+    line = Timeline(world, dies_at, number, moment)
+    line.others = ["heir", "newcomer"]
+    until_ms = tasks[-1].due_ms + TICK_MS
+    for me in ("leader", "heir", "newcomer"):
+        line.lead(me, until_ms)
+
+    assert line.died_ms is not None
+    assert_nothing_was_skipped_or_late(world, line, tasks)
+
+
+@pytest.mark.parametrize("batch", quick_first([1, 2, 3], pytest.mark.exhaustive))
+def test_a_leader_killed_between_the_batches_of_a_stride_leaves_no_gap(
+    world: World, batch: int
+) -> None:
+    tasks = tasks_of_some_seconds(world)
+    world.clock.set_ms(tasks[-1].due_ms)
+    line = Timeline(world, is_send, batch, "after")
+    line.lead("leader", world.clock.now_ms() + 60_000)
+    assert line.died_ms is not None
+    world.clock.advance_ms(LEASE_MS)
+    line.lead("standby", world.clock.now_ms() + TICK_MS)
+
+    assert sorted(line.sent_ms) == sorted({task.home.second for task in tasks})
+    world.drain()
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_leader_killed_after_some_of_a_batchs_messages_leaves_no_gap(world: World) -> None:
+    """SQS took three of ten, the rest was never sent: the batch is cut on its way."""
+    tasks = tasks_of_some_seconds(world)
+    world.clock.set_ms(tasks[-1].due_ms)
+    line = Timeline(world, is_send, 1, "after")
+    watched = world.recorder.before
+
+    def cut(call: Call) -> None:
+        if is_send(call) and line.died_ms is None:
+            del call.request["Entries"][3:]
+        if watched is not None:
+            watched(call)
+
+    world.recorder.before = cut
+    line.lead("leader", world.clock.now_ms() + 60_000)
+    assert sorted(line.sent_ms) == sorted({task.home.second for task in tasks})[:3]
+    world.clock.advance_ms(LEASE_MS)
+    line.lead("standby", world.clock.now_ms() + TICK_MS)
+    world.drain()
+
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_leader_killed_at_the_second_link_is_made_up_for(world: World, moment: str) -> None:
+    tasks = tasks_of_some_seconds(world)
+    line = Timeline(world, is_invoke, 4, moment)
+    line.others = ["standby"]
+    watched = world.recorder.before
+
+    def refuse(call: Call) -> None:
+        if watched is not None:
+            watched(call)
+        if is_send(call):
+            raise EndpointConnectionError(endpoint_url="https://sqs")
+
+    world.recorder.before = refuse
+    until_ms = tasks[-1].due_ms + TICK_MS
+    line.lead("leader", until_ms)
+    line.lead("standby", until_ms)
+    world.recorder.before = None
+    world.drain()
+
+    assert line.died_ms is not None
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
