@@ -360,7 +360,7 @@ def ingested(world: World, tasks: int, message_id: str = "m-1") -> tuple[Ingeste
     now_ms = world.clock.now_ms()
     ingest = Ingest(
         world.clock,
-        world.create_once,
+        world.create_idempotent,
         IngestQueue(world.sqs, world.settings.slice_queue_url, world.settings.slice_queue_url),
         Permit(Access("ingest", (Grant(Right.WRITE, "*"),)), Right.WRITE),
         world.settings.allowed_targets,

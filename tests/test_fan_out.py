@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duewheel.fan_out import fan_out
-from duewheel.workflows.gather_all import all_of, in_thread
+from duewheel.workflows.gather_all import gather_all, in_thread
 from local.aws.functions import Died
 
 LONG_SECONDS = 0.2  # a call under way ends by itself after that, if its caller still waits
@@ -147,7 +147,7 @@ def test_coroutines_side_by_side_end_before_their_caller_goes_on(ending: str) ->
         await asyncio.Event().wait()
 
     async def story() -> None:
-        both = asyncio.ensure_future(all_of([in_thread(slow.run), fails()]))
+        both = asyncio.ensure_future(gather_all([in_thread(slow.run), fails()]))
         if ending == "cancelled":
             await asyncio.sleep(0.01)
             both.cancel()

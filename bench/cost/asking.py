@@ -120,7 +120,7 @@ def body_of(tasks: int) -> str:
 
 def _units(ask: Callable[[World, str, int], None], body: str, tasks: int) -> Units:
     with new_world() as (world, _):
-        world.known_businesses.many(["orders"])  # read every few seconds, however many ask
+        world.business_cache.many(["orders"])  # read every few seconds, however many ask
         ledger = Ledger(world)
         with ledger.open():
             ask(world, body, tasks)
@@ -136,7 +136,7 @@ def _without(world: World, body: str, tasks: int) -> None:
 
 def _by_key(world: World, body: str, tasks: int) -> None:
     asked = asked_once("me", "order-17", "/v1/tasks", body, is_single=tasks == 1)
-    world.create_once(
+    world.create_idempotent(
         asked,
         lambda ms: [single_request(body, ms)] if tasks == 1 else batch_request(body, ms),
     )
@@ -149,7 +149,7 @@ def _by_message(world: World, body: str, tasks: int) -> None:
     permit = Permit(Access("ingest", (Grant(Right.WRITE, "*"),)), Right.WRITE)
     ingest = Ingest(
         world.clock,
-        world.create_once,
+        world.create_idempotent,
         IngestQueue(world.sqs, "nowhere", "nowhere"),  # it asks neither where nothing is refused
         permit,
         world.settings.allowed_targets,

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-Thing = TypeVar("Thing")
+Subject = TypeVar("Thing")
 Done = TypeVar("Done")
 
 
-def paced(things: Sequence[Thing], pace_ms: float, do: Callable[[Thing], Done]) -> list[Done]:
+def paced(things: Sequence[Subject], pace_ms: float, do: Callable[[Subject], Done]) -> list[Done]:
     """The nth is begun no earlier than n times the pace after the first; late ones at once."""
     begun, done = time.perf_counter(), []
     for number, thing in enumerate(things):

@@ -29,7 +29,7 @@ from duewheel.rules.businesses.settings import RETENTION_DAYS_MAX, RETENTION_DAY
 from duewheel.rules.callbacks import named_secrets, signature, status_policy
 from duewheel.rules.callbacks.signature import SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_MAX
 from duewheel.rules.callbacks.url import PATTERNS_MAX
-from duewheel.rules.history.changes import KEPT_MAX, Did
+from duewheel.rules.history.changes import KEPT_MAX, ChangeAction
 from duewheel.rules.refusals import (
     HasTimers,
     ListIndexOff,
@@ -150,7 +150,7 @@ _SCHEMAS: dict[str, Schema] = {
             "version": COUNT,
             "at": INSTANT,
             "by": TEXT,
-            "did": one_of(Did),
+            "did": one_of(ChangeAction),
             "fields": some(shown({"field": TEXT, "from": ANY, "to": ANY}, ("from", "to"))),
         }
     ),

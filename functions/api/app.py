@@ -23,7 +23,7 @@ from duewheel.interface.access_log import change_line
 from duewheel.interface.console_files import console_file, is_of_console
 from duewheel.interface.request import Request
 from duewheel.interface.response import Answer
-from duewheel.interface.routes import Calls, Meant
+from duewheel.interface.routes import Calls, Matched
 from duewheel.log import logger, logs_failure
 from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.settings import SettingsError
@@ -54,14 +54,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         request = replace(request, access=wiring.access(request.authorizer))
     except SettingsError as error:
         return _misconfigured(error).event()
-    meant = CALLS.meant_by(request)
+    meant = CALLS.match_route(request)
     answer = _answer(request, meant)
     if (line := change_line(request, meant, answer)) is not None:
         logger.info("a call that changes", **line)
     return answer.event()
 
 
-def _answer(request: Request, meant: Meant) -> Answer:
+def _answer(request: Request, meant: Matched) -> Answer:
     try:
         return meant.answer(request)
     except Refusal as refusal:
@@ -72,7 +72,7 @@ def _answer(request: Request, meant: Meant) -> Answer:
         call = f"{request.method} {request.path}"
         # 503 promises that nothing was written, which is known of a call that only reads.
         if request.method == "GET" and is_for_load(error):
-            logger.warning("refused for load", action="refused-for-load", call=call)
+            logger.warning("throttled", action="refused-for-load", call=call)
             return problems.refused(Unavailable("Too many requests at once. Try it again."))
         logger.exception("call failed", action="call-failed", call=call)
         return problems.internal(request.request_id)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from duewheel.rules.history.changes import Change, Did
+from duewheel.rules.history.changes import Change, ChangeAction
 from duewheel.rules.refusals import NewerItem, UnreadableItem
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores import registry_keys
@@ -78,4 +78,4 @@ def key_of_definition(kind: str, name: str) -> dict[str, Any]:
 
 def is_lost(own: Item | None, last: Change | None) -> bool:
     """Gone, and not because somebody deleted it since: that would be the last that was done."""
-    return own is None and (last is None or last.did is not Did.DELETED)
+    return own is None and (last is None or last.did is not ChangeAction.DELETED)

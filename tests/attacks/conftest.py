@@ -52,7 +52,7 @@ def problem(*asked: Any, **headers: str) -> tuple[int, str]:
     return status, document["type"].removeprefix("urn:duewheel:problem:")
 
 
-def standing() -> list[Any]:
+def health() -> list[Any]:
     """Every item of both tables, but the wheel's shape, which whoever comes first records."""
     client, settings = process.dynamodb(), process.settings()
     return [

@@ -19,8 +19,8 @@ from tests.attacks.conftest import (
     attack,
     every_call,
     filled,
+    health,
     made,
-    standing,
 )
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
@@ -176,12 +176,12 @@ def test_no_call_breaks_on_a_broken_body_and_none_is_taken_for_another(
     wired: ManualClock, body: str | bytes
 ) -> None:
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
-    before = standing()
+    before = health()
     for method, pattern in taking_bodies():
         path = filled(pattern, task_id=task["task_id"], timer_id=timer["timer_id"])
         status, answer, _ = attack(method, path, body)
         assert is_refused(status, answer), (method, path, status, answer)
-        assert standing() == before
+        assert health() == before
 
 
 def is_refused(status: int, answer: Any) -> bool:
@@ -196,7 +196,7 @@ def test_a_number_that_json_lacks_is_refused_wherever_it_stands(
         for source in ("NaN", "-Infinity", "[[Infinity]]"):
             status, answer, _ = attack(*call, with_source(WHOLE[call], path, source))
             assert is_refused(status, answer), (path, source, answer)
-    assert standing() == []
+    assert health() == []
 
 
 @pytest.mark.parametrize("call", WHOLE)
@@ -209,7 +209,7 @@ def test_a_member_that_is_given_twice_is_refused_in_any_spelling(
             text = f"{json.dumps(WHOLE[call])[:-1]}, {spelled}: {json.dumps(value)}}}"
             status, answer, _ = attack(*call, text)
             assert is_refused(status, answer), (spelled, answer)
-    assert standing() == []
+    assert health() == []
 
 
 @pytest.mark.parametrize("call", WHOLE)
@@ -230,4 +230,4 @@ def test_a_body_that_is_called_compressed_is_read_as_it_came(wired: ManualClock)
     bomb = gzip.compress(json.dumps(TASK).encode())
     status, answer, _ = attack("POST", "/v1/tasks", bomb, content_encoding="gzip")
     assert (status, answer["detail"]) == (400, "The body is not UTF-8 text.")
-    assert standing() == []
+    assert health() == []

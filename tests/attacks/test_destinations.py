@@ -10,7 +10,7 @@ import pytest
 
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.targets.http import resolver
-from tests.attacks.conftest import APP_TIMER, TASK, TIMER, attack, made, standing
+from tests.attacks.conftest import APP_TIMER, TASK, TIMER, attack, health, made
 from tests.support.clock import ManualClock
 from tests.targets.far_side import LOOPBACK, far_side, in_loop, names, post, target
 
@@ -74,13 +74,13 @@ def doors(url: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("url", NO_DESTINATIONS)
 def test_what_is_no_destination_comes_in_by_no_door(wired: ManualClock, url: str) -> None:
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
-    before = standing()
+    before = health()
     for method, path, body in doors(url):
         named = path.format(task=task["task_id"], timer=timer["timer_id"])
         _, answer, _ = attack(method, named, body)
         (said,) = answer.get("results", [answer])
         assert 422 in (said.get("status"), said.get("code")), (method, path, answer)
-    assert standing() == before
+    assert health() == before
 
 
 @pytest.fixture

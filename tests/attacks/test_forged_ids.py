@@ -10,7 +10,7 @@ import pytest
 from duewheel.rules.wheel.addresses import SECOND_MAX, SHARD_MAX, Address, address_at
 from duewheel.stores.tasks import codec
 from duewheel.wiring import process
-from tests.attacks.conftest import HOOK, TASK, TIMER, attack, made, problem, standing
+from tests.attacks.conftest import HOOK, TASK, TIMER, attack, health, made, problem
 from tests.support.clock import NOON_MS, ManualClock
 
 UNKNOWN = (404, "unknown-task")
@@ -36,12 +36,12 @@ def items_of_wheel() -> list[dict[str, Any]]:
 
 def answers_as_if_unknown(home: Address) -> None:
     """By every call that takes an id, to the byte, and without a trace."""
-    before = standing()
+    before = health()
     for method, action, body in WAYS:
         asked = attack(method, f"/v1/tasks/{home.task_id}{action}", body)
         assert asked == attack(method, f"/v1/tasks/{NOWHERE[2].task_id}{action}", body)
         assert problem(method, f"/v1/tasks/{home.task_id}{action}", body) == UNKNOWN
-    assert standing() == before
+    assert health() == before
 
 
 @pytest.mark.parametrize("home", NOWHERE)
@@ -136,8 +136,8 @@ def test_what_was_never_given_is_no_cursor_and_nothing_is_begun_with_it(
     made("PUT", "/v1/businesses/orders", {})
     made("POST", "/v1/tasks", {**TASK, "key": "a1"})
     attack("GET", "/v1/businesses")  # the secret of cursors is there from the first list on
-    before = standing()
+    before = health()
     for cursor in ("", "A", "A" * 22, "A" * 43, "A" * 5_000, "%ff", "%00", "é", "../..", "=" * 9):
         asked = (method, path, None, f"{query}&cursor={cursor}")
         assert problem(*asked) == (422, "invalid-field"), cursor
-        assert standing() == before, cursor
+        assert health() == before, cursor

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.access.grants import Access, Grant, Right
-from tests.attacks.conftest import standing
+from tests.attacks.conftest import health
 from tests.support.clock import ManualClock
 from tests.support.two_businesses import asked
 
@@ -24,10 +24,10 @@ def key(right: str, businesses: str) -> Any:
 def test_a_peer_gets_no_secret_of_another_admins_key(wired: ManualClock) -> None:
     for peer, businesses in ((PEER, "orders"), (OPERATOR, "*")):
         path = f"/v1/keys/{key('admin', businesses)['key_id']}"
-        before = standing()
+        before = health()
         answer = asked(peer, "POST", f"{path}/rotate")
         assert (answer.status, answer.body["field"]) == (403, "key_id")
-        assert standing() == before
+        assert health() == before
         assert asked(peer, "DELETE", path).status == 200, "a peer may end it"
 
 

@@ -23,9 +23,9 @@ from tests.attacks.conftest import (
     attack,
     every_call,
     filled,
+    health,
     made,
     problem,
-    standing,
 )
 from tests.conftest import TEMPLATE
 from tests.support.clock import NOON_MS, ManualClock
@@ -57,13 +57,13 @@ def test_a_callback_cannot_change_anything_by_any_call(
 ) -> None:
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
     made("PUT", "/v1/businesses/orders", {})
-    before = standing()
+    before = health()
     path = filled(path, task_id=task["task_id"], timer_id=timer["timer_id"])
     body = {"/v1/timers": TIMER, "/api/timer/v1/def": APP_TIMER}.get(path, TASK)
     status, answer, headers = attack(method, path, body, **headers_of_a_callback())
     assert (status, answer["type"]) == (403, "urn:duewheel:problem:callback-refused")
     assert headers["duewheel-stop"] == "true", "or the task would try it again"
-    assert standing() == before
+    assert health() == before
 
 
 @pytest.mark.parametrize("name", ["Duewheel-Attempt", "DUEWHEEL-ATTEMPT", "duewheel-attempt"])
@@ -72,7 +72,7 @@ def test_the_header_counts_however_it_is_written_and_whatever_it_says(
     wired: ManualClock, name: str, value: str
 ) -> None:
     assert problem("POST", "/v1/tasks", TASK, **{name: value}) == (403, "callback-refused")
-    assert standing() == []
+    assert health() == []
 
 
 def test_a_callback_may_read(wired: ManualClock) -> None:
@@ -113,7 +113,7 @@ def test_no_list_is_wide_enough_for_the_deployments_own_queues_and_functions(
     widely_allowed: ManualClock, callback: dict[str, Any]
 ) -> None:
     made("POST", "/v1/tasks", TASK)
-    before = standing()
+    before = health()
     refused = (422, "target-not-enabled")
     assert problem("POST", "/v1/tasks", {**TASK, "callback": callback}) == refused
     assert problem("POST", "/v1/timers", {**TIMER, "callback": callback}) == refused
@@ -126,7 +126,7 @@ def test_no_list_is_wide_enough_for_the_deployments_own_queues_and_functions(
         "results"
     ]
     assert result["status"] == 422
-    assert standing() == before
+    assert health() == before
 
 
 def test_no_form_of_a_name_leads_to_the_deployments_own_functions(
@@ -156,11 +156,11 @@ def test_those_of_others_are_as_the_lists_say(widely_allowed: ManualClock) -> No
 
 def test_a_task_that_stands_cannot_be_led_there(widely_allowed: ManualClock) -> None:
     task = made("POST", "/v1/tasks", TASK)
-    before = standing()
+    before = health()
     callback = {"type": "lambda", "function": "duewheel-NotifierFunction"}
     path = f"/v1/tasks/{task['task_id']}"
     assert problem("PATCH", path, {"callback": callback}) == (422, "target-not-enabled")
-    assert standing() == before
+    assert health() == before
 
 
 @pytest.mark.parametrize("mode", ["iam", "keys"])

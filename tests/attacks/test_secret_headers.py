@@ -15,8 +15,8 @@ from tests.attacks.conftest import (
     attack,
     every_call,
     filled,
+    health,
     made,
-    standing,
 )
 from tests.support.clock import ManualClock
 
@@ -110,14 +110,14 @@ def test_the_shown_form_is_no_value_to_send_back(wired: ManualClock) -> None:
     task = made("POST", "/v1/tasks", {**TASK, "callback": CARRYING})
     named = {"task_id": task["task_id"], "timer_id": made("POST", "/v1/timers", TIMER)["timer_id"]}
     shown = task["callback"]["headers"]["Authorization"]
-    before = standing()
+    before = health()
     for method, path, body in doors():
         text = json.dumps(body).replace(SECRET["Authorization"], shown)
         _, answer, _ = attack(method, path.format(**named), text)
         for said in answer.get("results", [answer]):
             assert 422 in (said.get("status"), said.get("code")), (method, path, answer)
             assert "shows of a secret" in str(said)
-    assert standing() == before
+    assert health() == before
 
 
 def test_no_answer_shows_a_secret_that_a_business_keeps_by_its_name(
@@ -135,4 +135,4 @@ def test_no_answer_shows_a_secret_that_a_business_keeps_by_its_name(
     wrong = {"secrets": {"token": f"{CANARY} "}}
     answers.append(attack("PUT", "/v1/businesses/orders", wrong)[1])
     assert answers[-1]["status"] == 422
-    assert CANARY not in str((answers, standing()))
+    assert CANARY not in str((answers, health()))

@@ -111,7 +111,7 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     made = Workflows()
     monkeypatch.setattr(process, "clock", StandingClock)
     monkeypatch.setattr(wiring, "access", lambda _: ANYTHING.access)
-    monkeypatch.setattr(creating, "steer", lambda: made)
+    monkeypatch.setattr(creating, "change_pending", lambda: made)
     monkeypatch.setattr(wiring, "read_wheel", lambda: made.wheel)
     monkeypatch.setattr(wiring, "allowed_targets", lambda: HTTP_ALONE)
     monkeypatch.setattr(creating, "create_batch", lambda: made.create)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.businesses.health import Breaker, Standing
-from duewheel.stores.businesses.health import StandingStore
+from duewheel.rules.businesses.health import Breaker, BusinessHealth
+from duewheel.stores.businesses.health import HealthStore
 from duewheel.wiring import process
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions.conftest import call, sent
@@ -355,9 +355,9 @@ def test_a_pause_is_refused_where_the_business_is_not_as_expected(
 
 def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> None:
     put({})
-    standings = StandingStore(process.dynamodb(), process.settings().registry_table)
+    health_store = HealthStore(process.dynamodb(), process.settings().registry_table)
     breaker = Breaker("pay.example:8443", NOON_MS, NOON_MS + 11_500, "a notifier")
-    standings.open("orders", breaker, Standing(), NOON_MS)
+    health_store.open("orders", breaker, BusinessHealth(), NOON_MS)
     _, shown, headers = sent("GET", PATH)
     assert headers["etag"] == '"1"'
     assert shown["breakers"] == [
@@ -367,14 +367,14 @@ def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> N
             "until": "2027-01-15T08:00:11.500Z",
         }
     ]
-    standings.close("orders", breaker)
+    health_store.close("orders", breaker)
     assert sent("GET", PATH)[1]["breakers"] == []
 
 
 def test_the_lane_that_holds_is_shown_with_why(wired: ManualClock) -> None:
     put({})
     registry = process.settings().registry_table
-    told = StandingStore(process.dynamodb(), registry)
+    told = HealthStore(process.dynamodb(), registry)
     told.note_slow("orders", wired.now_ms() + 60_000)
     _, shown, _ = sent("GET", PATH)
     (listed,) = sent("GET", "/v1/businesses")[1]["businesses"]

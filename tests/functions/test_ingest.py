@@ -341,7 +341,9 @@ def test_a_failure_nobody_expected_leaves_the_message_until_its_last_try(
     def fail(*_: object) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr("duewheel.workflows.tasks.create_idempotent.CreateOnce.__call__", fail)
+    monkeypatch.setattr(
+        "duewheel.workflows.tasks.create_idempotent.CreateIdempotent.__call__", fail
+    )
     message_id = send(TASK)
     (record,) = handed_out()
     assert run([record]) == {message_id}

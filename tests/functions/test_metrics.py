@@ -18,7 +18,7 @@ from duewheel.metrics import counts
 from duewheel.rules.instants import ms_from_rfc3339
 from duewheel.rules.wheel.open_places import OpenPlace, Why
 from duewheel.rules.wheel.queue_messages import PageMessage, encode
-from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.wheel.pointers import SWEEP, PointerStore
 from duewheel.wiring import process
@@ -214,7 +214,7 @@ def test_a_message_that_fails_is_counted_and_told_by_what_it_was_to_deliver(
 ) -> None:
     page = PageMessage(wired.now_ms() // 1000, 3)
     texts = [encode(page), "garbage"]
-    with patch.object(PageStore, "take", side_effect=OSError("a cable is loose")):
+    with patch.object(PageLeaseStore, "take", side_effect=OSError("a cable is loose")):
         left = notifier.handler(queued(*texts), Context())
     assert left == {"batchItemFailures": [{"itemIdentifier": "0"}, {"itemIdentifier": "1"}]}
     assert lines.told == [{"FailedMessages": 2}]

@@ -9,7 +9,7 @@ import pytest
 
 from duewheel.rules.delivery.page_lease import HIDDEN_MS, Finished, PageLease
 from duewheel.rules.wheel.queue_messages import PageMessage, ReleaseMessage, decode, encode
-from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.wheel.page_queue import Refused, SliceQueue
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
@@ -59,7 +59,7 @@ def test_a_message_that_failed_comes_later_than_that_of_a_run_that_died(
     def fail(*_: object) -> None:
         raise ConnectionError
 
-    monkeypatch.setattr(PageStore, "take", fail)
+    monkeypatch.setattr(PageLeaseStore, "take", fail)
     answer = notifier.handler(batch, Context())
     assert answer is not None
     assert len(answer["batchItemFailures"]) == 1
@@ -82,18 +82,18 @@ def test_a_message_that_another_holds_comes_back_while_the_other_page_of_its_bat
     assert pages().take(lease, "another", wired.now_ms(), 4_000) != Finished()
     hidden: list[tuple[str, int]] = []
     is_hidden = Event()
-    mark_done = PageStore.mark_done
+    mark_done = PageLeaseStore.mark_done
 
     def hide(_: SliceQueue, handle: str, seconds: int) -> None:
         hidden.append((handle, seconds))
         is_hidden.set()
 
-    def wait_and_mark_done(self: PageStore, lease: PageLease) -> None:
+    def wait_and_mark_done(self: PageLeaseStore, lease: PageLease) -> None:
         assert is_hidden.wait(10), "while the other page goes on"
         mark_done(self, lease)
 
     monkeypatch.setattr(SliceQueue, "hide", hide)
-    monkeypatch.setattr(PageStore, "mark_done", wait_and_mark_done)
+    monkeypatch.setattr(PageLeaseStore, "mark_done", wait_and_mark_done)
     answer = notifier.handler({"Records": [*batch["Records"], held]}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": held["messageId"]}]}
     assert hidden == [(held["receiptHandle"], 5)]
@@ -137,10 +137,10 @@ def test_an_event_that_lambda_runs_twice_at_once_makes_each_call_once(
     """With the same request id. The second run comes when the first has taken its page."""
     event = invoked_with(batch["Records"][0]["body"])
     context = Context()
-    taken = PageStore.take
+    taken = PageLeaseStore.take
     seconds: list[str] = []
 
-    def take_and_look(self: PageStore, *arguments: Any) -> Any:
+    def take_and_look(self: PageLeaseStore, *arguments: Any) -> Any:
         lease = taken(self, *arguments)
         if not seconds:
             seconds.append("begun")
@@ -149,7 +149,7 @@ def test_an_event_that_lambda_runs_twice_at_once_makes_each_call_once(
                 notifier.handler(event, context)
         return lease
 
-    monkeypatch.setattr(PageStore, "take", take_and_look)
+    monkeypatch.setattr(PageLeaseStore, "take", take_and_look)
     assert notifier.handler(event, context) is None
     assert seconds == ["begun"]
     assert receiver[1] == [b'{"order": 17}']
@@ -161,13 +161,13 @@ def test_a_page_does_not_wait_for_the_releases_that_came_with_it(
     """Which take most of a minute each, and may come ten in a batch."""
     is_done = Event()
     saw: list[bool] = []
-    mark_done = PageStore.mark_done
+    mark_done = PageLeaseStore.mark_done
 
     def done(*arguments: Any) -> Any:
         is_done.set()
         return mark_done(*arguments)
 
-    monkeypatch.setattr(PageStore, "mark_done", done)
+    monkeypatch.setattr(PageLeaseStore, "mark_done", done)
     monkeypatch.setattr(Release, "__call__", lambda *_: saw.append(is_done.wait(10)))
     (page,) = batch["Records"]
     releases = [

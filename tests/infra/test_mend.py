@@ -105,7 +105,7 @@ def test_an_entry_that_is_yet_to_come_up_stands_again_where_it_stood(world: Worl
     drop_entry(world, task)
     mended(world)
     assert world.read(task).entry == task.entry
-    assert world.tasks.standing([task.entry]) == {task.entry}
+    assert world.tasks.existing([task.entry]) == {task.entry}
 
 
 def test_one_behind_the_time_pointer_is_overdue_and_has_another_ahead(world: World) -> None:

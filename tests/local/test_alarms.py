@@ -13,7 +13,7 @@ import pytest
 
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.wheel.addresses import address_of_task
-from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.tasks import codec
 from local.aws.template import source_of
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do
@@ -158,7 +158,7 @@ def test_a_page_that_is_held_for_half_an_hour_sets_off_that_on_open_places(
     task = creates(watched, "ok", delay_seconds=FAR_SECONDS)
     second = address_of_task(task["task_id"]).second
     clock = watched.stack.clock
-    pages = PageStore(boto3.client("dynamodb"), clock, "duewheel-Wheel", BUCKETS)
+    pages = PageLeaseStore(boto3.client("dynamodb"), clock, "duewheel-Wheel", BUCKETS)
     pages.take(PageLease(second, 0), "a notifier that is slow", clock.now_ms(), HELD_MS)
     watched.passes(minutes=30)
     assert watched.off() == set()

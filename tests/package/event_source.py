@@ -20,7 +20,7 @@ class EventSource:
         )
         return list(answer.get("Messages", []))
 
-    def hand_over(self, messages: Sequence[Any], invoke: Callable[[Any], Any]) -> Any:
+    def message_sender(self, messages: Sequence[Any], invoke: Callable[[Any], Any]) -> Any:
         answer = invoke(slice_queue_batch(messages))
         failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
         for message in messages:

@@ -84,7 +84,7 @@ def test_a_near_task_goes_from_the_api_to_the_notifier_and_is_called_back(
     task_id = create(boot, receiver, delay_seconds=1, payload={"near": 1.0})
 
     messages = slice_queue.receive(wait_seconds=5)
-    answer = slice_queue.hand_over(messages, boot("NotifierFunction").invoke)
+    answer = slice_queue.message_sender(messages, boot("NotifierFunction").invoke)
 
     assert answer == {"batchItemFailures": []}
     assert receiver.bodies == ['{"near": 1.0}']
@@ -99,7 +99,7 @@ def test_a_task_further_ahead_goes_through_the_scheduler(
     assert slice_queue.receive() == []
 
     boot("SchedulerFunction").invoke(events.sample("scheduled"))
-    answer = slice_queue.hand_over(slice_queue.receive(), boot("NotifierFunction").invoke)
+    answer = slice_queue.message_sender(slice_queue.receive(), boot("NotifierFunction").invoke)
 
     assert answer == {"batchItemFailures": []}
     assert receiver.bodies == ['"far"']
@@ -113,7 +113,7 @@ def test_a_refused_call_is_put_off_and_can_still_be_cancelled(
     task_id = create(boot, receiver, delay_seconds=0, payload=None, retry=retry)
     receiver.status = 503
 
-    answer = slice_queue.hand_over(
+    answer = slice_queue.message_sender(
         slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke
     )
     receiver.status = 204
@@ -143,12 +143,12 @@ def test_api_steers_keyed_tasks_and_lists_them(boot: Boot) -> None:
 def test_a_dead_task_is_redriven(boot: Boot, slice_queue: EventSource, receiver: Receiver) -> None:
     task_id = create(boot, receiver, delay_seconds=0, payload=None, key="order-18")
     receiver.status = 410
-    slice_queue.hand_over(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
+    slice_queue.message_sender(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
     receiver.status = 204
     assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "dead"
 
     assert call(boot, "POST", f"/v1/tasks/{task_id}/redrive")[0] == 200
-    slice_queue.hand_over(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
+    slice_queue.message_sender(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
     assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
 
 
@@ -166,19 +166,19 @@ def test_api_creates_a_batch(boot: Boot) -> None:
 def test_api_creates_once_under_an_idempotency_key(
     boot: Boot, resources: Resources, aws: Callable[[str], Any]
 ) -> None:
-    def create_once(order: int) -> tuple[int, Any]:
+    def create_idempotent(order: int) -> tuple[int, Any]:
         task = {"biz_type": "once", "delay_seconds": 3600, "payload": order}
         task["callback"] = {"url": "https://example.com/"}
         body = {"tasks": [{**task, "key": f"order-{order}"}, *[task] * 29]}
         return call(boot, "POST", "/v1/tasks/batch", body, {"Idempotency-Key": "once-1"})
 
-    first = create_once(17)
+    first = create_idempotent(17)
     assert [result["status"] for result in first[1]["results"]] == [201] * 30
-    assert create_once(17) == first
-    assert create_once(18)[1]["type"].endswith(":idempotency-key-reused")
+    assert create_idempotent(17) == first
+    assert create_idempotent(18)[1]["type"].endswith(":idempotency-key-reused")
 
     _put_back_to_before_it_was_done(aws("dynamodb"), resources.table_name("Registry"))
-    assert create_once(17) == first
+    assert create_idempotent(17) == first
     assert len(call(boot, "GET", "/v1/tasks?biz_type=once&limit=100")[1]["tasks"]) == 30
 
 
@@ -218,7 +218,7 @@ def test_a_hundred_messages_to_a_queue_leave_one_notifier_at_once(
     assert call(boot, "POST", "/v1/tasks/batch", {"tasks": [task] * 100})[0] == 200
 
     while messages := slice_queue.receive(wait_seconds=2):
-        slice_queue.hand_over(messages, boot("NotifierFunction").invoke)
+        slice_queue.message_sender(messages, boot("NotifierFunction").invoke)
 
     attributes = ["ApproximateNumberOfMessages"]
     answer = aws("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=attributes)

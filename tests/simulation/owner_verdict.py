@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
-from duewheel.rules.delivery.promises import GOOD_FOR_MS
+from duewheel.rules.delivery.reservations import GOOD_FOR_MS
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.planning import MISFIRES_WRITTEN
 from duewheel.stores.businesses.cache import KEPT_MS

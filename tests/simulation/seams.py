@@ -26,14 +26,16 @@ from duewheel.workflows.delivery import hold
 from tests.simulation.invocation import at_work
 from tests.simulation.receiver import Receiver
 from tests.simulation.turn_pool import TurnPool, awaited
-from tests.simulation.virtual_time import Turns
+from tests.simulation.virtual_time import ReservedTurns
 
 Sleep = Callable[[float], None]
 KEY_READERS = 8
 
 
 @contextmanager
-def replaced(turns: Turns, sleep: Sleep, chance: Random, receiver: Receiver) -> Iterator[None]:
+def replaced(
+    turns: ReservedTurns, sleep: Sleep, chance: Random, receiver: Receiver
+) -> Iterator[None]:
     with ExitStack() as stack:
         for target, name, replacement in _replacements(turns, sleep, chance, receiver):
             stack.enter_context(patch.object(target, name, replacement))
@@ -41,7 +43,7 @@ def replaced(turns: Turns, sleep: Sleep, chance: Random, receiver: Receiver) -> 
 
 
 def _replacements(
-    turns: Turns, sleep: Sleep, chance: Random, receiver: Receiver
+    turns: ReservedTurns, sleep: Sleep, chance: Random, receiver: Receiver
 ) -> Iterator[tuple[Any, str, Any]]:
     yield asyncio, "to_thread", partial(_in_thread, turns)
     yield botocore.endpoint, "time", _Sleeper(sleep)
@@ -71,7 +73,7 @@ def modules_of_the_core() -> list[ModuleType]:
     ]
 
 
-async def _in_thread(turns: Turns, function: Callable[..., Any], /, *arguments: Any) -> Any:
+async def _in_thread(turns: ReservedTurns, function: Callable[..., Any], /, *arguments: Any) -> Any:
     def work() -> Any:
         with at_work():
             return function(*arguments)

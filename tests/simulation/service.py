@@ -41,7 +41,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.invocation import Ended, Invocation, current
 from tests.simulation.receiver import Receiver
 from tests.simulation.seams import replaced
-from tests.simulation.virtual_time import Turns, VirtualLoop
+from tests.simulation.virtual_time import ReservedTurns, VirtualLoop
 from tests.simulation.wire import Wire
 from tests.support.clock import NOON_MS
 from tests.support.governor import Governor
@@ -70,7 +70,7 @@ class Service:
 
     def __init__(self, template: Template, faults: Faults, *, seed: int) -> None:
         self.loop = VirtualLoop()
-        self.turns = Turns()
+        self.turns = ReservedTurns()
         self.faults = faults
         self.receiver = Receiver(faults)
         self.emulator = Emulator(AwsClock(self.loop))

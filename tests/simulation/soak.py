@@ -95,8 +95,8 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)
         service.run(_lived(service, clients, expiry, sweep, soak))
-        standing = _items(service)
-        items = [*standing, *expiry.gone]
+        health = _items(service)
+        items = [*health, *expiry.gone]
         messages = _messages_judged(service, clients, items)
         _note_occurrences(clients, items)
         report = judged(clients.ledger, service.receiver.calls, items)
@@ -106,7 +106,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         report.disobeyed = judged_owners(
             clients.ledger, service.receiver.calls, _tasks_of(items), soak.calls_per_second
         )
-        report.dishonest = dishonest(service, standing)
+        report.dishonest = dishonest(service, health)
         for biz_type in (*BUSINESSES, RATIONED, DORMANT):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         seconds = service.seconds()

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.businesses.health import Standing
+from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.delivery.circuit_breaker import WAIT_FIRST_MS
 from duewheel.rules.instants import rfc3339
 from duewheel.stores.businesses.cache import KEPT_MS
-from duewheel.stores.businesses.health import StandingStore
+from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.tasks import codec
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
@@ -48,15 +48,15 @@ def story() -> Story:
         return await called(self, *arguments)
 
     opened_at: list[int] = []
-    open_one = StandingStore.open
+    open_one = HealthStore.open
 
-    def opened(*arguments: Any) -> Standing:
+    def opened(*arguments: Any) -> BusinessHealth:
         opened_at.append(int(service.seconds()))
         return open_one(*arguments)
 
     with service.running(), pytest.MonkeyPatch.context() as patched:
         patched.setattr(Receiver, "called", noted)
-        patched.setattr(StandingStore, "open", opened)
+        patched.setattr(HealthStore, "open", opened)
         service.run(_lived(service))
         items = service.emulator.items(service.settings.wheel_table)
         tasks = [codec.task_from(item) for item in items if "status" in item]

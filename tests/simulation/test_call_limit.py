@@ -49,7 +49,7 @@ class Crowd:
     calls: dict[str, list[Call]]
     created: dict[str, set[str]]
     turn_writes: int
-    put_off: int
+    rescheduled: int
     statuses: Counter[str]
 
     def seconds(self, biz_type: str) -> Counter[int]:
@@ -78,13 +78,13 @@ def crowd_of(
     """Nobody is beside it where messages are late: what they cost would be most of it."""
     faults = Faults(1, rates)
     service = Service(the_template(), faults, seed=2)
-    turn_writes = put_off = 0
+    turn_writes = rescheduled = 0
 
     def counted(request: Any, handle: Handle) -> Reply | None:
-        nonlocal turn_writes, put_off
+        nonlocal turn_writes, rescheduled
         if operation_of(request) == "UpdateItem":
             turn_writes += b"turns#" in request.body
-            put_off += b'"line"' in request.body
+            rescheduled += b'"line"' in request.body
         return handle(request)
 
     with service.running(), answered_by(counted):
@@ -95,7 +95,7 @@ def crowd_of(
             calls[of].append(call)
         items = service.emulator.items(service.settings.wheel_table, ("status",))
         statuses = Counter(item["status"]["S"] for item in items if "status" in item)
-        return Crowd(calls, created, turn_writes, put_off, statuses)
+        return Crowd(calls, created, turn_writes, rescheduled, statuses)
 
 
 async def _lived(
@@ -200,7 +200,7 @@ def test_whoever_dies_between_turn_and_call_loses_nothing() -> None:
 def test_tasks_that_are_served_8_s_late_for_8_minutes_are_called_at_the_rate() -> None:
     crowd = crowd_of(100, per_second=5, late_seconds=lambda now: 8.0)
     assert max(crowd.seconds("limited")) <= 8 + 8 + 100 / 5  # late twice
-    assert crowd.put_off <= 100
+    assert crowd.rescheduled <= 100
     assert_all_called_within_the_limit(crowd)
 
 
@@ -223,7 +223,7 @@ def test_however_late_messages_are_served_all_tasks_are_called_within_the_limit(
     lateness: Lateness,
 ) -> None:
     crowd = crowd_of(100, per_second=5, late_seconds=lateness)
-    assert crowd.put_off <= 2 * 100
+    assert crowd.rescheduled <= 2 * 100
     assert_all_called_within_the_limit(crowd)
 
 

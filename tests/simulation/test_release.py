@@ -15,7 +15,7 @@ import pytest
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.delivery import parked_tasks
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import NewTask
 from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.stores.delivery.parked_items import ParkedStore
@@ -69,7 +69,7 @@ def park(service: Service) -> None:
     """As notifiers have left them."""
     store = ParkedStore(wheel.tasks(), TurnPool(service.turns, PARKED_SLOTS))  # type: ignore[arg-type]
     due_ms = NOON_MS - 600_000
-    placing = Placing(due_ms - 60_000, due_ms // 1000 - 60, 500)
+    placing = Placement(due_ms - 60_000, due_ms // 1000 - 60, 500)
     new = NewTask("orders", due_ms, HttpCallback("https://receiver.example/ok", method=""), "17")
     tasks = [
         lifecycle.parked(placing.task(new, service.chance.randbytes(8)), due_ms)

@@ -20,7 +20,7 @@ from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.write_entries import EntryWriter
 from functions.ingest import app as ingest
 from local.chaos.aws_faults import Handle, Reply, operation_of
 from tests.simulation.faults import CALM, ROUGH, Rates
@@ -129,7 +129,7 @@ def test_in_a_minute_in_which_nothing_goes_wrong_no_promise_is_broken() -> None:
 
 
 def test_a_task_whose_entry_is_never_put_is_found_lost() -> None:
-    with patch.object(Reenter, "put", lambda self, home, instant_ms: self.address(instant_ms)):
+    with patch.object(EntryWriter, "put", lambda self, home, instant_ms: self.address(instant_ms)):
         report = report_of(small(tasks=10, seed=3, settling_seconds_max=60))
     assert len(report.lost) > 1  # one is pending
 

@@ -12,11 +12,11 @@ from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, Executor, Future
 from typing import Any
 
 from tests.simulation.invocation import current
-from tests.simulation.virtual_time import Turns
+from tests.simulation.virtual_time import ReservedTurns
 
 
 class TurnPool(Executor):
-    def __init__(self, turns: Turns, workers: int, *_: object) -> None:
+    def __init__(self, turns: ReservedTurns, workers: int, *_: object) -> None:
         self._turns = turns
         self._workers = workers
         self._busy: Counter[object] = Counter()  # by environment
@@ -69,7 +69,7 @@ class TurnPool(Executor):
 class _Piece(Future[Any]):
     """Whoever waits for its result gives the turn away meanwhile."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: ReservedTurns) -> None:
         super().__init__()
         self.turns = turns
 
@@ -85,7 +85,7 @@ class _Piece(Future[Any]):
         _await_all(self.turns, [self])
 
 
-def _await_all(turns: Turns, pieces: Iterable[Future[Any]]) -> None:
+def _await_all(turns: ReservedTurns, pieces: Iterable[Future[Any]]) -> None:
     under_way = [piece for piece in pieces if not piece.done()]
     if under_way:
         turns.wait_for(_ended(under_way))

@@ -48,7 +48,7 @@ class _JumpingSelector(selectors.SelectSelector):
         return []
 
 
-class Turns:
+class ReservedTurns:
     """Runs blocking functions, each in a thread of its own, never two at a time."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from local.chaos.aws_faults import Fault, Handle, Reply, do, operation_of
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
 from tests.simulation.past import LAG_SECONDS_MAX, Past, may_lag
-from tests.simulation.virtual_time import Turns
+from tests.simulation.virtual_time import ReservedTurns
 from tests.support.governor import Governor
 
 REFUSED = "refused by a partition"
@@ -23,7 +23,7 @@ AND_YET_DONE = (Fault.FAILED_AFTER, Fault.LOST_AFTER)  # which the SDK then does
 
 class Wire:
     def __init__(
-        self, faults: Faults, turns: Turns, seconds: Callable[[], float], chance: Random
+        self, faults: Faults, turns: ReservedTurns, seconds: Callable[[], float], chance: Random
     ) -> None:
         self._sent_twice: set[str] = set()  # messages, by what they say
         self._faults = faults

@@ -113,8 +113,8 @@ def taken_apart(verdict: Verdict) -> list[Address]:
     return [address for _, owed in verdict.take_apart for address in addresses_of(owed)]
 
 
-def put_off(verdict: Verdict) -> list[Address]:
-    return [address for _, owed in verdict.put_off for address in addresses_of(owed)]
+def postponed(verdict: Verdict) -> list[Address]:
+    return [address for _, owed in verdict.postponed for address in addresses_of(owed)]
 
 
 # What an entry can be, by the rule of named entries alone; `far` homes stand in another second.

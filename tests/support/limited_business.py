@@ -10,9 +10,9 @@ from itertools import count, groupby
 
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.rate_limit import US_PER_MS, Cursors, Rate
-from duewheel.rules.delivery.promises import planned, shared_out, slack_us
-from duewheel.rules.tasks.task import Promise, Task
+from duewheel.rules.businesses.rate_limit import US_PER_MS, Cursors, RateLimit
+from duewheel.rules.delivery.reservations import allocate, planned, slack_us
+from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.timing import NEAR_MARGIN_MS
 from tests.support.clock import NOON_MS
@@ -26,16 +26,16 @@ LateMs = Callable[[int], int]  # of what is sent so many milliseconds after noon
 
 
 class LimitedBusiness:
-    """`calls`: when each was made, and of which task, in their order. `put_off`: how often each
+    """`calls`: when each was made, and of which task, in their order. `rescheduled`: how often each
     task was. `twice`: whether another notifier works off the same page at the same moment."""
 
     def __init__(
         self, per_second: float, late_ms: LateMs, twice: Callable[[], bool] = lambda: False
     ) -> None:
-        self.rate = Rate(per_second, 1)
+        self.rate = RateLimit(per_second, 1)
         self.cursors = Cursors(self.rate.interval_us, self.rate.version)
         self.calls: list[tuple[int, int]] = []
-        self.put_off: list[int] = []
+        self.rescheduled: list[int] = []
         self.lined_up: list[int] = []
         self._late_ms = late_ms
         self._twice = twice
@@ -47,8 +47,8 @@ class LimitedBusiness:
         """Tasks of these instants, in their order, each in its second's slice."""
         tasks = []
         for ms in due_ms:
-            tasks.append(a_task(len(self.put_off), NOON_MS + ms))
-            self.put_off.append(0)
+            tasks.append(a_task(len(self.rescheduled), NOON_MS + ms))
+            self.rescheduled.append(0)
         self._enter(tasks, NOON_MS - BEFORE_MS)
 
     def works_off(self) -> None:
@@ -59,10 +59,10 @@ class LimitedBusiness:
                 continue
             if self._twice():
                 self._serve(tasks, now_ms)  # and loses the race for each task that is put off
-            self._put_off(self._serve(tasks, now_ms), now_ms)
+            self._reschedule(self._serve(tasks, now_ms), now_ms)
         self.calls.sort()
 
-    def _serve(self, tasks: list[Task], now_ms: int) -> list[tuple[Task, Promise]]:
+    def _serve(self, tasks: list[Task], now_ms: int) -> list[tuple[Task, Reservation]]:
         seen = self.cursors
         plan = planned(tasks, seen, now_ms)
         moves = plan.moves
@@ -72,16 +72,16 @@ class LimitedBusiness:
             line_us=moves.line.moved(seen.line_us) if moves.line else seen.line_us,
             late_us=moves.late.moved(seen.late_us) if moves.late else seen.late_us,
         )
-        soon, later = shared_out(plan, seen, after)
+        soon, later = allocate(plan, seen, after)
         self.calls += [(max(now_ms, from_ms) - NOON_MS, task.created_ms) for task, from_ms in soon]
         return later
 
-    def _put_off(self, later: list[tuple[Task, Promise]], now_ms: int) -> None:
-        for task, promise in later:
-            self.put_off[task.created_ms] += 1
-            if not promise.is_late:
+    def _reschedule(self, later: list[tuple[Task, Reservation]], now_ms: int) -> None:
+        for task, reservation in later:
+            self.rescheduled[task.created_ms] += 1
+            if not reservation.is_late:
                 self.lined_up.append(task.created_ms)
-        entered = [replace(task, next_ms=held.at_ms, promise=held) for task, held in later]
+        entered = [replace(task, next_ms=held.at_ms, reservation=held) for task, held in later]
         self._enter(sorted(entered, key=lambda task: task.next_ms), now_ms)
 
     def _enter(self, tasks: Sequence[Task], now_ms: int) -> None:

@@ -186,9 +186,9 @@ class Promises:
             assert len(outcomes) > told.calls_before, "what was owed was not called"
             expected = Status.DEAD if outcomes[-1] is GONE else Status.DELIVERED
             assert task.status is expected
-        assert not any(is_pending(item) for item in self.standing()), "something was lost"
+        assert not any(is_pending(item) for item in self.health()), "something was lost"
 
-    def standing(self) -> list[dict[str, Any]]:
+    def health(self) -> list[dict[str, Any]]:
         """Where the wheel's items stand and what they are to each other, at little cost."""
         return self.world.emulator.items(self.world.settings.wheel_table, ATTRIBUTES)
 

@@ -159,7 +159,7 @@ class Story(Promises):
         for _ in range(SWEEPS_MAX):
             last = max(self._occupied(), default=0)
             is_swept = last <= self.world.swept_second
-            is_parked = any(is_pending(item) for item in self.standing())
+            is_parked = any(is_pending(item) for item in self.health())
             if is_swept and not is_parked and not self.world.messages_waiting():
                 return
             self.pass_time(max(1, last + 1 - self.world.clock.now_ms() // 1000))
@@ -183,7 +183,7 @@ class Story(Promises):
         """Seconds in which a pending task's home or any re-entry stands."""
         return {
             codec.address_of(item).second
-            for item in self.standing()
+            for item in self.health()
             if is_pending(item) or "home" in item
         }
 

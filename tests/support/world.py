@@ -28,13 +28,13 @@ from duewheel.rules.wheel.open_places import first_open_second
 from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode, texts_of_event
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws_clients import AwsTime, TargetClients, retry_conflicts
-from duewheel.stores.businesses.cache import KnownBusinesses
-from duewheel.stores.businesses.health import StandingStore
+from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.businesses.parking_state import ParkingRecords
-from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.businesses.signing_secrets import SealedSecrets
-from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.sweep.audit_reads import AuditStore
@@ -51,11 +51,11 @@ from duewheel.stores.timers.last_started import RunningStore
 from duewheel.stores.timers.planned_occurrences import PlannedRuns
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.stores.wheel import pointers
-from duewheel.stores.wheel.async_invoke import SecondLink
-from duewheel.stores.wheel.headers import HeaderStore, KnownShards
+from duewheel.stores.wheel.async_invoke import InvokeFallback
+from duewheel.stores.wheel.headers import HeaderStore, ShardsCache
 from duewheel.stores.wheel.load_estimates import LoadStore
 from duewheel.stores.wheel.page_queue import SliceQueue
-from duewheel.stores.wheel.pointers import KnownTimePointer, PointerStore
+from duewheel.stores.wheel.pointers import PointerStore, TimePointerCache
 from duewheel.targets.aws.calls import AwsCalls
 from duewheel.targets.aws.eventbridge import EventBridgeTarget
 from duewheel.targets.aws.lambda_function import LambdaTarget
@@ -63,51 +63,51 @@ from duewheel.targets.aws.sns import SnsTarget
 from duewheel.targets.aws.sqs import SqsTarget
 from duewheel.targets.by_type import Targets
 from duewheel.workflows.businesses.configure import ConfigureBusiness, Pausing
-from duewheel.workflows.businesses.limit_create_rate import LimitCreates
-from duewheel.workflows.delivery.circuit_breaker import SpareHosts
-from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.workflows.businesses.limit_create_rate import LimitCreateRate
+from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, DeliverEntries
 from duewheel.workflows.delivery.deliver_message import Deliver
-from duewheel.workflows.delivery.detect_slow_calls import WatchPace
-from duewheel.workflows.delivery.fail_attempt import RetryOrEnd
+from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
+from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS, KeepHold
-from duewheel.workflows.delivery.limit_call_rate import LimitCalls
+from duewheel.workflows.delivery.limit_call_rate import LimitCallRate
 from duewheel.workflows.delivery.park_tasks import Park
-from duewheel.workflows.delivery.refresh_settings import LookAgain
+from duewheel.workflows.delivery.refresh_settings import RefreshSettings
 from duewheel.workflows.delivery.release_parked import Release
 from duewheel.workflows.delivery.route_slow_lane import SlowLane
 from duewheel.workflows.delivery.send_releases import SendReleases
 from duewheel.workflows.delivery.settle_batch import Settle
-from duewheel.workflows.history.read_changes import LookUpChanges
-from duewheel.workflows.retry_throttled import KeepTrying
+from duewheel.workflows.history.read_changes import ReadChanges
+from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.sweep.audit import Audit
 from duewheel.workflows.sweep.delete_business import DeleteBusiness
 from duewheel.workflows.sweep.read_second import ReadSecond
 from duewheel.workflows.sweep.read_statistics import ReadStatistics
-from duewheel.workflows.sweep.record_statistics import KeepBooks
+from duewheel.workflows.sweep.record_statistics import RecordStatistics
 from duewheel.workflows.sweep.rescue import Rescue
 from duewheel.workflows.sweep.run_sweep import Sweep
-from duewheel.workflows.sweep.sweep_second import ComeUpAgain, SweepSecond, SweptSecond
-from duewheel.workflows.tasks.change_task import CancelTask, ChangeTask, Steer
-from duewheel.workflows.tasks.check_admission import Admit
+from duewheel.workflows.sweep.sweep_second import PostponePage, SweepSecond, SweptSecond
+from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask, ChangeTask
+from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.create_batch import CreateBatch
-from duewheel.workflows.tasks.create_idempotent import CreateOnce
+from duewheel.workflows.tasks.create_idempotent import CreateIdempotent
 from duewheel.workflows.tasks.create_tasks import CreateTasks
 from duewheel.workflows.tasks.dead_tasks import RedriveTask
 from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
 from duewheel.workflows.tasks.list_tasks import ListTasks
-from duewheel.workflows.tasks.reschedule import PutOff
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.change_timer import ChangeTimer, RunTimer, StopTimer
 from duewheel.workflows.timers.check_occurrences import CheckOccurrences
 from duewheel.workflows.timers.create_timer import CreateTimer
 from duewheel.workflows.timers.plan_occurrences import PlanTimers
-from duewheel.workflows.timers.planning_chain import ChainTimer
-from duewheel.workflows.timers.withdraw_occurrences import TakeBack
+from duewheel.workflows.timers.planning_chain import PlanningChain
+from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 from duewheel.workflows.wheel.dispatch import Dispatch
 from duewheel.workflows.wheel.read_status import ReadWheel
-from duewheel.workflows.wheel.reserve_shards import SizeSeconds
+from duewheel.workflows.wheel.reserve_shards import ReserveShards
 from duewheel.workflows.wheel.run_leader import Lead
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.wheel.send_messages import MessageSender
 from local.aws.emulator import Emulator
 from local.aws.invocations import RETRY_AFTER_MS, Invocation
 from local.aws.resources import Resources
@@ -167,62 +167,69 @@ class World:
             self.dynamodb, clock, config.wheel_table, config.buckets, config.list_index
         )
         self.slices = SliceStore(self.dynamodb, config.wheel_table, config.buckets)
-        self.pages = PageStore(self.dynamodb, clock, config.wheel_table, config.buckets)
+        self.pages = PageLeaseStore(self.dynamodb, clock, config.wheel_table, config.buckets)
         self.queue = SliceQueue(self.sqs, config.slice_queue_url)
-        second_link = SecondLink(lambda: self.invoker, config.notifier_function)
+        invoke_fallback = InvokeFallback(lambda: self.invoker, config.notifier_function)
         self.slow_queue = SliceQueue(self.sqs, config.slow_queue_url)
         self.queues = {Lane.MAIN: self.queue, Lane.SLOW: self.slow_queue}
-        self.hand_over = HandOver(self.queues, second_link)
+        self.message_sender = MessageSender(self.queues, invoke_fallback)
         self.loads = LoadStore(self.dynamodb, config.registry_table)
         self.headers = HeaderStore(self.dynamodb, clock, config.wheel_table, config.buckets)
-        self.size_seconds = SizeSeconds(
-            self.loads, self.headers, KnownShards(clock), lambda: self.random_unit
+        self.reserve_shards = ReserveShards(
+            self.loads, self.headers, ShardsCache(clock), lambda: self.random_unit
         )
-        self.reenter = Reenter(
+        self.entry_writer = EntryWriter(
             clock,
             self.tasks,
-            self.hand_over,
+            self.message_sender,
             self._random_bytes,
-            KnownTimePointer(self.pointers, clock, self.origin),
+            TimePointerCache(self.pointers, clock, self.origin),
             lambda: self.aws_time.latest_ms,
-            self.size_seconds,
+            self.reserve_shards,
             config.lead_ms,
             config.profile.ahead_ms,
         )
         self.businesses = BusinessStore(
             self.dynamodb, clock, config.registry_table, config.business_defaults
         )
-        self.known_businesses = KnownBusinesses(self.businesses, clock)
-        self.in_standing = KnownBusinesses(replace(self.businesses, reads_standing=True), clock)
-        self.standings = StandingStore(self.dynamodb, config.registry_table)
+        self.business_cache = BusinessCache(self.businesses, clock)
+        self.in_standing = BusinessCache(replace(self.businesses, reads_standing=True), clock)
+        self.health_store = HealthStore(self.dynamodb, config.registry_table)
         self.sealed_secrets = SealedSecrets(lambda: boto3.client("kms"), config.signing_key)
         self.parking_records = ParkingRecords(self.dynamodb, clock, config.registry_table)
         self.pausing = Pausing(
-            self.parking_records, self.hand_over, lambda: f"pause-{next(self._numbers)}"
+            self.parking_records, self.message_sender, lambda: f"pause-{next(self._numbers)}"
         )
         self.configure_business = ConfigureBusiness(
-            clock, self.businesses, self.known_businesses, self.sealed_secrets, self.pausing
+            clock, self.businesses, self.business_cache, self.sealed_secrets, self.pausing
         )
-        self.send_releases = SendReleases(self.parking_records, self.businesses, self.hand_over)
-        self.turns = TurnStore(self.dynamodb, config.registry_table)
-        self.admit = Admit(self.known_businesses, LimitCreates(clock, self.turns))
-        self.create = CreateTasks(self.tasks, self.reenter, self.admit)
+        self.send_releases = SendReleases(
+            self.parking_records, self.businesses, self.message_sender
+        )
+        self.turns = RateLimitStore(self.dynamodb, config.registry_table)
+        self.admission = Admission(self.business_cache, LimitCreateRate(clock, self.turns))
+        self.create = CreateTasks(self.tasks, self.entry_writer, self.admission)
         self.keys = KeyStore(self.tasks)
-        self.steer = Steer(
-            clock, self.tasks, self.keys, self.reenter, config.lead_ms, config.notifier_lives_ms
+        self.change_pending = ChangePendingTask(
+            clock,
+            self.tasks,
+            self.keys,
+            self.entry_writer,
+            config.lead_ms,
+            config.notifier_lives_ms,
         )
-        self.cancel = CancelTask(self.steer, self.known_businesses)
-        self.change = ChangeTask(self.steer, self.admit)
-        self.keyed = KeyedTasks(self.keys, self.create, self.steer, self.cancel)
+        self.cancel = CancelTask(self.change_pending, self.business_cache)
+        self.change = ChangeTask(self.change_pending, self.admission)
+        self.keyed = KeyedTasks(self.keys, self.create, self.change_pending, self.cancel)
         self.create_batch = CreateBatch(self.create, self.keyed, ThreadPoolExecutor(4))
-        self.create_once = CreateOnce(
+        self.create_idempotent = CreateIdempotent(
             RequestRecords(self.dynamodb, config.registry_table),
             self.tasks,
             self.create_batch,
-            self.reenter,
+            self.entry_writer,
             lambda: f"claim-{next(self._numbers)}",
         )
-        self.redrive = RedriveTask(clock, self.tasks, self.keys, self.reenter)
+        self.redrive = RedriveTask(clock, self.tasks, self.keys, self.entry_writer)
         self.list_tasks = ListTasks(
             clock,
             ListIndex(self.dynamodb, config.wheel_table, config.buckets),
@@ -250,7 +257,7 @@ class World:
         self.dispatch = Dispatch(
             clock,
             self.slices,
-            self.hand_over,
+            self.message_sender,
             lambda: self.aws_time.latest_ms,
             config.lead_ms,
             ThreadPoolExecutor(4),
@@ -262,13 +269,13 @@ class World:
             self.read_second,
             self.tasks,
             self.pages,
-            self.hand_over,
-            Rescue(clock, self.tasks, self.reenter, self._pool),
-            ComeUpAgain(
+            self.message_sender,
+            Rescue(clock, self.tasks, self.entry_writer, self._pool),
+            PostponePage(
                 clock,
                 self.tasks,
                 self.pages,
-                PutOff(clock, self.tasks, self.reenter, self._pool),
+                Reschedule(clock, self.tasks, self.entry_writer, self._pool),
             ),
             config.page_size,
         )
@@ -281,12 +288,14 @@ class World:
             self.statistics,
             ThreadPoolExecutor(4),
         )
-        self.keep_books = KeepBooks(clock, self.statistics, self.tasks, ThreadPoolExecutor(4))
+        self.record_statistics = RecordStatistics(
+            clock, self.statistics, self.tasks, ThreadPoolExecutor(4)
+        )
         self.sweep = Sweep(
             clock,
             self.pointers,
             self.sweep_second,
-            self.keep_books,
+            self.record_statistics,
             self.headers,
             self.origin,
             config.sweep_delay_seconds * 1000,
@@ -300,14 +309,14 @@ class World:
         self.timers = TimerStore(self.dynamodb, self.clock, config.registry_table)
         self.counters = CounterStore(self.dynamodb, config.registry_table)
         self.runs = RunIndex(self.dynamodb, config.wheel_table)
-        chain = ChainTimer(self.clock, self.tasks, self.reenter)
+        chain = PlanningChain(self.clock, self.tasks, self.entry_writer)
         self.create_timer = CreateTimer(
-            self.clock, self.timers, chain, self.known_businesses, lambda: next(self._numbers)
+            self.clock, self.timers, chain, self.business_cache, lambda: next(self._numbers)
         )
-        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
+        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.business_cache)
         self.delete_business = DeleteBusiness(
             self.businesses,
-            self.known_businesses,
+            self.business_cache,
             self.list_tasks,
             self.cancel,
             b"cursors are sealed with this",
@@ -316,35 +325,37 @@ class World:
             self.change_timer,
         )
         records = ChangeRecords(self.dynamodb, config.registry_table)
-        self.look_up_changes = LookUpChanges(self.clock, records, self.businesses, self.timers)
-        self.run_timer = RunTimer(self.timers, self.tasks, self.reenter)
-        chain = ChainTimer(self.clock, self.tasks, self.reenter)
+        self.read_changes = ReadChanges(self.clock, records, self.businesses, self.timers)
+        self.run_timer = RunTimer(self.timers, self.tasks, self.entry_writer)
+        chain = PlanningChain(self.clock, self.tasks, self.entry_writer)
         self.create_timer = CreateTimer(
-            self.clock, self.timers, chain, self.known_businesses, lambda: next(self._numbers)
+            self.clock, self.timers, chain, self.business_cache, lambda: next(self._numbers)
         )
-        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.known_businesses)
+        self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.business_cache)
 
     def notifier(
-        self, lines: int = CALLS_IN_FLIGHT_MAX, known: KnownBusinesses | None = None
+        self, lines: int = CALLS_IN_FLIGHT_MAX, known: BusinessCache | None = None
     ) -> Deliver:
         """`known`: what a process of its own knows."""
         config = self.settings
-        retry_or_end = RetryOrEnd(self.clock, self.tasks, self.keys, self.reenter, lambda: 1.0)
-        put_off = PutOff(self.clock, self.tasks, self.reenter, self._pool)
+        fail_attempt = FailAttempt(
+            self.clock, self.tasks, self.keys, self.entry_writer, lambda: 1.0
+        )
+        reschedule = Reschedule(self.clock, self.tasks, self.entry_writer, self._pool)
         parked = ParkedStore(self.tasks, self._pool)
-        keep_trying = KeepTrying(self.clock, lambda: self.chance)
+        retry_throttled = RetryThrottled(self.clock, lambda: self.chance)
         park = Park(self.clock, self.tasks, parked, self._pool)
-        take_back = TakeBack(
+        take_back = WithdrawOccurrences(
             self.clock,
             PlannedRuns(self.tasks),
             self.pages,
             self.timers,
             self.counters,
             RunIndex(self.dynamodb, config.wheel_table),
-            self.reenter,
+            self.entry_writer,
             Claims(),
         )
-        call_page = CallPage(
+        deliver_entries = DeliverEntries(
             self.clock,
             Targets(
                 http=self.receiver,  # type: ignore[arg-type]
@@ -353,33 +364,35 @@ class World:
                 sns=SnsTarget(self._calls_of("sns")),
                 eventbridge=EventBridgeTarget(self._calls_of("events")),
             ),
-            Settle(self.tasks, self.keys, keep_trying),
-            retry_or_end,
-            keep_trying,
+            Settle(self.tasks, self.keys, retry_throttled),
+            fail_attempt,
+            retry_throttled,
             asyncio.Semaphore(lines),
             known or self.in_standing,
-            LimitCalls(self.clock, self.turns),
-            put_off,
+            LimitCallRate(self.clock, self.turns),
+            reschedule,
             self.sealed_secrets,
             park,
-            LookAgain(self.clock, known or self.in_standing, park, put_off, keep_trying),
-            SpareHosts(
+            RefreshSettings(
+                self.clock, known or self.in_standing, park, reschedule, retry_throttled
+            ),
+            CircuitBreaker(
                 self.clock,
                 known or self.in_standing,
-                self.standings,
-                put_off,
+                self.health_store,
+                reschedule,
                 lambda: self.chance,
                 self._random_bytes,
             ),
-            WatchPace(self.clock, known or self.in_standing, self.standings),
+            DetectSlowCalls(self.clock, known or self.in_standing, self.health_store),
             PlanTimers(
                 self.clock,
                 self.tasks,
                 self.timers,
                 self.counters,
                 known or self.in_standing,
-                self.reenter,
-                put_off,
+                self.entry_writer,
+                reschedule,
                 take_back,
                 self._pool,
             ),
@@ -389,7 +402,7 @@ class World:
                 self.timers,
                 RunningStore(self.dynamodb, self.clock, config.registry_table),
                 self.counters,
-                put_off,
+                reschedule,
                 take_back,
                 self._pool,
             ),
@@ -400,10 +413,10 @@ class World:
             self.parking_records,
             self.businesses,
             parked,
-            put_off,
+            reschedule,
             self.turns,
-            self.hand_over,
-            keep_trying,
+            self.message_sender,
+            retry_throttled,
             config.notifier_lives_ms,
         )
         return Deliver(
@@ -411,17 +424,17 @@ class World:
             self.tasks,
             self.slices,
             self.pages,
-            self.hand_over,
-            keep_trying,
+            self.message_sender,
+            retry_throttled,
             KeepHold(self.clock, asyncio.to_thread),
-            call_page,
+            deliver_entries,
             self.release,
             asyncio.to_thread,
             SlowLane(
                 self.clock,
                 self.in_standing,
                 self.pages,
-                self.hand_over,
+                self.message_sender,
                 config.notifier_lives_ms,
             ),
             config.lead_ms,
@@ -577,7 +590,7 @@ class World:
         for page in asked:
             self.sweep_second.send_again(page)
         if is_finished:
-            self.keep_books([swept], second)
+            self.record_statistics([swept], second)
         return is_finished
 
     @property

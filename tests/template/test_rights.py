@@ -229,7 +229,7 @@ def test_one_forbidden_record_refuses_a_transaction_of_a_function_that_may_write
     table = resources.ref("Registry")
     parts = [
         {"Update": {"TableName": table, "Key": key}}
-        for key in (registry_keys.standing("orders"), registry_keys.api_key("k"))
+        for key in (registry_keys.health("orders"), registry_keys.api_key("k"))
     ]
     with pytest.raises(ClientError):
         must_allow(

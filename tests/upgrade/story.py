@@ -84,7 +84,7 @@ def _far_ahead(world: World) -> None:
 def asked_for(world: World, number: int) -> list[Made | Refusal]:
     body = IDEMPOTENT % number
     asked = asked_once("me", f"k{number}", "/v1/tasks/batch", body, is_single=False)
-    return world.create_once(asked, partial(batch_request, body))
+    return world.create_idempotent(asked, partial(batch_request, body))
 
 
 def _ended(world: World) -> None:

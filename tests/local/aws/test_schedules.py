@@ -14,7 +14,7 @@ from local.control.clock import MovableClock
 RULE = "arn:aws:events:us-east-1:123456789012:rule/each-minute"
 
 
-class Standing:
+class BusinessHealth:
     """A scheduled function that runs until it is told that its time is up."""
 
     def __init__(self, clock: MovableClock) -> None:
@@ -44,13 +44,13 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-def standing(clock: MovableClock) -> Standing:
-    return Standing(clock)
+def health(clock: MovableClock) -> BusinessHealth:
+    return BusinessHealth(clock)
 
 
 @pytest.fixture
-def schedules(clock: MovableClock, standing: Standing):
-    function = Function("scheduler", "scheduler", "arn:scheduler", 300_000, 128, standing)
+def schedules(clock: MovableClock, health: BusinessHealth):
+    function = Function("scheduler", "scheduler", "arn:scheduler", 300_000, 128, health)
     schedules = Schedules([Schedule(function, RULE)], clock)
     schedules.start()
     yield schedules
@@ -59,10 +59,10 @@ def schedules(clock: MovableClock, standing: Standing):
 
 
 def test_the_first_invocation_comes_at_the_start_in_the_shape_of_aws(
-    schedules: Schedules, standing: Standing
+    schedules: Schedules, health: BusinessHealth
 ) -> None:
-    standing.wait_for(lambda: len(standing.events) == 1)
-    event = standing.events[0]
+    health.wait_for(lambda: len(health.events) == 1)
+    event = health.events[0]
     assert event["detail-type"] == "Scheduled Event"
     assert (event["source"], event["detail"]) == ("aws.events", {})
     assert event["resources"] == [RULE]
@@ -70,31 +70,31 @@ def test_the_first_invocation_comes_at_the_start_in_the_shape_of_aws(
 
 
 def test_the_next_minute_invokes_again_while_the_first_still_runs(
-    schedules: Schedules, standing: Standing, clock: MovableClock
+    schedules: Schedules, health: BusinessHealth, clock: MovableClock
 ) -> None:
-    standing.wait_for(lambda: len(standing.events) == 1)
+    health.wait_for(lambda: len(health.events) == 1)
     schedules.begin_anew()
-    standing.wait_for(lambda: len(standing.events) == 2)
-    assert standing.ended == 0
+    health.wait_for(lambda: len(health.events) == 2)
+    assert health.ended == 0
 
 
 def test_freezing_tells_every_invocation_to_end(
-    schedules: Schedules, standing: Standing, clock: MovableClock
+    schedules: Schedules, health: BusinessHealth, clock: MovableClock
 ) -> None:
-    standing.wait_for(lambda: len(standing.events) == 1)
+    health.wait_for(lambda: len(health.events) == 1)
     clock.freeze()
     assert schedules.await_idle(20)
-    assert standing.ended == 1
+    assert health.ended == 1
 
 
 def test_while_frozen_one_invocation_ends_after_its_first_tick(
-    schedules: Schedules, standing: Standing, clock: MovableClock
+    schedules: Schedules, health: BusinessHealth, clock: MovableClock
 ) -> None:
-    standing.wait_for(lambda: len(standing.events) == 1)
+    health.wait_for(lambda: len(health.events) == 1)
     clock.freeze()
     assert schedules.await_idle(20)
     schedules.invoke_once("scheduler")
-    assert standing.ended == 2
+    assert health.ended == 2
 
 
 def test_the_template_schedules_scheduler_and_sweeper(resources: Resources) -> None:

@@ -20,10 +20,10 @@ from duewheel.rules.delivery.slow_calls import (
     TOLD_EVERY_MS,
     WINDOW_MS,
     Pace,
-    is_to_be_told,
+    should_publish,
     with_call,
 )
-from duewheel.rules.tasks.task import Promise, Task
+from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.rules.wheel.lane import Lane
 
@@ -57,14 +57,14 @@ def test_calls_hold_pages_up_when_enough_of_them_take_too_long_on_average(
 ) -> None:
     pace = seen(durations_ms, every_ms=1)
     mean_ms = sum(durations_ms) / len(durations_ms)
-    assert pace.holds_up == (len(durations_ms) >= CALLS_MIN and mean_ms > MEAN_MS_MAX)
+    assert pace.is_slow == (len(durations_ms) >= CALLS_MIN and mean_ms > MEAN_MS_MAX)
 
 
 @given(DURATIONS)
 def test_calls_too_few_for_a_window_say_nothing_however_long_they_take(
     durations_ms: list[int],
 ) -> None:
-    assert not seen(durations_ms, every_ms=WINDOW_MS // (CALLS_MIN - 1)).holds_up
+    assert not seen(durations_ms, every_ms=WINDOW_MS // (CALLS_MIN - 1)).is_slow
 
 
 @given(DURATIONS, st.integers(1, WINDOW_MS))
@@ -74,7 +74,7 @@ def test_a_window_of_quick_calls_forgets_the_slow_ones_before_it(
     pace = seen(durations_ms, every_ms)
     for number in range(CALLS_MIN):
         pace = with_call(pace, MEAN_MS_MAX, pace.since_ms + WINDOW_MS + number)
-    assert not pace.holds_up
+    assert not pace.is_slow
 
 
 def test_a_clock_that_goes_back_begins_a_window_anew() -> None:
@@ -85,8 +85,8 @@ def test_a_clock_that_goes_back_begins_a_window_anew() -> None:
 @given(st.integers(NOW_MS, NOW_MS + SLOW_FOR_MS))
 def test_what_was_told_within_the_last_minute_is_not_told_again(now_ms: int) -> None:
     told_until_ms = NOW_MS + SLOW_FOR_MS
-    assert is_to_be_told(told_until_ms, now_ms) == (now_ms > NOW_MS + TOLD_EVERY_MS)
-    assert is_to_be_told(0, now_ms)
+    assert should_publish(told_until_ms, now_ms) == (now_ms > NOW_MS + TOLD_EVERY_MS)
+    assert should_publish(0, now_ms)
 
 
 def a_task(due_ms: int) -> Task:
@@ -100,7 +100,7 @@ def a_task(due_ms: int) -> Task:
         callback=HttpCallback("https://a.example"),
         created_ms=due_ms,
         updated_ms=due_ms,
-        promise=Promise(due_ms, 1),
+        reservation=Reservation(due_ms, 1),
     )
 
 
@@ -118,4 +118,4 @@ def test_to_wait_uses_up_no_attempt_and_no_turn() -> None:
     after = come_up_again(task, NOW_MS)
     assert (after.attempts, after.due_ms) == (2, task.due_ms)
     assert after.next_ms == comes_up_again_ms(task, NOW_MS)
-    assert (after.promise, after.version) == (None, task.version + 1)
+    assert (after.reservation, after.version) == (None, task.version + 1)

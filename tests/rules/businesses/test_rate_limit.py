@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.businesses.rate_limit import US_PER_SECOND, Rate, Turns, shortage
+from duewheel.rules.businesses.rate_limit import US_PER_SECOND, RateLimit, ReservedTurns, shortage
 
 RATES = st.floats(min_value=0.001, max_value=10_000, allow_nan=False)
 NOW_US = 1_760_000_000_000_000
@@ -13,7 +13,7 @@ NOW_US = 1_760_000_000_000_000
 
 @given(RATES, st.integers(1, 300))
 def test_no_second_holds_more_turns_than_the_rate(per_second: float, count: int) -> None:
-    turns = Turns(NOW_US, Rate(per_second, 1).interval_us, count, 1)
+    turns = ReservedTurns(NOW_US, RateLimit(per_second, 1).interval_us, count, 1)
     instants = turns.instants_ms()
     most = math.ceil(per_second) + 1  # one more for what is rounded to the millisecond
     for first, instant in enumerate(instants):
@@ -22,7 +22,7 @@ def test_no_second_holds_more_turns_than_the_rate(per_second: float, count: int)
 
 
 def test_turns_begin_at_the_first_and_are_never_before_it() -> None:
-    assert Turns(1_500, 333, 4, 1).instants_ms() == [2, 2, 3, 3]
+    assert ReservedTurns(1_500, 333, 4, 1).instants_ms() == [2, 2, 3, 3]
 
 
 @given(st.integers(-5_000_000, 5_000_000), st.integers(1, 100), st.integers(1_000, 500_000))
@@ -44,4 +44,4 @@ def test_what_is_free_can_be_had_and_not_one_more(
 
 
 def test_a_rate_of_one_in_a_thousand_seconds_is_one_turn_in_a_thousand_seconds() -> None:
-    assert Rate(0.001, 1).interval_us == 1_000 * US_PER_SECOND
+    assert RateLimit(0.001, 1).interval_us == 1_000 * US_PER_SECOND

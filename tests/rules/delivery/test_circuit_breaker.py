@@ -12,10 +12,10 @@ from duewheel.rules.delivery.circuit_breaker import (
     CALLS_MAX,
     CALLS_MIN,
     WINDOW_MS,
-    Recent,
-    Sign,
+    HostSignal,
+    RecentCalls,
     host_of,
-    sign_of,
+    signal_of,
 )
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
@@ -40,48 +40,56 @@ def task_at(next_ms: int) -> Task:
 
 @given(st.lists(CALLS, max_size=200))
 def test_it_opens_only_if_most_of_many_recent_calls_failed(calls: list[tuple[int, bool]]) -> None:
-    recent, now_ms, ended = Recent(), NOON_MS, []
+    recent, now_ms, ended = RecentCalls(), NOON_MS, []
     for after_ms, is_unwell in calls:
         now_ms += after_ms
         ended.append((now_ms, is_unwell))
-        recent = recent.heard(Sign.UNWELL if is_unwell else Sign.WELL, now_ms, now_ms)
+        recent = recent.with_call(
+            HostSignal.FAILING if is_unwell else HostSignal.HEALTHY, now_ms, now_ms
+        )
         counted = [unwell for at_ms, unwell in ended[-CALLS_MAX:] if now_ms - at_ms < WINDOW_MS]
         is_clear = len(counted) >= CALLS_MIN and 2 * sum(counted) >= len(counted)
-        assert recent.is_clear_failure is is_clear
+        assert recent.should_open is is_clear
         assert len(recent.calls) == len(counted)
 
 
 def test_however_many_succeeded_before_a_host_that_dies_is_noticed_after_some_25_calls() -> None:
-    recent = Recent()
+    recent = RecentCalls()
     for number in range(10_000):
-        recent = recent.heard(Sign.WELL, NOON_MS, NOON_MS + number)
+        recent = recent.with_call(HostSignal.HEALTHY, NOON_MS, NOON_MS + number)
     failures = 0
-    while not recent.is_clear_failure:
+    while not recent.should_open:
         failures += 1
-        recent = recent.heard(Sign.UNWELL, NOON_MS, NOON_MS + 10_000)
+        recent = recent.with_call(HostSignal.FAILING, NOON_MS, NOON_MS + 10_000)
     assert failures == CALLS_MAX / 2
 
 
 def test_calls_that_began_before_the_breaker_opened_do_not_count() -> None:
-    recent = Recent(from_ms=NOON_MS)
+    recent = RecentCalls(from_ms=NOON_MS)
     for _ in range(100):
-        recent = recent.heard(Sign.UNWELL, NOON_MS - 1, NOON_MS + 1_000)
-    assert recent == Recent(from_ms=NOON_MS)
+        recent = recent.with_call(HostSignal.FAILING, NOON_MS - 1, NOON_MS + 1_000)
+    assert recent == RecentCalls(from_ms=NOON_MS)
 
 
 @pytest.mark.parametrize(
     ("outcome", "sign"),
     [
-        (Outcome(Verdict.DELIVERED, "", 200), Sign.WELL),
-        (Outcome(Verdict.RETRY, "no whole reply within 10 s"), Sign.UNWELL),
-        *[(Outcome(Verdict.RETRY, "", status), Sign.UNWELL) for status in (408, 429, 500, 503)],
-        *[(Outcome(Verdict.RETRY, "", status), Sign.WELL) for status in (401, 403, 404, 425, 301)],
-        *[(Outcome(Verdict.STOP, "", status), Sign.WELL) for status in (400, 410, 503)],
+        (Outcome(Verdict.DELIVERED, "", 200), HostSignal.HEALTHY),
+        (Outcome(Verdict.RETRY, "no whole reply within 10 s"), HostSignal.FAILING),
+        *[
+            (Outcome(Verdict.RETRY, "", status), HostSignal.FAILING)
+            for status in (408, 429, 500, 503)
+        ],
+        *[
+            (Outcome(Verdict.RETRY, "", status), HostSignal.HEALTHY)
+            for status in (401, 403, 404, 425, 301)
+        ],
+        *[(Outcome(Verdict.STOP, "", status), HostSignal.HEALTHY) for status in (400, 410, 503)],
         (Outcome(Verdict.STOP, "refused-address: ..."), None),
     ],
 )
-def test_what_a_call_says_of_its_host(outcome: Outcome, sign: Sign | None) -> None:
-    assert sign_of(outcome) is sign
+def test_what_a_call_says_of_its_host(outcome: Outcome, sign: HostSignal | None) -> None:
+    assert signal_of(outcome) is sign
 
 
 @pytest.mark.parametrize(
@@ -104,8 +112,8 @@ def test_each_wait_is_twice_the_last_up_to_a_bound(breaker: Breaker, unit: float
     after = rules.reopened(breaker, NOON_MS, unit, "me")
     wait_ms = min(rules.WAIT_FIRST_MS * 2**after.probes_failed, rules.WAIT_MS_MAX)
     assert wait_ms <= after.until_ms - NOON_MS <= wait_ms * (1 + rules.JITTER)
-    assert not rules.is_waited_out(after, NOON_MS)
-    assert rules.is_waited_out(after, after.until_ms)
+    assert not rules.is_probe_due(after, NOON_MS)
+    assert rules.is_probe_due(after, after.until_ms)
     assert after.since_ms == breaker.since_ms
 
 
@@ -115,9 +123,9 @@ def test_a_claimed_probe_is_over_before_another_is_let_through(
 ) -> None:
     probe = task_at(NOON_MS + in_ms)
     mine = rules.claimed(breaker, probe, timeout_ms, NOON_MS, "me")
-    assert not rules.is_waited_out(mine, NOON_MS)
-    assert not rules.is_waited_out(mine, probe.next_ms + timeout_ms)
-    assert rules.is_waited_out(mine, mine.until_ms)
+    assert not rules.is_probe_due(mine, NOON_MS)
+    assert not rules.is_probe_due(mine, probe.next_ms + timeout_ms)
+    assert rules.is_probe_due(mine, mine.until_ms)
 
 
 @given(BREAKERS, st.lists(st.integers(-10_000, 10_000), min_size=1, max_size=30), UNITS)
@@ -125,10 +133,10 @@ def test_who_is_put_off_comes_up_in_order_after_the_wait_and_never_before_its_in
     breaker: Breaker, after_ms: list[int], unit: float
 ) -> None:
     tasks: list[Task] = [task_at(NOON_MS + ms) for ms in sorted(after_ms)]
-    instants = rules.put_off_instants_ms(breaker, tasks, NOON_MS, unit)
+    instants = rules.postponed_instants_ms(breaker, tasks, NOON_MS, unit)
     assert instants == sorted(instants)
     assert all(at >= task.next_ms for at, task in zip(instants, tasks, strict=True))
-    until_ms = NOON_MS if rules.is_waited_out(breaker, NOON_MS) else breaker.until_ms
+    until_ms = NOON_MS if rules.is_probe_due(breaker, NOON_MS) else breaker.until_ms
     latest_ms = max(tasks[-1].next_ms, until_ms + rules.SPREAD_MS_MAX)
     assert until_ms <= instants[0]
     assert instants[-1] <= latest_ms
@@ -142,11 +150,11 @@ def test_they_come_up_over_as_long_as_it_waits_or_a_tenth_of_how_long_it_has_bee
     open_for_seconds: int, spread_seconds: int
 ) -> None:
     breaker = Breaker("dead.example", NOON_MS - open_for_seconds * 1000, NOON_MS, "me", 1)
-    instants = rules.put_off_instants_ms(breaker, [task_at(0)] * 100, NOON_MS, 0.0)
+    instants = rules.postponed_instants_ms(breaker, [task_at(0)] * 100, NOON_MS, 0.0)
     assert instants[0] == NOON_MS
     assert instants[-1] - instants[0] == spread_seconds * 990
 
 
 def test_of_a_breaker_that_has_closed_meanwhile_nobody_waits() -> None:
     tasks = [task_at(NOON_MS - 5), task_at(NOON_MS + 5)]
-    assert rules.put_off_instants_ms(None, tasks, NOON_MS, 0.9) == [NOON_MS, NOON_MS + 5]
+    assert rules.postponed_instants_ms(None, tasks, NOON_MS, 0.9) == [NOON_MS, NOON_MS + 5]

@@ -11,7 +11,7 @@ from duewheel.rules.callbacks.named_secrets import NamedSecret
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.history.changes import (
     SHOWN_CHARACTERS_MAX,
-    Did,
+    ChangeAction,
     Difference,
     Hidden,
     differences,
@@ -88,25 +88,25 @@ def test_what_is_hidden_stays_so_when_it_goes() -> None:
 @pytest.mark.parametrize(
     ("before", "settings", "did"),
     [
-        (BLANK, {}, Did.CREATED),
-        (BLANK, {"paused": True}, Did.CREATED),
-        (configured(BLANK), {"paused": True}, Did.PAUSED),
-        (configured(BLANK, paused=True), {"paused": None}, Did.RESUMED),
-        (configured(BLANK, paused=True), {"paused": False}, Did.RESUMED),
-        (configured(BLANK), {"paused": False}, Did.CONFIGURED),
-        (configured(BLANK), {"paused": True, "retention_days": 3}, Did.CONFIGURED),
-        (configured(BLANK), {}, Did.CONFIGURED),
+        (BLANK, {}, ChangeAction.CREATED),
+        (BLANK, {"paused": True}, ChangeAction.CREATED),
+        (configured(BLANK), {"paused": True}, ChangeAction.PAUSED),
+        (configured(BLANK, paused=True), {"paused": None}, ChangeAction.RESUMED),
+        (configured(BLANK, paused=True), {"paused": False}, ChangeAction.RESUMED),
+        (configured(BLANK), {"paused": False}, ChangeAction.CONFIGURED),
+        (configured(BLANK), {"paused": True, "retention_days": 3}, ChangeAction.CONFIGURED),
+        (configured(BLANK), {}, ChangeAction.CONFIGURED),
     ],
 )
 def test_what_was_done_to_a_business_has_a_word(
-    before: Business, settings: dict[str, Any], did: Did
+    before: Business, settings: dict[str, Any], did: ChangeAction
 ) -> None:
     assert business_configured(before, configured(before, **settings), CALLER).did is did
 
 
 def test_a_new_timer_says_what_is_not_as_by_default() -> None:
     change = timer_created(timer(grace_seconds=5), CALLER)
-    assert (change.version, change.at_ms, change.did) == (1, NOON_MS, Did.CREATED)
+    assert (change.version, change.at_ms, change.did) == (1, NOON_MS, ChangeAction.CREATED)
     assert change.differences == (
         Difference("name", (None, "close orders")),
         Difference("cron", (None, "0 3 * * *")),
@@ -149,7 +149,7 @@ def test_each_rule_of_a_timer_is_named_and_shown_where_its_answer_shows_it(name:
     value, shown = OTHER_RULES[name]
     change = timer_changed(timer(), changed(timer(), **{name: value}), CALLER)
     assert change.differences == (Difference(name, shown),)
-    assert (change.version, change.at_ms, change.did) == (2, NOON_MS + 1, Did.CHANGED)
+    assert (change.version, change.at_ms, change.did) == (2, NOON_MS + 1, ChangeAction.CHANGED)
 
 
 @pytest.mark.parametrize("field", Schedule.__struct_fields__)
@@ -168,16 +168,16 @@ def test_an_interval_that_is_counted_anew_is_named_though_it_stays() -> None:
 
 def test_what_was_done_to_a_timer_has_a_word() -> None:
     off = changed(timer(), enabled=False)
-    assert timer_changed(timer(), off, CALLER).did is Did.DISABLED
-    assert timer_changed(off, changed(off), CALLER).did is Did.ENABLED
+    assert timer_changed(timer(), off, CALLER).did is ChangeAction.DISABLED
+    assert timer_changed(off, changed(off), CALLER).did is ChangeAction.ENABLED
     both = changed(timer(), enabled=False, name="other")
-    assert timer_changed(timer(), both, CALLER).did is Did.CHANGED
+    assert timer_changed(timer(), both, CALLER).did is ChangeAction.CHANGED
 
 
 def test_a_deletion_is_one_version_more_and_never_earlier_than_what_was_there() -> None:
     business = configured(configured(BLANK))
     gone = business_deleted(business, CALLER, NOON_MS - 500)
-    assert (gone.version, gone.at_ms, gone.did) == (3, business.updated_ms, Did.DELETED)
+    assert (gone.version, gone.at_ms, gone.did) == (3, business.updated_ms, ChangeAction.DELETED)
     gone = timer_deleted(timer(), CALLER, NOON_MS + 500)
     assert (gone.version, gone.at_ms, gone.differences) == (2, NOON_MS + 500, ())
 

@@ -36,7 +36,7 @@ from duewheel.rules.refusals import (
     UnreadableItem,
 )
 from duewheel.rules.tasks.idempotency import Asked, is_key
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask
 
 NOW_MS = 1_900_000_000_123
@@ -49,7 +49,7 @@ PASSING = [
     UnreadableItem("slot", "place", "status"),
 ]
 FOR_GOOD = [InvalidField("a: b", "a"), NotPermitted("no", "biz_type"), KeyTaken("taken", "key")]
-TASK = Placing(NOW_MS, NOW_MS // 1000, lead_ms=500).task(
+TASK = Placement(NOW_MS, NOW_MS // 1000, lead_ms=500).task(
     NewTask("orders", NOW_MS, HttpCallback("https://example.com/")), b"12345678"
 )
 ALLOWED_IN_SQS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")

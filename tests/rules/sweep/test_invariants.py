@@ -26,7 +26,7 @@ from tests.support.known_slices import (
     SHARD,
     Slice,
     addresses_of,
-    put_off,
+    postponed,
     slices,
     taken_apart,
 )
@@ -40,14 +40,14 @@ def test_nothing_owed_is_ever_passed_over(made: Slice) -> None:
     """A verdict that lets the pointer go on gives every owed task a new entry."""
     verdict = made.verdict()
     if verdict.is_finished:
-        entered = {*addresses_of(verdict.owed), *put_off(verdict)}
+        entered = {*addresses_of(verdict.owed), *postponed(verdict)}
         assert entered == made.of_state(EntryState.OWED)
 
 
 @given(slices())
 def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
     verdict = made.verdict()
-    entered = addresses_of(verdict.owed) + taken_apart(verdict) + put_off(verdict)
+    entered = addresses_of(verdict.owed) + taken_apart(verdict) + postponed(verdict)
     assert len(set(entered)) == len(entered)
     assert set(entered) <= made.of_state(EntryState.OWED)
 
@@ -73,7 +73,7 @@ def test_each_page_is_worked_on_once_and_a_slice_is_open_while_any_is(made: Slic
 def test_all_that_is_owed_is_entered_anew_or_in_a_page_that_is_open(made: Slice) -> None:
     """Whatever page is held: what a page behind it owes is not left out."""
     verdict = made.verdict()
-    entered = {*addresses_of(verdict.owed), *taken_apart(verdict), *put_off(verdict)}
+    entered = {*addresses_of(verdict.owed), *taken_apart(verdict), *postponed(verdict)}
     left = {address.place for address in made.of_state(EntryState.OWED) - entered}
     pages = {page for page, _ in verdict.unfinished}
     assert all(_page_of(made, place) in pages for place in left)
@@ -110,7 +110,7 @@ def _owes_of_its_own(made: Slice, lease: PageLease) -> bool:
 
 @given(slices())
 def test_only_what_nobody_has_begun_in_the_slow_lane_is_put_off(made: Slice) -> None:
-    for found, _ in made.verdict().put_off:
+    for found, _ in made.verdict().postponed:
         assert is_slow_page(found.page)
         assert not found.done
         assert not found.tries
@@ -186,7 +186,7 @@ def next_page_or_none(found: PageLease) -> str | None:
 
 def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
     """What the sweeper does with a verdict; returns the homes that got a new entry."""
-    apart = [seen for _, owed in [*verdict.take_apart, *verdict.put_off] for seen in owed]
+    apart = [seen for _, owed in [*verdict.take_apart, *verdict.postponed] for seen in owed]
     entered = []
     for seen in [*verdict.owed, *apart]:
         assert seen.home is not None
@@ -200,6 +200,6 @@ def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
     for found, owed in verdict.take_apart:
         end = found.end or owed[-1].address.place
         made.leases[found.page] = replace(found, done=True, end=end)
-    for found, _ in verdict.put_off:
+    for found, _ in verdict.postponed:
         made.leases[found.page] = replace(found, done=True)
     return entered

@@ -13,12 +13,12 @@ from duewheel.rules.sweep.minute_statistics import (
     LATENESS_BOUNDS_MS,
     NOTHING,
     Facts,
-    Met,
-    Sheet,
+    MinuteStats,
+    SeenTasks,
     Tally,
-    booked,
     delivered_so_late,
-    joined,
+    merge,
+    merge_into,
 )
 from duewheel.rules.sweep.verdict import HomeState
 from duewheel.rules.tasks import lifecycle
@@ -46,11 +46,11 @@ def tally(facts: Facts, minute: int = MINUTE, biz_type: str = "orders") -> Tally
 
 
 def met(home: HomeState, *seconds: int) -> Facts:
-    return joined(facts_of(second, [home]) for second in seconds)
+    return merge(facts_of(second, [home]) for second in seconds)
 
 
 def facts_of(second: int, *slices: list[HomeState]) -> Facts:
-    met = Met(second)
+    met = SeenTasks(second)
     for shard, homes in enumerate(slices):
         met.add(shard, homes)
     return met.facts
@@ -231,7 +231,7 @@ def test_a_task_is_created_once_and_in_one_minute_in_whatever_order_its_seconds_
     for passed, ahead, is_last_attempt in steps:
         life.step(passed, ahead, is_last_attempt)
     life.becomes(lifecycle.cancelled(life.task, "", life.now * 1000, 0))
-    facts = joined(life.met_in(second) for second in range(SECOND - 60, SECOND + 800))
+    facts = merge(life.met_in(second) for second in range(SECOND - 60, SECOND + 800))
     by_minute = [tally(facts, minute) for _, minute in facts]
     assert sum(counted.created for counted in by_minute) == 1
     assert [counted.settled for counted in by_minute if counted.created] == [1]
@@ -242,13 +242,13 @@ def test_a_task_is_created_once_and_in_one_minute_in_whatever_order_its_seconds_
 def test_a_sheet_enters_each_second_once(repeats: list[int], up_to: int) -> None:
     """Whichever stretches are passed again after a crash."""
     by_second = {second: Tally(created=second + 1) for second in range(21)}
-    sheet = Sheet("orders", 0)
+    stats = MinuteStats("orders", 0)
     for last in [*repeats, up_to]:
         seen = {(second, 0): each for second, each in by_second.items() if second <= last}
-        sheet = booked(sheet, seen, last)
+        stats = merge_into(stats, seen, last)
     furthest = max([*repeats, up_to])
-    assert sheet.tally.created == sum(s + 1 for s in range(21) if s <= furthest)
-    assert sheet.up_to == furthest
+    assert stats.tally.created == sum(s + 1 for s in range(21) if s <= furthest)
+    assert stats.up_to == furthest
 
 
 def test_lateness_is_counted_in_the_class_of_its_upper_bound() -> None:
@@ -284,7 +284,7 @@ class Wheel:
     """A sheet and the pointer that sweepers leave behind; each second has a fact of its own."""
 
     def __init__(self, with_facts: set[int]) -> None:
-        self.sheet = Sheet("orders", 0)
+        self.stats = MinuteStats("orders", 0)
         self.position, self.open = -1, frozenset[int]()
         self.facts = {second: Tally(created=1 << second) for second in with_facts}
 
@@ -304,7 +304,7 @@ class Wheel:
             return
         met = {(second, 0): self.facts[second] for second in finished & self.facts.keys()}
         if met:
-            self.sheet = booked(self.sheet, met, position, frozenset(is_open))
+            self.stats = merge_into(self.stats, met, position, frozenset(is_open))
         if dies == "never":
             self.position, self.open = position, frozenset(is_open)
 
@@ -324,10 +324,10 @@ def test_each_fact_is_booked_once_in_whatever_order_seconds_close_and_sweepers_d
         wheel.run(steps, dies)
     while wheel.open:
         wheel.run([(0, True)], "never")
-    ahead = wheel.sheet.up_to - wheel.position  # of who died between the books and the pointer
+    ahead = wheel.stats.up_to - wheel.position  # of who died between the books and the pointer
     wheel.run([(99, True)] * max(0, ahead), "never")
     finished = sum(1 << second for second in with_facts if second <= wheel.position)
-    assert wheel.sheet.tally.created == finished
+    assert wheel.stats.tally.created == finished
 
 
 SHARDS = 8
@@ -341,18 +341,18 @@ def test_each_part_of_a_large_second_is_booked_once_however_far_each_run_comes(
     """Each run books some shards from the noted one on, and dies before the sheet, before the
     place is noted, or never; other seconds are booked for the same sheet meanwhile."""
     facts = {(7, part): Tally(created=1 << part % 100) for part in with_facts}
-    sheet, counted = Sheet("orders", 0), 0
+    stats, counted = MinuteStats("orders", 0), 0
     for number, (shards, dies_before) in enumerate(runs):
         reached = min(SHARDS, counted + shards)
         if dies_before != "sheet":
             seen = {part: tally for part, tally in facts.items() if counted <= part[1] < reached}
             partly = {7: reached} if seen else {}
-            sheet = booked(sheet, seen, 10 + number, frozenset({7}), partly)
+            stats = merge_into(stats, seen, 10 + number, frozenset({7}), partly)
         if dies_before == "never":
             counted = reached
-    assert not sheet.holds(7, ELSEWHERE)
+    assert not stats.holds(7, ELSEWHERE)
     left = {part: tally for part, tally in facts.items() if part[1] >= counted}
     for _ in range(2):  # the second time by who died before the list was written
-        sheet = booked(sheet, left, 100)
-    assert sheet.tally == sum(facts.values(), NOTHING)
-    assert sheet.partly == {}
+        stats = merge_into(stats, left, 100)
+    assert stats.tally == sum(facts.values(), NOTHING)
+    assert stats.partly == {}

@@ -256,7 +256,7 @@ def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, act
     parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS)
     verdict = with_leases(owed_homes(2), parent, *(() if found is None else (found,))).verdict()
     assert {
-        "put off": [one.page for one, _ in verdict.put_off],
+        "put off": [one.page for one, _ in verdict.postponed],
         "wait": verdict.waits_for,
         "resend": [message.page for _, message in verdict.resend if message.places == SLOW],
         "take apart": [one.page for one, _ in verdict.take_apart],
@@ -295,5 +295,5 @@ def test_direct_entries_that_were_passed_to_the_slow_lane_are_judged_with_their_
     page = direct_page(passed)
     verdict = with_leases(made, lease(page, slow=passed)).verdict()
     assert addresses_of(verdict.owed) == [here(1, direct=True)]
-    ((found, owed),) = verdict.put_off
+    ((found, owed),) = verdict.postponed
     assert (found.page, len(owed)) == (slow_page(page), 2)

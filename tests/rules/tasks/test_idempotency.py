@@ -32,7 +32,7 @@ from duewheel.rules.tasks.idempotency import (
     key_of_rest,
     taken_over,
 )
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import address_at
 
@@ -47,7 +47,7 @@ def new(in_ms: int = 600_000, **fields: Any) -> NewTask:
 
 def claim(number: int = 0, in_ms: int = 0) -> Claim:
     now_ms = NOW_MS + in_ms
-    return Claim(number, f"token-{number}", Placing(now_ms, now_ms // 1000, lead_ms=500))
+    return Claim(number, f"token-{number}", Placement(now_ms, now_ms // 1000, lead_ms=500))
 
 
 def running(tasks: int = 3) -> tuple[RequestRecord, list[NewTask]]:

@@ -11,9 +11,9 @@ from duewheel.rules.tasks.task import Occurrence, Plan
 from duewheel.rules.timers.occurrence_policy import (
     Reason,
     filled,
-    is_to_stop,
     misfire,
-    reason_to_end,
+    should_disable_timer,
+    skip_reason,
 )
 from duewheel.rules.timers.planning import due_second, next_step, occurrence_task
 from duewheel.rules.timers.schedule import Schedule
@@ -36,7 +36,7 @@ def occurrence(of: Timer, second: int = ZERO, number: int = 1, **more: bool) -> 
 
 def decided(of: Timer | None, one: Occurrence, now: float = ZERO, **task: object) -> Reason | None:
     made = occurrence_task(timer() if of is None else of, one, 0)
-    return reason_to_end(replace(made, **task), one, of, round(now * 1000))  # type: ignore[arg-type]
+    return skip_reason(replace(made, **task), one, of, round(now * 1000))  # type: ignore[arg-type]
 
 
 def test_what_its_timer_contains_is_called() -> None:
@@ -103,8 +103,8 @@ def test_of_two_jitters_the_one_in_force_counts() -> None:
     )
     one = occurrence(before, moved)
     as_planned = occurrence_task(before, one, 0)
-    assert reason_to_end(as_planned, one, before, as_planned.due_ms) is None
-    assert reason_to_end(as_planned, one, after, as_planned.due_ms) is Reason.CHANGED
+    assert skip_reason(as_planned, one, before, as_planned.due_ms) is None
+    assert skip_reason(as_planned, one, after, as_planned.due_ms) is Reason.CHANGED
 
 
 def test_other_changes_leave_what_was_planned_as_it_is() -> None:
@@ -218,8 +218,8 @@ GONE = Outcome(Verdict.STOP, "", 410)
     ],
 )
 def test_a_410_and_a_stop_of_the_receiver_stop_the_timer(outcome: Outcome, stops: bool) -> None:
-    assert is_to_stop(timer(disable_on_stop=True), outcome) is stops
+    assert should_disable_timer(timer(disable_on_stop=True), outcome) is stops
 
 
 def test_a_timer_that_is_not_to_be_stopped_goes_on() -> None:
-    assert not is_to_stop(timer(), GONE)
+    assert not should_disable_timer(timer(), GONE)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Occurrence, Plan
 from duewheel.rules.timers.occurrence_policy import misfire as misfire_of
 from duewheel.rules.timers.planning import (
@@ -165,14 +165,14 @@ def test_after_an_outage_a_thousand_are_planned_at_a_time_and_it_comes_up_again_
 
 
 def test_a_chain_begins_behind_the_second_that_has_begun() -> None:
-    placing = Placing(NOW * 1000 + 1, NOW, 500)
+    placing = Placement(NOW * 1000 + 1, NOW, 500)
     chain = chain_home(timer(), placing, bytes(8))
     assert chain.plan == Plan(TIMER_ID, NOW + 1, 0)
     assert (chain.callback, chain.occurrence, chain.names_its_home) == (None, None, True)
 
 
 def test_a_chain_that_moves_on_is_another_version_of_itself() -> None:
-    chain = chain_home(timer(), Placing(NOW * 1000, NOW, 500), bytes(8))
+    chain = chain_home(timer(), Placement(NOW * 1000, NOW, 500), bytes(8))
     step = next_step(timer(), begun(), NOW * 1000)
     entry = address_at(step.next_ms or 0, bytes(8))
     after = moved_on(chain, step, entry, step.next_ms or 0, NOW * 1000)

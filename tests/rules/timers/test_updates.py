@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Plan, Status
 from duewheel.rules.timers.next_occurrence import first_second, next_second, state_of, upcoming
 from duewheel.rules.timers.planning import chain_home
@@ -17,10 +17,10 @@ from duewheel.rules.timers.updates import (
     GAPS_MAX,
     changed,
     ended_chain,
-    keeps_chain,
+    keeps_plan,
     numbered_until,
     planned_by,
-    unchained,
+    without_chain,
 )
 from duewheel.rules.wheel.addresses import address_at
 
@@ -56,12 +56,12 @@ def test_nothing_that_changes_leaves_the_timer_itself() -> None:
     ],
 )
 def test_a_chain_goes_on_while_what_it_plans_stays(rules: dict[str, Any], keeps: bool) -> None:
-    assert keeps_chain(TIMER, after(rules=replace(EACH_MINUTE, **rules))) is keeps
+    assert keeps_plan(TIMER, after(rules=replace(EACH_MINUTE, **rules))) is keeps
 
 
 def test_enabling_and_disabling_are_another_chain() -> None:
-    assert not keeps_chain(TIMER, after(enabled=False))
-    assert not keeps_chain(after(enabled=False), TIMER)
+    assert not keeps_plan(TIMER, after(enabled=False))
+    assert not keeps_plan(after(enabled=False), TIMER)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_without_its_chain_a_timer_has_had_what_it_says() -> None:
 
 def test_a_timer_that_is_unchained_has_not_ended() -> None:
     chain = replace(home(), plan=Plan(TIMER.timer_id, NOW + 600, 20))
-    freed = unchained(TIMER, after(version=4, ended=True), chain, NOW)
+    freed = without_chain(TIMER, after(version=4, ended=True), chain, NOW)
     assert freed == after(version=4, chain=None, numbered=11, ended=False)
 
 
@@ -95,10 +95,10 @@ def test_a_timer_knows_the_latest_gaps_in_which_it_was_disabled() -> None:
     timer, gaps = TIMER, []
     for number in range(GAPS_MAX + 1):
         begins = NOW + 100 * number
-        disabled = unchained(timer, replace(timer, enabled=False), None, begins)
+        disabled = without_chain(timer, replace(timer, enabled=False), None, begins)
         assert disabled.gaps[-1] == Gap(begins)
-        changed_meanwhile = unchained(disabled, replace(disabled, version=9), None, begins + 5)
-        enabled = unchained(
+        changed_meanwhile = without_chain(disabled, replace(disabled, version=9), None, begins + 5)
+        enabled = without_chain(
             changed_meanwhile, replace(changed_meanwhile, enabled=True), None, begins + 10
         )
         timer = planned_by(enabled, home().home, begins + 10)
@@ -108,7 +108,7 @@ def test_a_timer_knows_the_latest_gaps_in_which_it_was_disabled() -> None:
 
 
 def home() -> Any:
-    return chain_home(TIMER, Placing(NOW * 1000 + 250, NOW, 500), bytes(8))
+    return chain_home(TIMER, Placement(NOW * 1000 + 250, NOW, 500), bytes(8))
 
 
 def test_a_chain_is_due_at_once_and_plans_from_the_next_second_on() -> None:

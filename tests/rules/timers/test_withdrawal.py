@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.tasks.task import Occurrence, Plan, Status, Task
-from duewheel.rules.timers.occurrence_policy import Reason, reason_to_end
+from duewheel.rules.timers.occurrence_policy import Reason, skip_reason
 from duewheel.rules.timers.planning import MISFIRES_WRITTEN, TAKEN_BACK_MIN, occurrence_task
 from duewheel.rules.timers.schedule import Schedule, seconds_from
 from duewheel.rules.timers.timer import Misfire, Rules, Timer
@@ -77,7 +77,7 @@ def test_what_is_taken_back_would_be_ended_whenever_it_came_up_and_the_latest_ar
             assert stretch.first <= task.home.second <= stretch.last
             assert task.occurrence is not None
             for now in (NOW, NOW + later):
-                assert reason_to_end(task, task.occurrence, of, now * 1000) is reason
+                assert skip_reason(task, task.occurrence, of, now * 1000) is reason
     before = NOW - grace - of.rules.jitter_seconds
     late = [task for task in tasks if task.occurrence and task.occurrence.second < before]
     assert len(taken) <= max(0, len(late) - MISFIRES_WRITTEN)

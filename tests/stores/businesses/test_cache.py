@@ -8,7 +8,7 @@ import pytest
 
 from duewheel.rules.businesses.settings import Business, Defaults
 from duewheel.stores.businesses import cache
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from tests.support.clock import ManualClock
 
 DEFAULTS = Defaults(retention_days=30, timeout_seconds=10, timeout_seconds_max=30)
@@ -42,12 +42,12 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-def known(registry: Registry, clock: ManualClock) -> KnownBusinesses:
-    return KnownBusinesses(registry, clock)  # type: ignore[arg-type]
+def known(registry: Registry, clock: ManualClock) -> BusinessCache:
+    return BusinessCache(registry, clock)  # type: ignore[arg-type]
 
 
 def test_what_is_known_grows_as_old_as_it_may_and_absence_is_known_too(
-    known: KnownBusinesses, registry: Registry, clock: ManualClock
+    known: BusinessCache, registry: Registry, clock: ManualClock
 ) -> None:
     for _ in range(3):
         assert known.one("orders").version == 0
@@ -60,7 +60,7 @@ def test_what_is_known_grows_as_old_as_it_may_and_absence_is_known_too(
 
 
 def test_a_clock_that_was_set_back_makes_nothing_last_longer(
-    known: KnownBusinesses, registry: Registry, clock: ManualClock
+    known: BusinessCache, registry: Registry, clock: ManualClock
 ) -> None:
     known.one("orders")
     clock.set_ms(clock.now_ms() - 60_000)
@@ -68,14 +68,14 @@ def test_a_clock_that_was_set_back_makes_nothing_last_longer(
     assert len(registry.reads) == 2
 
 
-def test_only_what_is_not_known_is_read(known: KnownBusinesses, registry: Registry) -> None:
+def test_only_what_is_not_known_is_read(known: BusinessCache, registry: Registry) -> None:
     known.one("a")
     assert set(known.many(["a", "b", "c", "b"])) == {"a", "b", "c"}
     assert registry.reads == [["a"], ["b", "c"]]
 
 
 def test_whoever_asks_while_another_reads_does_not_wait_for_it(
-    known: KnownBusinesses, registry: Registry
+    known: BusinessCache, registry: Registry
 ) -> None:
     registry.goes_on.clear()
     slow = registry.goes_on
@@ -92,7 +92,7 @@ def test_whoever_asks_while_another_reads_does_not_wait_for_it(
 
 
 def test_what_was_changed_here_while_it_was_read_is_read_again(
-    known: KnownBusinesses, registry: Registry
+    known: BusinessCache, registry: Registry
 ) -> None:
     registry.goes_on.clear()
     with ThreadPoolExecutor(1) as threads:
@@ -105,7 +105,7 @@ def test_what_was_changed_here_while_it_was_read_is_read_again(
     assert known.one("orders").version == 1
 
 
-def test_a_reading_that_fails_is_tried_anew(known: KnownBusinesses, registry: Registry) -> None:
+def test_a_reading_that_fails_is_tried_anew(known: BusinessCache, registry: Registry) -> None:
     registry.fails = True
     with pytest.raises(OSError, match="cable"):
         known.one("orders")
@@ -114,7 +114,7 @@ def test_a_reading_that_fails_is_tried_anew(known: KnownBusinesses, registry: Re
 
 
 def test_no_more_are_kept_than_there_is_room_for(
-    known: KnownBusinesses, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    known: BusinessCache, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "KNOWN_MAX", 2)
     for name in ("a", "b", "c"):

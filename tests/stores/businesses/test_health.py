@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from duewheel.rules.businesses.health import (
     BREAKERS_MAX,
     KEPT_SECONDS,
-    LEFT_ALONE_MS,
+    UNUSED_MS,
     Breaker,
-    Standing,
+    BusinessHealth,
 )
 from duewheel.stores import registry_keys
 from duewheel.stores.businesses.cache import KEPT_MS
-from duewheel.stores.businesses.health import StandingStore, StandingUnknown
+from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
 from tests.support.clock import NOON_MS
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -29,52 +29,52 @@ def breaker(host: str = "dead.example", by: str = "me", until_ms: int = UNTIL_MS
 
 
 @pytest.fixture
-def store(world: World) -> StandingStore:
-    return world.standings
+def store(world: World) -> HealthStore:
+    return world.health_store
 
 
-def opened(store: StandingStore, *breakers: Breaker, now_ms: int = NOON_MS) -> Standing:
-    standing = Standing()
+def opened(store: HealthStore, *breakers: Breaker, now_ms: int = NOON_MS) -> BusinessHealth:
+    health = BusinessHealth()
     for one in breakers:
-        standing = store.open("orders", one, standing, now_ms)
-    return standing
+        health = store.open("orders", one, health, now_ms)
+    return health
 
 
 def record_of(world: World) -> dict[str, Any]:
-    key = registry_keys.standing("orders")
+    key = registry_keys.health("orders")
     found = world.unrecorded.get_item(TableName=world.settings.registry_table, Key=key)
     item: dict[str, Any] = found["Item"]
     return item
 
 
-def test_most_businesses_have_no_standing(store: StandingStore) -> None:
-    assert store.read("orders") == Standing()
+def test_most_businesses_have_no_standing(store: HealthStore) -> None:
+    assert store.read("orders") == BusinessHealth()
 
 
-def test_breakers_open_move_and_close_beside_each_other(store: StandingStore) -> None:
+def test_breakers_open_move_and_close_beside_each_other(store: HealthStore) -> None:
     one, other = breaker("a.example"), breaker("b.example:8443")
     opened(store, one, other)
     assert store.read("orders").breakers == (one, other)
     after = replace(one, until_ms=UNTIL_MS + 1, by="you", probes_failed=1)
     assert store.move("orders", one, after).breakers == (after, other)
     assert store.close("orders", other).breakers == (after,)
-    assert store.close("orders", after) == store.read("orders") == Standing(openings=2)
-    assert store.read("invoices") == Standing()
+    assert store.close("orders", after) == store.read("orders") == BusinessHealth(openings=2)
+    assert store.read("invoices") == BusinessHealth()
 
 
-def test_of_two_who_open_or_move_one_wins_and_the_other_is_told(store: StandingStore) -> None:
+def test_of_two_who_open_or_move_one_wins_and_the_other_is_told(store: HealthStore) -> None:
     mine, yours = breaker(by="me"), breaker(by="you")
     opened(store, mine)
-    assert store.open("orders", yours, Standing(), NOON_MS).breakers == (mine,)
+    assert store.open("orders", yours, BusinessHealth(), NOON_MS).breakers == (mine,)
     assert store.move("orders", mine, replace(mine, until_ms=0)).breakers[0].until_ms == 0
     assert store.move("orders", mine, yours).breakers[0].until_ms == 0
     assert store.close("orders", mine).breakers[0].until_ms == 0
 
 
-def test_a_write_that_the_sdk_made_twice_looks_like_one(world: World, store: StandingStore) -> None:
+def test_a_write_that_the_sdk_made_twice_looks_like_one(world: World, store: HealthStore) -> None:
     """Both times the writer finds the breaker as it wanted it."""
     mine = opened(store, breaker()).breakers[0]
-    assert store.open("orders", mine, Standing(), NOON_MS).breaker_of(mine.host) == mine
+    assert store.open("orders", mine, BusinessHealth(), NOON_MS).breaker_of(mine.host) == mine
     after = replace(mine, by="again")
     for _ in range(2):
         assert store.move("orders", mine, after).breaker_of(mine.host) == after
@@ -82,25 +82,25 @@ def test_a_write_that_the_sdk_made_twice_looks_like_one(world: World, store: Sta
         assert store.close("orders", after).breaker_of(mine.host) is None
 
 
-def test_only_so_many_are_open_however_many_open_them_at_once(store: StandingStore) -> None:
+def test_only_so_many_are_open_however_many_open_them_at_once(store: HealthStore) -> None:
     many = [breaker(f"host-{number}.example") for number in range(BREAKERS_MAX + 10)]
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda one: store.open("orders", one, Standing(), NOON_MS), many))
+        list(threads.map(lambda one: store.open("orders", one, BusinessHealth(), NOON_MS), many))
     known = store.read("orders")
     for one in many:
         known = store.open("orders", one, known, NOON_MS)
     assert len(store.read("orders").breakers) == BREAKERS_MAX
 
 
-def test_those_left_alone_for_an_hour_give_way(store: StandingStore) -> None:
-    later_ms = UNTIL_MS + LEFT_ALONE_MS + 1
+def test_those_left_alone_for_an_hour_give_way(store: HealthStore) -> None:
+    later_ms = UNTIL_MS + UNUSED_MS + 1
     opened(store, *(breaker(f"host-{number}.example") for number in range(BREAKERS_MAX)))
     new = breaker("new.example", until_ms=later_ms + 10_000)
     store.open("orders", new, store.read("orders"), later_ms)
     assert store.read("orders").breakers == (new,)
 
 
-def test_slow_is_known_until_the_latest_instant(store: StandingStore) -> None:
+def test_slow_is_known_until_the_latest_instant(store: HealthStore) -> None:
     opened(store, breaker())
     assert store.note_slow("orders", UNTIL_MS).slow_until_ms == UNTIL_MS
     assert store.note_slow("orders", UNTIL_MS - 1).slow_until_ms == UNTIL_MS
@@ -110,8 +110,8 @@ def test_slow_is_known_until_the_latest_instant(store: StandingStore) -> None:
 
 def test_the_record_goes_by_itself_when_all_of_it_is_over(world: World) -> None:
     for write in (
-        lambda: opened(world.standings, breaker()),
-        lambda: world.standings.note_slow("orders", UNTIL_MS),
+        lambda: opened(world.health_store, breaker()),
+        lambda: world.health_store.note_slow("orders", UNTIL_MS),
     ):
         write()
         assert int(record_of(world)["expires_at"]["N"]) == UNTIL_MS // 1000 + KEPT_SECONDS
@@ -131,12 +131,12 @@ def test_the_record_goes_by_itself_when_all_of_it_is_over(world: World) -> None:
 def test_a_damaged_record_reads_as_no_standing_and_is_reported(
     world: World, caplog: pytest.LogCaptureFixture, attribute: str, value: dict[str, Any]
 ) -> None:
-    opened(world.standings, breaker("well.example"))
+    opened(world.health_store, breaker("well.example"))
     world.unrecorded.put_item(
         TableName=world.settings.registry_table, Item={**record_of(world), attribute: value}
     )
-    assert world.standings.read("orders") == Standing()
-    assert world.in_standing.one("orders").standing == Standing()
+    assert world.health_store.read("orders") == BusinessHealth()
+    assert world.in_standing.one("orders").health == BusinessHealth()
     met = {(r.action, r.slot, r.wrong) for r in caplog.records}  # type: ignore[attr-defined]
     assert met == {("unreadable", "standing#orders", attribute)}
 
@@ -145,31 +145,31 @@ def test_those_who_call_read_it_along_with_the_settings_of_configured_and_other_
     world: World,
 ) -> None:
     world.configured("orders", retention_days=3)
-    opened(world.standings, breaker())
-    world.standings.note_slow("mails", UNTIL_MS)
+    opened(world.health_store, breaker())
+    world.health_store.note_slow("mails", UNTIL_MS)
     world.recorder.clear()
     known = world.in_standing.many(["orders", "mails", "invoices"])
     assert world.recorder.operations() == ["BatchGetItem"]
     assert known["orders"].retention_days == 3
-    assert known["orders"].standing.breakers == (breaker(),)
-    assert (known["mails"].version, known["mails"].standing.slow_until_ms) == (0, UNTIL_MS)
-    assert known["invoices"].standing == Standing()
-    assert world.known_businesses.one("orders").standing == Standing()
+    assert known["orders"].health.breakers == (breaker(),)
+    assert (known["mails"].version, known["mails"].health.slow_until_ms) == (0, UNTIL_MS)
+    assert known["invoices"].health == BusinessHealth()
+    assert world.business_cache.one("orders").health == BusinessHealth()
 
 
 def test_what_a_process_has_met_holds_before_it_reads_again(world: World) -> None:
-    assert world.in_standing.standing_of("orders") == Standing()
+    assert world.in_standing.health_of("orders") == BusinessHealth()
     world.in_standing.one("orders")
-    standing = opened(world.standings, breaker())
-    world.in_standing.now_stands("orders", standing)
+    health = opened(world.health_store, breaker())
+    world.in_standing.put_health("orders", health)
     world.recorder.clear()
-    assert world.in_standing.one("orders").standing == standing
-    assert world.in_standing.standing_of("orders") == standing
+    assert world.in_standing.one("orders").health == health
+    assert world.in_standing.health_of("orders") == health
     assert world.recorder.calls == []
-    world.standings.close("orders", breaker())
+    world.health_store.close("orders", breaker())
     world.clock.advance_ms(KEPT_MS)
-    assert world.in_standing.standing_of("orders") == standing
-    assert world.in_standing.one("orders").standing.breakers == ()
+    assert world.in_standing.health_of("orders") == health
+    assert world.in_standing.one("orders").health.breakers == ()
 
 
 def test_a_registry_that_takes_no_write_is_told_as_such(world: World) -> None:
@@ -177,5 +177,5 @@ def test_a_registry_that_takes_no_write_is_told_as_such(world: World) -> None:
         raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)
 
     world.recorder.before = refuse
-    with pytest.raises(StandingUnknown, match="InternalServerError"):
-        world.standings.note_slow("orders", UNTIL_MS)
+    with pytest.raises(HealthWriteFailed, match="InternalServerError"):
+        world.health_store.note_slow("orders", UNTIL_MS)

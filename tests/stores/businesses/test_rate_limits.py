@@ -8,79 +8,81 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from duewheel.rules.businesses.rate_limit import NoTurn, Rate, Turns
-from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.rules.businesses.rate_limit import RateLimit, RateLimited, ReservedTurns
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from tests.support.world import World
 
 NOW_US = 1_760_000_000_000_000
 NO_LIMIT_AHEAD_US = 10**15  # some thirty years
-FIFTY = Rate(50, version=1)
+FIFTY = RateLimit(50, version=1)
 
 
 @pytest.fixture
-def store(world: World) -> TurnStore:
-    return TurnStore(world.dynamodb, world.settings.registry_table)
+def store(world: World) -> RateLimitStore:
+    return RateLimitStore(world.dynamodb, world.settings.registry_table)
 
 
-def take(store: TurnStore, rate: Rate = FIFTY, count: int = 1, **given: Any) -> Turns | NoTurn:
+def take(
+    store: RateLimitStore, rate: RateLimit = FIFTY, count: int = 1, **given: Any
+) -> ReservedTurns | RateLimited:
     wanted = {"now_us": NOW_US, "ahead_us": NO_LIMIT_AHEAD_US, **given}
     return store.take("calls", "orders", rate, count, **wanted)
 
 
-def first_of(result: Turns | NoTurn) -> int:
-    assert isinstance(result, Turns)
+def first_of(result: ReservedTurns | RateLimited) -> int:
+    assert isinstance(result, ReservedTurns)
     return result.first_us - NOW_US
 
 
-def test_the_first_turn_is_now_and_the_next_ones_follow_it(store: TurnStore) -> None:
+def test_the_first_turn_is_now_and_the_next_ones_follow_it(store: RateLimitStore) -> None:
     assert first_of(take(store, count=100)) == 0
     assert first_of(take(store, count=10)) == 2_000_000
     assert first_of(take(store, count=1)) == 2_200_000
 
 
-def test_turns_that_were_not_used_are_not_saved_up(store: TurnStore) -> None:
+def test_turns_that_were_not_used_are_not_saved_up(store: RateLimitStore) -> None:
     take(store, count=100)
     hour_us = 3_600_000_000
     assert first_of(take(store, count=1, now_us=NOW_US + hour_us)) == hour_us
     assert first_of(take(store, count=1, now_us=NOW_US + hour_us)) == hour_us + 20_000
 
 
-def test_a_clock_that_is_behind_takes_turns_behind_those_of_others(store: TurnStore) -> None:
+def test_a_clock_that_is_behind_takes_turns_behind_those_of_others(store: RateLimitStore) -> None:
     take(store, count=50)
     assert first_of(take(store, now_us=NOW_US - 2_000_000)) == 1_000_000
 
 
-def test_businesses_and_limits_have_turns_of_their_own(store: TurnStore) -> None:
+def test_businesses_and_limits_have_turns_of_their_own(store: RateLimitStore) -> None:
     take(store, count=100)
     of_another = store.take("calls", "mails", FIFTY, 1, NOW_US, NO_LIMIT_AHEAD_US)
     of_creates = store.take("creates", "orders", FIFTY, 1, NOW_US, NO_LIMIT_AHEAD_US)
     assert first_of(of_another) == first_of(of_creates) == 0
 
 
-def test_what_cannot_be_had_in_time_is_not_taken(store: TurnStore) -> None:
+def test_what_cannot_be_had_in_time_is_not_taken(store: RateLimitStore) -> None:
     second = {"ahead_us": 1_000_000}
     assert first_of(take(store, count=40, **second)) == 0
-    assert take(store, count=11, **second) == NoTurn(free=10, wait_us=20_000)
+    assert take(store, count=11, **second) == RateLimited(free=10, wait_us=20_000)
     assert first_of(take(store, count=10, **second)) == 800_000
-    assert take(store, **second) == NoTurn(free=0, wait_us=20_000)
+    assert take(store, **second) == RateLimited(free=0, wait_us=20_000)
     assert first_of(take(store, now_us=NOW_US + 20_000, **second)) == 1_000_000
 
 
-def test_more_than_may_ever_be_had_at_once_is_refused_with_what_may(store: TurnStore) -> None:
-    assert take(store, count=51, ahead_us=1_000_000) == NoTurn(free=50, wait_us=20_000)
+def test_more_than_may_ever_be_had_at_once_is_refused_with_what_may(store: RateLimitStore) -> None:
+    assert take(store, count=51, ahead_us=1_000_000) == RateLimited(free=50, wait_us=20_000)
     assert first_of(take(store, count=50, ahead_us=1_000_000)) == 0
 
 
-def test_new_settings_begin_anew_and_old_ones_obey_them(store: TurnStore) -> None:
+def test_new_settings_begin_anew_and_old_ones_obey_them(store: RateLimitStore) -> None:
     take(store, count=5_000)
-    faster = Rate(500, version=2)
+    faster = RateLimit(500, version=2)
     assert first_of(take(store, faster, count=10)) == 0
     stale = take(store, FIFTY, count=10)
-    assert stale == Turns(NOW_US + 20_000, 2_000, 10, version=2)
+    assert stale == ReservedTurns(NOW_US + 20_000, 2_000, 10, version=2)
     assert first_of(take(store, faster)) == 40_000
 
 
-def test_taking_is_one_write_and_two_after_a_pause(world: World, store: TurnStore) -> None:
+def test_taking_is_one_write_and_two_after_a_pause(world: World, store: RateLimitStore) -> None:
     def writes() -> Iterator[int]:
         for now_us in (NOW_US, NOW_US, NOW_US, NOW_US + 60_000_000):
             before = len(world.recorder.calls)
@@ -90,7 +92,7 @@ def test_taking_is_one_write_and_two_after_a_pause(world: World, store: TurnStor
     assert list(writes()) == [2, 1, 1, 2]
 
 
-def test_many_at_once_get_turns_of_their_own(store: TurnStore) -> None:
+def test_many_at_once_get_turns_of_their_own(store: RateLimitStore) -> None:
     with ThreadPoolExecutor(8) as threads:
         taken = list(threads.map(lambda _: take(store, count=3), range(24)))
     firsts = sorted(first_of(turns) for turns in taken)
@@ -100,13 +102,13 @@ def test_many_at_once_get_turns_of_their_own(store: TurnStore) -> None:
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 3_000_000)), max_size=12))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_turns_never_overlap_whatever_is_taken_when(
-    store: TurnStore, story: list[tuple[int, int]]
+    store: RateLimitStore, story: list[tuple[int, int]]
 ) -> None:
     name = f"biz-{len(story)}-{sum(count for count, _ in story)}-{sum(us for _, us in story)}"
     now_us, ends_us = NOW_US, 0
     for count, pause_us in story:
         now_us += pause_us
         turns = store.take("calls", name, FIFTY, count, now_us, NO_LIMIT_AHEAD_US)
-        assert isinstance(turns, Turns)
+        assert isinstance(turns, ReservedTurns)
         assert turns.first_us >= max(now_us, ends_us) or ends_us == 0
         ends_us = turns.first_us + count * turns.interval_us

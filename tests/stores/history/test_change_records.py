@@ -8,10 +8,10 @@ from duewheel.rules.history.changes import (
     DELETED_KEPT_SECONDS,
     KEPT_MAX,
     Change,
-    Did,
+    ChangeAction,
     Difference,
     KeptChanges,
-    Thing,
+    Subject,
 )
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
@@ -20,7 +20,7 @@ from duewheel.stores.history.change_records import ChangeRecords
 from tests.support.clock import NOON_MS
 from tests.support.world import CALLER, World
 
-ORDERS = Thing("business", "orders", owner="orders")
+ORDERS = Subject("business", "orders", owner="orders")
 SHOWN = Difference("retention_days", (None, 7))
 EVERY_FORM = (SHOWN, Difference("allowed_hosts", (["a.example"], None)), Difference("callback"))
 
@@ -30,23 +30,23 @@ def records(world: World) -> ChangeRecords:
     return ChangeRecords(world.dynamodb, world.settings.registry_table)
 
 
-def change(version: int, did: Did = Did.CONFIGURED, **fields: Any) -> Change:
+def change(version: int, did: ChangeAction = ChangeAction.CONFIGURED, **fields: Any) -> Change:
     return Change(version, fields.pop("at_ms", NOON_MS + version), CALLER, did, **fields)
 
 
-def keep(records: ChangeRecords, *changes: Change, thing: Thing = ORDERS) -> None:
+def keep(records: ChangeRecords, *changes: Change, thing: Subject = ORDERS) -> None:
     for one in changes:
         assert transact(records.client, [records.recorded(thing, one)])
 
 
-def kept(records: ChangeRecords, thing: Thing = ORDERS, now_ms: int = NOON_MS) -> KeptChanges:
+def kept(records: ChangeRecords, thing: Subject = ORDERS, now_ms: int = NOON_MS) -> KeptChanges:
     found = records.read(thing.kind, thing.name, now_ms)
     assert found is not None
     return found
 
 
 def test_what_is_recorded_is_read_as_it_was(records: ChangeRecords) -> None:
-    made = change(1, Did.CREATED, differences=EVERY_FORM)
+    made = change(1, ChangeAction.CREATED, differences=EVERY_FORM)
     keep(records, made)
     assert kept(records) == KeptChanges("orders", (made,))
     assert records.read("timer", "orders", NOON_MS) is None
@@ -65,7 +65,7 @@ def test_of_one_instant_the_later_version_is_the_latest(records: ChangeRecords) 
 
 
 def test_things_have_changes_of_their_own(records: ChangeRecords) -> None:
-    timer = Thing("timer", "orders", owner="billing")
+    timer = Subject("timer", "orders", owner="billing")
     keep(records, change(1))
     keep(records, change(2), thing=timer)
     assert kept(records).changes == (change(1),)
@@ -73,25 +73,25 @@ def test_things_have_changes_of_their_own(records: ChangeRecords) -> None:
 
 
 def test_changes_outlive_their_thing_for_a_while(records: ChangeRecords) -> None:
-    keep(records, change(1), change(2, Did.DELETED))
+    keep(records, change(1), change(2, ChangeAction.DELETED))
     last_ms = NOON_MS + 2 + DELETED_KEPT_SECONDS * 1000 - 1_000
     assert len(kept(records, now_ms=last_ms).changes) == 2
     assert records.read("business", "orders", last_ms + 2_000) is None, "TTL deletes within days"
 
 
 def test_what_is_made_anew_keeps_its_changes_and_those_before_it(records: ChangeRecords) -> None:
-    keep(records, change(1, at_ms=NOON_MS), change(2, Did.DELETED))
-    again = change(1, Did.CREATED, at_ms=NOON_MS + 10_000)
+    keep(records, change(1, at_ms=NOON_MS), change(2, ChangeAction.DELETED))
+    again = change(1, ChangeAction.CREATED, at_ms=NOON_MS + 10_000)
     keep(records, again)
     found = kept(records, now_ms=NOON_MS + 400 * 86_400_000).changes
-    assert found == (again, change(2, Did.DELETED))
+    assert found == (again, change(2, ChangeAction.DELETED))
 
 
 def test_a_try_knows_its_own_record_and_no_other(records: ChangeRecords) -> None:
     assert not records.stands(ORDERS, change(1))
     keep(records, change(1))
     assert records.stands(ORDERS, change(1))
-    assert not records.stands(ORDERS, change(1, Did.PAUSED))
+    assert not records.stands(ORDERS, change(1, ChangeAction.PAUSED))
     assert not records.stands(ORDERS, change(11))
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.tasks.task import Attempt, Occurrence, Plan, Promise, Status, Task
+from duewheel.rules.tasks.task import Attempt, Occurrence, Plan, Reservation, Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.stores.tasks import codec
 
@@ -135,22 +135,22 @@ def test_a_task_comes_back_as_it_was(task: Task, listed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("promise", "attribute", "row"),
+    ("reservation", "attribute", "row"),
     [
-        (Promise(5, 7), "line", "[5,7,0]"),
-        (Promise(5, 7, is_late=True), "line", "[5,7,1]"),
-        (Promise(5, 7, is_turn=True), "promise", "[5,7]"),  # as older releases write it
+        (Reservation(5, 7), "line", "[5,7,0]"),
+        (Reservation(5, 7, is_late=True), "line", "[5,7,1]"),
+        (Reservation(5, 7, is_turn=True), "promise", "[5,7]"),  # as older releases write it
     ],
 )
 @given(tasks)
 def test_a_turn_and_a_place_in_a_line_come_back_as_what_they_were(
-    promise: Promise, attribute: str, row: str, task: Task
+    reservation: Reservation, attribute: str, row: str, task: Task
 ) -> None:
-    task = replace(task, promise=promise)
+    task = replace(task, reservation=reservation)
     item = item_of(task)
     assert item[attribute] == {"S": row}
     assert {"line", "promise"} & item.keys() == {attribute}
-    assert codec.task_from(item).promise == promise
+    assert codec.task_from(item).reservation == reservation
 
 
 @given(tasks, st.booleans())

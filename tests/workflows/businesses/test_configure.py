@@ -89,7 +89,7 @@ def test_a_change_of_another_process_holds_within_the_seconds_that_a_business_is
     elsewhere = type(world.configure_business)(
         world.clock,
         world.businesses,
-        type(world.known_businesses)(world.businesses, world.clock),
+        type(world.business_cache)(world.businesses, world.clock),
         world.sealed_secrets,
         world.pausing,
     )
@@ -245,7 +245,7 @@ def test_settings_that_somebody_damaged_stop_no_other_business_and_lose_no_task(
     item = world.unrecorded.get_item(TableName=world.settings.registry_table, Key=key)["Item"]
     damaged = {**item, "settings": {"S": "nonsense"}}
     world.unrecorded.put_item(TableName=world.settings.registry_table, Item=damaged)
-    world.known_businesses.forget("orders")
+    world.business_cache.forget("orders")
     waiting = come_due(world, task)
     assert (waiting.status, waiting.attempts) == (Status.PENDING, 1)
     assert waiting.last_error == "the settings of its business cannot be read"

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.refusals import Refusal, TooManyCreates
 from duewheel.rules.tasks.task import Made, Task
-from duewheel.workflows.businesses.limit_create_rate import LimitCreates
-from duewheel.workflows.tasks.check_admission import Admit
+from duewheel.workflows.businesses.limit_create_rate import LimitCreateRate
+from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.create_tasks import CreateTasks
 from tests.support.world import CALLER, World
 
@@ -21,8 +21,8 @@ def limited(world: World, **settings: object) -> Business:
 
 def process_of(world: World) -> CreateTasks:
     """Another process, that keeps what it has taken to itself."""
-    admit = Admit(world.known_businesses, LimitCreates(world.clock, world.turns))
-    return CreateTasks(world.tasks, world.reenter, admit)
+    admission = Admission(world.business_cache, LimitCreateRate(world.clock, world.turns))
+    return CreateTasks(world.tasks, world.entry_writer, admission)
 
 
 def granted(world: World, number: int, create: CreateTasks | None = None) -> int:
@@ -116,7 +116,7 @@ def test_a_business_that_was_deleted_and_configured_again_has_its_new_limit(worl
         limited(world, creates_per_second=0.01)
     assert granted(world, 5) == 1
     assert world.businesses.delete(world.businesses.read_whole("orders"), CALLER)
-    world.known_businesses.forget("orders")
+    world.business_cache.forget("orders")
     world.clock.advance_ms(1_000)
     limited(world, creates_per_second=10.0)
     assert granted(world, 15) == 10

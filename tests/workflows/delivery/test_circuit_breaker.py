@@ -9,21 +9,21 @@ import pytest
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.health import Breaker, Standing
+from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.delivery.circuit_breaker import CALLS_MIN, SETTLE_MS, WAIT_FIRST_MS
-from duewheel.rules.tasks.task import Promise, Status, Task
+from duewheel.rules.tasks.task import Reservation, Status, Task
 from duewheel.rules.wheel.queue_messages import decode
 from duewheel.stores import registry_keys
-from duewheel.stores.businesses.cache import KEPT_MS, KnownBusinesses
+from duewheel.stores.businesses.cache import KEPT_MS, BusinessCache
 from duewheel.workflows.delivery.deliver_message import Deliver
 from tests.support.receiver import BUSY, OK, Received
 from tests.support.recorder import Call
 from tests.support.world import World
 
 PROVE = os.environ.get("HYPOTHESIS_PROFILE") == "prove"
-DEAD, WELL = "dead.example", "well.example"
+DEAD, HEALTHY = "dead.example", "well.example"
 TIMEOUT_MS = 10_000
 
 
@@ -72,12 +72,12 @@ def spared(world: World, wait_ms: int = WAIT_FIRST_MS) -> Breaker:
     """The dead host, as another notifier has found it."""
     now_ms = world.clock.now_ms()
     breaker = Breaker(DEAD, now_ms, now_ms + wait_ms, "another")
-    world.standings.open("orders", breaker, Standing(), now_ms)
+    world.health_store.open("orders", breaker, BusinessHealth(), now_ms)
     return breaker
 
 
 def breaker_of(world: World, host: str = DEAD, biz_type: str = "orders") -> Breaker:
-    breaker = world.standings.read(biz_type).breaker_of(host)
+    breaker = world.health_store.read(biz_type).breaker_of(host)
     assert breaker is not None
     return breaker
 
@@ -88,7 +88,7 @@ def calls_of(world: World, *tasks: Task) -> list[Received]:
 
 
 def another_notifier(world: World) -> Deliver:
-    known = KnownBusinesses(replace(world.businesses, reads_standing=True), world.clock)
+    known = BusinessCache(replace(world.businesses, reads_standing=True), world.clock)
     return world.notifier(known=known)
 
 
@@ -117,7 +117,7 @@ def test_a_crowd_waits_for_a_dead_host_and_is_called_when_it_is_well(
         assert world.clock.now_ms() <= begins_ms + waits_ms + 60_000
     assert {world.read(task).status for task in crowd} == {Status.DELIVERED}
     assert len(world.receiver.received) == calls + len(crowd)
-    assert world.standings.read("orders").breakers == ()
+    assert world.health_store.read("orders").breakers == ()
 
 
 def test_a_task_that_has_been_owed_for_a_day_comes_to_an_end(world: World, hosts: Hosts) -> None:
@@ -145,7 +145,7 @@ def test_other_hosts_and_the_same_host_of_other_businesses_are_called_as_ever(
     world: World, hosts: Hosts
 ) -> None:
     spared(world)
-    elsewhere = created(world, 3, WELL, in_ms=1_000)
+    elsewhere = created(world, 3, HEALTHY, in_ms=1_000)
     of_another = created(world, 3, in_ms=1_000, biz_type="invoices")
     waiting = created(world, 3, in_ms=1_000)
     run_for(world, 2)
@@ -254,7 +254,7 @@ def test_of_two_notifiers_one_probes(world: World, hosts: Hosts) -> None:
 
 def test_what_one_notifier_has_met_another_heeds_within_seconds(world: World, hosts: Hosts) -> None:
     other = another_notifier(world)
-    created(world, 1, WELL, in_ms=0)
+    created(world, 1, HEALTHY, in_ms=0)
     for message in world.receive():
         world.handle(message, other)  # from now on it knows the business, for some seconds
     open_breaker(world)
@@ -288,12 +288,14 @@ def test_what_a_limit_had_promised_is_void_when_its_host_is_spared(
     crowd = created(world, 4, in_ms=60_000)
     world.dispatch_until(crowd[0].due_ms // 1000)
     world.drain()
-    promised = [task for task in map(world.read, crowd) if task.is_live]
-    assert [task.promise for task in promised] == [Promise(t.next_ms, version) for t in promised]
-    assert len(promised) == 3
+    reserved = [task for task in map(world.read, crowd) if task.is_live]
+    assert [task.reservation for task in reserved] == [
+        Reservation(t.next_ms, version) for t in reserved
+    ]
+    assert len(reserved) == 3
     breaker = spared(world, wait_ms=15_000)
     run_for(world, 12)
-    (first,) = [task for task in map(world.read, promised) if task.promise is None]
+    (first,) = [task for task in map(world.read, reserved) if task.reservation is None]
     assert (first.status, first.attempts) == (Status.PENDING, 0)
     assert first.next_ms >= breaker.until_ms
     run_for(world, 60, stride=2)
@@ -305,12 +307,12 @@ def test_a_host_that_answers_with_verdicts_on_tasks_is_never_spared(world: World
     tasks = created(world, 50, in_ms=0)
     world.drain()
     assert statuses(world, tasks) == {(Status.PENDING, 1)}
-    assert world.standings.read("orders") == Standing()
+    assert world.health_store.read("orders") == BusinessHealth()
 
 
 def test_while_all_is_well_nothing_is_written_beside_the_tasks(world: World) -> None:
     world.recorder.clear()
-    created(world, 50, WELL, in_ms=0)
+    created(world, 50, HEALTHY, in_ms=0)
     world.drain()
     asked = [c.request.get("Key", {}).get("kind", {}).get("S", "") for c in world.recorder.calls]
     assert not any(kind.startswith("standing") for kind in asked)
@@ -320,7 +322,7 @@ def test_a_registry_that_fails_opens_no_breaker_and_keeps_no_page(
     world: World, hosts: Hosts, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(call: Call) -> None:
-        if call.request.get("Key") == registry_keys.standing("orders"):
+        if call.request.get("Key") == registry_keys.health("orders"):
             raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)
 
     world.recorder.before = refuse
@@ -338,7 +340,7 @@ def test_a_registry_that_fails_while_a_probe_is_claimed_or_concluded_loses_nothi
     hosts.down.clear()
 
     def refuse(call: Call) -> None:
-        if call.request.get("Key") == registry_keys.standing("orders"):
+        if call.request.get("Key") == registry_keys.health("orders"):
             raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)
 
     world.recorder.before = refuse
@@ -382,7 +384,7 @@ def _is_of_wheel(world: World, call: Call) -> bool:
 
 def test_a_damaged_record_spares_nobody(world: World, hosts: Hosts) -> None:
     open_breaker(world)
-    key = registry_keys.standing("orders")
+    key = registry_keys.health("orders")
     damaged = {**key, f"host#{DEAD}": {"S": "?"}}
     world.unrecorded.put_item(TableName=world.settings.registry_table, Item=damaged)
     world.clock.advance_ms(KEPT_MS)
@@ -395,9 +397,9 @@ def test_a_breaker_that_claims_to_wait_for_years_is_probed_at_once(
     world: World, hosts: Hosts
 ) -> None:
     breaker = Breaker(DEAD, 0, world.clock.now_ms() + 10**11, "nobody")
-    world.standings.open("orders", breaker, Standing(), world.clock.now_ms())
+    world.health_store.open("orders", breaker, BusinessHealth(), world.clock.now_ms())
     hosts.down.clear()
     tasks = created(world, 3, in_ms=0)
     world.drain()
     assert statuses(world, tasks) == {(Status.DELIVERED, 1)}
-    assert world.standings.read("orders").breakers == ()
+    assert world.health_store.read("orders").breakers == ()

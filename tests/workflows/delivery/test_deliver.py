@@ -231,7 +231,7 @@ def test_a_direct_message_more_than_thirty_seconds_late_is_left_to_the_sweep(wor
 
 def test_an_entry_its_home_does_not_name_never_fires(world: World) -> None:
     task = world.created(in_ms=120_000)
-    forgotten = world.reenter.put(task.home, world.clock.now_ms() + 60_000)
+    forgotten = world.entry_writer.put(task.home, world.clock.now_ms() + 60_000)
     world.dispatch_until(forgotten.second)
     world.drain()
 
@@ -241,7 +241,7 @@ def test_an_entry_its_home_does_not_name_never_fires(world: World) -> None:
 
 def test_an_entry_whose_home_is_gone_never_fires(world: World) -> None:
     gone = address_at(world.clock.now_ms() + 600_000, b"no task.")
-    entry = world.reenter.put(gone, world.clock.now_ms() + 60_000)
+    entry = world.entry_writer.put(gone, world.clock.now_ms() + 60_000)
     world.dispatch_until(entry.second)
     world.drain()
 

@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.rate_limit import Cursors, Moves, NoTurn, lengthened
+from duewheel.rules.businesses.rate_limit import Cursors, Moves, RateLimited, lengthened
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.tasks.task import Promise, Task
+from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.rate_limits import CALLS
-from duewheel.workflows.delivery.limit_call_rate import LimitCalls
+from duewheel.workflows.delivery.limit_call_rate import LimitCallRate
 from tests.support.limited_business import a_task
 from tests.support.world import World
 
-Shared = tuple[list[tuple[Task, int]], list[tuple[Task, Promise]]]
+Shared = tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def business(world: World) -> Business:
 
 def limited(world: World, biz_type: str, per_second: float = 10.0) -> Business:
     world.configured(biz_type, calls_per_second=per_second)
-    (found,) = world.known_businesses.many([biz_type]).values()
+    (found,) = world.business_cache.many([biz_type]).values()
     return found
 
 
-def process(world: World) -> LimitCalls:
-    return LimitCalls(world.clock, world.turns)
+def process(world: World) -> LimitCallRate:
+    return LimitCallRate(world.clock, world.turns)
 
 
 def crowd(world: World, count: int) -> list[Task]:
@@ -40,7 +40,7 @@ def crowd(world: World, count: int) -> list[Task]:
 
 
 def back(shared: Shared) -> list[Task]:
-    return [replace(task, next_ms=held.at_ms, promise=held) for task, held in shared[1]]
+    return [replace(task, next_ms=held.at_ms, reservation=held) for task, held in shared[1]]
 
 
 def instants(world: World, shared: Shared) -> list[int]:
@@ -83,7 +83,7 @@ def test_a_page_is_one_write_when_it_comes_as_was_expected(
 
 def test_a_business_without_a_limit_writes_nothing(world: World) -> None:
     world.configured("mails", calls_in_flight=5)
-    (business,) = world.known_businesses.many(["mails"]).values()
+    (business,) = world.business_cache.many(["mails"]).values()
     tasks = crowd(world, 3)
     shared, count = writes(world, lambda: process(world)(tasks, business))
     assert (shared, count) == (([(task, task.next_ms) for task in tasks], []), 0)
@@ -124,9 +124,9 @@ def test_what_an_older_release_promised_is_called_at_its_turn(
     assert rate is not None
     now_ms = world.clock.now_ms()
     taken = world.turns.take(CALLS, "orders", rate, 50, now_ms * 1_000, 10**15)
-    assert not isinstance(taken, NoTurn)
+    assert not isinstance(taken, RateLimited)
     tasks = [
-        replace(a_task(n, at), promise=Promise(at, rate.version, is_turn=True))
+        replace(a_task(n, at), reservation=Reservation(at, rate.version, is_turn=True))
         for n, at in enumerate(taken.instants_ms())
     ]
     shared, count = writes(world, lambda: process(world)(tasks[:10], business))
@@ -144,7 +144,7 @@ def test_an_older_release_calls_nothing_beside_the_turns_of_this_one(
     shared = process(world)(crowd(world, 50), business)
     now_us = world.clock.now_ms() * 1_000
     taken = world.turns.take(CALLS, "orders", rate, 1, now_us, 10**15)
-    assert not isinstance(taken, NoTurn)
+    assert not isinstance(taken, RateLimited)
     assert taken.first_us == now_us + 2_100_000
     waiting = back(shared)
     world.clock.set_ms(waiting[0].next_ms)

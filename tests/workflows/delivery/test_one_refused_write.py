@@ -11,7 +11,7 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.queue_messages import DirectMessage, decode
-from duewheel.workflows.tasks.reschedule import PutOff
+from duewheel.workflows.tasks.reschedule import Reschedule
 from tests.support.recorder import Call
 from tests.support.world import CALLER, World
 from tests.workflows.delivery.test_pause import parked_items_of, pause
@@ -53,7 +53,7 @@ def parked(world: World) -> list[Task]:
     return tasks
 
 
-def put_off(world: World) -> list[Task]:
+def reschedule(world: World) -> list[Task]:
     world.configured("orders", calls_per_second=1.0)
     return crowd(world)
 
@@ -74,8 +74,8 @@ def moved_away(world: World) -> list[Task]:
 
 CASES = {
     "parked": (parked, of_a_home, lambda task: task.parked),
-    "put off": (put_off, of_a_home, lambda task: task.entry != task.home or not task.is_live),
-    "a turn": (put_off, of_turns, lambda task: task.entry != task.home or not task.is_live),
+    "put off": (reschedule, of_a_home, lambda task: task.entry != task.home or not task.is_live),
+    "a turn": (reschedule, of_turns, lambda task: task.entry != task.home or not task.is_live),
     "expired": (expired, of_a_home, lambda task: task.status is Status.EXPIRED),
     "placed later": (moved_away, of_a_home, lambda task: task.entry.second > task.home.second),
 }
@@ -98,10 +98,10 @@ def test_what_was_named_is_announced_though_another_could_not_be(world: World) -
     """Its entry is near, so no slice read will see it."""
     tasks = crowd(world)
     now_ms = world.clock.now_ms()
-    changes = [(task, lifecycle.held_off(task, now_ms + 500, now_ms)) for task in tasks]
+    changes = [(task, lifecycle.postponed(task, now_ms + 500, now_ms)) for task in tasks]
     refuse(world, of_a_home, "InternalServerError", times=1)
     with pytest.raises(ClientError):
-        PutOff(world.clock, world.tasks, world.reenter, world._pool).each(changes)
+        Reschedule(world.clock, world.tasks, world.entry_writer, world._pool).each(changes)
     world.recorder.before = None
     named = {world.read(task).entry.name for task in tasks} - {task.entry.name for task in tasks}
     assert len(named) == len(tasks) - 1

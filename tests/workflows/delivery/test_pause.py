@@ -282,7 +282,7 @@ def test_a_cancel_of_a_parked_task_is_never_too_late_and_is_booked(world: World)
     world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000 + 1_000)
     assert world.sweep_second_once(cancelled.entry.second) is True
     sheet = (held.biz_type, held.home.second // 60)
-    tally = world.statistics.read(sheet).sheet.tally
+    tally = world.statistics.read(sheet).stats.tally
     assert (tally.created, tally.cancelled, tally.pending) == (1, 1, 0)
 
     resume(world)

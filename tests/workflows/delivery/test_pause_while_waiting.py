@@ -116,7 +116,7 @@ def test_what_waits_while_its_business_is_deleted_comes_up_again_and_is_judged_a
     tasks = crowd(world, callback=None)
 
     def delete(world: World) -> None:
-        business = world.known_businesses.one("orders")
+        business = world.business_cache.one("orders")
         assert world.businesses.delete(business, CALLER)
 
     slow_calls(world, delete)

@@ -94,7 +94,7 @@ def test_what_was_passed_on_and_has_changed_since_is_not_settled_by_it(world: Wo
     world.handle(message)
     left[0] = 0
     moved = world.read(task)
-    entry = world.reenter.put(moved.home, moved.next_ms)
+    entry = world.entry_writer.put(moved.home, moved.next_ms)
     assert world.tasks.change(moved, replace(moved, entry=entry, version=moved.version + 1))
 
     world.drain()

@@ -36,7 +36,7 @@ def test_it_takes_no_attempt_and_the_task_comes_up_seconds_later(world: World) -
 def test_it_says_nothing_of_the_host(world: World) -> None:
     tasks = world.created_many(world.new(30_000) for _ in range(2 * CALLS_MIN))
     come_due(world, tasks[0])
-    assert world.standings.read("orders").breakers == ()
+    assert world.health_store.read("orders").breakers == ()
 
 
 def test_a_task_that_expires_meanwhile_is_expired(world: World) -> None:

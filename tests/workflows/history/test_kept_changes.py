@@ -9,7 +9,13 @@ from duewheel.rules.businesses.requests import DeleteRequest
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.http_outcome import outcome_of_answer
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.history.changes import DELETED_KEPT_SECONDS, KEPT_MAX, THE_SERVICE, Change, Did
+from duewheel.rules.history.changes import (
+    DELETED_KEPT_SECONDS,
+    KEPT_MAX,
+    THE_SERVICE,
+    Change,
+    ChangeAction,
+)
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import (
     InvalidField,
@@ -48,11 +54,11 @@ def delete(world: World, by: str = CALLER) -> None:
 
 
 def of_business(world: World) -> list[Change]:
-    return list(reversed(world.look_up_changes.of_business("orders").changes))
+    return list(reversed(world.read_changes.of_business("orders").changes))
 
 
 def of_timer(world: World, timer: Timer) -> list[Change]:
-    return list(reversed(world.look_up_changes.of_timer(timer.timer_id).changes))
+    return list(reversed(world.read_changes.of_timer(timer.timer_id).changes))
 
 
 def told(changes: list[Change]) -> list[tuple[int, str, str]]:
@@ -117,7 +123,7 @@ def test_a_put_that_changes_nothing_makes_a_version_and_its_record_says_so(world
     configure(world, retention_days=3)
     again = configure(world, retention_days=3)
     assert again.version == 2
-    assert of_business(world)[-1] == Change(2, again.updated_ms, CALLER, Did.CONFIGURED)
+    assert of_business(world)[-1] == Change(2, again.updated_ms, CALLER, ChangeAction.CONFIGURED)
 
 
 def test_the_last_ten_changes_are_kept(world: World) -> None:
@@ -246,12 +252,12 @@ def versions(world: World) -> dict[str, tuple[int | None, int, bool]]:
         kind, _, name = thing.partition("#")
         if kind == "business":
             stands = world.businesses.read_whole(name).version or None
-            latest = world.look_up_changes.of_business(name).changes[0]
+            latest = world.read_changes.of_business(name).changes[0]
         else:
             timer = world.timers.read(name)
             stands = timer and timer.version
-            latest = world.look_up_changes.of_timer(name).changes[0]
-        found[name] = (stands, latest.version, latest.did is Did.DELETED)
+            latest = world.read_changes.of_timer(name).changes[0]
+        found[name] = (stands, latest.version, latest.did is ChangeAction.DELETED)
     return found
 
 
@@ -319,7 +325,7 @@ def test_changes_are_read_for_thirty_days_after_the_end(world: World) -> None:
     world.delete_business("orders", DeleteRequest(True, None), ANYHOW, by=CALLER)
     world.clock.advance_ms((DELETED_KEPT_SECONDS - 1) * 1000)
     assert (len(of_business(world)), len(of_timer(world, timer))) == (2, 2)
-    assert world.look_up_changes.of_timer(timer.timer_id).owner == "orders"
+    assert world.read_changes.of_timer(timer.timer_id).owner == "orders"
     world.clock.advance_ms(1_000)
     with pytest.raises(UnknownBusiness):
         of_business(world)

@@ -55,7 +55,7 @@ def test_every_word_is_found_by_some_damage() -> None:
 def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_honest(world: World) -> None:
     """Of a cancelled task that had been brought forward, say."""
     task = world.created(in_ms=40 * 86_400_000)
-    entry = world.reenter.put(task.home, world.clock.now_ms() + 39 * 86_400_000)
+    entry = world.entry_writer.put(task.home, world.clock.now_ms() + 39 * 86_400_000)
     delete(world, key_of(world, task))
     asked = AuditRequest(entry.second, entry.second)
     assert words(world.audit(asked).findings) == {"home-gone"}
@@ -108,7 +108,7 @@ def test_a_task_that_changes_while_it_is_looked_at_is_looked_at_anew(world: Worl
         """Between the look at the home and that at its entry: named elsewhere, and swept."""
         if call.operation == "BatchGetItem" and not changed:
             changed.append(task)
-            fresh = world.reenter.put(task.home, world.clock.now_ms() + 60_000)
+            fresh = world.entry_writer.put(task.home, world.clock.now_ms() + 60_000)
             (state,) = world.tasks.home_states([task.home])[0].values()
             assert world.tasks.name_entry(state, fresh)
             drop_entry(world, task)

@@ -20,7 +20,7 @@ from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.open_places import Why
 from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode
 from duewheel.stores.wheel import pointers
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.wheel.send_messages import MessageSender
 from tests.support.bounds import quick_first
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
@@ -149,7 +149,7 @@ class Trouble:
         self.world = world
         self.huge = (world.clock.now_ms() + 62_000) // 1000
         world.headers.raise_to(self.huge, self.SHARDS)
-        world.size_seconds.known.keep({self.huge: self.SHARDS})
+        world.reserve_shards.known.keep({self.huge: self.SHARDS})
         world.create_batch([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
         self.throttled = world.created(in_ms=63_000)
         self.beaten = world.created_by_key(world.new(30_000, key="beaten", digest="same")).task
@@ -223,8 +223,8 @@ def test_what_is_dispatched_in_a_long_run_is_not_taken_for_lost_by_an_earlier_co
         if call.operation == "Query" and len(counts) < 2:
             world.clock.advance_ms(20_000)
 
-    def dispatch_after_counting(hand_over: HandOver, lane: Lane) -> int | None:
-        counts.append(counted(hand_over, lane))
+    def dispatch_after_counting(message_sender: MessageSender, lane: Lane) -> int | None:
+        counts.append(counted(message_sender, lane))
         if len(counts) == 1:
             world.recorder.after = None
             world.dispatch_until(waiting[-1].home.second)
@@ -233,9 +233,9 @@ def test_what_is_dispatched_in_a_long_run_is_not_taken_for_lost_by_an_earlier_co
             world.clock.advance_ms(125_000)  # and they are looked at
         return counts[-1]
 
-    counted = HandOver.waiting
+    counted = MessageSender.waiting
     world.recorder.after = end_the_turn
-    with patch.object(HandOver, "waiting", dispatch_after_counting):
+    with patch.object(MessageSender, "waiting", dispatch_after_counting):
         world.sweep_once()
     assert world.pointer(pointers.SWEEP).position >= waiting[-1].home.second
     queue = world.emulator.messages_visible_at_ms(world.settings.slice_queue_url)
@@ -251,7 +251,7 @@ class SlowSecond:
         self.world = world
         self.second = (world.clock.now_ms() + 62_000) // 1000
         world.headers.raise_to(self.second, self.SHARDS)
-        world.size_seconds.known.keep({self.second: self.SHARDS})
+        world.reserve_shards.known.keep({self.second: self.SHARDS})
         self.tasks = world.created_many([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
         self.slots = {f"{self.second % world.settings.buckets}.{n}" for n in range(self.SHARDS)}
         self.strongly: list[str] = []
@@ -496,7 +496,7 @@ def test_a_task_that_names_an_entry_of_a_slice_long_closed_is_rescued(world: Wor
     task, later = world.created(in_ms=60_000), world.created(in_ms=61_000)
     world.dispatch_until(later.home.second)
     lose_all_messages(world)
-    entry = world.reenter.put(task.home, later.due_ms)
+    entry = world.entry_writer.put(task.home, later.due_ms)
     hold(world, task)
     minutes(world, 5)
     assert world.swept_second == task.home.second - 1

@@ -196,7 +196,7 @@ def test_a_damaged_header_counts_for_nothing(world: World) -> None:
 def test_an_entry_that_points_nowhere_is_passed(world: World) -> None:
     _, healthy = in_a_page(world)
     for home in ({"S": "nowhere"}, {"N": "1"}, {"S": "0:9"}, None):
-        entry = world.reenter.put(healthy[0].home, healthy[0].due_ms)
+        entry = world.entry_writer.put(healthy[0].home, healthy[0].due_ms)
         edit(world, entry_key(world, entry), home=home)
     goes_on_without(world, [], healthy)
     assert len(audited(world, healthy[0])) == 4
@@ -208,7 +208,7 @@ def test_an_entry_whose_home_is_gone_is_passed_and_reported_if_that_is_before_it
 ) -> None:
     gone = world.created(in_ms=400 * 86_400_000)
     due_ms = world.clock.now_ms() + days * 86_400_000 + 10_000
-    entry = world.reenter.put(gone.home, due_ms)
+    entry = world.entry_writer.put(gone.home, due_ms)
     delete(world, key_of(world, gone))
     healthy = [world.created(in_ms=due_ms - world.clock.now_ms()) for _ in range(3)]
     if days:
@@ -262,7 +262,7 @@ def test_lists_go_on_without_what_is_unreadable(world: World) -> None:
     listed = world.list_tasks(ListRequest(ListQuery("orders"))).tasks
     assert [task.task_id for task in listed] == [healthy.task_id]
     with pytest.raises(UnreadableItem):
-        world.steer.find(poisoned.home)
+        world.change_pending.find(poisoned.home)
 
 
 def test_an_unreadable_retry_is_not_given_new_entries_for_ever(world: World) -> None:

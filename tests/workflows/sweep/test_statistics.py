@@ -89,12 +89,12 @@ def test_each_fate_is_counted_in_the_minute_of_its_task(world: World) -> None:
     pass_minutes(world, 7)
 
     assert world.pointer(pointers.SWEEP).position > world.read(retried).entry.second
-    (sheet,) = [s for s in statistics(world).sheets if s.tally.created]
-    assert sheet.minute == delivered.due_ms // 60_000
-    assert (sheet.tally.created, sheet.tally.pending) == (4, 0)
-    assert (sheet.tally.delivered, sheet.tally.dead, sheet.tally.cancelled) == (2, 1, 1)
-    assert sheet.tally.failed_attempts == 2
-    assert sheet.tally.lateness_max_ms == world.read(retried).lateness_ms
+    (stats,) = [s for s in statistics(world).minutes if s.tally.created]
+    assert stats.minute == delivered.due_ms // 60_000
+    assert (stats.tally.created, stats.tally.pending) == (4, 0)
+    assert (stats.tally.delivered, stats.tally.dead, stats.tally.cancelled) == (2, 1, 1)
+    assert stats.tally.failed_attempts == 2
+    assert stats.tally.lateness_max_ms == world.read(retried).lateness_ms
     assert total(world, "invoices").delivered == 1
     assert world.read(elsewhere).status is Status.DELIVERED
     assert_reconciled(world)
@@ -168,9 +168,9 @@ def test_a_task_that_is_moved_away_is_pending_in_the_minute_it_was_first_due(wor
     assert (total(world).created, total(world).pending) == (1, 1)
     assert_reconciled(world)
     pass_minutes(world, 10)
-    (sheet,) = statistics(world).sheets
-    assert sheet.minute == task.home.second // 60
-    assert (sheet.tally.created, sheet.tally.delivered, sheet.tally.pending) == (1, 1, 0)
+    (stats,) = statistics(world).minutes
+    assert stats.minute == task.home.second // 60
+    assert (stats.tally.created, stats.tally.delivered, stats.tally.pending) == (1, 1, 0)
 
 
 def test_statistics_never_cost_a_write_per_task(world: World) -> None:
@@ -184,7 +184,7 @@ def test_statistics_never_cost_a_write_per_task(world: World) -> None:
     world.created_many([world.new(in_ms=60_000 + n) for n in range(60)])
     pass_minutes(world, 5)
     assert total(world).delivered == 60
-    assert len(writes) == len(statistics(world).sheets) == 1
+    assert len(writes) == len(statistics(world).minutes) == 1
 
 
 @pytest.mark.parametrize("operation", quick_first(OPERATIONS, pytest.mark.exhaustive, 2))
@@ -282,10 +282,10 @@ def test_created_is_settled_and_pending_over_any_closed_range(world: World, seed
     for biz_type in ("orders", "invoices"):
         found = statistics(world, biz_type)
         assert found.total.created == found.total.settled + found.total.pending
-        assert all(sheet.tally.pending >= 0 for sheet in found.sheets)
+        assert all(stats.tally.pending >= 0 for stats in found.minutes)
         mine = [world.read(task) for task in tasks if task.biz_type == biz_type]
-        for first in (found.first_minute, found.sheets[1].minute):
-            for last in (found.sheets[-3].minute, found.last_minute):
+        for first in (found.first_minute, found.minutes[1].minute):
+            for last in (found.minutes[-3].minute, found.last_minute):
                 asked = world.read_statistics(biz_type, StatsRequest(first, last))
                 inside = [task for task in mine if first <= counted_in(task, asked) <= last]
                 assert asked.total.created == len(inside)
@@ -332,11 +332,11 @@ def test_minutes_older_than_the_records_are_kept_stay_gone(world: World) -> None
     world.change(task.task_id, Change(due_ms=world.clock.now_ms() + 100 * 86_400_000))
     pass_minutes(world, 6)
     registry = world.settings.registry_table
-    for sheet in statistics(world).sheets:
-        kind = f"statistics#orders#{sheet.minute // MINUTES_MAX}"
+    for stats in statistics(world).minutes:
+        kind = f"statistics#orders#{stats.minute // MINUTES_MAX}"
         world.dynamodb.delete_item(
             TableName=registry,
-            Key={"kind": {"S": kind}, "record": {"S": f"{sheet.minute:010d}"}},
+            Key={"kind": {"S": kind}, "record": {"S": f"{stats.minute:010d}"}},
         )
     world.clock.set_ms(task.due_ms + 100 * 86_400_000 - 90_000)
     pass_minutes(world, 6)

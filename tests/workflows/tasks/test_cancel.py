@@ -123,7 +123,7 @@ def test_a_record_past_its_expiry_is_gone_even_before_ttl_deletes_it(world: Worl
     world.clock.advance_ms(world.settings.retention_seconds * 1000 + 1_000)
 
     with pytest.raises(UnknownTask):
-        world.steer.find(task.home)
+        world.change_pending.find(task.home)
     with pytest.raises(UnknownTask):
         world.cancel(task.task_id)
 

@@ -189,7 +189,7 @@ def leave_unprocessed(world: World, times: int) -> None:
 @pytest.mark.parametrize("years", [1, 10])
 def test_a_task_years_ahead_is_stored_and_found_by_its_id(world: World, years: int) -> None:
     task = world.created(in_ms=years * 365 * 86_400_000)
-    assert world.steer.find(task.home) == task
+    assert world.change_pending.find(task.home) == task
 
 
 def test_a_batch_that_fails_leaves_no_write_under_way(world: World) -> None:

@@ -53,13 +53,13 @@ def batch(
 ) -> list[Made | Refusal]:
     body = json.dumps({"tasks": [{"biz_type": "orders", **one} for one in tasks]})
     asked = asked_once(caller, key, PATH, body, is_single=False)
-    return world.create_once(asked, partial(batch_request, body))
+    return world.create_idempotent(asked, partial(batch_request, body))
 
 
 def single(world: World, one: dict[str, Any], key: str = "k") -> Made:
     body = json.dumps({"biz_type": "orders", **one})
     asked = asked_once("me", key, "/v1/tasks", body, is_single=True)
-    (result,) = world.create_once(asked, lambda now_ms: [single_request(body, now_ms)])
+    (result,) = world.create_idempotent(asked, lambda now_ms: [single_request(body, now_ms)])
     if isinstance(result, Refusal):
         raise result
     return result
@@ -221,8 +221,8 @@ def dying(world: World, number: int, moment: str) -> Any:
     """Die before or after the call of this number; whoever is dead makes no call any more."""
     calls = count()
     dead: list[Call] = []
-    world.reenter.placing()  # the time pointer is known: the calls are the same each time
-    world.known_businesses.one("orders")  # and this business, where it is not another one's
+    world.entry_writer.placing()  # the time pointer is known: the calls are the same each time
+    world.business_cache.one("orders")  # and this business, where it is not another one's
 
     def before(call: Call) -> None:
         if dead:
@@ -334,7 +334,7 @@ def test_a_repeat_that_died_at_any_call_is_finished_by_the_next(
 def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: World) -> None:
     first_ms = world.clock.now_ms()
     died: list[tuple[str, dict[str, Any]]] = []
-    world.known_businesses.many(f"request-{number}" for number in range(6))
+    world.business_cache.many(f"request-{number}" for number in range(6))
     for delay in (0, 5, 30, 300):
         for own_key in ({}, {"key": f"order-{delay}"}):
             for number in range(6):

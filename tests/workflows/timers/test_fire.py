@@ -164,7 +164,7 @@ def test_what_is_put_off_for_its_turn_carries_nothing_of_its_timer(world: World)
     tasks = [first_of(world, timer) for timer in timers]
     go_to(world, tasks[0].due_ms // 1000)
     (waits,) = [one for task in tasks if (one := world.read(task)).is_live]
-    assert waits.promise is not None
+    assert waits.reservation is not None
     assert (waits.payload, waits.callback, waits.retry) == (None, None, None)
     for timer in timers:
         patched(world, timer, payload='"new"')
@@ -443,7 +443,7 @@ def test_pages_without_occurrences_read_no_timer(world: World) -> None:
 
 def test_a_timer_that_cannot_be_counted_is_called_all_the_same(world: World) -> None:
     timer = planned(world, max_runs=1)
-    counters = world.deliver.call_page.check.counters
+    counters = world.deliver.deliver_entries.check.counters
     force_setattr(counters, "table", "there is none")
     go_to(world, first_of(world, timer).due_ms // 1000)
     assert fates(world, timer) == {"delivered": 1}

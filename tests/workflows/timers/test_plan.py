@@ -124,7 +124,7 @@ def plan(story: Story, timer: Timer) -> None:
     chain = chain_of(story.world, timer)
     if chain is not None and chain.plan is not None and chain.is_live:
         deadline_ms = story.world.clock.now_ms() + LAMBDA_MS
-        story.world.deliver.call_page.plan_timers([(chain, chain.plan)], deadline_ms)
+        story.world.deliver.deliver_entries.plan_timers([(chain, chain.plan)], deadline_ms)
 
 
 def die(_: Story, __: Timer) -> None:
@@ -203,7 +203,7 @@ def test_whatever_happens_after_any_write_of_a_planning_makes_nothing_twice_and_
         story, begins = Story(world), now(world)
         timer = made(world, every, max_runs=RUNS)
         world.clock.advance_ms(60_000 if due == "before" else 0)
-        world.reenter.placing()  # each of its writers would read the time pointer first
+        world.entry_writer.placing()  # each of its writers would read the time pointer first
         return story, timer, [begins + every * n for n in range(1, RUNS + 1)]
 
     story, timer, _ = begin()

@@ -56,7 +56,7 @@ def plan(world: World, timer: Timer) -> int:
     assert chain is not None
     assert chain.plan is not None
     deadline_ms = world.clock.now_ms() + 60_000
-    world.deliver.call_page.plan_timers([(chain, chain.plan)], deadline_ms)
+    world.deliver.deliver_entries.plan_timers([(chain, chain.plan)], deadline_ms)
     return chain.plan.planned_until_second
 
 
@@ -187,7 +187,7 @@ def test_whatever_happens_at_any_call_of_taking_back_no_run_of_an_enabled_timer_
             for _ in range(4):
                 story.deliver()
             disabled(world, timer)
-            world.reenter.placing()
+            world.entry_writer.placing()
             between = by if isinstance(by, End) else partial(by, world, timer)
             did = story.interrupted(story.deliver, Interruption(number, between, moment))
             happened += did
@@ -211,7 +211,7 @@ def plan_of(world: World, chain: Address | None) -> None:
     assert task is not None
     assert task.plan is not None
     deadline_ms = world.clock.now_ms() + 60_000
-    world.deliver.call_page.plan_timers([(task, task.plan)], deadline_ms)
+    world.deliver.deliver_entries.plan_timers([(task, task.plan)], deadline_ms)
 
 
 def test_a_timer_that_is_disabled_again_before_its_new_chain_has_planned_is_taken_back(
@@ -310,7 +310,7 @@ def test_a_count_of_misfires_is_written_with_the_chain_or_not_at_all(world: Worl
         story = Story(world)
         timer = made(world, 1, misfire=Misfire.SKIP, grace_seconds=5)
         world.clock.advance_ms(500_000)
-        world.reenter.placing()
+        world.entry_writer.placing()
         by = Interruption(number, End.DEATH, "after")
         did = story.interrupted(partial(plan, world, timer), by)
         happened += did
@@ -377,7 +377,7 @@ def test_a_timer_that_is_changed_back_at_any_call_of_taking_back_keeps_all_its_r
         for _ in range(4):
             story.deliver()
         patched(world, timer, every_seconds=7)
-        world.reenter.placing()
+        world.entry_writer.placing()
         back = partial(patched, world, timer, every_seconds=1)
         if not story.interrupted(story.deliver, Interruption(number, back)):
             break
@@ -436,7 +436,7 @@ def test_a_missed_run_in_a_slice_that_a_run_has_begun_is_left(world: World) -> N
     page = PageLease(begun.home.second, begun.home.shard)
     assert isinstance(world.pages.take(page, "a run", now(world) * 1000, 14_000), PageLease)
     current = world.timers.read(timer.timer_id)
-    world.deliver.call_page.check.take_back.missed(met, current, Reason.MISSED)
+    world.deliver.deliver_entries.check.take_back.missed(met, current, Reason.MISSED)
     left = {task.home for task in occurrences(world, timer)}
     assert begun.home in left
     assert others[19].home not in left

@@ -13,7 +13,7 @@ from duewheel.rules.tasks.task import Made, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
-from duewheel.stores.wheel.headers import KnownShards
+from duewheel.stores.wheel.headers import ShardsCache
 from tests.support.damage import edit
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
@@ -34,7 +34,7 @@ def shards_of(world: World, second: int) -> int:
 
 def in_another_process(world: World) -> None:
     """One that knows of no header yet."""
-    world.size_seconds.known._shards.clear()
+    world.reserve_shards.known._shards.clear()
 
 
 def batch(world: World, number: int, in_ms: int = MINUTE_MS) -> list[Task]:
@@ -323,7 +323,7 @@ def test_a_batch_of_which_nothing_is_taken_is_sent_again(world: World, code: str
 
 
 def test_what_is_known_of_seconds_that_have_passed_is_forgotten(world: World) -> None:
-    known = KnownShards(world.clock)
+    known = ShardsCache(world.clock)
     now = world.clock.now_ms() // 1000
     known.keep(dict.fromkeys(range(now - 9999, now + 1), 2))
     known.keep({now + 1: 4})

@@ -181,7 +181,7 @@ def test_of_a_stride_only_what_was_refused_is_sent_again_and_after_growing_pause
     seconds = occupied_seconds(world, 20)
     links = PickyLinks(seconds[3])
     world.clock.set_ms(seconds[-1] * 1_000)
-    dispatch = replace(world.dispatch, hand_over=links, latest=[])
+    dispatch = replace(world.dispatch, message_sender=links, latest=[])
     lead = replace(world.lead, dispatch=dispatch)
     began_ms = world.clock.now_ms()
     lead.run("leader", lambda: max(0, 20_000 + began_ms + RESERVE_MS - world.clock.now_ms()))
@@ -197,7 +197,7 @@ def test_of_a_stride_only_what_was_refused_is_sent_again_and_after_growing_pause
 def test_what_comes_up_behind_a_refused_message_is_handed_over_on_time(world: World) -> None:
     refused, *later = occupied_seconds(world, 6)
     links = PickyLinks(refused)
-    dispatch = replace(world.dispatch, hand_over=links, latest=[], aws_ms=world.clock.now_ms)
+    dispatch = replace(world.dispatch, message_sender=links, latest=[], aws_ms=world.clock.now_ms)
     pointer = refused - 1
     for second in (refused, *later):
         world.clock.set_ms(second * 1_000)
@@ -213,7 +213,7 @@ def test_what_comes_up_behind_a_refused_message_is_handed_over_on_time(world: Wo
 def test_a_leader_that_begins_elsewhere_forgets_what_another_was_refused(world: World) -> None:
     first, second = occupied_seconds(world, 2)
     links = PickyLinks(first)
-    dispatch = replace(world.dispatch, hand_over=links, latest=[], aws_ms=world.clock.now_ms)
+    dispatch = replace(world.dispatch, message_sender=links, latest=[], aws_ms=world.clock.now_ms)
     world.clock.set_ms(second * 1_000)
     assert dispatch.tick(first - 1) == first - 1
     dispatch.begin()

@@ -22,14 +22,14 @@ from duewheel.wiring import process
 
 
 def list_businesses(request: Request) -> Answer:
-    page = wiring.look_up_businesses().page(businesses_request(request.query), request.access)
+    page = wiring.read_businesses().page(businesses_request(request.query), request.access)
     now_ms = process.clock().now_ms()
     views = [business_view(business, now_ms) for business in page.businesses]
     return json_answer({"businesses": views, "cursor": page.cursor})
 
 
 def read_business(_: Request, biz_type: str) -> Answer:
-    business = wiring.look_up_businesses().one(checked_biz_type(biz_type))
+    business = wiring.read_businesses().one(checked_biz_type(biz_type))
     return business_answer(business, process.clock().now_ms())
 
 
@@ -55,7 +55,7 @@ def _paused(request: Request, biz_type: str, *, paused: bool) -> Answer:
 
 
 def _in_standing(business: Business, status: int = 200) -> Answer:
-    (shown,) = wiring.look_up_businesses().in_standing([business])
+    (shown,) = wiring.read_businesses().in_standing([business])
     return business_answer(shown, process.clock().now_ms(), status)
 
 
@@ -68,7 +68,7 @@ def delete_business(request: Request, biz_type: str) -> Answer:
 
 
 def read_changes(_: Request, biz_type: str) -> Answer:
-    kept = wiring.look_up_changes().of_business(checked_biz_type(biz_type))
+    kept = wiring.read_changes().of_business(checked_biz_type(biz_type))
     return json_answer(changes_view(kept))
 
 

@@ -50,7 +50,7 @@ def revoke_key(request: Request, key_id: str) -> Answer:
 
 def read_changes(request: Request, key_id: str) -> Answer:
     key = wiring.issue_keys().find(checked_key_id(key_id), request.access)
-    return json_answer(changes_view(wiring.look_up_changes().of_key(key)))
+    return json_answer(changes_view(wiring.read_changes().of_key(key)))
 
 
 def _shown_once(issued: Issued, status: int, **headers: str) -> Answer:
@@ -60,7 +60,7 @@ def _shown_once(issued: Issued, status: int, **headers: str) -> Answer:
         status,
         compact(view),
         headers={"cache-control": "no-store", **headers},
-        told={"key_id": issued.key.key_id},
+        log_fields={"key_id": issued.key.key_id},
     )
 
 

@@ -51,11 +51,11 @@ def create_tasks(request: Request) -> Answer:
 
     results = _created(request, body, parse)
     tasks = [result.task for result in results if isinstance(result, Made)]
-    told = {
+    log_fields = {
         "task_ids": [task.task_id for task in tasks],
         "biz_types": sorted({task.biz_type for task in tasks}),
     }
-    return Answer(200, batch_text(results), told=told)
+    return Answer(200, batch_text(results), log_fields=log_fields)
 
 
 def _created(
@@ -65,7 +65,7 @@ def _created(
     if key is None:
         return creating.create_batch()(parse(process.clock().now_ms()))
     asked = asked_once(request.caller, key, request.path, body, is_single=is_single)
-    return creating.create_once()(asked, parse)
+    return creating.create_idempotent()(asked, parse)
 
 
 def list_tasks(request: Request) -> Answer:
@@ -76,7 +76,9 @@ def list_tasks(request: Request) -> Answer:
 
 
 def read_task(request: Request, task_id: str) -> Answer:
-    return Answer(200, task_text(creating.steer().find(address_of_task(task_id), request.permit)))
+    return Answer(
+        200, task_text(creating.change_pending().find(address_of_task(task_id), request.permit))
+    )
 
 
 def cancel_task(request: Request, task_id: str) -> Answer:
@@ -124,12 +126,12 @@ def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
     asked = prefix_request(request.query)
     cancel = wiring.key_prefix().cancel
     cancelled = cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)
-    return Answer(200, compact(asdict(cancelled)), told={"key_prefix": asked.prefix})
+    return Answer(200, compact(asdict(cancelled)), log_fields={"key_prefix": asked.prefix})
 
 
 def _changed(task: Task) -> Answer:
-    told = {"task_id": task.task_id, "biz_type": task.biz_type}
-    return Answer(200, task_text(task), told=told)
+    log_fields = {"task_id": task.task_id, "biz_type": task.biz_type}
+    return Answer(200, task_text(task), log_fields=log_fields)
 
 
 def _made(made: Made) -> Answer:
@@ -138,7 +140,7 @@ def _made(made: Made) -> Answer:
         201 if made.is_new else 200,
         task_text(made.task),
         headers={"location": f"/v1/tasks/{task_id}"},
-        told={"task_ids": [task_id], "biz_type": made.task.biz_type},
+        log_fields={"task_ids": [task_id], "biz_type": made.task.biz_type},
     )
 
 

@@ -31,13 +31,13 @@ def create_timer(request: Request) -> Answer:
     request.permit.check(new.biz_type)
     timer = wiring.create_timer()(new, by=request.caller)
     shown = _shown(timer, 201, location=f"/v1/timers/{timer.timer_id}")
-    return replace(shown, told={"timer_id": timer.timer_id})
+    return replace(shown, log_fields={"timer_id": timer.timer_id})
 
 
 def list_timers(request: Request) -> Answer:
     asked = timers_request(request.query)
     request.permit.check(asked.biz_type)
-    return Answer(200, timers_text(api.look_up_timers().page(asked)))
+    return Answer(200, timers_text(api.read_timers().page(asked)))
 
 
 def preview(request: Request) -> Answer:
@@ -48,7 +48,7 @@ def preview(request: Request) -> Answer:
 
 
 def read_timer(request: Request, timer_id: str) -> Answer:
-    return timer_answer(api.look_up_timers().one(checked_timer_id(timer_id), request.permit))
+    return timer_answer(api.read_timers().one(checked_timer_id(timer_id), request.permit))
 
 
 def change_timer(request: Request, timer_id: str) -> Answer:
@@ -76,34 +76,34 @@ def delete_timer(request: Request, timer_id: str) -> Answer:
 def run_timer(request: Request, timer_id: str) -> Answer:
     task = wiring.run_timer()(_permitted(request, timer_id))
     location = {"location": f"/v1/tasks/{task.task_id}"}
-    return Answer(201, task_text(task), headers=location, told={"task_ids": [task.task_id]})
+    return Answer(201, task_text(task), headers=location, log_fields={"task_ids": [task.task_id]})
 
 
 def read_upcoming(request: Request, timer_id: str) -> Answer:
     asked = upcoming_request(request.query)
-    look = api.look_up_timers().upcoming
+    look = api.read_timers().upcoming
     return json_answer(upcoming_view(look(checked_timer_id(timer_id), asked, request.permit)))
 
 
 def list_runs(request: Request, timer_id: str) -> Answer:
     asked = runs_request(request.query)
-    page = api.look_up_timers().runs(checked_timer_id(timer_id), asked, request.permit)
+    page = api.read_timers().runs(checked_timer_id(timer_id), asked, request.permit)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
 def read_changes(request: Request, timer_id: str) -> Answer:
-    kept = api.look_up_changes().of_timer(checked_timer_id(timer_id))
+    kept = api.read_changes().of_timer(checked_timer_id(timer_id))
     request.permit.check_found(kept.owner, no_such_timer())
     return json_answer(changes_view(kept))
 
 
 def _permitted(request: Request, timer_id: str) -> str:
     """The id of a timer, looked up first: whose business it is of never changes."""
-    return api.look_up_timers().find(checked_timer_id(timer_id), request.permit).timer_id
+    return api.read_timers().find(checked_timer_id(timer_id), request.permit).timer_id
 
 
 def _shown(timer: Timer, status: int = 200, **headers: str) -> Answer:
-    (shown,) = api.look_up_timers().shown([timer])
+    (shown,) = api.read_timers().shown([timer])
     return timer_answer(shown, status, **headers)
 
 

@@ -36,7 +36,7 @@ def create(request: Request) -> Answer:
     new = parse.new_timer(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
     request.permit.check(new.biz_type, "app")
     timer_id = wiring.create_timer()(new, by=request.caller).timer_id
-    return replace(done(id=int(timer_id)), told={"timer_id": timer_id})
+    return replace(done(id=int(timer_id)), log_fields={"timer_id": timer_id})
 
 
 @_in_its_codes
@@ -64,7 +64,7 @@ def unable(request: Request) -> Answer:
 def list_timers(request: Request) -> Answer:
     app, paging = parse.timers_of(request.query)
     request.permit.check(biz_type_of(app), "app")
-    timers, total = wiring.look_up_xtimer().of_app(app, paging)
+    timers, total = wiring.read_xtimer().of_app(app, paging)
     return done(data=xtimer_view.timers_view(timers), total=total)
 
 
@@ -72,21 +72,21 @@ def list_timers(request: Request) -> Answer:
 def list_records(request: Request) -> Answer:
     named, paging = parse.records_of(request.query)
     timer = _found(request, named)
-    tasks, total = wiring.look_up_xtimer().records(timer, paging)
+    tasks, total = wiring.read_xtimer().records(timer, paging)
     return done(data=[xtimer_view.record_view(task, timer.timer_id) for task in tasks], total=total)
 
 
 def _changed(request: Request, change: Callable[..., Timer]) -> Answer:
     timer_id = _found(request, parse.named_in_body(request.text(SINGLE_BYTES_MAX))).timer_id
     change(timer_id, by=request.caller)
-    return replace(done(), told={"timer_id": timer_id})
+    return replace(done(), log_fields={"timer_id": timer_id})
 
 
 def _found(request: Request, named: Named) -> Timer:
     """The timer, which is the app's that names it."""
     if named.app is not None:
         request.permit.check(biz_type_of(named.app), "app")
-    timer = wiring.look_up_xtimer().one(named)
+    timer = wiring.read_xtimer().one(named)
     request.permit.check_found(timer.biz_type, no_such_timer())
     return timer
 

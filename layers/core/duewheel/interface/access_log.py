@@ -8,12 +8,12 @@ from typing import Any
 
 from duewheel.interface.request import Request
 from duewheel.interface.response import Answer
-from duewheel.interface.routes import Meant
+from duewheel.interface.routes import Matched
 
 _CHARACTERS_MAX = 128  # as many as a key may have: what is longer is none
 
 
-def change_line(request: Request, meant: Meant, answer: Answer) -> dict[str, Any] | None:
+def change_line(request: Request, meant: Matched, answer: Answer) -> dict[str, Any] | None:
     """None for a call that only reads, and for what is no call at all."""
     if request.method == "GET" or meant.call.on_none:
         return None
@@ -22,6 +22,6 @@ def change_line(request: Request, meant: Meant, answer: Answer) -> dict[str, Any
         "by": request.caller,
         "call": f"{request.method} {meant.path}",
         **{name: text[:_CHARACTERS_MAX] for name, text in meant.arguments.items()},
-        **answer.told,
+        **answer.log_fields,
         "status": answer.status,
     }

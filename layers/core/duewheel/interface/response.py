@@ -19,7 +19,7 @@ class Answer(Struct, frozen=True):
     text: str
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
-    told: Mapping[str, object] = field(default_factory=dict)  # of it in the log: ids, no more
+    log_fields: Mapping[str, object] = field(default_factory=dict)  # ids, no more
 
     def event(self) -> dict[str, Any]:
         raw = self.text.encode()

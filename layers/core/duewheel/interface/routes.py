@@ -54,7 +54,7 @@ def for_all_callers(carry: Carry) -> Call:
     return Call(Right.READ, carry, on_none=True)
 
 
-class Meant(Struct, frozen=True):
+class Matched(Struct, frozen=True):
     """A call, the path that it stands under, and what the placeholders of that stand for."""
 
     call: Call
@@ -79,7 +79,7 @@ class Calls(Struct, frozen=True):
 
     by_path: Mapping[str, Mapping[str, Call]]
 
-    def meant_by(self, request: Request) -> Meant:
+    def match_route(self, request: Request) -> Matched:
         """There always is one: what is no call is refused when it is made."""
         for path, by_method in self.by_path.items():
             arguments = _match(path, request.path)
@@ -87,15 +87,15 @@ class Calls(Struct, frozen=True):
                 continue
             if request.method not in by_method:
                 return _refused(MethodNotAllowed(by_method))
-            return Meant(by_method[request.method], path, arguments)
+            return Matched(by_method[request.method], path, arguments)
         return _refused(UnknownCall(f"{request.method} {request.path} is no call of this service."))
 
 
-def _refused(refusal: Exception) -> Meant:
+def _refused(refusal: Exception) -> Matched:
     def refuse(_: Request) -> NoReturn:
         raise refusal
 
-    return Meant(for_all_callers(refuse), "", {})
+    return Matched(for_all_callers(refuse), "", {})
 
 
 def _match(pattern: str, path: str) -> dict[str, str] | None:

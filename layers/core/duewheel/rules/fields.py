@@ -79,7 +79,7 @@ class Fields:
     def number(self, name: str, smallest: float, largest: float) -> float:
         return self._checked_number(name, self.source(name).scalar, smallest, largest)
 
-    def truth(self, name: str) -> bool:
+    def boolean(self, name: str) -> bool:
         value = self.source(name).scalar
         if not isinstance(value, bool):
             raise self.invalid(name, "must be true or false.")

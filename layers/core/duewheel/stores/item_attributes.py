@@ -23,7 +23,7 @@ SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
 T = TypeVar("T")
 
 
-class Nonsense(Exception):
+class InvalidAttribute(Exception):
     """The attribute is missing, or holds what this service does not write."""
 
     def __init__(self, attribute: str) -> None:
@@ -41,7 +41,7 @@ def reads_an_item(read: Callable[[Item], T]) -> Callable[[Item], T]:
             if "v" in item and number(item, "v") > ITEM_VERSION:
                 raise NewerItem(item["slot"]["S"], item["place"]["S"], "v")
             return read(item)
-        except Nonsense as nonsense:
+        except InvalidAttribute as nonsense:
             raise unreadable(item, nonsense.attribute) from nonsense
 
     return reader
@@ -74,7 +74,7 @@ def readable_ones(items: list[Item], read: Callable[[Item], T]) -> list[T]:
 def text(item: Item, name: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
     value = item.get(name, {}).get("S")
     if not isinstance(value, str) or len(value.encode()) > bytes_max:
-        raise Nonsense(name)
+        raise InvalidAttribute(name)
     return value
 
 
@@ -98,7 +98,7 @@ def made(item: Item, name: str, build: Callable[[], T]) -> T:
     try:
         return build()
     except NOT_UNDERSTOOD as error:
-        raise Nonsense(name) from error
+        raise InvalidAttribute(name) from error
 
 
 # Values within: each raises ValueError for what is none of its kind.

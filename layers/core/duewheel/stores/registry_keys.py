@@ -21,7 +21,7 @@ SHAPE = key("wheel", "shape")
 BUSINESS_KIND = "business"  # one partition, so that they are listed in order
 API_KEY_KIND = "api-key"  # one partition; the authorizer's role may reach no other
 PARKING_KIND = "parking"  # one partition: the sweeper reads it each minute
-_STANDING = "standing#"
+_HEALTH = "standing#"
 _TIMER = "timer#"
 
 
@@ -72,18 +72,18 @@ def parking(biz_type: str) -> dict[str, Any]:
     return key(PARKING_KIND, biz_type)
 
 
-def standing(biz_type: str) -> dict[str, Any]:
-    return key(f"{_STANDING}{biz_type}", "standing")
+def health(biz_type: str) -> dict[str, Any]:
+    return key(f"{_HEALTH}{biz_type}", "standing")
 
 
 def is_standing(item: Mapping[str, Any]) -> bool:
-    return str(item["kind"]["S"]).startswith(_STANDING)
+    return str(item["kind"]["S"]).startswith(_HEALTH)
 
 
 def biz_type_of(item: Mapping[str, Any]) -> str:
     """Whose settings or standing this is."""
     if is_standing(item):
-        return str(item["kind"]["S"]).removeprefix(_STANDING)
+        return str(item["kind"]["S"]).removeprefix(_HEALTH)
     return str(item["record"]["S"])
 
 

@@ -25,15 +25,23 @@ from duewheel.stores.tasks.by_death_index import DeadIndex
 from duewheel.stores.timers.by_timer_index import RunIndex
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.wiring.api_keys import api_keys
-from duewheel.wiring.businesses import businesses, known_businesses, parking_records, sealed_secrets
-from duewheel.wiring.creating import admit, cancel_task, steer
-from duewheel.wiring.process import clock, dynamodb, hand_over, once, origin, pointers, settings
+from duewheel.wiring.businesses import business_cache, businesses, parking_records, sealed_secrets
+from duewheel.wiring.creating import admission, cancel_task, change_pending
+from duewheel.wiring.process import (
+    clock,
+    dynamodb,
+    message_sender,
+    once,
+    origin,
+    pointers,
+    settings,
+)
 from duewheel.wiring.timers import change_timer, timers
-from duewheel.wiring.wheel import keys, loads, read_second, reenter, tasks
+from duewheel.wiring.wheel import entry_writer, keys, loads, read_second, tasks
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
 from duewheel.workflows.businesses.configure import ConfigureBusiness, Pausing
-from duewheel.workflows.businesses.read import LookUpBusinesses
-from duewheel.workflows.history.read_changes import LookUpChanges
+from duewheel.workflows.businesses.read import ReadBusinesses
+from duewheel.workflows.history.read_changes import ReadChanges
 from duewheel.workflows.sweep.audit import READERS as AUDIT_READERS
 from duewheel.workflows.sweep.audit import Audit
 from duewheel.workflows.sweep.delete_business import DeleteBusiness
@@ -43,7 +51,7 @@ from duewheel.workflows.tasks.change_task import ChangeTask
 from duewheel.workflows.tasks.dead_tasks import DeadTasks, RedriveTask
 from duewheel.workflows.tasks.key_prefix import KeyPrefix
 from duewheel.workflows.tasks.list_tasks import READERS, ListTasks
-from duewheel.workflows.timers.read_timers import LookUpTimers
+from duewheel.workflows.timers.read_timers import ReadTimers
 from duewheel.workflows.wheel.read_status import ReadWheel
 
 
@@ -70,12 +78,12 @@ def allowed_targets() -> AllowedTargets:
 
 @once
 def change_task() -> ChangeTask:
-    return ChangeTask(steer(), admit())
+    return ChangeTask(change_pending(), admission())
 
 
 @once
 def redrive_task() -> RedriveTask:
-    return RedriveTask(clock(), tasks(), keys(), reenter())
+    return RedriveTask(clock(), tasks(), keys(), entry_writer())
 
 
 @once
@@ -100,30 +108,32 @@ def cursor_secret() -> bytes:
 
 @once
 def configure_business() -> ConfigureBusiness:
-    return ConfigureBusiness(clock(), businesses(), known_businesses(), sealed_secrets(), pausing())
+    return ConfigureBusiness(clock(), businesses(), business_cache(), sealed_secrets(), pausing())
 
 
 @once
 def pausing() -> Pausing:
-    return Pausing(parking_records(), hand_over(), lambda: secrets.token_urlsafe(PAUSE_MARK_BYTES))
+    return Pausing(
+        parking_records(), message_sender(), lambda: secrets.token_urlsafe(PAUSE_MARK_BYTES)
+    )
 
 
 @once
-def look_up_businesses() -> LookUpBusinesses:
-    return LookUpBusinesses(replace(businesses(), reads_standing=True), cursor_secret())
+def read_businesses() -> ReadBusinesses:
+    return ReadBusinesses(replace(businesses(), reads_standing=True), cursor_secret())
 
 
 @once
-def look_up_changes() -> LookUpChanges:
+def read_changes() -> ReadChanges:
     records = ChangeRecords(dynamodb(), settings().registry_table)
-    return LookUpChanges(clock(), records, businesses(), timers())
+    return ReadChanges(clock(), records, businesses(), timers())
 
 
 @once
 def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
         businesses(),
-        known_businesses(),
+        business_cache(),
         list_tasks(),
         cancel_task(),
         cursor_secret(),
@@ -187,8 +197,8 @@ def read_wheel() -> ReadWheel:
 
 
 @once
-def look_up_timers() -> LookUpTimers:
-    return LookUpTimers(
+def read_timers() -> ReadTimers:
+    return ReadTimers(
         clock(),
         timers(),
         tasks(),

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from duewheel.stores.aws_clients import kms_client
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.businesses.signing_secrets import SealedSecrets
@@ -20,8 +20,8 @@ def businesses() -> BusinessStore:
 
 
 @once
-def known_businesses() -> KnownBusinesses:
-    return KnownBusinesses(businesses(), clock())
+def business_cache() -> BusinessCache:
+    return BusinessCache(businesses(), clock())
 
 
 @once

@@ -4,40 +4,42 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.rules.tasks.idempotency import CLAIM_TOKEN_BYTES
-from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.tasks.idempotency_records import RequestRecords
-from duewheel.wiring.businesses import known_businesses
+from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
-from duewheel.wiring.wheel import keys, reenter, tasks
-from duewheel.workflows.businesses.limit_create_rate import LimitCreates
-from duewheel.workflows.tasks.change_task import CancelTask, Steer
-from duewheel.workflows.tasks.check_admission import Admit
+from duewheel.wiring.wheel import entry_writer, keys, tasks
+from duewheel.workflows.businesses.limit_create_rate import LimitCreateRate
+from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
+from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.create_batch import TRANSACTIONS_AT_ONCE, CreateBatch
-from duewheel.workflows.tasks.create_idempotent import CreateOnce
+from duewheel.workflows.tasks.create_idempotent import CreateIdempotent
 from duewheel.workflows.tasks.create_tasks import CreateTasks
 from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
 
 
 @once
-def steer() -> Steer:
+def change_pending() -> ChangePendingTask:
     config = settings()
-    return Steer(clock(), tasks(), keys(), reenter(), config.lead_ms, config.notifier_lives_ms)
+    return ChangePendingTask(
+        clock(), tasks(), keys(), entry_writer(), config.lead_ms, config.notifier_lives_ms
+    )
 
 
 @once
-def admit() -> Admit:
-    turns = TurnStore(dynamodb(), settings().registry_table)
-    return Admit(known_businesses(), LimitCreates(clock(), turns))
+def admission() -> Admission:
+    turns = RateLimitStore(dynamodb(), settings().registry_table)
+    return Admission(business_cache(), LimitCreateRate(clock(), turns))
 
 
 @once
 def create_tasks() -> CreateTasks:
-    return CreateTasks(tasks(), reenter(), admit())
+    return CreateTasks(tasks(), entry_writer(), admission())
 
 
 @once
 def cancel_task() -> CancelTask:
-    return CancelTask(steer(), known_businesses())
+    return CancelTask(change_pending(), business_cache())
 
 
 @once
@@ -46,16 +48,16 @@ def create_batch() -> CreateBatch:
 
 
 @once
-def create_once() -> CreateOnce:
-    return CreateOnce(
+def create_idempotent() -> CreateIdempotent:
+    return CreateIdempotent(
         RequestRecords(dynamodb(), settings().registry_table),
         tasks(),
         create_batch(),
-        reenter(),
+        entry_writer(),
         random_text=lambda: secrets.token_urlsafe(CLAIM_TOKEN_BYTES),
     )
 
 
 @once
 def keyed_tasks() -> KeyedTasks:
-    return KeyedTasks(keys(), create_tasks(), steer(), cancel_task())
+    return KeyedTasks(keys(), create_tasks(), change_pending(), cancel_task())

@@ -4,7 +4,7 @@ import random
 
 from duewheel.rules.access.grants import Access, Grant, Permit, Right
 from duewheel.stores.ingest.queue import IngestQueue
-from duewheel.wiring.creating import create_once
+from duewheel.wiring.creating import create_idempotent
 from duewheel.wiring.process import clock, once, settings, sqs
 from duewheel.workflows.ingest.ingest import Ingest
 
@@ -15,7 +15,7 @@ def ingest() -> Ingest:
     grants = tuple(Grant(Right.WRITE, businesses) for businesses in config.ingest_businesses)
     return Ingest(
         clock(),
-        create_once(),
+        create_idempotent(),
         IngestQueue(sqs(), config.ingest_queue_url, config.ingest_dead_letter_queue_url),
         Permit(Access("ingest", grants), Right.WRITE),
         config.allowed_targets,

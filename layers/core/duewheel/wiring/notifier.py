@@ -18,9 +18,9 @@ from duewheel.rules.timers.withdrawal import Claims
 from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.settings import Settings
 from duewheel.stores.aws_clients import TargetClients
-from duewheel.stores.businesses.cache import KnownBusinesses
-from duewheel.stores.businesses.health import StandingStore
-from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.health import HealthStore
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.last_started import RunningStore
@@ -37,37 +37,37 @@ from duewheel.wiring.process import (
     clock,
     dynamodb,
     generation,
-    hand_over,
+    message_sender,
     once,
     queues,
     settings,
     slices,
 )
 from duewheel.wiring.timers import run_index, timers
-from duewheel.wiring.wheel import keys, pages, reenter, tasks
-from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, SpareHosts
-from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, CallPage
+from duewheel.wiring.wheel import entry_writer, keys, pages, tasks
+from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, CircuitBreaker
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, DeliverEntries
 from duewheel.workflows.delivery.deliver_message import Deliver
-from duewheel.workflows.delivery.detect_slow_calls import WatchPace
-from duewheel.workflows.delivery.fail_attempt import RetryOrEnd
+from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
+from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.hold import HideMessages, KeepHold
-from duewheel.workflows.delivery.limit_call_rate import LimitCalls
+from duewheel.workflows.delivery.limit_call_rate import LimitCallRate
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
 from duewheel.workflows.delivery.park_tasks import Park
-from duewheel.workflows.delivery.refresh_settings import LookAgain
+from duewheel.workflows.delivery.refresh_settings import RefreshSettings
 from duewheel.workflows.delivery.release_parked import Release
 from duewheel.workflows.delivery.route_slow_lane import SlowLane
 from duewheel.workflows.delivery.settle_batch import Settle
 from duewheel.workflows.gather_all import in_threads_of
-from duewheel.workflows.retry_throttled import KeepTrying
-from duewheel.workflows.tasks.reschedule import WRITERS, PutOff
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import WRITERS, Reschedule
 from duewheel.workflows.timers.change_timer import ChangeTimer, StopTimer
 from duewheel.workflows.timers.check_occurrences import WRITERS as ENDERS
 from duewheel.workflows.timers.check_occurrences import CheckOccurrences
 from duewheel.workflows.timers.plan_occurrences import WRITERS as PLANNERS
 from duewheel.workflows.timers.plan_occurrences import PlanTimers
-from duewheel.workflows.timers.planning_chain import ChainTimer
-from duewheel.workflows.timers.withdraw_occurrences import TakeBack
+from duewheel.workflows.timers.planning_chain import PlanningChain
+from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 T = TypeVar("T")
 
@@ -105,40 +105,40 @@ def token_of_a_run() -> str:
 
 def _deliver(keep_hold: KeepHold) -> Deliver:
     config = settings()
-    retry_or_end = RetryOrEnd(clock(), tasks(), keys(), reenter(), random.random)
-    turns = TurnStore(dynamodb(), config.registry_table)
-    put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS))
+    fail_attempt = FailAttempt(clock(), tasks(), keys(), entry_writer(), random.random)
+    turns = RateLimitStore(dynamodb(), config.registry_table)
+    reschedule = Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(WRITERS))
     parked = ParkedStore(tasks(), ThreadPoolExecutor(PARKED_SLOTS))
-    keep_trying = KeepTrying(clock(), random.random)
+    retry_throttled = RetryThrottled(clock(), random.random)
     park = Park(clock(), tasks(), parked, ThreadPoolExecutor(PARKERS))
-    call_page = CallPage(
+    deliver_entries = DeliverEntries(
         clock(),
         _targets(config),
-        Settle(tasks(), keys(), keep_trying),
-        retry_or_end,
-        keep_trying,
+        Settle(tasks(), keys(), retry_throttled),
+        fail_attempt,
+        retry_throttled,
         asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
-        businesses_in_standing(),
-        LimitCalls(clock(), turns),
-        put_off,
+        businesses_with_health(),
+        LimitCallRate(clock(), turns),
+        reschedule,
         sealed_secrets(),
         park,
-        LookAgain(clock(), businesses_in_standing(), park, put_off, keep_trying),
-        _spare_hosts(config, put_off),
-        WatchPace(
-            clock(), businesses_in_standing(), StandingStore(dynamodb(), config.registry_table)
+        RefreshSettings(clock(), businesses_with_health(), park, reschedule, retry_throttled),
+        _circuit_breaker(config, reschedule),
+        DetectSlowCalls(
+            clock(), businesses_with_health(), HealthStore(dynamodb(), config.registry_table)
         ),
-        *_of_timers(config, put_off),
+        *_of_timers(config, reschedule),
     )
     release = Release(
         clock(),
         parking_records(),
         businesses(),
         parked,
-        PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(WRITERS)),
+        Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(WRITERS)),
         turns,
-        hand_over(),
-        keep_trying,
+        message_sender(),
+        retry_throttled,
         config.notifier_lives_ms,
     )
     return Deliver(
@@ -146,29 +146,33 @@ def _deliver(keep_hold: KeepHold) -> Deliver:
         tasks(),
         slices(),
         pages(),
-        hand_over(),
-        keep_trying,
+        message_sender(),
+        retry_throttled,
         keep_hold,
-        call_page,
+        deliver_entries,
         release,
         in_threads_of(ThreadPoolExecutor(PARKED_SLOTS)),
-        SlowLane(clock(), businesses_in_standing(), pages(), hand_over(), config.notifier_lives_ms),
+        SlowLane(
+            clock(), businesses_with_health(), pages(), message_sender(), config.notifier_lives_ms
+        ),
         config.lead_ms,
         config.page_size,
         config.page_lease_ms,
     )
 
 
-def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccurrences, StopTimer]:
+def _of_timers(
+    config: Settings, reschedule: Reschedule
+) -> tuple[PlanTimers, CheckOccurrences, StopTimer]:
     counters = CounterStore(dynamodb(), config.registry_table)
-    take_back = TakeBack(
+    take_back = WithdrawOccurrences(
         clock(),
         PlannedRuns(tasks()),
         pages(),
         timers(),
         counters,
         run_index(),
-        reenter(),
+        entry_writer(),
         Claims(),
     )
     plan_timers = PlanTimers(
@@ -176,9 +180,9 @@ def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccu
         tasks(),
         timers(),
         counters,
-        businesses_in_standing(),
-        reenter(),
-        put_off,
+        businesses_with_health(),
+        entry_writer(),
+        reschedule,
         take_back,
         ThreadPoolExecutor(PLANNERS),
     )
@@ -188,21 +192,21 @@ def _of_timers(config: Settings, put_off: PutOff) -> tuple[PlanTimers, CheckOccu
         timers(),
         RunningStore(dynamodb(), clock(), config.registry_table),
         counters,
-        put_off,
+        reschedule,
         take_back,
         ThreadPoolExecutor(ENDERS),
     )
-    chain_timer = ChainTimer(clock(), tasks(), reenter())
-    change_timer = ChangeTimer(clock(), timers(), chain_timer, businesses_in_standing())
+    chain_timer = PlanningChain(clock(), tasks(), entry_writer())
+    change_timer = ChangeTimer(clock(), timers(), chain_timer, businesses_with_health())
     return plan_timers, check_occurrences, StopTimer(change_timer)
 
 
-def _spare_hosts(config: Settings, put_off: PutOff) -> SpareHosts:
-    return SpareHosts(
+def _circuit_breaker(config: Settings, reschedule: Reschedule) -> CircuitBreaker:
+    return CircuitBreaker(
         clock(),
-        businesses_in_standing(),
-        StandingStore(dynamodb(), config.registry_table),
-        put_off,
+        businesses_with_health(),
+        HealthStore(dynamodb(), config.registry_table),
+        reschedule,
         random_unit=random.random,
         random_bytes=lambda: secrets.token_bytes(MARK_BYTES),
     )
@@ -222,9 +226,9 @@ def _targets(config: Settings) -> Targets:
 
 
 @once
-def businesses_in_standing() -> KnownBusinesses:
+def businesses_with_health() -> BusinessCache:
     """Those who call know, beside its settings, how a business stands."""
-    return KnownBusinesses(replace(businesses(), reads_standing=True), clock())
+    return BusinessCache(replace(businesses(), reads_standing=True), clock())
 
 
 @once

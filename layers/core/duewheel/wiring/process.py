@@ -10,10 +10,10 @@ from duewheel.rules.wheel.lane import Lane
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws_clients import AwsTime, dynamodb_client, lambda_client, sqs_client
 from duewheel.stores.sweep.slices import SliceStore
-from duewheel.stores.wheel.async_invoke import SecondLink
+from duewheel.stores.wheel.async_invoke import InvokeFallback
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.stores.wheel.pointers import PointerStore
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -107,8 +107,8 @@ def invoker() -> Any:
 
 
 @once
-def hand_over() -> HandOver:
-    return HandOver(queues(), SecondLink(invoker, settings().notifier_function))
+def message_sender() -> MessageSender:
+    return MessageSender(queues(), InvokeFallback(invoker, settings().notifier_function))
 
 
 @once

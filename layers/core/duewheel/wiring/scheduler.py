@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from duewheel.wiring.process import (
     aws_time,
     clock,
-    hand_over,
+    message_sender,
     once,
     origin,
     pointers,
@@ -21,7 +21,7 @@ def lead() -> Lead:
     dispatch = Dispatch(
         clock(),
         slices(),
-        hand_over(),
+        message_sender(),
         aws_ms=lambda: aws_time().latest_ms,
         lead_ms=settings().lead_ms,
         probers=ThreadPoolExecutor(PROBES_AT_ONCE),

@@ -8,21 +8,21 @@ from duewheel.wiring.process import (
     aws_time,
     clock,
     dynamodb,
-    hand_over,
+    message_sender,
     once,
     origin,
     pointers,
     settings,
 )
-from duewheel.wiring.wheel import headers, pages, read_second, reenter, tasks
+from duewheel.wiring.wheel import entry_writer, headers, pages, read_second, tasks
 from duewheel.workflows.delivery.send_releases import SendReleases
-from duewheel.workflows.sweep.record_statistics import WRITERS, KeepBooks
+from duewheel.workflows.sweep.record_statistics import WRITERS, RecordStatistics
 from duewheel.workflows.sweep.rescue import WRITERS as RESCUING
 from duewheel.workflows.sweep.rescue import Rescue
 from duewheel.workflows.sweep.run_sweep import Sweep
-from duewheel.workflows.sweep.sweep_second import ComeUpAgain, SweepSecond
+from duewheel.workflows.sweep.sweep_second import PostponePage, SweepSecond
 from duewheel.workflows.tasks.reschedule import WRITERS as PUTTING_OFF
-from duewheel.workflows.tasks.reschedule import PutOff
+from duewheel.workflows.tasks.reschedule import Reschedule
 
 
 @once
@@ -33,24 +33,26 @@ def statistics() -> StatisticsStore:
 @once
 def sweep() -> Sweep:
     config = settings()
-    put_off = PutOff(clock(), tasks(), reenter(), ThreadPoolExecutor(PUTTING_OFF))
+    reschedule = Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(PUTTING_OFF))
     sweep_second = SweepSecond(
         clock(),
         read_second(),
         tasks(),
         pages(),
-        hand_over(),
-        Rescue(clock(), tasks(), reenter(), ThreadPoolExecutor(RESCUING)),
-        ComeUpAgain(clock(), tasks(), pages(), put_off),
+        message_sender(),
+        Rescue(clock(), tasks(), entry_writer(), ThreadPoolExecutor(RESCUING)),
+        PostponePage(clock(), tasks(), pages(), reschedule),
         config.page_size,
     )
-    keep_books = KeepBooks(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
+    record_statistics = RecordStatistics(
+        clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS)
+    )
     lag_ms = config.sweep_delay_seconds * 1000
     return Sweep(
         clock(),
         pointers(),
         sweep_second,
-        keep_books,
+        record_statistics,
         headers(),
         origin(),
         lag_ms,
@@ -60,4 +62,4 @@ def sweep() -> Sweep:
 
 @once
 def send_releases() -> SendReleases:
-    return SendReleases(parking_records(), businesses(), hand_over())
+    return SendReleases(parking_records(), businesses(), message_sender())

@@ -5,13 +5,13 @@ import secrets
 from duewheel.rules.timers.timer import ID_RANGE
 from duewheel.stores.timers.by_timer_index import RunIndex
 from duewheel.stores.timers.timers import TimerStore
-from duewheel.wiring.businesses import known_businesses
+from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
-from duewheel.wiring.wheel import reenter, tasks
+from duewheel.wiring.wheel import entry_writer, tasks
 from duewheel.workflows.timers.change_timer import ChangeTimer, RunTimer
 from duewheel.workflows.timers.create_timer import CreateTimer
-from duewheel.workflows.timers.planning_chain import ChainTimer
-from duewheel.workflows.timers.read_xtimer import LookUpXtimer
+from duewheel.workflows.timers.planning_chain import PlanningChain
+from duewheel.workflows.timers.read_xtimer import ReadXtimer
 
 
 @once
@@ -20,20 +20,20 @@ def timers() -> TimerStore:
 
 
 @once
-def chain_timer() -> ChainTimer:
-    return ChainTimer(clock(), tasks(), reenter())
+def chain_timer() -> PlanningChain:
+    return PlanningChain(clock(), tasks(), entry_writer())
 
 
 @once
 def create_timer() -> CreateTimer:
     return CreateTimer(
-        clock(), timers(), chain_timer(), known_businesses(), lambda: secrets.randbelow(ID_RANGE)
+        clock(), timers(), chain_timer(), business_cache(), lambda: secrets.randbelow(ID_RANGE)
     )
 
 
 @once
 def change_timer() -> ChangeTimer:
-    return ChangeTimer(clock(), timers(), chain_timer(), known_businesses())
+    return ChangeTimer(clock(), timers(), chain_timer(), business_cache())
 
 
 @once
@@ -42,10 +42,10 @@ def run_index() -> RunIndex:
 
 
 @once
-def look_up_xtimer() -> LookUpXtimer:
-    return LookUpXtimer(clock(), timers(), tasks(), run_index())
+def read_xtimer() -> ReadXtimer:
+    return ReadXtimer(clock(), timers(), tasks(), run_index())
 
 
 @once
 def run_timer() -> RunTimer:
-    return RunTimer(timers(), tasks(), reenter())
+    return RunTimer(timers(), tasks(), entry_writer())

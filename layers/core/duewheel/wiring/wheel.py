@@ -4,17 +4,17 @@ import random
 import secrets
 
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
-from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.wheel.headers import HeaderStore, KnownShards
+from duewheel.stores.wheel.headers import HeaderStore, ShardsCache
 from duewheel.stores.wheel.load_estimates import LoadStore
-from duewheel.stores.wheel.pointers import KnownTimePointer
+from duewheel.stores.wheel.pointers import TimePointerCache
 from duewheel.wiring.process import (
     aws_time,
     clock,
     dynamodb,
-    hand_over,
+    message_sender,
     once,
     origin,
     pointers,
@@ -22,8 +22,8 @@ from duewheel.wiring.process import (
     slices,
 )
 from duewheel.workflows.sweep.read_second import ReadSecond
-from duewheel.workflows.tasks.write_entries import Reenter
-from duewheel.workflows.wheel.reserve_shards import SizeSeconds
+from duewheel.workflows.tasks.write_entries import EntryWriter
+from duewheel.workflows.wheel.reserve_shards import ReserveShards
 
 
 @once
@@ -38,8 +38,8 @@ def keys() -> KeyStore:
 
 
 @once
-def pages() -> PageStore:
-    return PageStore(dynamodb(), clock(), settings().wheel_table, settings().buckets)
+def pages() -> PageLeaseStore:
+    return PageLeaseStore(dynamodb(), clock(), settings().wheel_table, settings().buckets)
 
 
 @once
@@ -58,20 +58,20 @@ def headers() -> HeaderStore:
 
 
 @once
-def size_seconds() -> SizeSeconds:
-    return SizeSeconds(loads(), headers(), KnownShards(clock()), random.random)
+def reserve_shards() -> ReserveShards:
+    return ReserveShards(loads(), headers(), ShardsCache(clock()), random.random)
 
 
 @once
-def reenter() -> Reenter:
-    return Reenter(
+def entry_writer() -> EntryWriter:
+    return EntryWriter(
         clock(),
         tasks(),
-        hand_over(),
+        message_sender(),
         random_bytes=lambda: secrets.token_bytes(TOKEN_BYTES),
-        time_pointer=KnownTimePointer(pointers(), clock(), origin()),
+        time_pointer=TimePointerCache(pointers(), clock(), origin()),
         aws_ms=lambda: aws_time().latest_ms,
-        size_seconds=size_seconds(),
+        reserve_shards=reserve_shards(),
         lead_ms=settings().lead_ms,
         ahead_ms=settings().profile.ahead_ms,
     )

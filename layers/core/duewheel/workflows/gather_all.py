@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-async def all_of(work: Iterable[Coroutine[None, None, T]]) -> list[T]:
+async def gather_all(work: Iterable[Coroutine[None, None, T]]) -> list[T]:
     """Await all coroutines, even if some fail; then raise the first failure."""
     results = await outcomes_of(work)
     for result in results:

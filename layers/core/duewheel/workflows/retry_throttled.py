@@ -22,7 +22,7 @@ TRY_MS_MAX = 8_000
 T = TypeVar("T")
 
 
-class KeepTrying(Struct, frozen=True):
+class RetryThrottled(Struct, frozen=True):
     clock: Clock
     random_unit: Callable[[], float]
 

@@ -2,7 +2,7 @@
 
 from duewheel.interface.callbacks.callback_view import callback_view
 from duewheel.interface.response import Answer, compact
-from duewheel.rules.businesses.health import Standing
+from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Own, SigningSecret
 from duewheel.rules.callbacks.retry import number_said, retry_members
 from duewheel.rules.callbacks.types import Callback
@@ -45,21 +45,21 @@ def business_view(business: Business, now_ms: int) -> dict[str, object]:
         "lane": choice.lane,
         "lane_by": choice.by,
         "secrets": None if secrets is None else [secret.name for secret in secrets],
-        "breakers": _breakers(business.standing),
+        "breakers": _breakers(business.health),
         "own": [name for name in _SETTINGS if getattr(business.own, name) is not None],
         "created_at": rfc3339(business.created_ms),
         "updated_at": rfc3339(business.updated_ms),
     }
 
 
-def _breakers(standing: Standing) -> list[dict[str, object]]:
+def _breakers(health: BusinessHealth) -> list[dict[str, object]]:
     return [
         {
             "host": breaker.host,
             "since": rfc3339(breaker.since_ms),
             "until": rfc3339(breaker.until_ms),
         }
-        for breaker in standing.breakers
+        for breaker in health.breakers
     ]
 
 

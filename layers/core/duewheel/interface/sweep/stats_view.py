@@ -15,7 +15,7 @@ def stats_view(biz_type: str, statistics: Statistics) -> dict[str, object]:
         "closed_until": rfc3339(statistics.closed_until_second * 1000),
         "total": _tally(statistics.total),
         "minutes": [
-            {"at": _minute(sheet.minute), **_tally(sheet.tally)} for sheet in statistics.sheets
+            {"at": _minute(stats.minute), **_tally(stats.tally)} for stats in statistics.minutes
         ],
     }
 

@@ -2,14 +2,14 @@
 
 from duewheel.rules.access.api_keys import ApiKey
 from duewheel.rules.access.grants import grants_text
-from duewheel.rules.history.changes import Change, Did, Thing, differences
+from duewheel.rules.history.changes import Change, ChangeAction, Subject, differences
 from duewheel.rules.instants import rfc3339
 
 API_KEY = "api-key"
 
 
-def key_named(key: ApiKey) -> Thing:
-    return Thing(API_KEY, key.key_id, owner=key.key_id, gone_ms=key.gone_ms)
+def key_named(key: ApiKey) -> Subject:
+    return Subject(API_KEY, key.key_id, owner=key.key_id, gone_ms=key.gone_ms)
 
 
 def key_created(key: ApiKey) -> Change:
@@ -19,12 +19,12 @@ def key_created(key: ApiKey) -> Change:
         "expires_at": None if key.expires_ms is None else rfc3339(key.expires_ms),
     }
     found = differences({}, settings)
-    return Change(key.version, key.created_ms, key.created_by, Did.CREATED, found)
+    return Change(key.version, key.created_ms, key.created_by, ChangeAction.CREATED, found)
 
 
 def key_rotated(key: ApiKey, by: str, now_ms: int) -> Change:
-    return Change(key.version, now_ms, by, Did.ROTATED)
+    return Change(key.version, now_ms, by, ChangeAction.ROTATED)
 
 
 def key_revoked(key: ApiKey, by: str, now_ms: int) -> Change:
-    return Change(key.version, now_ms, by, Did.REVOKED)
+    return Change(key.version, now_ms, by, ChangeAction.REVOKED)

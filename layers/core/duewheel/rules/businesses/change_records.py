@@ -5,10 +5,10 @@ from typing import Any
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.history.changes import (
     Change,
-    Did,
+    ChangeAction,
     Difference,
     Hidden,
-    Thing,
+    Subject,
     deleted,
     differences,
     plain,
@@ -34,8 +34,8 @@ _SHOWN = {
 }
 
 
-def business_named(biz_type: str) -> Thing:
-    return Thing(BUSINESS, biz_type, owner=biz_type)
+def business_named(biz_type: str) -> Subject:
+    return Subject(BUSINESS, biz_type, owner=biz_type)
 
 
 def business_configured(before: Business, after: Business, by: str) -> Change:
@@ -47,12 +47,12 @@ def business_deleted(business: Business, by: str, now_ms: int) -> Change:
     return deleted(business.version, business.updated_ms, by, now_ms)
 
 
-def _did(before: Business, after: Business, found: tuple[Difference, ...]) -> Did:
+def _did(before: Business, after: Business, found: tuple[Difference, ...]) -> ChangeAction:
     if not before.version:
-        return Did.CREATED
+        return ChangeAction.CREATED
     if [one.setting for one in found] == ["paused"] and before.paused != after.paused:
-        return Did.PAUSED if after.paused else Did.RESUMED
-    return Did.CONFIGURED
+        return ChangeAction.PAUSED if after.paused else ChangeAction.RESUMED
+    return ChangeAction.CONFIGURED
 
 
 def _settings(own: Own) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""A rate as turns at equal distances: who takes some moves the next free one on by as many.
+"""The rate limit: GCRA (virtual scheduling). A rate gives turns at equal distances.
 
-Invariant: turns that were taken one after the other lie at least an interval apart, so no second
-holds more of them than the rate. What was not used in time is gone; it is never saved up.
+Who takes turns moves the next free one (the theoretical arrival time) on by as many. Invariant:
+turns that were taken one after the other lie at least an interval apart, so no second holds more of
+them than the rate. Turns that were not used in time are lost; they are never saved up.
 """
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ US_PER_MS = 1_000
 US_PER_SECOND = 1_000_000
 
 
-class Rate(Struct, frozen=True):
+class RateLimit(Struct, frozen=True):
     """`version`: the instant its settings were written; a newer one begins its turns anew.
 
     Not the settings' own number, which starts again when a business is deleted.
@@ -24,7 +25,7 @@ class Rate(Struct, frozen=True):
         return max(1, round(US_PER_SECOND / self.per_second))
 
 
-class Turns(Struct, frozen=True):
+class ReservedTurns(Struct, frozen=True):
     """Some turns that belong to whoever took them."""
 
     first_us: int
@@ -40,7 +41,7 @@ class Turns(Struct, frozen=True):
         ]
 
 
-class NoTurn(Struct, frozen=True):
+class RateLimited(Struct, frozen=True):
     """So many could not be had: how many are free within what was allowed, and when there will
     be one more."""
 
@@ -48,12 +49,12 @@ class NoTurn(Struct, frozen=True):
     wait_us: int
 
 
-def shortage(free_us: int, now_us: int, ahead_us: int, interval_us: int) -> NoTurn:
+def shortage(free_us: int, now_us: int, ahead_us: int, interval_us: int) -> RateLimited:
     """When the next free turn is at `free_us`, and the last one taken may end `ahead_us` from
     now at the latest."""
     room_us = now_us + ahead_us - max(free_us, now_us)
     free = max(0, room_us // interval_us)
-    return NoTurn(free, max(0, (free + 1) * interval_us - room_us))
+    return RateLimited(free, max(0, (free + 1) * interval_us - room_us))
 
 
 class Cursors(Struct, frozen=True):
@@ -99,7 +100,7 @@ def lengthened(end_us: int, from_us: int, cost_us: int) -> Step:
     return Step(to_us=from_us + cost_us, most_us=from_us)
 
 
-def places(end_us: int, count: int, cursors: Cursors) -> Turns:
+def places(end_us: int, count: int, cursors: Cursors) -> ReservedTurns:
     """The last ones of a line that ends at `end_us`."""
     first_us = end_us - count * cursors.interval_us
-    return Turns(first_us, cursors.interval_us, count, cursors.version)
+    return ReservedTurns(first_us, cursors.interval_us, count, cursors.version)

@@ -57,7 +57,7 @@ def business_change(
         "creates_per_second": lambda name: fields.number(name, RATE_MIN, RATE_MAX),
         "creates_burst": lambda name: fields.whole_number(name, 1, BURST_MAX),
         "signing_secrets": lambda name: _secrets(fields, name),
-        "paused": fields.truth,
+        "paused": fields.boolean,
         "lane": lambda name: _lane(fields, name),
         "secrets": lambda name: _named_secrets(fields.nested(name)),
     }

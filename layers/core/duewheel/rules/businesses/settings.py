@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.businesses import trusted_origins as origins
-from duewheel.rules.businesses.health import NO_STANDING, Standing
+from duewheel.rules.businesses.health import NO_HEALTH, BusinessHealth
 from duewheel.rules.businesses.lanes import LaneChoice, lane_choice
-from duewheel.rules.businesses.rate_limit import Rate
+from duewheel.rules.businesses.rate_limit import RateLimit
 from duewheel.rules.callbacks.named_secrets import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY
 from duewheel.rules.callbacks.status_policy import StatusEntry, StatusLists, lists_of
@@ -75,7 +75,7 @@ class Business(Struct, frozen=True):
     created_ms: int = 0
     updated_ms: int = 0
     damaged: str | None = None
-    standing: Standing = NO_STANDING  # only those who call know it
+    health: BusinessHealth = NO_HEALTH  # only those who call know it
 
     @property
     def is_new(self) -> bool:
@@ -112,14 +112,14 @@ class Business(Struct, frozen=True):
         return self.own.on_dead
 
     @property
-    def call_rate(self) -> Rate | None:
+    def call_rate(self) -> RateLimit | None:
         per_second = self.own.calls_per_second
-        return None if per_second is None else Rate(per_second, self.updated_ms)
+        return None if per_second is None else RateLimit(per_second, self.updated_ms)
 
     @property
-    def create_rate(self) -> Rate | None:
+    def create_rate(self) -> RateLimit | None:
         per_second = self.own.creates_per_second
-        return None if per_second is None else Rate(per_second, self.updated_ms)
+        return None if per_second is None else RateLimit(per_second, self.updated_ms)
 
     @property
     def creates_burst(self) -> int | None:
@@ -134,7 +134,7 @@ class Business(Struct, frozen=True):
         return bool(self.own.paused)
 
     def lane_at(self, now_ms: int) -> LaneChoice:
-        return lane_choice(self.own.lane, self.standing.slow_until_ms, now_ms)
+        return lane_choice(self.own.lane, self.health.slow_until_ms, now_ms)
 
     def unknown_secrets(self, callback: Callback | None) -> list[str]:
         """Names to which it refers and that there are not."""

@@ -1,9 +1,9 @@
-"""Where callbacks may not go.
+"""Egress rules: where callbacks may not go, against server-side request forgery (SSRF).
 
 An address is reachable only if it is known to be publicly routable; an IPv4 address inside
-an IPv6 one is judged as itself. Ranges that the deployment allows are the only exceptions,
-and the metadata services, which hand out the deployment's own credentials, stay refused
-even there unless their one address is listed (/32 or /128).
+an IPv6 one is judged as itself. Ranges that the deployment allows are the only exceptions.
+The metadata services, which hand out the deployment's own credentials, stay refused even
+there unless their one address is listed (/32 or /128).
 """
 
 import re

@@ -1,4 +1,8 @@
-"""The retry policy: how a request states it, and when a failed task is tried again, if it is."""
+"""The retry policy: how a request states it, and the backoff between attempts.
+
+Backoff is exponential with full jitter, or an explicit ladder of delays. It ends with the number of
+attempts or the age that the policy allows.
+"""
 
 from msgspec.structs import replace
 
@@ -39,7 +43,7 @@ def _exponential(fields: Fields) -> RetryPolicy:
         first_delay_seconds=first,
         factor=factor,
         delay_max_seconds=largest,
-        has_jitter=fields.truth("jitter") if "jitter" in fields else usual.has_jitter,
+        has_jitter=fields.boolean("jitter") if "jitter" in fields else usual.has_jitter,
     )
 
 

@@ -1,7 +1,7 @@
-"""When a host is spared, for how long, and when those that wait for it come up again.
+"""The circuit breaker: when it opens, when a probe is due, when blocked tasks fall due again.
 
-Invariant: a breaker opens only when most of many recent calls say that the host is not well, and
-no wait or spread is longer than its bound here, whatever a record says. Why these numbers:
+Invariant: a breaker opens only if many recent calls were made and half of them failed. No wait or
+spread is longer than its bound here, whatever a record says. Why these numbers:
 docs/decisions/0024-breaker.md.
 """
 
@@ -20,7 +20,7 @@ from duewheel.rules.tasks.task import Task
 
 CALLS_MIN = 20
 CALLS_MAX = 50  # the latest ones: however many succeeded before, some 25 failures are clear
-UNWELL_MIN = 0.5
+FAILING_MIN = 0.5
 WINDOW_MS = 30_000
 WAIT_FIRST_MS = 10_000
 WAIT_MS_MAX = 300_000
@@ -29,16 +29,16 @@ SETTLE_MS = 5_000  # what a probe takes beside its call
 AHEAD_MS_MAX = 600_000
 SPREAD_MS_MAX = 3_600_000
 WAITS_MS_MAX = 86_400_000
-UNWELL_STATUSES = (408, 429)  # beside 5xx
+FAILING_STATUSES = (408, 429)  # beside 5xx
 
 
-class Sign(Enum):
-    WELL = "well"
-    UNWELL = "unwell"
+class HostSignal(Enum):
+    HEALTHY = "well"
+    FAILING = "unwell"
 
 
 def host_of(callback: Callback | Outcome) -> str | None:
-    """Whose breaker a call falls under; other targets than HTTP have none."""
+    """The host whose breaker applies to a call. Targets other than HTTP have none."""
     if not isinstance(callback, HttpCallback):
         return None
     try:
@@ -47,37 +47,37 @@ def host_of(callback: Callback | Outcome) -> str | None:
         return None
 
 
-def sign_of(outcome: Outcome) -> Sign | None:
-    """What a call says of its host; None: nothing, for it was not made.
+def signal_of(outcome: Outcome) -> HostSignal | None:
+    """What a call shows of its host; None if the call was not made.
 
-    An answer that judges the task, whatever its status, comes from a host that is at work; so does
-    one that says not found or not allowed.
+    A host that judges the task is healthy, whatever the status; so is one that answers not found
+    or not allowed.
     """
     if outcome.status_code is None:
-        return Sign.UNWELL if outcome.verdict is Verdict.RETRY else None
+        return HostSignal.FAILING if outcome.verdict is Verdict.RETRY else None
     if outcome.verdict is not Verdict.RETRY:
-        return Sign.WELL
-    is_unwell = outcome.status_code >= 500 or outcome.status_code in UNWELL_STATUSES
-    return Sign.UNWELL if is_unwell else Sign.WELL
+        return HostSignal.HEALTHY
+    is_failing = outcome.status_code >= 500 or outcome.status_code in FAILING_STATUSES
+    return HostSignal.FAILING if is_failing else HostSignal.HEALTHY
 
 
-class Recent(Struct, frozen=True):
-    """The latest calls of one host: when each ended, and whether it went badly. Those that began
-    before `from_ms` do not count."""
+class RecentCalls(Struct, frozen=True):
+    """The latest calls of one host: when each ended, and whether it failed. Calls that began before
+    `from_ms` do not count."""
 
     from_ms: int = 0
     calls: tuple[tuple[int, bool], ...] = ()
 
-    def heard(self, sign: Sign, started_ms: int, now_ms: int) -> "Recent":
+    def with_call(self, sign: HostSignal, started_ms: int, now_ms: int) -> "RecentCalls":
         if started_ms < self.from_ms:
             return self
         kept = [call for call in self.calls if abs(now_ms - call[0]) < WINDOW_MS]
-        return replace(self, calls=(*kept, (now_ms, sign is Sign.UNWELL))[-CALLS_MAX:])
+        return replace(self, calls=(*kept, (now_ms, sign is HostSignal.FAILING))[-CALLS_MAX:])
 
     @property
-    def is_clear_failure(self) -> bool:
-        unwell = sum(is_unwell for _, is_unwell in self.calls)
-        return len(self.calls) >= CALLS_MIN and unwell >= UNWELL_MIN * len(self.calls)
+    def should_open(self) -> bool:
+        failed = sum(is_failed for _, is_failed in self.calls)
+        return len(self.calls) >= CALLS_MIN and failed >= FAILING_MIN * len(self.calls)
 
 
 def opened(host: str, now_ms: int, random_unit: float, by: str) -> Breaker:
@@ -85,7 +85,7 @@ def opened(host: str, now_ms: int, random_unit: float, by: str) -> Breaker:
 
 
 def claimed(breaker: Breaker, probe: Task, timeout_ms: int, now_ms: int, by: str) -> Breaker:
-    """One call is made; should its notifier die, another may probe when this one would be over."""
+    """For one probe. If its notifier dies, another may probe when this call would have ended."""
     until_ms = max(now_ms, probe.next_ms) + timeout_ms + SETTLE_MS
     return replace(breaker, until_ms=until_ms, by=by)
 
@@ -96,24 +96,24 @@ def reopened(breaker: Breaker, now_ms: int, random_unit: float, by: str) -> Brea
     return replace(after, until_ms=now_ms + _with_jitter(_wait_ms(after), random_unit))
 
 
-def is_waited_out(breaker: Breaker, instant_ms: int) -> bool:
+def is_probe_due(breaker: Breaker, instant_ms: int) -> bool:
     return not instant_ms < breaker.until_ms <= instant_ms + AHEAD_MS_MAX
 
 
-def may_wait(task: Task, now_ms: int) -> bool:
-    """For a host that is spared. One that has been owed for a day is called nevertheless: with its
-    attempts it comes to an end, though its host never comes back."""
+def may_be_postponed(task: Task, now_ms: int) -> bool:
+    """False once the task has been due for a day: it is called although its breaker is open, so
+    that it uses up its attempts and ends even if its host never recovers."""
     return now_ms - owed_since_ms(task) <= WAITS_MS_MAX
 
 
-def put_off_instants_ms(
+def postponed_instants_ms(
     breaker: Breaker | None, tasks: Sequence[Task], now_ms: int, random_unit: float
 ) -> list[int]:
-    """When these tasks, in their order, come up again: spread, so that the end of the wait is no
-    stampede, and at once if the breaker has closed."""
+    """When these tasks fall due again, in their order: at once if the breaker has closed, else
+    spread over a time, so that a host that recovers is not flooded."""
     begins_ms, spread_ms = now_ms, 0
     if breaker is not None:
-        begins_ms = now_ms if is_waited_out(breaker, now_ms) else breaker.until_ms
+        begins_ms = now_ms if is_probe_due(breaker, now_ms) else breaker.until_ms
         spread_ms = _spread_ms(breaker, begins_ms)
     steps = [(number + random_unit) / len(tasks) for number in range(len(tasks))]
     return [
@@ -128,12 +128,12 @@ def _wait_ms(breaker: Breaker) -> int:
 
 
 def _spread_ms(breaker: Breaker, begins_ms: int) -> int:
-    """As long as it waits, or a tenth of how long it has been open: else those that wait for a day
-    would be put off hundreds of times."""
+    """The breaker's wait, or a tenth of its age: with the wait alone a task that is blocked for a
+    day would be postponed hundreds of times."""
     age_ms = max(0, begins_ms - breaker.since_ms)
     return max(_wait_ms(breaker), min(age_ms // 10, SPREAD_MS_MAX))
 
 
 def _with_jitter(wait_ms: int, random_unit: float) -> int:
-    """Upwards, so that hosts which failed together are not probed together."""
+    """Adds time, so that hosts that failed together are not probed together."""
     return wait_ms + int(wait_ms * JITTER * random_unit)

@@ -1,6 +1,6 @@
-"""A page's lease: who works on it until when, where it ends, what it passed on.
+"""The lease of a page: which run works on it until when, where the page ends, what it passed on.
 
-It is short, and renewed while its run lives. What the page passed on is recorded before it is
+A lease is short, and renewed while its run lives. What the page passed on is recorded before it is
 sent, so a run that takes the page over leaves that alone.
 """
 
@@ -43,7 +43,7 @@ def still_ours(lease: PageLease | None) -> PageLease:
     return lease
 
 
-def is_absurd(lease: PageLease, now_ms: int) -> bool:
+def is_implausible(lease: PageLease, now_ms: int) -> bool:
     """It would keep the page, and the sweep pointer with it, for longer than anybody works."""
     return max(lease.until_ms, lease.resent_ms) > now_ms + LEASE_MS_MAX
 

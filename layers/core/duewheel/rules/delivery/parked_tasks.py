@@ -10,8 +10,8 @@ from enum import Enum
 
 from msgspec import Struct
 
-from duewheel.rules.businesses.rate_limit import Turns
-from duewheel.rules.delivery.promises import promised
+from duewheel.rules.businesses.rate_limit import ReservedTurns
+from duewheel.rules.delivery.reservations import reserved
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.entry_decision import is_expired
 from duewheel.rules.tasks.task import Task
@@ -62,10 +62,11 @@ def is_called_on_release(task: Task, now_ms: int) -> bool:
     return task.next_ms <= now_ms and not is_expired(task, now_ms)
 
 
-def at_their_places(tasks: Sequence[Task], turns: Turns, now_ms: int) -> list[Release]:
+def at_their_places(tasks: Sequence[Task], turns: ReservedTurns, now_ms: int) -> list[Release]:
     """Each at its place in the line before the limit."""
     return [
-        (task, lifecycle.put_off(task, promise, now_ms)) for task, promise in promised(tasks, turns)
+        (task, lifecycle.rescheduled(task, reservation, now_ms))
+        for task, reservation in reserved(tasks, turns)
     ]
 
 

@@ -7,7 +7,7 @@ begin, because its business has too many look-ups of host names under way, comes
 
 from collections.abc import Sequence
 
-from duewheel.rules.tasks.lifecycle import held_off
+from duewheel.rules.tasks.lifecycle import postponed
 from duewheel.rules.tasks.task import Task
 
 WAIT_MS_MIN = 60_000
@@ -20,7 +20,7 @@ def comes_up_again_ms(task: Task, now_ms: int) -> int:
 
 def come_up_again(task: Task, now_ms: int) -> Task:
     """No attempt was made, and none is used up. It is yet to get its entry."""
-    return held_off(task, comes_up_again_ms(task, now_ms), now_ms)
+    return postponed(task, comes_up_again_ms(task, now_ms), now_ms)
 
 
 UNBEGUN_WAIT_MS = 5_000  # and as long again for the last of many
@@ -31,7 +31,7 @@ def spread_unbegun(tasks: Sequence[Task], now_ms: int) -> list[tuple[Task, Task]
     return [
         (
             task,
-            held_off(
+            postponed(
                 task, now_ms + UNBEGUN_WAIT_MS + UNBEGUN_WAIT_MS * number // len(tasks), now_ms
             ),
         )

@@ -21,7 +21,7 @@ class Pace(Struct, frozen=True):
     total_ms: int = 0
 
     @property
-    def holds_up(self) -> bool:
+    def is_slow(self) -> bool:
         return self.calls >= CALLS_MIN and self.total_ms > self.calls * MEAN_MS_MAX
 
 
@@ -31,6 +31,6 @@ def with_call(pace: Pace | None, duration_ms: int, ended_ms: int) -> Pace:
     return Pace(pace.since_ms, pace.calls + 1, pace.total_ms + max(0, duration_ms))
 
 
-def is_to_be_told(slow_until_ms: int, now_ms: int) -> bool:
+def should_publish(slow_until_ms: int, now_ms: int) -> bool:
     """Of one that is slow: whether nobody has said so within the last minute."""
     return slow_until_ms < now_ms + SLOW_FOR_MS - TOLD_EVERY_MS

@@ -21,7 +21,7 @@ SHOWN_CHARACTERS_MAX = 200
 THE_SERVICE = "duewheel"  # who makes the one change that nobody asks for: a receiver's stop
 
 
-class Did(StrEnum):
+class ChangeAction(StrEnum):
     CREATED = "created"
     CONFIGURED = "configured"
     PAUSED = "paused"
@@ -37,7 +37,7 @@ class Did(StrEnum):
 DELETED_KEPT_SECONDS = 30 * 86_400
 
 
-class Thing(Struct, frozen=True):
+class Subject(Struct, frozen=True):
     """What is changed. `owner` says whose it is, also when it is no more: its business. `gone_ms`:
     when it goes by itself, where that is known beforehand."""
 
@@ -64,7 +64,7 @@ class Change(Struct, frozen=True):
     version: int
     at_ms: int
     by: str
-    did: Did
+    did: ChangeAction
     differences: tuple[Difference, ...] = ()
 
 
@@ -99,16 +99,16 @@ def plain(value: Any) -> Any:
             return value
 
 
-def gone_ms(thing: Thing, change: Change) -> int | None:
+def gone_ms(thing: Subject, change: Change) -> int | None:
     """When what is kept of it goes; never while it is there."""
-    if change.did is Did.DELETED:
+    if change.did is ChangeAction.DELETED:
         return change.at_ms + DELETED_KEPT_SECONDS * 1000
     return thing.gone_ms
 
 
 def deleted(version: int, updated_ms: int, by: str, now_ms: int) -> Change:
     """The end of a definition that stood at this version."""
-    return Change(version + 1, max(now_ms, updated_ms), by, Did.DELETED)
+    return Change(version + 1, max(now_ms, updated_ms), by, ChangeAction.DELETED)
 
 
 def _shown(before: Any, after: Any) -> tuple[Any, Any] | None:

@@ -1,7 +1,7 @@
-"""What becomes of a message that asked for tasks: done, left for another try, or a dead letter.
+"""What becomes of a message that asked for tasks: done, another try, or a dead letter.
 
-Invariant: what is left for another try, or is in a letter, comes under the key of the request that
-has made the rest of it, or was given up by that one. So nothing is made twice.
+Invariant: what is left for another try, or is in a dead letter, has the key of the request that
+created the rest of it, or that gave it up. So nothing is created twice.
 """
 
 import json

@@ -1,22 +1,21 @@
-"""The books: which minute's statistics a task enters, and when, so that each fact enters once.
+"""Statistics by the minute: which minute counts a task, and when, so that each fact counts once.
 
-The sweep finishes every second once, and meets in it the homes that stand there and
-those that its re-entries point to. What it books then is what the record says of that very
-second: that the task came up in it for the first time, that an attempt on an entry of it
-failed, that the entry which settled the task stands in it. None of this can change once the
-second is finished, so whoever finishes it again books the same. A second is booked when nothing of
-it is open any more; so one that stays open is booked after those behind it.
+The sweep finishes every second once. It meets the homes that stand in the second and the homes that
+its re-entries point to. It counts what their records say of that very second: the task fell due in
+it for the first time, an attempt on an entry of it failed, the entry that settled the task stands
+in it. None of this changes once the second is finished, so finishing it again gives the same
+counts. A second is counted when nothing of it is open any more; so a second that stays open is
+counted after those behind it.
 
-A second too large for one run is booked in parts: the homes that stand in it shard by shard, and at
-last, in one part, the homes that its re-entries point to. Such a home may be met in two shards, so
-it belongs to no single one.
+A second too large for one run is counted in parts: the homes that stand in it shard by shard, and
+at last, in one part, the homes that its re-entries point to. Such a home may be met in two shards,
+so it belongs to no single one.
 
-What a minute's record holds already, it tells: all facts of the seconds up to `up_to`, but for
-those that are named in `lacks`, which were open when it was brought up to there; of these the
-shards before the one that `partly` tells.
+The record of a minute says what it holds: all facts of the seconds up to `up_to`, except those in
+`lacks`, which were open when it was written; of these the shards before the one in `partly`.
 
-A task counts in the minute in which it first came up, a failed attempt in its own. What plans a
-timer is no task of anybody's, and counts nowhere.
+A task counts in the minute in which it first fell due, a failed attempt in its own. The internal
+tasks that plan timers count nowhere.
 """
 
 from bisect import bisect_left
@@ -100,7 +99,7 @@ _ENDED = {
 }
 
 
-class Sheet(Struct, frozen=True):
+class MinuteStats(Struct, frozen=True):
     """One minute of one business."""
 
     biz_type: str
@@ -121,28 +120,28 @@ class Sheet(Struct, frozen=True):
 
 
 class Statistics(Struct, frozen=True):
-    """What the books say of a stretch of minutes."""
+    """The statistics of a range of minutes."""
 
     first_minute: int
     last_minute: int
     closed_until_second: int  # before it, only tasks still pending will change their minute
     counted_until_second: int  # what came up from here on is not in it
-    sheets: list[Sheet]  # of minutes in which there was something, in order
+    minutes: list[MinuteStats]  # of minutes in which there was something, in order
 
     @property
     def total(self) -> Tally:
-        return sum((sheet.tally for sheet in self.sheets), NOTHING)
+        return sum((stats.tally for stats in self.minutes), NOTHING)
 
 
-SheetName = tuple[str, int]  # business and minute
+MinuteName = tuple[str, int]  # business and minute
 Part = tuple[int, int]  # second and shard
-Facts = dict[SheetName, dict[Part, Tally]]  # by the part in which they were met
+Facts = dict[MinuteName, dict[Part, Tally]]  # by the part in which they were met
 ELSEWHERE = SHARDS_MAX  # the part behind all shards: homes that re-entries point to
 
 
-class Met:
-    """What is to be booked of a second: of the homes met in it, slice by slice, each once however
-    many of its entries stand there."""
+class SeenTasks:
+    """The facts of one second: of the homes met in it, slice by slice, each home once however many
+    of its entries stand there."""
 
     def __init__(self, second: int) -> None:
         self.facts: Facts = {}
@@ -164,7 +163,7 @@ class Met:
                 by_part[key] = by_part.get(key, NOTHING) + tally
 
 
-def joined(all_facts: Iterable[Facts]) -> Facts:
+def merge(all_facts: Iterable[Facts]) -> Facts:
     """The facts of several seconds together."""
     together: Facts = defaultdict(dict)
     for facts in all_facts:
@@ -182,26 +181,26 @@ def before(facts: Facts, shard: int) -> Facts:
     return {name: by_part for name, by_part in kept.items() if by_part}
 
 
-def booked(
-    sheet: Sheet,
+def merge_into(
+    stats: MinuteStats,
     by_part: Mapping[Part, Tally],
     up_to: int,
     still_open: frozenset[int] = frozenset(),
     partly: Mapping[int, int] = NO_PARTS,
-) -> Sheet:
+) -> MinuteStats:
     """The sheet with what it does not hold yet of `by_part`. All seconds up to `up_to` but those
     that are `still_open` have been booked with this, or had nothing for this sheet; of these the
     shards before the one that `partly` tells."""
-    new = [tally for part, tally in by_part.items() if not sheet.holds(*part)]
-    lacked = {second for second in sheet.lacks if second > up_to or second in still_open}
-    now_open = {second for second in still_open if sheet.up_to < second <= up_to}
+    new = [tally for part, tally in by_part.items() if not stats.holds(*part)]
+    lacked = {second for second in stats.lacks if second > up_to or second in still_open}
+    now_open = {second for second in still_open if stats.up_to < second <= up_to}
     whole = {second for second, _ in by_part} - partly.keys()
     lacks = frozenset(lacked | now_open) - whole
-    reached = {second: max(partly.get(second, 0), sheet.partly.get(second, 0)) for second in lacks}
+    reached = {second: max(partly.get(second, 0), stats.partly.get(second, 0)) for second in lacks}
     return replace(
-        sheet,
-        tally=sum(new, sheet.tally),
-        up_to=max(sheet.up_to, up_to),
+        stats,
+        tally=sum(new, stats.tally),
+        up_to=max(stats.up_to, up_to),
         lacks=lacks,
         partly={second: shard for second, shard in reached.items() if shard},
     )

@@ -87,7 +87,7 @@ class Verdict(Struct):
     resend: list[tuple[PageLease, PageMessage]] = field(default_factory=list)
     waits_for: list[str] = field(default_factory=list)  # pages
     take_apart: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)
-    put_off: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)  # unbegun
+    postponed: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)  # unbegun
     unfinished: list[tuple[str, Why]] = field(default_factory=list)  # pages, in their order
 
     @property
@@ -223,7 +223,7 @@ class _Judging(Struct, frozen=True):
         why = Why.UNBEGUN
         if by is not None and is_slow_page(lease.page) and not lease.tries:
             if self.now_ms >= by.until_ms + SLOW_BEGUN_WITHIN_MS:
-                self.verdict.put_off.append((lease, owed))
+                self.verdict.postponed.append((lease, owed))
                 return
             self.verdict.waits_for.append(lease.page)  # it was passed on a moment ago
         elif is_held or (self.now_ms < _resend_ms(lease) and lease.tries < TRIES_MAX):

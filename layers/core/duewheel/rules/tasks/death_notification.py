@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
 
@@ -18,7 +18,7 @@ def is_told(task: Task, business: Business) -> bool:
     return business.on_dead is not None and task.notice_of is None
 
 
-def dead_notice(dead: Task, placing: Placing) -> Task:
+def dead_notice(dead: Task, placing: Placement) -> Task:
     """The same for the same death and the same placing, whoever makes it."""
     death = f"{dead.home.name} {dead.redrives}".encode()
     token = blake2b(death, digest_size=TOKEN_BYTES, person=b"on_dead").digest()

@@ -25,7 +25,7 @@ from duewheel.rules.refusals import (
     Refusal,
     recalled,
 )
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address
 
@@ -66,7 +66,7 @@ class Claim(Struct, frozen=True):
 
     number: int
     token: str
-    placing: Placing
+    placing: Placement
 
     def task(self, index: int, new: NewTask) -> Task:
         """The task at this place of the request, as it is when this claim creates it."""

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.retry import delay_ms
 from duewheel.rules.callbacks.types import RetryPolicy
-from duewheel.rules.tasks.task import Attempt, Promise, Status, Task
+from duewheel.rules.tasks.task import Attempt, Reservation, Status, Task
 from duewheel.rules.wheel.addresses import Address
 
 HISTORY_MAX = 10
@@ -70,13 +70,13 @@ def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, no
     )
 
 
-def put_off(task: Task, promise: Promise, now_ms: int) -> Task:
+def rescheduled(task: Task, reservation: Reservation, now_ms: int) -> Task:
     """Not called yet, for its business has had as many calls as it may have. It is yet to get
     its entry."""
     return replace(
         task,
-        next_ms=promise.at_ms,
-        promise=promise,
+        next_ms=reservation.at_ms,
+        reservation=reservation,
         parked=False,
         updated_ms=now_ms,
         version=task.version + 1,
@@ -85,7 +85,7 @@ def put_off(task: Task, promise: Promise, now_ms: int) -> Task:
 
 def parked(task: Task, now_ms: int) -> Task:
     """It came up on its entry, and is held back there: its business is paused."""
-    return replace(task, parked=True, promise=None, updated_ms=now_ms, version=task.version + 1)
+    return replace(task, parked=True, reservation=None, updated_ms=now_ms, version=task.version + 1)
 
 
 def released(task: Task, next_ms: int, now_ms: int) -> Task:
@@ -93,10 +93,12 @@ def released(task: Task, next_ms: int, now_ms: int) -> Task:
     return replace(task, parked=False, next_ms=next_ms, updated_ms=now_ms, version=task.version + 1)
 
 
-def held_off(task: Task, next_ms: int, now_ms: int) -> Task:
+def postponed(task: Task, next_ms: int, now_ms: int) -> Task:
     """Not called yet, for its host is spared or its lane is full. What it was promised was another
     instant. It is yet to get its entry."""
-    return replace(task, next_ms=next_ms, promise=None, updated_ms=now_ms, version=task.version + 1)
+    return replace(
+        task, next_ms=next_ms, reservation=None, updated_ms=now_ms, version=task.version + 1
+    )
 
 
 def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:
@@ -168,7 +170,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
         attempts=task.attempts + 1,
         history=(*task.history, attempt)[-HISTORY_MAX:],
         last_error=attempt.note or None,
-        promise=None,
+        reservation=None,
     )
 
 
@@ -184,7 +186,7 @@ def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> T
         settled_ms=now_ms,
         updated_ms=now_ms,
         expires_at=now_ms // 1000 + retention_seconds,
-        promise=None,
+        reservation=None,
         parked=False,
         version=task.version + 1,
     )

@@ -13,7 +13,7 @@ from duewheel.rules.wheel.addresses import Address, address_at
 from duewheel.rules.wheel.sharding import shard_for
 
 
-class Placing(Struct, frozen=True):
+class Placement(Struct, frozen=True):
     """Where clock and time pointer stood, how far ahead of them slices are read, and handed over,
     and how many shards those seconds have that were known to have more than one."""
 

@@ -43,7 +43,7 @@ class Attempt(Struct, frozen=True):
     note: str = ""
 
 
-class Promise(Struct, frozen=True):
+class Reservation(Struct, frozen=True):
     """A place in the line before its business's limit, by settings of this version: the task tries
     again then. `is_late`: it has tried with another place before, and found no turn free.
     `is_turn`: an older release counted its call already."""
@@ -118,7 +118,7 @@ class Task(Struct, frozen=True):
     key: str | None = None
     digest: str | None = None
     max_due_ms: int | None = None
-    promise: Promise | None = None  # good only while `next_ms` is its instant
+    reservation: Reservation | None = None  # good only while `next_ms` is its instant
     parked: bool = False  # it came up on its entry while its business was paused
     notice_of: str | None = None  # the dead task whose death this one tells of
     redrives: int = 0

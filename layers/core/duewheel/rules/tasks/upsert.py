@@ -7,16 +7,16 @@ from msgspec.structs import replace
 from duewheel.rules.tasks.task import NewTask, Task
 
 
-class Meets(Enum):
+class KeyState(Enum):
     FREE = "free"  # no task, or one that has ended: the key can be taken
     SAME = "same"  # live, and made by the same body
     OTHER = "other"  # live, and made by another body
 
 
-def meets(found: Task | None, task: Task) -> Meets:
+def meets(found: Task | None, task: Task) -> KeyState:
     if found is None or not found.is_live:
-        return Meets.FREE
-    return Meets.SAME if found.digest == task.digest else Meets.OTHER
+        return KeyState.FREE
+    return KeyState.SAME if found.digest == task.digest else KeyState.OTHER
 
 
 def bounded(new: NewTask) -> NewTask:

@@ -4,10 +4,10 @@ from typing import Any
 
 from duewheel.rules.history.changes import (
     Change,
-    Did,
+    ChangeAction,
     Difference,
     Hidden,
-    Thing,
+    Subject,
     deleted,
     differences,
     plain,
@@ -19,8 +19,8 @@ from duewheel.rules.timers.updates import BLANK
 TIMER = "timer"
 
 
-def thing_of(timer: Timer) -> Thing:
-    return Thing(TIMER, timer.timer_id, owner=timer.biz_type)
+def thing_of(timer: Timer) -> Subject:
+    return Subject(TIMER, timer.timer_id, owner=timer.biz_type)
 
 
 def timer_created(timer: Timer, by: str) -> Change:
@@ -28,7 +28,7 @@ def timer_created(timer: Timer, by: str) -> Change:
     usual, made = _settings(BLANK), _settings(timer.rules)
     said = {name: value for name, value in made.items() if value != usual[name]}
     found = differences({}, {**said, "enabled": timer.enabled})
-    return Change(timer.version, timer.created_ms, by, Did.CREATED, found)
+    return Change(timer.version, timer.created_ms, by, ChangeAction.CREATED, found)
 
 
 def timer_changed(before: Timer, after: Timer, by: str) -> Change:
@@ -46,10 +46,10 @@ def timer_deleted(timer: Timer, by: str, now_ms: int) -> Change:
     return deleted(timer.version, timer.updated_ms, by, now_ms)
 
 
-def _did(after: Timer, found: tuple[Difference, ...]) -> Did:
+def _did(after: Timer, found: tuple[Difference, ...]) -> ChangeAction:
     if [one.setting for one in found] == ["enabled"]:
-        return Did.ENABLED if after.enabled else Did.DISABLED
-    return Did.CHANGED
+        return ChangeAction.ENABLED if after.enabled else ChangeAction.DISABLED
+    return ChangeAction.CHANGED
 
 
 def _settings(rules: Rules) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Reason(StrEnum):
     SKIPPED = "skipped"
 
 
-def reason_to_end(
+def skip_reason(
     task: Task, occurrence: Occurrence, timer: Timer | None, now_ms: int
 ) -> Reason | None:
     """None: it is to be called."""
@@ -81,7 +81,7 @@ def filled(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
     )
 
 
-def is_to_stop(timer: Timer, outcome: Outcome) -> bool:
+def should_disable_timer(timer: Timer, outcome: Outcome) -> bool:
     """Whether the receiver itself wants no more calls, and its owner wants it to be obeyed. Other
     answers end an occurrence for reasons of their own, and what was never sent was not refused."""
     if not timer.rules.disable_on_stop or outcome.verdict is not Verdict.STOP:

@@ -13,7 +13,7 @@ from hashlib import blake2s
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import UNSIZED, Occurrence, Plan, Sizes, Task
 from duewheel.rules.timers.schedule import next_second, seconds_from
 from duewheel.rules.timers.timer import Misfire, Timer
@@ -42,7 +42,7 @@ class Step(Struct, frozen=True):
     misfired: int = 0
 
 
-def chain_home(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
+def chain_home(timer: Timer, placing: Placement, random_bytes: bytes) -> Task:
     """The task that plans the timer from now on: due at once. The second that has begun is not
     its own any more."""
     home = placing.address(placing.now_ms, random_bytes)
@@ -182,7 +182,7 @@ def occurrence_task(
     )
 
 
-def manual_task(timer: Timer, placing: Placing, random_bytes: bytes) -> Task:
+def manual_task(timer: Timer, placing: Placement, random_bytes: bytes) -> Task:
     """One that somebody asked for by hand, now."""
     home = placing.address(placing.now_ms, random_bytes)
     return Task(

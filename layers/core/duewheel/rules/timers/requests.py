@@ -144,7 +144,7 @@ def _readers(
         "grace_seconds": lambda name: fields.whole_number(name, 0, GRACE_SECONDS_MAX),
         "overlap": lambda name: _one_of(fields, name, Overlap),
         "exclude": lambda name: _dates(fields, name),
-        "disable_on_stop": fields.truth,
+        "disable_on_stop": fields.boolean,
     }
 
 
@@ -163,7 +163,7 @@ def _is_reset(fields: Fields, name: str) -> bool:
 def _enabled(fields: Fields, *, usual: bool | None) -> bool | None:
     if "enabled" not in fields:
         return usual
-    return True if fields.is_null("enabled") else fields.truth("enabled")
+    return True if fields.is_null("enabled") else fields.boolean("enabled")
 
 
 def _payload(fields: Fields) -> str | None:

@@ -100,7 +100,7 @@ def changed(timer: Timer, rules: Rules, *, enabled: bool, now_ms: int) -> Timer:
     )
 
 
-def keeps_chain(before: Timer, after: Timer) -> bool:
+def keeps_plan(before: Timer, after: Timer) -> bool:
     return before.enabled == after.enabled and _planned(before) == _planned(after)
 
 
@@ -108,7 +108,7 @@ def _planned(timer: Timer) -> tuple[object, ...]:
     return timer.rules.schedule, timer.rules.max_runs, timer.rules.jitter_seconds
 
 
-def unchained(before: Timer, after: Timer, chain: Task | None, now_second: int) -> Timer:
+def without_chain(before: Timer, after: Timer, chain: Task | None, now_second: int) -> Timer:
     """`after` without the chain of `before`, numbered as if it had planned nothing ahead. What it
     did plan ahead stands there, and is not to be put beside itself in another shard."""
     plan = None if chain is None else chain.plan

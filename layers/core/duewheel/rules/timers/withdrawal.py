@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.tasks.task import Plan, Task
-from duewheel.rules.timers.occurrence_policy import Reason, reason_to_end
+from duewheel.rules.timers.occurrence_policy import Reason, skip_reason
 from duewheel.rules.timers.planning import MISFIRES_WRITTEN, TAKEN_BACK_MIN
 from duewheel.rules.timers.schedule import seconds_from
 from duewheel.rules.timers.timer import Timer
@@ -57,7 +57,7 @@ def reason_to_take_back(
     is_as_planned = task.is_live and task.version == 1 and task.names_its_home
     if occurrence is None or occurrence.manual or not is_as_planned:
         return None
-    reason = reason_to_end(task, occurrence, timer, now_ms)
+    reason = skip_reason(task, occurrence, timer, now_ms)
     return None if reason in MISFIRES and occurrence.second > last_missed else reason
 
 

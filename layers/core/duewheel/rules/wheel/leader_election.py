@@ -1,7 +1,7 @@
-"""Which of several schedulers moves the time pointer, and how they take turns.
+"""Leader election: which of several schedulers moves the time pointer, and how they take turns.
 
-The lease stands on the pointer's record. A waiting scheduler registers as heir; one
-that finds leader and heir registers as newcomer, which tells the leader to step down.
+The lease is part of the pointer's record. A waiting scheduler registers as heir (standby); one
+that finds leader and heir registers as newcomer (candidate), which makes the leader step down.
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
-"""Crowding: how many shards a second gets, and which of them an entry takes.
+"""Sharding of crowded seconds: how many shards a second gets, and which of them an entry takes.
 
 A second begins with one shard; their number only rises, each time to a power of two. So an entry
-is found wherever it was put, by whoever reads as many shards as the header says.
+is found wherever it was put, by a reader of as many shards as the header says.
 """
 
 from collections.abc import Callable

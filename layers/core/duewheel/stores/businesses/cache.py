@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
-from duewheel.rules.businesses.health import Standing
+from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business
 from duewheel.stores.businesses.settings import BusinessStore
 
@@ -27,7 +27,7 @@ class _Known(Struct, frozen=True):
         return 0 <= now_ms - self.read_ms < KEPT_MS
 
 
-class KnownBusinesses:
+class BusinessCache:
     def __init__(self, store: BusinessStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
@@ -71,19 +71,19 @@ class KnownBusinesses:
             self._forgotten += 1
             self._known.pop(biz_type, None)
 
-    def now_stands(self, biz_type: str, standing: Standing) -> None:
+    def put_health(self, biz_type: str, health: BusinessHealth) -> None:
         """It has just been written or met so; what is being read may be older."""
         with self._lock:
             self._forgotten += 1
             if known := self._known.get(biz_type):
-                business = replace(known.business, standing=standing)
+                business = replace(known.business, health=health)
                 self._known[biz_type] = replace(known, business=business)
 
-    def standing_of(self, biz_type: str) -> Standing:
+    def health_of(self, biz_type: str) -> BusinessHealth:
         """As it was last heard of, however long ago: nothing is read."""
         with self._lock:
             known = self._known.get(biz_type)
-        return known.business.standing if known else Standing()
+        return known.business.health if known else BusinessHealth()
 
     def _keep(self, read: dict[str, Business], now_ms: int) -> None:
         for biz_type, business in read.items():

@@ -11,11 +11,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from duewheel.log import report_unreadable
-from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, Standing
+from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, BusinessHealth
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Throttled, Written, write_if
-from duewheel.stores.item_attributes import Nonsense, number, parsed, whole, words
+from duewheel.stores.item_attributes import InvalidAttribute, number, parsed, whole, words
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -25,21 +25,21 @@ _SLOW, _OPENINGS, _EXPIRES = "slow_until_ms", "openings", "expires_at"
 _TRIES = 3
 
 
-class StandingUnknown(Exception):
+class HealthWriteFailed(Exception):
     """The Registry did not take a write. Nobody waits for it: a standing is an aid."""
 
 
-class StandingStore(Struct, frozen=True):
+class HealthStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
-    def read(self, biz_type: str) -> Standing:
+    def read(self, biz_type: str) -> BusinessHealth:
         """As it stands."""
-        key = registry_keys.standing(biz_type)
+        key = registry_keys.health(biz_type)
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        return standing_from(answer.get("Item"))
+        return health_from(answer.get("Item"))
 
-    def note_slow(self, biz_type: str, until_ms: int) -> Standing:
+    def note_slow(self, biz_type: str, until_ms: int) -> BusinessHealth:
         """Its calls hold pages up; so it is until then, or until later if that is known already."""
         return self._write(
             biz_type,
@@ -50,7 +50,9 @@ class StandingStore(Struct, frozen=True):
             {":slow": {"N": str(until_ms)}},
         )
 
-    def open(self, biz_type: str, breaker: Breaker, known: Standing, now_ms: int) -> Standing:
+    def open(
+        self, biz_type: str, breaker: Breaker, known: BusinessHealth, now_ms: int
+    ) -> BusinessHealth:
         """Unless that host has one already, or the business has as many as it may."""
         for _ in range(_TRIES):
             if known.breaker_of(breaker.host) is not None or not known.has_room(now_ms):
@@ -58,9 +60,11 @@ class StandingStore(Struct, frozen=True):
             known = self._open(biz_type, breaker, known, now_ms)
         return known
 
-    def _open(self, biz_type: str, breaker: Breaker, known: Standing, now_ms: int) -> Standing:
+    def _open(
+        self, biz_type: str, breaker: Breaker, known: BusinessHealth, now_ms: int
+    ) -> BusinessHealth:
         """In the place of those that are left alone, if none has been opened since `known`."""
-        gone = {f"#gone{n}": _HOST + one.host for n, one in enumerate(known.left_alone(now_ms))}
+        gone = {f"#gone{n}": _HOST + one.host for n, one in enumerate(known.evictable(now_ms))}
         removed = f" REMOVE {', '.join(gone)}" if gone else ""
         return self._write(
             biz_type,
@@ -76,7 +80,7 @@ class StandingStore(Struct, frozen=True):
             },
         )
 
-    def move(self, biz_type: str, seen: Breaker, after: Breaker) -> Standing:
+    def move(self, biz_type: str, seen: Breaker, after: Breaker) -> BusinessHealth:
         """To `after`, if it still stands as `seen`."""
         return self._write(
             biz_type,
@@ -87,7 +91,7 @@ class StandingStore(Struct, frozen=True):
             {":seen": {"S": _text(seen)}, ":after": {"S": _text(after)}},
         )
 
-    def close(self, biz_type: str, seen: Breaker) -> Standing:
+    def close(self, biz_type: str, seen: Breaker) -> BusinessHealth:
         """If it still stands as `seen`."""
         return self._write(
             biz_type,
@@ -106,13 +110,13 @@ class StandingStore(Struct, frozen=True):
         condition: str,
         names: dict[str, str],
         values: dict[str, Any],
-    ) -> Standing:
+    ) -> BusinessHealth:
         expires_at = reaches_ms // 1000 + KEPT_SECONDS
         try:
             result = write_if(
                 self.client.update_item,
                 TableName=self.table,
-                Key=registry_keys.standing(biz_type),
+                Key=registry_keys.health(biz_type),
                 UpdateExpression=update,
                 ConditionExpression=condition,
                 ExpressionAttributeNames={"#expires": _EXPIRES, **names},
@@ -120,23 +124,23 @@ class StandingStore(Struct, frozen=True):
                 ReturnValues="ALL_NEW",
             )
         except (ClientError, BotoCoreError, Throttled) as error:
-            raise StandingUnknown(str(error)) from error
-        return standing_from(result.attributes if isinstance(result, Written) else result.item)
+            raise HealthWriteFailed(str(error)) from error
+        return health_from(result.attributes if isinstance(result, Written) else result.item)
 
 
-def standing_from(item: Item | None) -> Standing:
+def health_from(item: Item | None) -> BusinessHealth:
     if item is None:
-        return Standing()
+        return BusinessHealth()
     try:
-        return Standing(
+        return BusinessHealth(
             number(item, _SLOW) if _SLOW in item else 0,
             tuple(_breaker(item, name) for name in sorted(item) if name.startswith(_HOST)),
             number(item, _OPENINGS) if _OPENINGS in item else 0,
         )
-    except Nonsense as nonsense:
+    except InvalidAttribute as nonsense:
         wrong = UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
         report_unreadable(wrong)
-        return Standing()
+        return BusinessHealth()
 
 
 def _text(breaker: Breaker) -> str:

@@ -4,7 +4,7 @@ However many turns are taken, it is one write, or two after a pause. An SDK retr
 on twice; then some turns stay unused, which no promise forbids. A record has no TTL: without it the
 turns that were taken would be given a second time.
 
-The record of calls also holds the ends of two lines (`rules/delivery/promises.py`).
+The record of calls also holds the ends of two lines (`rules/delivery/reservations.py`).
 `lines_version` is the version of the settings that they belong to: an older release begins
 `free_us` anew without them.
 """
@@ -17,10 +17,10 @@ from msgspec import Struct
 from duewheel.rules.businesses.rate_limit import (
     Cursors,
     Moves,
-    NoTurn,
-    Rate,
+    RateLimit,
+    RateLimited,
+    ReservedTurns,
     Step,
-    Turns,
     lengthened,
     places,
     shortage,
@@ -38,13 +38,13 @@ _TRIES = 10
 _NAMES = {"#free": "free_us", "#interval": "interval_us", "#version": "version"}
 
 
-class TurnStore(Struct, frozen=True):
+class RateLimitStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
     def take(
-        self, limit: str, biz_type: str, rate: Rate, count: int, now_us: int, ahead_us: int
-    ) -> Turns | NoTurn:
+        self, limit: str, biz_type: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
+    ) -> ReservedTurns | RateLimited:
         """`count` turns, all of which end within `ahead_us`, or none. A record of newer settings
         than the caller's is obeyed."""
         key = registry_keys.turns(limit, biz_type)
@@ -63,7 +63,7 @@ class TurnStore(Struct, frozen=True):
             )
             if isinstance(result, Written):
                 free_us = int(result.attributes["free_us"]["N"])
-                return Turns(free_us - cost_us, interval_us, count, version)
+                return ReservedTurns(free_us - cost_us, interval_us, count, version)
             if (stands := result.item) is None:
                 continue
             if int(stands["version"]["N"]) > version:
@@ -74,7 +74,7 @@ class TurnStore(Struct, frozen=True):
         raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were taken")
 
     def move(
-        self, biz_type: str, rate: Rate, plan: Callable[[Cursors], Moves], guess: Cursors
+        self, biz_type: str, rate: RateLimit, plan: Callable[[Cursors], Moves], guess: Cursors
     ) -> tuple[Cursors, Cursors]:
         """Move the cursors of its calls as planned: returns those that it was planned with, and
         as they are then. A wrong guess costs a second write."""
@@ -100,7 +100,7 @@ class TurnStore(Struct, frozen=True):
             )
         raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were planned")
 
-    def line_up(self, biz_type: str, rate: Rate, count: int, from_us: int) -> Turns:
+    def line_up(self, biz_type: str, rate: RateLimit, count: int, from_us: int) -> ReservedTurns:
         """So many places at the end of the line of its calls, none before `from_us`."""
 
         def plan(seen: Cursors) -> Moves:

@@ -20,7 +20,7 @@ from duewheel.rules.businesses.change_records import (
     business_deleted,
     business_named,
 )
-from duewheel.rules.businesses.health import Standing
+from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.named_secrets import NamedSecret
 from duewheel.rules.callbacks.status_policy import StatusEntry, is_entry
@@ -30,7 +30,7 @@ from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
-from duewheel.stores.businesses.health import standing_from
+from duewheel.stores.businesses.health import health_from
 from duewheel.stores.callbacks.codec import callback_of_row, callback_row, retry_of_row, retry_row
 from duewheel.stores.conditional_writes import Item, transact
 from duewheel.stores.history.change_records import ChangeRecords
@@ -64,18 +64,18 @@ class BusinessStore(Struct, frozen=True):
         names = list(biz_types)
         keys = [registry_keys.business(biz_type) for biz_type in names]
         if self.reads_standing:
-            keys += map(registry_keys.standing, names)
+            keys += map(registry_keys.health, names)
         found = {biz_type: self._unconfigured(biz_type) for biz_type in names}
-        standings: dict[str, Standing] = {}
+        health_store: dict[str, BusinessHealth] = {}
         for chunk in chunks(keys, READS_PER_BATCH):
             for item in get_batch(self.client, self.clock, self.table, chunk, strongly=False):
                 biz_type = registry_keys.biz_type_of(item)
                 if registry_keys.is_standing(item):
-                    standings[biz_type] = standing_from(item)
+                    health_store[biz_type] = health_from(item)
                 else:
                     found[biz_type] = self._from(item)
-        for biz_type, standing in standings.items():
-            found[biz_type] = replace(found[biz_type], standing=standing)
+        for biz_type, health in health_store.items():
+            found[biz_type] = replace(found[biz_type], health=health)
         return found
 
     def write(self, before: Business, after: Business, by: str) -> bool:

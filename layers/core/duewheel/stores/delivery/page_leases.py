@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
-from duewheel.rules.delivery.page_lease import TRIES_MAX, Finished, Held, PageLease, is_absurd
+from duewheel.rules.delivery.page_lease import TRIES_MAX, Finished, Held, PageLease, is_implausible
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel import addresses
 from duewheel.stores import item_attributes
 from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch, write_batch
 from duewheel.stores.conditional_writes import Item, Refused, Throttled, Written, write_if, written
-from duewheel.stores.item_attributes import Nonsense, reads_an_item
+from duewheel.stores.item_attributes import InvalidAttribute, reads_an_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -39,7 +39,7 @@ class LeaseDamaged(Exception):
     """Somebody damages it faster than it is forgotten; the message comes back."""
 
 
-class PageStore(Struct, frozen=True):
+class PageLeaseStore(Struct, frozen=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str
@@ -267,7 +267,7 @@ class PageStore(Struct, frozen=True):
 
 def readable_lease(item: Item, now_ms: int) -> PageLease:
     lease = lease_from(item)
-    if is_absurd(lease, now_ms):
+    if is_implausible(lease, now_ms):
         raise item_attributes.unreadable(item, _ABSURD)
     return lease
 
@@ -278,7 +278,7 @@ def lease_from(item: Item) -> PageLease:
     second = addresses.second_of(place)
     page = addresses.lease_page(place)
     if not (addresses.is_page(page) or addresses.is_direct_page(page)):
-        raise Nonsense("place")
+        raise InvalidAttribute("place")
     return PageLease(
         second=second,
         shard=addresses.shard_of(item["slot"]["S"]),
@@ -305,14 +305,14 @@ def _bound(item: Item, name: str, second: int) -> str | None:
         return None
     place = item_attributes.text(item, name)
     if not addresses.is_among_entries_of(place, second):
-        raise Nonsense(name)
+        raise InvalidAttribute(name)
     return place
 
 
 def _places(item: Item, name: str, second: int) -> tuple[str, ...]:
     places = tuple(place["S"] for place in item[name]["L"]) if name in item else ()
     if any(addresses.address_from(0, place).second != second for place in places):
-        raise Nonsense(name)
+        raise InvalidAttribute(name)
     return places
 
 

@@ -14,17 +14,17 @@ from duewheel.log import report_unreadable
 from duewheel.rules.history.changes import (
     KEPT_MAX,
     Change,
-    Did,
+    ChangeAction,
     Difference,
     KeptChanges,
-    Thing,
+    Subject,
     gone_ms,
 )
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item
-from duewheel.stores.item_attributes import Nonsense, number, text, whole, words
+from duewheel.stores.item_attributes import InvalidAttribute, number, text, whole, words
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -34,7 +34,7 @@ class ChangeRecords(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
-    def recorded(self, thing: Thing, change: Change) -> dict[str, Any]:
+    def recorded(self, thing: Subject, change: Change) -> dict[str, Any]:
         """The part of a transaction that keeps this change."""
         values = {":change": {"S": _text(change)}, ":owner": {"S": thing.owner}}
         update = "SET #place = :change, #owner = :owner"
@@ -57,7 +57,7 @@ class ChangeRecords(Struct, frozen=True):
             }
         }
 
-    def stands(self, thing: Thing, change: Change) -> bool:
+    def stands(self, thing: Subject, change: Change) -> bool:
         """Whether this very change was recorded: an earlier try of its transaction."""
         item = self._item(thing.kind, thing.name) or {}
         return item.get(_place(change.version)) == {"S": _text(change)}
@@ -92,7 +92,7 @@ def _whose_until(item: Item) -> tuple[str, int | None]:
     try:
         expires_at = number(item, "expires_at") if "expires_at" in item else None
         return text(item, "owner"), expires_at
-    except Nonsense as nonsense:
+    except InvalidAttribute as nonsense:
         damaged = UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
         report_unreadable(damaged)
         raise damaged from nonsense
@@ -120,7 +120,7 @@ def _change(row: list[Any]) -> Change:
         whole(version, smallest=1),
         whole(at_ms),
         words(by),
-        Did(did),
+        ChangeAction(did),
         tuple(_difference(*one) for one in differences),
     )
 

@@ -12,23 +12,30 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
 from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.sweep.minute_statistics import LATENESS_BOUNDS_MS, Sheet, SheetName, Tally
+from duewheel.rules.sweep.minute_statistics import (
+    LATENESS_BOUNDS_MS,
+    MinuteName,
+    MinuteStats,
+    Tally,
+)
 from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Written, as_read, write_if
-from duewheel.stores.item_attributes import Nonsense, made, parsed, text, whole
+from duewheel.stores.item_attributes import InvalidAttribute, made, parsed, text, whole
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 MINUTES_PER_DAY = 1_440
 _COUNTS = tuple(name for name in Tally.__struct_fields__ if name != "lateness_classes")
-_COUNT_MAX = 10**18  # a death taken back may be in a sheet before the death is: down to -_COUNT_MAX
+_COUNT_MAX = (
+    10**18
+)  # a death taken back may be in a minute before the death is: down to -_COUNT_MAX
 
 
-class ReadSheet(Struct, frozen=True):
-    sheet: Sheet
+class ReadMinute(Struct, frozen=True):
+    stats: MinuteStats
     item: Item | None  # as it was read, readable or not; None when there is none
 
 
@@ -37,27 +44,27 @@ class StatisticsStore(Struct, frozen=True):
     clock: Clock
     table: str
 
-    def read(self, name: SheetName) -> ReadSheet:
-        """Strongly consistent; a sheet that is not written yet, or is damaged, is empty."""
+    def read(self, name: MinuteName) -> ReadMinute:
+        """Strongly consistent; a minute that is not written yet, or is damaged, is empty."""
         items = get_batch(self.client, self.clock, self.table, [_key(name)])
         if not items:
-            return ReadSheet(Sheet(*name), None)
-        return ReadSheet(_readable(items[0]) or Sheet(*name), items[0])
+            return ReadMinute(MinuteStats(*name), None)
+        return ReadMinute(_readable(items[0]) or MinuteStats(*name), items[0])
 
-    def write(self, before: ReadSheet, after: Sheet) -> bool:
-        """False when the sheet no longer stands as it was read."""
+    def write(self, before: ReadMinute, after: MinuteStats) -> bool:
+        """False if the minute has changed since it was read."""
         item = {**_key((after.biz_type, after.minute)), **_attributes(after)}
         condition = registry_keys.IF_ABSENT if before.item is None else as_read(before.item)
         result = write_if(self.client.put_item, TableName=self.table, Item=item, **condition)
         return isinstance(result, Written) or result.item == item  # an earlier try of this write
 
-    def between(self, biz_type: str, first_minute: int, last_minute: int) -> list[Sheet]:
+    def between(self, biz_type: str, first_minute: int, last_minute: int) -> list[MinuteStats]:
         """In the order of their minutes, both bounds included."""
-        sheets: list[Sheet] = []
+        minutes: list[MinuteStats] = []
         for day in range(first_minute // MINUTES_PER_DAY, last_minute // MINUTES_PER_DAY + 1):
             items = self._day(biz_type, day, first_minute, last_minute)
-            sheets += [sheet for item in items if (sheet := _readable(item)) is not None]
-        return sheets
+            minutes += [stats for item in items if (stats := _readable(item)) is not None]
+        return minutes
 
     def _day(self, biz_type: str, day: int, first_minute: int, last_minute: int) -> list[Item]:
         # A whole day is about 400 KB, which is less than the megabyte that one query reads.
@@ -75,38 +82,38 @@ class StatisticsStore(Struct, frozen=True):
         return list(answer["Items"])
 
 
-def _key(name: SheetName) -> dict[str, Any]:
+def _key(name: MinuteName) -> dict[str, Any]:
     biz_type, minute = name
     kind = registry_keys.statistics_kind(biz_type, minute // MINUTES_PER_DAY)
     return registry_keys.key(kind, registry_keys.minute_record(minute))
 
 
-def _attributes(sheet: Sheet) -> dict[str, Any]:
-    counts = {name: getattr(sheet.tally, name) for name in _COUNTS}
+def _attributes(stats: MinuteStats) -> dict[str, Any]:
+    counts = {name: getattr(stats.tally, name) for name in _COUNTS}
     return {
-        "biz_type": {"S": sheet.biz_type},
-        "up_to": {"N": str(sheet.up_to)},
-        "expires_at": {"N": str(sheet.expires_at)},
-        "lateness_classes": {"S": ",".join(map(str, sheet.tally.lateness_classes))},
-        **({"lacks": {"S": json.dumps(sorted(sheet.lacks))}} if sheet.lacks else {}),
-        **({"partly": {"S": json.dumps(sorted(sheet.partly.items()))}} if sheet.partly else {}),
+        "biz_type": {"S": stats.biz_type},
+        "up_to": {"N": str(stats.up_to)},
+        "expires_at": {"N": str(stats.expires_at)},
+        "lateness_classes": {"S": ",".join(map(str, stats.tally.lateness_classes))},
+        **({"lacks": {"S": json.dumps(sorted(stats.lacks))}} if stats.lacks else {}),
+        **({"partly": {"S": json.dumps(sorted(stats.partly.items()))}} if stats.partly else {}),
         **{name: {"N": str(count)} for name, count in counts.items() if count},
     }
 
 
-def _readable(item: Item) -> Sheet | None:
+def _readable(item: Item) -> MinuteStats | None:
     try:
         return _sheet_from(item)
-    except Nonsense as nonsense:
+    except InvalidAttribute as nonsense:
         report_unreadable(
             UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
         )
         return None
 
 
-def _sheet_from(item: Item) -> Sheet:
+def _sheet_from(item: Item) -> MinuteStats:
     counts = {name: _count(item, name) for name in _COUNTS if name in item}
-    return Sheet(
+    return MinuteStats(
         biz_type=text(item, "biz_type"),
         minute=int(item["record"]["S"]),
         tally=Tally(**counts, lateness_classes=_classes(item)),

@@ -20,7 +20,7 @@ from duewheel.rules.tasks.task import (
     Attempt,
     Occurrence,
     Plan,
-    Promise,
+    Reservation,
     Sizes,
     Status,
     Task,
@@ -38,7 +38,7 @@ from duewheel.stores.callbacks.codec import (
 )
 from duewheel.stores.item_attributes import (
     ITEM_VERSION,
-    Nonsense,
+    InvalidAttribute,
     decimal,
     reads_an_item,
     whole,
@@ -95,20 +95,20 @@ def revivals_of(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
     return item_attributes.parsed(item, "revivals", build) if "revivals" in item else ()
 
 
-def promise_row(promise: Promise) -> list[Any]:
-    row: list[Any] = [promise.at_ms, promise.version]
-    return row if promise.is_turn else [*row, int(promise.is_late)]
+def promise_row(reservation: Reservation) -> list[Any]:
+    row: list[Any] = [reservation.at_ms, reservation.version]
+    return row if reservation.is_turn else [*row, int(reservation.is_late)]
 
 
-def turn_from(row: list[Any]) -> Promise:
+def turn_from(row: list[Any]) -> Reservation:
     """As older releases write it, for which it is a turn."""
     at_ms, version = row
-    return Promise(whole(at_ms), whole(version, VERSION_MAX), is_turn=True)
+    return Reservation(whole(at_ms), whole(version, VERSION_MAX), is_turn=True)
 
 
-def place_from(row: list[Any]) -> Promise:
+def place_from(row: list[Any]) -> Reservation:
     at_ms, version, is_late = row
-    return Promise(whole(at_ms), whole(version, VERSION_MAX), is_late=whole(is_late, 1) == 1)
+    return Reservation(whole(at_ms), whole(version, VERSION_MAX), is_late=whole(is_late, 1) == 1)
 
 
 def occurrence_row(occurrence: Occurrence) -> list[Any]:
@@ -238,11 +238,11 @@ def home_of_reentry(item: Mapping[str, Any]) -> Address:
 def entry_named_by(item: Mapping[str, Any]) -> Address:
     """A home without `entry` names itself; it never does so by its name."""
     if "home" in item:
-        raise Nonsense("home")
+        raise InvalidAttribute("home")
     home = address_of(item)
     entry = _named(item, "entry") if "entry" in item else home
     if entry == home and "entry" in item:
-        raise Nonsense("entry")
+        raise InvalidAttribute("entry")
     return entry
 
 
@@ -290,9 +290,9 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["retry"] = {"S": compact(retry_row(task.retry))}
     if task.expires_after_seconds is not None:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
-    if task.promise is not None:
-        name = _TURN if task.promise.is_turn else _PLACE_IN_LINE
-        item[name] = {"S": compact(promise_row(task.promise))}
+    if task.reservation is not None:
+        name = _TURN if task.reservation.is_turn else _PLACE_IN_LINE
+        item[name] = {"S": compact(promise_row(task.reservation))}
     if task.parked:
         item["parked"] = {"BOOL": True}
     if task.history:
@@ -336,7 +336,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         redrives=_redrives(item),
         revivals=revivals_of(item),
         history=history_of(item),
-        promise=_promise(item),
+        reservation=_promise(item),
         parked=_parked(item),
         occurrence=occurrence_of(item),
         plan=item_attributes.parsed(item, "plan", plan_from) if "plan" in item else None,
@@ -394,11 +394,11 @@ def _named(item: Mapping[str, Any], name: str) -> Address:
 def _biz_type(item: Mapping[str, Any]) -> str:
     biz_type = item_attributes.text(item, "biz_type")
     if not BIZ_TYPE.fullmatch(biz_type):
-        raise Nonsense("biz_type")
+        raise InvalidAttribute("biz_type")
     return biz_type
 
 
-def _promise(item: Mapping[str, Any]) -> Promise | None:
+def _promise(item: Mapping[str, Any]) -> Reservation | None:
     """An older release that takes a turn for a task leaves its place in the line as it was."""
     if _TURN in item:
         return item_attributes.parsed(item, _TURN, turn_from)
@@ -425,9 +425,9 @@ def _texts(item: Mapping[str, Any]) -> dict[str, str]:
         if attribute in item
     }
     if "payload" in values and not is_json(values["payload"]):
-        raise Nonsense("payload")
+        raise InvalidAttribute("payload")
     if "key" in values and not KEY.fullmatch(values["key"]):
-        raise Nonsense("key")
+        raise InvalidAttribute("key")
     return values
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from duewheel.rules.refusals import KeyTaken, Refusal, recalled
 from duewheel.rules.tasks.idempotency import Claim, Outcome, RequestRecord, State
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Written, write_if
@@ -107,7 +107,7 @@ def _claim_row(claim: Claim) -> list[Any]:
 def _claim_from(number: int, token: str, *stood: Any) -> Claim:
     now_ms, pointer_second, lead_ms, shards, ahead_ms = stood
     by_second = {int(second): count for second, count in shards.items()}
-    return Claim(number, token, Placing(now_ms, pointer_second, lead_ms, by_second, ahead_ms))
+    return Claim(number, token, Placement(now_ms, pointer_second, lead_ms, by_second, ahead_ms))
 
 
 def _outcome_row(outcome: Outcome) -> Any:

@@ -174,7 +174,7 @@ class TaskStore(Struct, frozen=True):
             unwritten.update(codec.address_of(item).task_id for item in items)
         return unwritten
 
-    def standing(self, addresses: Iterable[Address]) -> set[Address]:
+    def existing(self, addresses: Iterable[Address]) -> set[Address]:
         """Those at which an entry stands that can be read, strongly consistent."""
         return set(readable(self.items_at(addresses), codec.address_of_entry)[0])
 

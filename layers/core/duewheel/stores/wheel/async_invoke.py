@@ -16,7 +16,7 @@ from duewheel.rules.wheel.queue_messages import MESSAGES_PER_RUN, Message, encod
 M = TypeVar("M", bound=Message)
 
 
-class SecondLink(Struct, frozen=True):
+class InvokeFallback(Struct, frozen=True):
     client: Callable[[], Any]  # built when it is needed, which it hardly ever is
     function: str
 
@@ -37,6 +37,8 @@ class SecondLink(Struct, frozen=True):
                 Payload=encode_event(messages).encode(),
             )
         except (ClientError, BotoCoreError) as error:
-            logger.error("second link refused", action="second-link-refused", error=str(error))
+            logger.error(
+                "asynchronous invocation refused", action="second-link-refused", error=str(error)
+            )
             return False
         return True

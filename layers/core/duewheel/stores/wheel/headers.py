@@ -98,7 +98,7 @@ def _readable_shards(header: Item) -> int:
 _SECONDS_MAX = 10_000
 
 
-class KnownShards:
+class ShardsCache:
     """Of seconds with more than one. What has passed is forgotten when room is needed."""
 
     def __init__(self, clock: Clock) -> None:

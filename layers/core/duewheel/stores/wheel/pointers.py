@@ -276,7 +276,7 @@ def _pointer_from(item: Item) -> Pointer:
 _READ_EVERY_MS = 10_000
 
 
-class KnownTimePointer:
+class TimePointerCache:
     """Read every ten seconds and taken to move with the clock in between; the near rule's
     margin covers what this is off by. A leader may reach as far ahead of the clock as the record
     says, whatever profile this process has, and does so only once every process knows it."""

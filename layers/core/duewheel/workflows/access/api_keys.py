@@ -97,7 +97,7 @@ class IssueKeys(Struct, frozen=True):
         self,
         key_id: str,
         alter: Callable[[ApiKey, int], ApiKey],
-        told: Callable[[ApiKey, str, int], Change],
+        change_record: Callable[[ApiKey, str, int], Change],
         by: Access,
     ) -> ApiKey:
         self._check_good(by)
@@ -107,7 +107,7 @@ class IssueKeys(Struct, frozen=True):
             if after is before:
                 return after
             with unavailable_when_throttled():
-                if self.changes.change(before, after, told(after, by.caller, now_ms)):
+                if self.changes.change(before, after, change_record(after, by.caller, now_ms)):
                     return after
         raise Unavailable("Too many requests change this key at once.")
 

@@ -20,19 +20,19 @@ from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Unavailable
 from duewheel.rules.wheel.queue_messages import ReleaseMessage
 from duewheel.rules.wheel.timing import SKEW_MS
-from duewheel.stores.businesses.cache import KEPT_MS, KnownBusinesses
+from duewheel.stores.businesses.cache import KEPT_MS, BusinessCache
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.businesses.signing_secrets import KeyUnavailable, SealedSecrets
 from duewheel.stores.conditional_writes import unavailable_when_throttled
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 FORGOTTEN_AFTER_SECONDS = -(-(KEPT_MS + SKEW_MS) // 1000) + 1
 
 
 class Pausing(Struct, frozen=True):
     records: ParkingRecords
-    hand_over: HandOver
+    message_sender: MessageSender
     random_text: Callable[[], str]
 
     def announce(self, biz_type: str) -> None:
@@ -42,8 +42,8 @@ class Pausing(Struct, frozen=True):
     def ask_for_release(self, biz_type: str) -> None:
         """Should both links refuse, the sweeper sends them."""
         release = [ReleaseMessage(biz_type)]
-        self.hand_over.send(release)
-        self.hand_over.send(release, lambda _: FORGOTTEN_AFTER_SECONDS)
+        self.message_sender.send(release)
+        self.message_sender.send(release, lambda _: FORGOTTEN_AFTER_SECONDS)
 
 
 # Each lost race shows that another was first; more than a few in a row is a business fought over.
@@ -53,7 +53,7 @@ _TRIES = 5
 class ConfigureBusiness(Struct, frozen=True):
     clock: Clock
     store: BusinessStore
-    known: KnownBusinesses
+    known: BusinessCache
     sealed_secrets: SealedSecrets
     pausing: Pausing
 

@@ -10,9 +10,9 @@ from threading import Lock
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.rules.businesses.rate_limit import US_PER_MS, NoTurn, Rate, Turns
+from duewheel.rules.businesses.rate_limit import US_PER_MS, RateLimit, RateLimited, ReservedTurns
 from duewheel.rules.businesses.settings import Business
-from duewheel.stores.businesses.rate_limits import CREATES, TurnStore
+from duewheel.stores.businesses.rate_limits import CREATES, RateLimitStore
 
 BLOCK_SECONDS = 0.25  # what a block holds of the rate
 BLOCK_GOOD_MS = 1_000
@@ -32,8 +32,8 @@ class Allowed(Struct, frozen=True):
     wait_ms: int = 0
 
 
-class LimitCreates:
-    def __init__(self, clock: Clock, turns: TurnStore) -> None:
+class LimitCreateRate:
+    def __init__(self, clock: Clock, turns: RateLimitStore) -> None:
         self._clock = clock
         self._turns = turns
         self._lock = Lock()
@@ -59,19 +59,21 @@ class LimitCreates:
         block.left -= given
         return given
 
-    def _taken(self, biz_type: str, rate: Rate, burst: int, wanted: int, at_hand: int) -> Allowed:
+    def _taken(
+        self, biz_type: str, rate: RateLimit, burst: int, wanted: int, at_hand: int
+    ) -> Allowed:
         rest = wanted - at_hand
         block = min(burst, max(rest, math.floor(rate.per_second * BLOCK_SECONDS)))
         now_ms = self._clock.now_ms()
 
-        def take(count: int) -> Turns | NoTurn:
+        def take(count: int) -> ReservedTurns | RateLimited:
             ahead_us = burst * rate.interval_us
             return self._turns.take(CREATES, biz_type, rate, count, now_ms * US_PER_MS, ahead_us)
 
         taken = take(block)
-        if isinstance(taken, NoTurn) and taken.free:
+        if isinstance(taken, RateLimited) and taken.free:
             taken = take(min(taken.free, block))
-        if isinstance(taken, NoTurn):
+        if isinstance(taken, RateLimited):
             return Allowed(at_hand, math.ceil(taken.wait_us / US_PER_MS))
         given = min(rest, taken.count)
         self._keep(biz_type, _Block(taken.count - given, taken.version, now_ms))

@@ -23,7 +23,7 @@ class BusinessPage(Struct, frozen=True):
     cursor: str | None
 
 
-class LookUpBusinesses(Struct, frozen=True):
+class ReadBusinesses(Struct, frozen=True):
     """`store` reads the standing as well."""
 
     store: BusinessStore
@@ -38,9 +38,7 @@ class LookUpBusinesses(Struct, frozen=True):
 
     def in_standing(self, businesses: Sequence[Business]) -> list[Business]:
         read = self.store.read_many(business.biz_type for business in businesses)
-        return [
-            replace(business, standing=read[business.biz_type].standing) for business in businesses
-        ]
+        return [replace(business, health=read[business.biz_type].health) for business in businesses]
 
     def page(self, asked: BusinessesRequest, access: Access) -> BusinessPage:
         """In the order of their names, those within reach. What somebody has damaged is reported,

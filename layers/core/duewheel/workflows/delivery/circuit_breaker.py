@@ -1,8 +1,8 @@
-"""Spare the hosts that keep failing: their tasks wait on the wheel, one at a time is let through.
+"""The circuit breaker at work: block the tasks of hosts that keep failing, and let probes through.
 
-Each notifier counts by itself, and all share what follows from it through the standing of the
-business. A Registry that does not answer never stands in the way of a page: then a breaker opens,
-moves or closes a little later, or not at all.
+Each notifier counts calls for itself. Open breakers are shared through the health record of the
+business. A Registry that does not answer delays no page: then a breaker opens, moves or closes a
+little later, or not at all.
 """
 
 from collections import OrderedDict
@@ -13,89 +13,88 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.metrics import counts
-from duewheel.rules.businesses.health import Breaker, Standing
+from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.delivery import circuit_breaker as rules
-from duewheel.rules.delivery.circuit_breaker import Recent, Sign, host_of, sign_of
+from duewheel.rules.delivery.circuit_breaker import HostSignal, RecentCalls, host_of, signal_of
 from duewheel.rules.embedded_metrics import BREAKERS_OPENED
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
 from duewheel.rules.tasks.task import Task
-from duewheel.stores.businesses.cache import KnownBusinesses
-from duewheel.stores.businesses.health import StandingStore, StandingUnknown
+from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
 from duewheel.workflows.batch_tries import Tries
 from duewheel.workflows.gather_all import in_thread
-from duewheel.workflows.tasks.reschedule import Change, PutOff
+from duewheel.workflows.tasks.reschedule import Change, Reschedule
 
 HOSTS_COUNTED_MAX = 500  # in a process: some megabytes at most
 MARK_BYTES = 4
 
 
 class Probe(Struct):
-    """The one call that is made while a breaker is open, and what it said of the host."""
+    """The one call that is made while a breaker is open, and whether its host was healthy."""
 
     biz_type: str
     breaker: Breaker
     task: Task
-    rest: list[Task]  # those that wait for it in the same page
-    sign: Sign | None = None
+    rest: list[Task]  # tasks of the same page that wait for its outcome
+    sign: HostSignal | None = None
 
 
-class SortedOut(Struct, frozen=True):
-    free: list[Task]
+class Partition(Struct, frozen=True):
+    """Of tasks: those to be called, those that probe a host, and those whose host is blocked."""
+
+    allowed: list[Task]
     probes: list[Probe]
-    held: list[Task]
+    blocked: list[Task]
 
 
-class SpareHosts:
+class CircuitBreaker:
     """Belongs to one event loop, which alone touches the counts."""
 
     def __init__(
         self,
         clock: Clock,
-        known: KnownBusinesses,
-        standings: StandingStore,
-        put_off: PutOff,
+        known: BusinessCache,
+        health_store: HealthStore,
+        reschedule: Reschedule,
         random_unit: Callable[[], float],
         random_bytes: Callable[[], bytes],
     ) -> None:
         self._clock = clock
         self._known = known
-        self._standings = standings
-        self._put_off = put_off
+        self._health_store = health_store
+        self._reschedule = reschedule
         self._random_unit = random_unit
         self._random_bytes = random_bytes
-        self._recent: OrderedDict[tuple[str, str], Recent] = OrderedDict()
+        self._recent: OrderedDict[tuple[str, str], RecentCalls] = OrderedDict()
 
-    async def sorted_out(self, tasks: list[Task], business: Business) -> SortedOut:
-        """Of one business, in the order of their instants: whose host is called as ever, who
-        probes one that is spared, and who waits."""
-        if not self._known.standing_of(business.biz_type).breakers:
-            return SortedOut(tasks, [], [])
+    async def partition(self, tasks: list[Task], business: Business) -> Partition:
+        """Tasks of one business, in the order of their instants."""
+        if not self._known.health_of(business.biz_type).breakers:
+            return Partition(tasks, [], [])
         waiting: dict[str, list[Task]] = {}
-        free: list[Task] = []
+        allowed: list[Task] = []
         for task in tasks:
-            host = self.spared_host(task, business, callback_to_make(task, business))
-            (free if host is None else waiting.setdefault(host, [])).append(task)
-        sorted_out = SortedOut(free, [], [])
+            host = self.open_host(task, business, callback_to_make(task, business))
+            (allowed if host is None else waiting.setdefault(host, [])).append(task)
+        partition = Partition(allowed, [], [])
         for host, of_host in waiting.items():
-            await self._sort_out(business, host, of_host, sorted_out)
-        free.sort(key=lambda task: task.next_ms)
-        return sorted_out
+            await self._partition(business, host, of_host, partition)
+        allowed.sort(key=lambda task: task.next_ms)
+        return partition
 
-    def spared_host(
-        self, task: Task, business: Business, callback: Callback | Outcome
-    ) -> str | None:
-        """The host that this call has to wait for: its breaker is open as far as is known here."""
-        standing = self._known.standing_of(business.biz_type)
-        if not standing.breakers or not rules.may_wait(task, self._clock.now_ms()):
+    def open_host(self, task: Task, business: Business, callback: Callback | Outcome) -> str | None:
+        """The host of this call if its breaker is open, as far as this process knows."""
+        health = self._known.health_of(business.biz_type)
+        if not health.breakers or not rules.may_be_postponed(task, self._clock.now_ms()):
             return None
         host = host_of(callback)
-        return host if host is not None and standing.breaker_of(host) else None
+        return host if host is not None and health.breaker_of(host) else None
 
-    async def heard(
+    async def record_outcome(
         self,
         business: Business,
         callback: Callback,
@@ -103,29 +102,28 @@ class SpareHosts:
         started_ms: int,
         probe: Probe | None,
     ) -> None:
-        """What came of a call."""
-        host, sign = host_of(callback), sign_of(outcome)
+        """Count the outcome of a call; open the breaker if the host keeps failing."""
+        host, sign = host_of(callback), signal_of(outcome)
         if host is None or sign is None:
             return
         if probe is not None:
             probe.sign = sign
             return
         key, now_ms = (business.biz_type, host), self._clock.now_ms()
-        recent = self._recent.pop(key, Recent()).heard(sign, started_ms, now_ms)
-        opens = sign is Sign.UNWELL and recent.is_clear_failure
-        self._keep(key, Recent(from_ms=now_ms) if opens else recent)
+        recent = self._recent.pop(key, RecentCalls()).with_call(sign, started_ms, now_ms)
+        opens = sign is HostSignal.FAILING and recent.should_open
+        self._keep(key, RecentCalls(from_ms=now_ms) if opens else recent)
         if opens:
             await in_thread(self._open, business.biz_type, host)
 
-    async def ended(self, probe: Probe) -> bool:
-        """Whether its host is called again."""
+    async def conclude_probe(self, probe: Probe) -> bool:
+        """Close the breaker or keep it open, by the probe. True: the host is called again."""
         if probe.sign is not None:
             await in_thread(self._conclude, probe)
         return self._breaker(probe.biz_type, probe.breaker.host) is None
 
-    def hold(self, tasks: Sequence[Task], business: Business) -> Tries[Change]:
-        """Put them off, without an attempt: in the order of their instants, behind the breaker of
-        their host."""
+    def postpone(self, tasks: Sequence[Task], business: Business) -> Tries[Change]:
+        """Reschedule blocked tasks, without an attempt, to after the wait of their breaker."""
         of_hosts: dict[str | None, list[Task]] = {}
         for task in tasks:
             of_hosts.setdefault(host_of(callback_to_make(task, business)), []).append(task)
@@ -133,22 +131,27 @@ class SpareHosts:
         changes: list[tuple[Task, Task]] = []
         for host, of_host in of_hosts.items():
             breaker = self._breaker(business.biz_type, host)
-            instants = rules.put_off_instants_ms(breaker, of_host, now_ms, self._random_unit())
+            instants = rules.postponed_instants_ms(breaker, of_host, now_ms, self._random_unit())
             for task, instant_ms in zip(of_host, instants, strict=True):
-                changes.append((task, lifecycle.held_off(task, instant_ms, now_ms)))
-        logger.info("hosts spared", action="spare", biz_type=business.biz_type, count=len(changes))
-        return self._put_off.tries(changes)
+                changes.append((task, lifecycle.postponed(task, instant_ms, now_ms)))
+        logger.info(
+            "calls blocked by open breaker",
+            action="spare",
+            biz_type=business.biz_type,
+            count=len(changes),
+        )
+        return self._reschedule.tries(changes)
 
-    async def _sort_out(
-        self, business: Business, host: str, tasks: list[Task], sorted_out: SortedOut
+    async def _partition(
+        self, business: Business, host: str, tasks: list[Task], partition: Partition
     ) -> None:
         now_ms = self._clock.now_ms()
-        self._keep((business.biz_type, host), Recent(from_ms=now_ms))
+        self._keep((business.biz_type, host), RecentCalls(from_ms=now_ms))
         breaker = self._breaker(business.biz_type, host)
         ready = None
         if breaker is not None:
             ready = next(
-                (t for t in tasks if rules.is_waited_out(breaker, max(now_ms, t.next_ms))), None
+                (t for t in tasks if rules.is_probe_due(breaker, max(now_ms, t.next_ms))), None
             )
         if breaker is not None and ready is not None:
             timeout_ms = round(business.timeout_seconds * 1000)
@@ -157,55 +160,55 @@ class SpareHosts:
             breaker = self._breaker(business.biz_type, host)
             if breaker == mine:
                 rest = [task for task in tasks if task is not ready]
-                sorted_out.probes.append(Probe(business.biz_type, mine, ready, rest))
+                partition.probes.append(Probe(business.biz_type, mine, ready, rest))
                 return
-        (sorted_out.free if breaker is None else sorted_out.held).extend(tasks)
+        (partition.allowed if breaker is None else partition.blocked).extend(tasks)
 
-    # Writes to the standing, on threads
+    # Writes to the health record, on threads
 
     def _open(self, biz_type: str, host: str) -> None:
         now_ms = self._clock.now_ms()
         breaker = rules.opened(host, now_ms, self._random_unit(), self._mark())
-        known = self._known.standing_of(biz_type)
-        self._write(biz_type, lambda: self._standings.open(biz_type, breaker, known, now_ms))
+        known = self._known.health_of(biz_type)
+        self._write(biz_type, lambda: self._health_store.open(biz_type, breaker, known, now_ms))
         if self._breaker(biz_type, host) == breaker:
             counts.add(BREAKERS_OPENED)
-            _log("a host keeps failing and is spared", "breaker-opened", biz_type, breaker)
+            _log("circuit breaker opened", "breaker-opened", biz_type, breaker)
 
     def _conclude(self, probe: Probe) -> None:
         biz_type, seen = probe.biz_type, probe.breaker
-        if probe.sign is Sign.WELL:
-            self._write(biz_type, lambda: self._standings.close(biz_type, seen))
+        if probe.sign is HostSignal.HEALTHY:
+            self._write(biz_type, lambda: self._health_store.close(biz_type, seen))
             if self._breaker(biz_type, seen.host) is None:
-                _log("a host is called again", "breaker-closed", biz_type, seen)
+                _log("circuit breaker closed", "breaker-closed", biz_type, seen)
             return
         now_ms = self._clock.now_ms()
         after = rules.reopened(seen, now_ms, self._random_unit(), self._mark())
         self._move(biz_type, seen, after)
         if self._breaker(biz_type, seen.host) == after:
             counts.add(BREAKERS_OPENED)
-            _log("a host still fails", "breaker-reopened", biz_type, after)
+            _log("circuit breaker reopened", "breaker-reopened", biz_type, after)
 
     def _move(self, biz_type: str, seen: Breaker, after: Breaker) -> None:
-        self._write(biz_type, lambda: self._standings.move(biz_type, seen, after))
+        self._write(biz_type, lambda: self._health_store.move(biz_type, seen, after))
 
-    def _write(self, biz_type: str, write: Callable[[], Standing]) -> None:
-        """However it went, what stands then is known here."""
+    def _write(self, biz_type: str, write: Callable[[], BusinessHealth]) -> None:
+        """Write, and cache the health that the Registry then holds."""
         try:
-            self._known.now_stands(biz_type, write())
-        except StandingUnknown as error:
+            self._known.put_health(biz_type, write())
+        except HealthWriteFailed as error:
             logger.error(
-                "standing not written",
+                "health not written",
                 action="standing-unknown",
                 biz_type=biz_type,
                 error=str(error),
             )
 
     def _breaker(self, biz_type: str, host: str | None) -> Breaker | None:
-        return None if host is None else self._known.standing_of(biz_type).breaker_of(host)
+        return None if host is None else self._known.health_of(biz_type).breaker_of(host)
 
-    def _keep(self, key: tuple[str, str], recent: Recent) -> None:
-        self._recent.pop(key, None)  # so that it stands last, as the youngest
+    def _keep(self, key: tuple[str, str], recent: RecentCalls) -> None:
+        self._recent.pop(key, None)  # so that it becomes the last, the youngest
         self._recent[key] = recent
         while len(self._recent) > HOSTS_COUNTED_MAX:
             self._recent.popitem(last=False)

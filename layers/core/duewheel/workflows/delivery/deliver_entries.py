@@ -17,21 +17,21 @@ from duewheel.rules.callbacks.http_outcome import judged
 from duewheel.rules.callbacks.named_secrets import names_in
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import Callback, HttpCallback
-from duewheel.rules.delivery.circuit_breaker import may_wait
+from duewheel.rules.delivery.circuit_breaker import may_be_postponed
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
 from duewheel.rules.tasks.entry_decision import Decision, decide, is_expired
-from duewheel.rules.tasks.task import Attempt, Plan, Promise, Status, Task
-from duewheel.rules.timers.occurrence_policy import is_to_stop
+from duewheel.rules.tasks.task import Attempt, Plan, Reservation, Status, Task
+from duewheel.rules.timers.occurrence_policy import should_disable_timer
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.signing_secrets import SealedSecrets
 from duewheel.targets.by_type import Targets
-from duewheel.workflows.delivery.circuit_breaker import Probe, SpareHosts
-from duewheel.workflows.delivery.detect_slow_calls import WatchPace
-from duewheel.workflows.delivery.fail_attempt import RetryOrEnd
+from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker, Probe
+from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
+from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.hold import Hold
-from duewheel.workflows.delivery.limit_call_rate import LimitCalls
+from duewheel.workflows.delivery.limit_call_rate import LimitCallRate
 from duewheel.workflows.delivery.page_calls import (
     Delivery,
     Run,
@@ -40,11 +40,11 @@ from duewheel.workflows.delivery.page_calls import (
     with_named_secrets,
 )
 from duewheel.workflows.delivery.park_tasks import Park
-from duewheel.workflows.delivery.refresh_settings import LookAgain
+from duewheel.workflows.delivery.refresh_settings import RefreshSettings
 from duewheel.workflows.delivery.settle_batch import Called, Left, Settle
-from duewheel.workflows.gather_all import all_of, in_thread
-from duewheel.workflows.retry_throttled import KeepTrying
-from duewheel.workflows.tasks.reschedule import PutOff
+from duewheel.workflows.gather_all import gather_all, in_thread
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.timers.change_timer import StopTimer
 from duewheel.workflows.timers.check_occurrences import Checked, CheckOccurrences, Firing
 from duewheel.workflows.timers.plan_occurrences import PlanTimers
@@ -54,21 +54,21 @@ SETTLE_RESERVE_MS = 5_000
 CALLS_IN_FLIGHT_MAX = 100
 
 
-class CallPage(Struct, frozen=True):
+class DeliverEntries(Struct, frozen=True):
     clock: Clock
     targets: Targets
     settle: Settle
-    retry_or_end: RetryOrEnd
-    keep_trying: KeepTrying
+    fail_attempt: FailAttempt
+    retry_throttled: RetryThrottled
     lines: asyncio.Semaphore  # bounds the calls of this process that are not recorded yet
-    known: KnownBusinesses
-    limit_calls: LimitCalls
-    put_off: PutOff
+    known: BusinessCache
+    limit_call_rate: LimitCallRate
+    reschedule: Reschedule
     sealed_secrets: SealedSecrets
     park: Park
-    look_again: LookAgain
-    spare_hosts: SpareHosts
-    watch_pace: WatchPace
+    refresh_settings: RefreshSettings
+    circuit_breaker: CircuitBreaker
+    detect_slow_calls: DetectSlowCalls
     plan_timers: PlanTimers
     check: CheckOccurrences
     stop_timer: StopTimer
@@ -85,7 +85,7 @@ class CallPage(Struct, frozen=True):
         settler = self.settle.begin(deadline_ms, called)
         delivery = Delivery(deadline_ms, settler, hold)
         calls = self._make_calls(owed, delivery)
-        uncalled, _ = await all_of([settler.until_end_of(calls), settler.run()])
+        uncalled, _ = await gather_all([settler.until_end_of(calls), settler.run()])
         return Left(uncalled or [], settler.unsettled)
 
     async def _make_calls(
@@ -105,11 +105,11 @@ class CallPage(Struct, frozen=True):
                 continue
             match decide(entry, task, now_ms):
                 case Decision.PLACE_LATER:
-                    place_later = partial(self.retry_or_end.place_later, task)
-                    work.append(self.keep_trying(place_later, delivery.deadline_ms))
+                    place_later = partial(self.fail_attempt.place_later, task)
+                    work.append(self.retry_throttled(place_later, delivery.deadline_ms))
                 case Decision.EXPIRE:
-                    expire = partial(self.retry_or_end.expire, task, businesses[task.biz_type])
-                    work.append(self.keep_trying(expire, delivery.deadline_ms))
+                    expire = partial(self.fail_attempt.expire, task, businesses[task.biz_type])
+                    work.append(self.retry_throttled(expire, delivery.deadline_ms))
                 case Decision.DELIVER if task.plan is not None:
                     chains.append((task, task.plan))
                 case Decision.DELIVER:
@@ -117,7 +117,7 @@ class CallPage(Struct, frozen=True):
         work += self._by_business(due, businesses, delivery)
         if chains:
             work.append(in_thread(self.plan_timers, chains, delivery.deadline_ms))
-        return [task for some in await all_of(work) if isinstance(some, list) for task in some]
+        return [task for some in await gather_all(work) if isinstance(some, list) for task in some]
 
     def _by_business(
         self,
@@ -137,7 +137,7 @@ class CallPage(Struct, frozen=True):
             yield self._call_timed(timed, businesses, delivery)
 
     async def _park(self, tasks: list[Task], delivery: Delivery) -> None:
-        await self.keep_trying(self.park(tasks), delivery.deadline_ms)
+        await self.retry_throttled(self.park(tasks), delivery.deadline_ms)
 
     async def _call_timed(
         self,
@@ -164,7 +164,7 @@ class CallPage(Struct, frozen=True):
             own.sort(key=lambda task: task.next_ms)
             work.append(self._call_all(own, businesses[biz_type], delivery, page))
         try:
-            left = await all_of(work)
+            left = await gather_all(work)
         finally:
             await in_thread(self.check.write_counts, page)
         if failure is not None:
@@ -194,43 +194,43 @@ class CallPage(Struct, frozen=True):
             asyncio.Lock(),
         )
         # Before the limit: who waits takes no turn.
-        sorted_out = await self.spare_hosts.sorted_out(tasks, business)
-        work = [self._call_by_turns(sorted_out.free, run), self._hold(sorted_out.held, run)]
-        work += [self._probe(probe, run) for probe in sorted_out.probes]
-        left = await all_of(work)
+        partition = await self.circuit_breaker.partition(tasks, business)
+        work = [self._call_by_turns(partition.allowed, run), self._hold(partition.blocked, run)]
+        work += [self._probe(probe, run) for probe in partition.probes]
+        left = await gather_all(work)
         await self._hold(run.overtaken, run)
-        await self.look_again.set_aside(run)
+        await self.refresh_settings.set_aside(run)
         return [task for some in left for task in some]
 
     async def _hold(self, tasks: list[Task], run: Run) -> list[Task]:
         if tasks:
-            hold = self.spare_hosts.hold(tasks, run.business)
-            await self.keep_trying(hold, run.delivery.deadline_ms)
+            hold = self.circuit_breaker.postpone(tasks, run.business)
+            await self.retry_throttled(hold, run.delivery.deadline_ms)
         return []
 
     async def _call_by_turns(self, tasks: list[Task], run: Run) -> list[Task]:
         soon = [(task, task.next_ms) for task in tasks]
-        later: list[tuple[Task, Promise]] = []
+        later: list[tuple[Task, Reservation]] = []
         if tasks and run.business.call_rate is not None:
-            limit = partial(self.limit_calls, tasks, run.business)
-            soon, later = await self.keep_trying(limit, run.delivery.deadline_ms)
+            limit = partial(self.limit_call_rate, tasks, run.business)
+            soon, later = await self.retry_throttled(limit, run.delivery.deadline_ms)
         work: list[Coroutine[None, None, object]] = [
-            self._call_in_time(task, from_ms, run) for task, from_ms in soon
+            self._attempt(task, from_ms, run) for task, from_ms in soon
         ]
         if later:
-            put_off = self.put_off.promised(later)
-            work.append(self.keep_trying(put_off, run.delivery.deadline_ms))
-        return [task for task in await all_of(work) if isinstance(task, Task)]
+            reschedule = self.reschedule.reserved(later)
+            work.append(self.retry_throttled(reschedule, run.delivery.deadline_ms))
+        return [task for task in await gather_all(work) if isinstance(task, Task)]
 
     async def _probe(self, probe: Probe, run: Run) -> list[Task]:
         """One call, beside any limit; what becomes of the others depends on it."""
-        if await self._call_in_time(probe.task, probe.task.next_ms, run, probe) is not None:
+        if await self._attempt(probe.task, probe.task.next_ms, run, probe) is not None:
             return [probe.task, *probe.rest]
-        if await self.spare_hosts.ended(probe):
+        if await self.circuit_breaker.conclude_probe(probe):
             return await self._call_by_turns(probe.rest, run)
         return await self._hold(probe.rest, run)
 
-    async def _call_in_time(
+    async def _attempt(
         self, task: Task, from_ms: int, run: Run, probe: Probe | None = None
     ) -> Task | None:
         """Wait for its millisecond and for free lines, and call. Returns the task when it is too
@@ -243,7 +243,7 @@ class CallPage(Struct, frozen=True):
         )
         if max(from_ms, self.clock.now_ms()) > latest_ms:
             return task
-        if not await self._is_confirmed(task, from_ms, run):
+        if not await self._is_still_due(task, from_ms, run):
             return None
         await self.clock.sleep_until_ms(from_ms)
         with ExitStack() as line:
@@ -252,7 +252,7 @@ class CallPage(Struct, frozen=True):
                 line.callback(self.lines.release)
                 if not await run.delivery.is_sure_before(latest_ms):
                     return task
-                if not await self._is_confirmed(task, self.clock.now_ms(), run):
+                if not await self._is_still_due(task, self.clock.now_ms(), run):
                     return None
                 task = run.page.filled(task)
                 started_ms = self.clock.now_ms()
@@ -261,22 +261,22 @@ class CallPage(Struct, frozen=True):
                 callback = callback_to_make(task, business)
                 if is_expired(task, started_ms):  # while it waited for a line
                     outcome = None
-                elif probe is None and self.spare_hosts.spared_host(task, business, callback):
+                elif probe is None and self.circuit_breaker.open_host(task, business, callback):
                     run.overtaken.append(task)
                     return None
                 else:
                     outcome = await self._outcome(task, callback, run, started_ms, probe)
             if outcome is None:
-                expire = partial(self.retry_or_end.expire, task, business)
-                status = await self.keep_trying(expire, run.delivery.deadline_ms)
+                expire = partial(self.fail_attempt.expire, task, business)
+                status = await self.retry_throttled(expire, run.delivery.deadline_ms)
                 run.page.count(task, status, was_called=False)
                 return None
-            if not outcome.was_begun and may_wait(task, started_ms):
+            if not outcome.was_begun and may_be_postponed(task, started_ms):
                 run.unbegun.append(task)
                 return None
             attempt = lifecycle.attempt_made(task, outcome, started_ms, self.clock.now_ms())
             await self._record(task, outcome, attempt, run, line)
-        await self.watch_pace(business, attempt, run.delivery.deadline_ms)
+        await self.detect_slow_calls(business, attempt, run.delivery.deadline_ms)
         return None
 
     async def _record(
@@ -288,16 +288,16 @@ class CallPage(Struct, frozen=True):
             record = lifecycle.delivered(task, attempt, self.clock.now_ms(), kept_seconds)
             run.delivery.settler.add(record, line.pop_all().close)
         else:
-            failed = partial(self.retry_or_end.failed, task, outcome, attempt, run.business)
-            status = await self.keep_trying(failed, run.delivery.deadline_ms)
+            failed = partial(self.fail_attempt.failed, task, outcome, attempt, run.business)
+            status = await self.retry_throttled(failed, run.delivery.deadline_ms)
         run.page.count(task, status)
         timer = run.page.timer_of(task)
-        if timer is not None and status is Status.DEAD and is_to_stop(timer, outcome):
+        if timer is not None and status is Status.DEAD and should_disable_timer(timer, outcome):
             await in_thread(self.stop_timer, timer)
 
-    async def _is_confirmed(self, task: Task, instant_ms: int, run: Run) -> bool:
+    async def _is_still_due(self, task: Task, instant_ms: int, run: Run) -> bool:
         """Whether it is to be called still."""
-        if not await self.look_again(task, instant_ms, run):
+        if not await self.refresh_settings(task, instant_ms, run):
             return False
         is_known = task.occurrence is None or run.page.is_fresh(task, instant_ms)
         return is_known or await self.check.again(task, instant_ms, run.page, run.business)
@@ -325,5 +325,7 @@ class CallPage(Struct, frozen=True):
         if isinstance(callback, HttpCallback):  # of other types a status says less
             outcome = judged(outcome, business.statuses)
         if outcome.was_begun:
-            await self.spare_hosts.heard(business, callback, outcome, started_ms, probe)
+            await self.circuit_breaker.record_outcome(
+                business, callback, outcome, started_ms, probe
+            )
         return outcome

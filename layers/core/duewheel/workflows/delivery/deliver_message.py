@@ -28,17 +28,17 @@ from duewheel.rules.wheel.addresses import (
     rest_page,
 )
 from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage, ReleaseMessage
-from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.sweep.slices import SliceStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.delivery.deliver_entries import CallPage
+from duewheel.workflows.delivery.deliver_entries import DeliverEntries
 from duewheel.workflows.delivery.hold import Hold, KeepHold
 from duewheel.workflows.delivery.release_parked import Release
 from duewheel.workflows.delivery.route_slow_lane import SlowLane
 from duewheel.workflows.delivery.settle_batch import Called, Left
 from duewheel.workflows.gather_all import in_thread
-from duewheel.workflows.retry_throttled import KeepTrying
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 # What is left of an invocation that begins a page: for a call, and to settle it.
 BEGIN_RESERVE_MS = 20_000
@@ -52,11 +52,11 @@ class Deliver(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     slices: SliceStore
-    pages: PageStore
-    hand_over: HandOver
-    keep_trying: KeepTrying
+    pages: PageLeaseStore
+    message_sender: MessageSender
+    retry_throttled: RetryThrottled
     keep_hold: KeepHold
-    call_page: CallPage
+    deliver_entries: DeliverEntries
     release: Release
     beside: Callable[[Callable[[], None]], Awaitable[None]]
     slow_lane: SlowLane
@@ -90,7 +90,7 @@ class Deliver(Struct, frozen=True):
         def take() -> PageLease | Held | Finished:
             return self.pages.take(page, owner, self.clock.now_ms(), self.page_lease_ms)
 
-        lease = await self.keep_trying(take, deadline_ms - BEGIN_RESERVE_MS)
+        lease = await self.retry_throttled(take, deadline_ms - BEGIN_RESERVE_MS)
         if not isinstance(lease, PageLease):
             return lease
         begun_ms = lease.until_ms - self.page_lease_ms
@@ -123,9 +123,9 @@ class Deliver(Struct, frozen=True):
         uncalled = _but(called, owed)
         lease = await in_thread(self.slow_lane.of_page, lease, uncalled)
         own = [pair for pair in owed if pair[0].place not in lease.slow]
-        left = await self.call_page(own, deadline_ms, called, hold)
+        left = await self.deliver_entries(own, deadline_ms, called, hold)
         lease = await self._pass_on(lease, left, deadline_ms)
-        await self.keep_trying(partial(self.pages.mark_done, lease), deadline_ms)
+        await self.retry_throttled(partial(self.pages.mark_done, lease), deadline_ms)
 
     async def _read_page(
         self, lease: PageLease, deadline_ms: int
@@ -143,9 +143,11 @@ class Deliver(Struct, frozen=True):
             return entries, lease
         if lease.end is None:
             record_end = partial(self.pages.record_end, lease, end)
-            lease = still_ours(await self.keep_trying(record_end, deadline_ms - BEGIN_RESERVE_MS))
+            lease = still_ours(
+                await self.retry_throttled(record_end, deadline_ms - BEGIN_RESERVE_MS)
+            )
         following = PageMessage(lease.second, lease.shard, next_page(lease.page), after=end)
-        await in_thread(self.hand_over.send_surely, following)
+        await in_thread(self.message_sender.send_or_raise, following)
         return entries, lease
 
     async def _pass_on(self, lease: PageLease, left: Left, deadline_ms: int) -> PageLease:
@@ -155,7 +157,7 @@ class Deliver(Struct, frozen=True):
         if entries:
             places = (*lease.rest, *(entry.place for entry in entries))
             record_rest = partial(self.pages.record_rest, lease, places)
-            lease = still_ours(await self.keep_trying(record_rest, deadline_ms))
+            lease = still_ours(await self.retry_throttled(record_rest, deadline_ms))
             logger.info(
                 "page passed on",
                 action="pass-on",
@@ -172,7 +174,7 @@ class Deliver(Struct, frozen=True):
                 places=lease.rest,
                 called=self._texts(left.unsettled),
             )
-            await in_thread(self.hand_over.send_surely, rest)
+            await in_thread(self.message_sender.send_or_raise, rest)
         return lease
 
     async def _direct(
@@ -194,11 +196,11 @@ class Deliver(Struct, frozen=True):
             owed = [(entry, task) for entry, task in owed if task and task.home in called]
         slow = await in_thread(self.slow_lane.of_direct, message, _but(called, owed))
         own = [pair for pair in owed if pair[0] not in slow]
-        left = await self.call_page(own, deadline_ms, called, hidden)
+        left = await self.deliver_entries(own, deadline_ms, called, hidden)
         if left.entries:
             names = tuple(entry.name for entry in left.entries)
             rest = DirectMessage(message.second, names, self._texts(left.unsettled))
-            await in_thread(self.hand_over.send_surely, rest)
+            await in_thread(self.message_sender.send_or_raise, rest)
         return Finished()
 
     def _called(self, message: PageMessage | DirectMessage) -> Called:

@@ -14,22 +14,22 @@ from duewheel.rules.delivery.slow_calls import (
     SLOW_FOR_MS,
     TOLD_EVERY_MS,
     Pace,
-    is_to_be_told,
+    should_publish,
     with_call,
 )
 from duewheel.rules.embedded_metrics import LATENESS
 from duewheel.rules.tasks.task import Attempt
-from duewheel.stores.businesses.cache import KNOWN_MAX, KnownBusinesses
-from duewheel.stores.businesses.health import StandingStore, StandingUnknown
+from duewheel.stores.businesses.cache import KNOWN_MAX, BusinessCache
+from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
 from duewheel.workflows.gather_all import in_thread
 
 TELL_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
 
 
-class WatchPace(Struct, frozen=True):
+class DetectSlowCalls(Struct, frozen=True):
     clock: Clock
-    known: KnownBusinesses
-    standings: StandingStore
+    known: BusinessCache
+    health_store: HealthStore
     _paces: dict[str, Pace] = field(default_factory=dict)
     _tried_ms: dict[str, int] = field(default_factory=dict)  # when it was told, or was to be
 
@@ -39,12 +39,12 @@ class WatchPace(Struct, frozen=True):
         counts.measured(LATENESS, attempt.lateness_ms)
         biz_type, now_ms = business.biz_type, self.clock.now_ms()
         pace = self._noted(biz_type, attempt.duration_ms, now_ms)
-        if business.own.lane is not None or not pace.holds_up:
+        if business.own.lane is not None or not pace.is_slow:
             return
         was_just_tried = now_ms < self._tried_ms.get(biz_type, 0) + TOLD_EVERY_MS
-        slow_until_ms = self.known.standing_of(biz_type).slow_until_ms
+        slow_until_ms = self.known.health_of(biz_type).slow_until_ms
         has_time = now_ms < deadline_ms - TELL_RESERVE_MS
-        if has_time and not was_just_tried and is_to_be_told(slow_until_ms, now_ms):
+        if has_time and not was_just_tried and should_publish(slow_until_ms, now_ms):
             self._tried_ms[biz_type] = now_ms
             await in_thread(self._tell, biz_type, now_ms + SLOW_FOR_MS)
 
@@ -59,14 +59,14 @@ class WatchPace(Struct, frozen=True):
 
     def _tell(self, biz_type: str, until_ms: int) -> None:
         try:
-            standing = self.standings.note_slow(biz_type, until_ms)
-        except StandingUnknown as error:
+            health = self.health_store.note_slow(biz_type, until_ms)
+        except HealthWriteFailed as error:
             logger.warning(
-                "not told that calls are slow",
+                "slow calls not published",
                 action="slow-untold",
                 biz_type=biz_type,
                 error=str(error),
             )
             return
-        self.known.now_stands(biz_type, standing)
+        self.known.put_health(biz_type, health)
         logger.info("calls are slow", action="slow", biz_type=biz_type)

@@ -21,21 +21,21 @@ from duewheel.rules.tasks.entry_decision import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 _PLACING_TRIES = 5
 _COUNTED_AS = {Status.DEAD: DEAD, Status.EXPIRED: EXPIRED}
 
 
-class PlacingFailed(Exception):
+class PlacementFailed(Exception):
     """The message comes back, and with it another try."""
 
 
-class RetryOrEnd(Struct, frozen=True):
+class FailAttempt(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
-    reenter: Reenter
+    entry_writer: EntryWriter
     random_unit: Callable[[], float]
 
     def failed(
@@ -52,25 +52,25 @@ class RetryOrEnd(Struct, frozen=True):
         now_ms, kept_seconds = self.clock.now_ms(), business.retention_seconds
         next_ms = lifecycle.retry_at_ms(task, business.retry, outcome, now_ms, self.random_unit())
         if next_ms is not None and is_expired(task, next_ms):
-            return self._end(task, lifecycle.expired_after(task, attempt, now_ms, kept_seconds))
+            return self._settle(task, lifecycle.expired_after(task, attempt, now_ms, kept_seconds))
         if next_ms is None or lifecycle.is_too_old(task, business.retry, next_ms):
             reason = lifecycle.reason_of_death(outcome, next_ms)
             dead = lifecycle.dead(task, attempt, reason, now_ms, kept_seconds)
-            return self._die(task, dead, business)
-        entry = self.reenter.put(task.home, next_ms)
+            return self._bury(task, dead, business)
+        entry = self.entry_writer.put(task.home, next_ms)
         retried = lifecycle.to_be_retried(task, attempt, next_ms, entry, self.clock.now_ms())
         return Status.PENDING if self._name(task, retried) else None
 
     def expire(self, task: Task, business: Business) -> Status | None:
         now_ms = self.clock.now_ms()
-        return self._end(task, lifecycle.expired(task, now_ms, business.retention_seconds))
+        return self._settle(task, lifecycle.expired(task, now_ms, business.retention_seconds))
 
     def place_later(self, task: Task) -> None:
         """The due instant was moved away after this entry was written: follow it. A beat that
         comes in between leaves the worked-off entry named, so look until nobody interferes."""
         worked_off = task.entry
         for _ in range(_PLACING_TRIES):
-            entry = self.reenter.put(task.home, task.next_ms)
+            entry = self.entry_writer.put(task.home, task.next_ms)
             now_ms = self.clock.now_ms()
             placed = replace(task, entry=entry, updated_ms=now_ms, version=task.version + 1)
             if self._name(task, placed):
@@ -81,7 +81,7 @@ class RetryOrEnd(Struct, frozen=True):
             if current.entry != worked_off:
                 return
             task = current
-        raise PlacingFailed(f"{task.task_id} changed {_PLACING_TRIES} times while it was placed")
+        raise PlacementFailed(f"{task.task_id} changed {_PLACING_TRIES} times while it was placed")
 
     def _name(self, before: Task, after: Task) -> bool:
         if not self.tasks.change(before, after):
@@ -92,25 +92,25 @@ class RetryOrEnd(Struct, frozen=True):
                 biz_type=before.biz_type,
             )
             return False
-        self.reenter.announce([after.entry])
+        self.entry_writer.announce([after.entry])
         return True
 
-    def _die(self, before: Task, dead: Task, business: Business) -> Status | None:
+    def _bury(self, before: Task, dead: Task, business: Business) -> Status | None:
         """Where the business wants to hear of it, death and notice are one write: so there is no
         death without its notice, no notice of one that did not come to pass, and never two."""
         if not is_told(before, business):
-            return self._end(before, dead)
-        notice = dead_notice(dead, self.reenter.placing_now())
+            return self._settle(before, dead)
+        notice = dead_notice(dead, self.entry_writer.placing_now())
         is_changed = self.tasks.change_and_create(before, dead, notice)
-        status = self._ended(before, dead, is_changed)
+        status = self._log_settled(before, dead, is_changed)
         if is_changed:
-            self.reenter.announce([notice.home])
+            self.entry_writer.announce([notice.home])
         return status
 
-    def _end(self, before: Task, after: Task) -> Status | None:
-        return self._ended(before, after, self.tasks.change(before, after))
+    def _settle(self, before: Task, after: Task) -> Status | None:
+        return self._log_settled(before, after, self.tasks.change(before, after))
 
-    def _ended(self, before: Task, after: Task, is_changed: bool) -> Status | None:
+    def _log_settled(self, before: Task, after: Task, is_changed: bool) -> Status | None:
         if not is_changed:
             logger.info(
                 "task changed meanwhile",

@@ -9,33 +9,33 @@ from collections.abc import Sequence
 from duewheel.clock import Clock
 from duewheel.rules.businesses.rate_limit import Cursors
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.delivery.promises import guessed, has_turn, planned, shared_out
-from duewheel.rules.tasks.task import Promise, Task
-from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.rules.delivery.reservations import allocate, guessed, holds_turn, planned
+from duewheel.rules.tasks.task import Reservation, Task
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 
 CURSORS_KEPT_MAX = 2_000
 
 
-class LimitCalls:
+class LimitCallRate:
     """Remembers where the cursors stood when this process moved them: the next write is planned
     by that, and is refused if others have moved them too far since."""
 
-    def __init__(self, clock: Clock, turns: TurnStore) -> None:
+    def __init__(self, clock: Clock, turns: RateLimitStore) -> None:
         self._clock = clock
         self._turns = turns
         self._seen: dict[str, Cursors] = {}
 
     def __call__(
         self, tasks: Sequence[Task], business: Business
-    ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Promise]]]:
+    ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
         """Of one business's tasks, in the order of their instants: those to be called, with the
         instant from which each may be, and those to be put off."""
         rate = business.call_rate
         if rate is None:
             return [(task, task.next_ms) for task in tasks], []
         now_ms = self._clock.now_ms()
-        with_turns = [task for task in tasks if has_turn(task, rate.version, now_ms)]
-        others = [task for task in tasks if not has_turn(task, rate.version, now_ms)]
+        with_turns = [task for task in tasks if holds_turn(task, rate.version, now_ms)]
+        others = [task for task in tasks if not holds_turn(task, rate.version, now_ms)]
         soon = [(task, task.next_ms) for task in with_turns]
         if not others:
             return soon, []
@@ -49,7 +49,7 @@ class LimitCalls:
             guessed(others, seen, now_ms),
         )
         self._remember(business.biz_type, after)
-        at_their_turn, later = shared_out(planned(others, seen, now_ms), seen, after)
+        at_their_turn, later = allocate(planned(others, seen, now_ms), seen, after)
         return [*soon, *at_their_turn], later
 
     def _remember(self, biz_type: str, cursors: Cursors) -> None:

@@ -12,23 +12,23 @@ from duewheel.log import logger
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.postponement import come_up_again, spread_unbegun
 from duewheel.rules.tasks.task import Task
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.workflows.delivery.page_calls import Run
 from duewheel.workflows.delivery.park_tasks import Park
 from duewheel.workflows.gather_all import in_thread
-from duewheel.workflows.retry_throttled import KeepTrying
-from duewheel.workflows.tasks.reschedule import PutOff
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import Reschedule
 
 AHEAD_MS = 150  # long enough for the request, so that a turn is not late for it
 WAITED_MS = 250  # less is no wait, and asks for nothing
 
 
-class LookAgain(Struct, frozen=True):
+class RefreshSettings(Struct, frozen=True):
     clock: Clock
-    known: KnownBusinesses
+    known: BusinessCache
     park: Park
-    put_off: PutOff
-    keep_trying: KeepTrying
+    reschedule: Reschedule
+    retry_throttled: RetryThrottled
 
     async def __call__(self, task: Task, instant_ms: int, run: Run) -> bool:
         """Right before it is to be called at this instant: whether it still is."""
@@ -48,13 +48,13 @@ class LookAgain(Struct, frozen=True):
         """Those that are not to be called."""
         now_ms, deadline_ms = self.clock.now_ms(), run.delivery.deadline_ms
         if run.paused:
-            await self.keep_trying(self.park(run.paused), deadline_ms)
+            await self.retry_throttled(self.park(run.paused), deadline_ms)
         if run.deleted:
             again = [(task, come_up_again(task, now_ms)) for task in run.deleted]
-            await self.keep_trying(self.put_off.tries(again), deadline_ms)
+            await self.retry_throttled(self.reschedule.tries(again), deadline_ms)
         if run.unbegun:
             changes = spread_unbegun(run.unbegun, now_ms)
-            await self.keep_trying(self.put_off.tries(changes), deadline_ms)
+            await self.retry_throttled(self.reschedule.tries(changes), deadline_ms)
             logger.info(
                 "calls not begun",
                 action="not-begun",

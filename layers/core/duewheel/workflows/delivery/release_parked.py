@@ -23,12 +23,12 @@ from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.rules.wheel.queue_messages import ReleaseMessage
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.businesses.parking_state import ParkingRecords
-from duewheel.stores.businesses.rate_limits import TurnStore
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.delivery.parked_items import ParkedStore
-from duewheel.workflows.retry_throttled import KeepTrying
-from duewheel.workflows.tasks.reschedule import PutOff
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 BLOCK = 100
 PARTS_APART_SECONDS = 1
@@ -50,10 +50,10 @@ class Release(Struct, frozen=True):
     records: ParkingRecords
     businesses: BusinessStore
     parked: ParkedStore
-    put_off: PutOff
-    turns: TurnStore
-    hand_over: HandOver
-    keep_trying: KeepTrying
+    reschedule: Reschedule
+    turns: RateLimitStore
+    message_sender: MessageSender
+    retry_throttled: RetryThrottled
     lease_ms: int
 
     def __call__(self, message: ReleaseMessage, me: str, deadline_ms: int) -> None:
@@ -73,9 +73,9 @@ class Release(Struct, frozen=True):
         # Should both links refuse, the sweeper asks for a release.
         if seen.by_parts:
             parts = [ReleaseMessage(message.biz_type, part) for part in range(PARKED_SLOTS)]
-            self.hand_over.send(parts, _delay_seconds)
+            self.message_sender.send(parts, _delay_seconds)
         elif seen.goes_on:
-            self.hand_over.send([message])
+            self.message_sender.send([message])
 
     def _release_part(self, message: ReleaseMessage, part: int, me: str, deadline_ms: int) -> None:
         """What it sees says nothing of the other slots, and ends no parking."""
@@ -85,7 +85,7 @@ class Release(Struct, frozen=True):
         seen = self._work_off(message.biz_type, deadline_ms, part)
         self.records.give_back_part(message.biz_type, part, me)
         if seen.goes_on:
-            self.hand_over.send([message])
+            self.message_sender.send([message])
 
     @property
     def _parkers_gone(self) -> int:
@@ -114,7 +114,7 @@ class Release(Struct, frozen=True):
                 return Seen(unpaused_ms, empty_ms=read_ms if after is None else None)
             # Of what a try has released, the next one sees that it is over.
             release = partial(self._release, block.items, business, line_ms, part)
-            line_ms = self.keep_trying.on_this_thread(release, deadline_ms)
+            line_ms = self.retry_throttled.on_this_thread(release, deadline_ms)
             if block.after is None:
                 return Seen(unpaused_ms)
             after, blocks = block.after, blocks + 1
@@ -142,7 +142,7 @@ class Release(Struct, frozen=True):
             if fate is Fate.RELEASE and task is not None:
                 releases[item] = task
         changes, line_ms = self._changes(list(releases.values()), business, line_ms, part)
-        named = self.put_off.each(changes)
+        named = self.reschedule.each(changes)
         done = {
             before.home for (before, _), is_named in zip(changes, named, strict=True) if is_named
         }
@@ -166,7 +166,9 @@ class Release(Struct, frozen=True):
         due = [task for task in tasks if rules.is_called_on_release(task, now_ms)]
         others = [task for task in tasks if not rules.is_called_on_release(task, now_ms)]
         changes = rules.as_they_are(others, now_ms)
-        from_ms = max(line_ms, self.put_off.reenter.placing().first_timely_ms() + _behind_ms(part))
+        from_ms = max(
+            line_ms, self.reschedule.entry_writer.placing().first_timely_ms() + _behind_ms(part)
+        )
         rate = business.call_rate
         if rate is None or not due:
             changes += rules.in_line(due, from_ms, now_ms, part)

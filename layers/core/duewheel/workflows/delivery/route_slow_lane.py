@@ -17,18 +17,18 @@ from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address, direct_page, is_slow_page, slow_page
 from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
-from duewheel.stores.businesses.cache import KnownBusinesses
-from duewheel.stores.delivery.page_leases import PageStore
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.delivery.page_leases import PageLeaseStore
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 Owed = Sequence[tuple[Address, Task | None]]
 
 
 class SlowLane(Struct, frozen=True):
     clock: Clock
-    known: KnownBusinesses
-    pages: PageStore
-    hand_over: HandOver
+    known: BusinessCache
+    pages: PageLeaseStore
+    message_sender: MessageSender
     page_lease_ms: int
 
     def of_page(self, lease: PageLease, owed: Owed) -> PageLease:
@@ -79,7 +79,7 @@ class SlowLane(Struct, frozen=True):
             return
         page = slow_page(lease.page)
         message = PageMessage(lease.second, lease.shard, page, places=lease.slow)
-        if self.hand_over.send([message]):
+        if self.message_sender.send([message]):
             logger.error(
                 "slow page left to the sweep",
                 action="slow-refused",

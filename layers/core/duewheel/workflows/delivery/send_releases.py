@@ -9,18 +9,18 @@ from msgspec import Struct
 from duewheel.rules.wheel.queue_messages import ReleaseMessage
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.settings import BusinessStore
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 
 class SendReleases(Struct, frozen=True):
     records: ParkingRecords
     businesses: BusinessStore
-    hand_over: HandOver
+    message_sender: MessageSender
 
     def __call__(self) -> None:
         """Of a business whose record is damaged nobody knows whether it is paused."""
         businesses = self.businesses.read_many(self.records.biz_types())
-        self.hand_over.send(
+        self.message_sender.send(
             ReleaseMessage(biz_type)
             for biz_type, business in businesses.items()
             if not (business.paused or business.damaged)

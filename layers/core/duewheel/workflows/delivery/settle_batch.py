@@ -23,7 +23,7 @@ from duewheel.stores.conditional_writes import Throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.gather_all import SideBySide, in_thread
-from duewheel.workflows.retry_throttled import KeepTrying
+from duewheel.workflows.retry_throttled import RetryThrottled
 
 # Long enough for the calls that return together to share a write, short beside any call.
 LINGER_SECONDS = 0.02
@@ -38,7 +38,7 @@ Called = Mapping[Address, Task]  # by home: as they are settled, if they still s
 class Settle(Struct, frozen=True):
     tasks: TaskStore
     keys: KeyStore
-    keep_trying: KeepTrying
+    retry_throttled: RetryThrottled
 
     def begin(self, deadline_ms: int, called: Called) -> "Settler":
         return Settler(self, deadline_ms, called)
@@ -150,7 +150,7 @@ class Settler:
                 raise Throttled(f"{len(left)} delivered tasks could not be settled")
 
         with suppress(Throttled):  # they are passed on
-            await self._by.keep_trying(put, self._deadline_ms)
+            await self._by.retry_throttled(put, self._deadline_ms)
         self.unsettled += left
         counts.add(DELIVERED, len(batch) - len(left))
         keyed = [task for task in batch if task.key is not None and task not in left]

@@ -16,7 +16,7 @@ from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.businesses.read import NOT_CONFIGURED
 
 
-class LookUpChanges(Struct, frozen=True):
+class ReadChanges(Struct, frozen=True):
     """What was defined before changes were kept has none until the next."""
 
     clock: Clock

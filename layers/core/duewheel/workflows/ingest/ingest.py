@@ -21,7 +21,7 @@ from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.task import Made, NewTask
 from duewheel.stores.ingest.queue import IngestQueue
-from duewheel.workflows.tasks.create_idempotent import CreateOnce
+from duewheel.workflows.tasks.create_idempotent import CreateIdempotent
 
 _FAILED_STATUS = 500
 
@@ -38,7 +38,7 @@ class Ingested(Struct, frozen=True):
 
 class Ingest(Struct, frozen=True):
     clock: Clock
-    create_once: CreateOnce
+    create_idempotent: CreateIdempotent
     queue: IngestQueue
     permit: Permit
     allowed: AllowedTargets
@@ -75,7 +75,7 @@ class Ingest(Struct, frozen=True):
             return ingest_verdict.gives_up(refusals, is_last=is_last)
 
         asked = asked_of(message, is_single=asks.is_single)
-        return asks.sources, self.create_once(asked, parse, gives_up)
+        return asks.sources, self.create_idempotent(asked, parse, gives_up)
 
     def _given_up(self, message: IngestMessage, reason: Reason) -> Ingested:
         self.queue.give_up(ingest_verdict.whole_letter(message, reason))

@@ -23,7 +23,7 @@ from duewheel.rules.refusals import (
 )
 from duewheel.rules.tasks.listing import LIMIT_MAX, ListQuery, ListRequest, Order
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.timers.timers import TimerStore
@@ -50,7 +50,7 @@ class Deleted(Struct, frozen=True):
 
 class DeleteBusiness(Struct, frozen=True):
     store: BusinessStore
-    known: KnownBusinesses
+    known: BusinessCache
     list_tasks: ListTasks
     cancel_task: CancelTask
     secret: bytes

@@ -1,9 +1,9 @@
-"""Statistics of a business: what the sweep has booked, and what it will book of the last seconds.
+"""Statistics of a business: what the sweep has counted, and what it will count of the last seconds.
 
-Behind the sweep pointer the sheets are complete, but for seconds that are open. These, and what
-lies ahead of it up to now, are read as the sweep will read them, and booked in memory only. That
-comes first and the sheets after it: should the sweep book those seconds in between, each sheet
-tells that it holds them already.
+Behind the sweep pointer the minutes are complete, except for seconds that are open. These, and the
+seconds from there up to now, are read as the sweep will read them, and counted in memory only. The
+stored minutes are read after that: if the sweep has counted those seconds in between, each minute
+says that it holds them already.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -14,12 +14,12 @@ from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.rules.sweep.minute_statistics import (
     Facts,
-    Met,
-    Sheet,
+    MinuteStats,
+    SeenTasks,
     Statistics,
     StatsRequest,
-    booked,
-    joined,
+    merge,
+    merge_into,
 )
 from duewheel.rules.wheel.leader_election import Pointer
 from duewheel.rules.wheel.open_places import first_open_second
@@ -48,17 +48,17 @@ class ReadStatistics(Struct, frozen=True):
         closed_until = first_open_second(swept.open_places, swept.position)
         facts, counted_until = self._not_booked(swept, closed_until, asked)
         stored = self.statistics.between(biz_type, asked.first_minute, asked.last_minute)
-        sheets = {(sheet.biz_type, sheet.minute): sheet for sheet in stored}
+        minutes = {(stats.biz_type, stats.minute): stats for stats in stored}
         for name, by_part in facts.items():
             if name[0] == biz_type and asked.first_minute <= name[1] <= asked.last_minute:
-                sheet = sheets.get(name, Sheet(*name))
-                sheets[name] = booked(sheet, by_part, counted_until - 1)
+                stats = minutes.get(name, MinuteStats(*name))
+                minutes[name] = merge_into(stats, by_part, counted_until - 1)
         return Statistics(
             asked.first_minute,
             asked.last_minute,
             closed_until,
             counted_until,
-            [sheets[name] for name in sorted(sheets)],
+            [minutes[name] for name in sorted(minutes)],
         )
 
     def _not_booked(
@@ -78,9 +78,9 @@ class ReadStatistics(Struct, frozen=True):
             ):
                 homes_read += read.size
                 if not read.is_whole or homes_read > HOMES_AHEAD_MAX:
-                    return joined(found), second
+                    return merge(found), second
                 found.append(read.met.facts)
-        return joined(found), last + 1
+        return merge(found), last + 1
 
     def _read(self, second: int) -> "_Read":
         read = _Read(second)
@@ -97,6 +97,6 @@ class _Read:
     """What was read of a second, which may be too crowded to be read whole."""
 
     def __init__(self, second: int) -> None:
-        self.met = Met(second)
+        self.met = SeenTasks(second)
         self.size = 0
         self.is_whole = True

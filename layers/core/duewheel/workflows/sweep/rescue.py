@@ -16,7 +16,7 @@ from duewheel.rules.sweep.verdict import HomeState, SeenEntry
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.batch_writes import chunks
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 BLOCK = 100
 WRITERS = 16
@@ -28,7 +28,7 @@ BY_A_SLICE_AFTER_MS = 300_000
 class Rescue(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
-    reenter: Reenter
+    entry_writer: EntryWriter
     writers: ThreadPoolExecutor
 
     def __call__(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
@@ -45,7 +45,7 @@ class Rescue(Struct, frozen=True):
         self.tasks.put_entries([(e, h.home) for e, h in zip(entries, homes, strict=True)])
         named = fan_out(self.writers, self.tasks.name_entry, homes, entries)
         rescued = [(e, h) for e, h, is_named in zip(entries, homes, named, strict=True) if is_named]
-        self.reenter.announce([entry for entry, _ in rescued], one_by_one=one_by_one)
+        self.entry_writer.announce([entry for entry, _ in rescued], one_by_one=one_by_one)
         if rescued:  # what the alarm counts, so it is an error at any level that is logged
             logger.error(
                 "tasks rescued",
@@ -61,6 +61,6 @@ class Rescue(Struct, frozen=True):
         late_ms = self.clock.now_ms() - BY_A_SLICE_AFTER_MS
         instants = [home.next_ms for home in homes]
         if not one_by_one and min(instants, default=late_ms + 1) <= late_ms:
-            in_slice_ms = self.reenter.placing().first_in_slice_ms()
+            in_slice_ms = self.entry_writer.placing().first_in_slice_ms()
             instants = [ms if ms > late_ms else in_slice_ms for ms in instants]
-        return self.reenter.addresses(instants)
+        return self.entry_writer.addresses(instants)

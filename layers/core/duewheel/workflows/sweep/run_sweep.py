@@ -37,7 +37,7 @@ from duewheel.rules.wheel.open_places import (
 from duewheel.stores.wheel import pointers
 from duewheel.stores.wheel.headers import HeaderStore
 from duewheel.stores.wheel.pointers import PointerStore
-from duewheel.workflows.sweep.record_statistics import KeepBooks
+from duewheel.workflows.sweep.record_statistics import RecordStatistics
 from duewheel.workflows.sweep.sweep_second import SweepSecond, SweptSecond, Unfinished
 
 RESERVE_MS = 10_000
@@ -51,7 +51,7 @@ class Sweep(Struct, frozen=True):
     clock: Clock
     pointers: PointerStore
     sweep_second: SweepSecond
-    keep_books: KeepBooks
+    record_statistics: RecordStatistics
     headers: HeaderStore
     origin: int
     lag_ms: int
@@ -214,7 +214,7 @@ class _Run:
         return True
 
     def _failed(self, walk: _Walk, error: Exception) -> None:
-        logger.exception("not swept", action="slice-failed", second=walk.second)
+        logger.exception("second not swept", action="slice-failed", second=walk.second)
         self._failures += walk.is_new
         if self._failures >= FAILURES_IN_A_ROW_MAX:
             raise error  # it is no matter of single places
@@ -225,7 +225,7 @@ class _Run:
             return
         # Counted anew in each turn, after the pages were found unbegun: in a long run others are
         # dispatched meanwhile. A slow page that nobody has begun is put off, not sent again.
-        waiting = self._sweep.sweep_second.hand_over.waiting(Lane.MAIN)
+        waiting = self._sweep.sweep_second.message_sender.waiting(Lane.MAIN)
         seconds_max = self._evidence.seconds_max - self._seconds_sent
         pages = chosen(self._asked, seconds_max, waiting)
         self._seconds_sent += len({page.lease.second for page in pages})
@@ -334,7 +334,7 @@ class _Run:
         finished, self._finished = self._finished, []
         if not finished:
             return
-        left = self._sweep.keep_books(finished, self.position, self.places.seconds)
+        left = self._sweep.record_statistics(finished, self.position, self.places.seconds)
         for swept in finished:
             if swept.second in left:
                 self._note_not_counted(swept)
@@ -349,7 +349,7 @@ class _Run:
             is_not_counted = noted is not None and noted.why is Why.NOT_COUNTED
             if not is_not_counted or swept.reached <= swept.counted:
                 continue
-            if self._sweep.keep_books.partly(swept, self.position, self.places.seconds):
+            if self._sweep.record_statistics.partly(swept, self.position, self.places.seconds):
                 self.places.close(swept.second, swept.counted)
                 swept.counted = swept.reached
                 self._note_not_counted(swept)

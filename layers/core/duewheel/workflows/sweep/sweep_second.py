@@ -10,29 +10,29 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger, report_unreadable
-from duewheel.rules.delivery.page_lease import PageLease, is_absurd
+from duewheel.rules.delivery.page_lease import PageLease, is_implausible
 from duewheel.rules.delivery.postponement import come_up_again
 from duewheel.rules.refusals import NewerItem
 from duewheel.rules.sweep.horizon import is_waited_for
-from duewheel.rules.sweep.minute_statistics import Met
+from duewheel.rules.sweep.minute_statistics import SeenTasks
 from duewheel.rules.sweep.resends import Unbegun, has_room
 from duewheel.rules.sweep.verdict import HomeState, SeenEntry, Verdict, Waiting, judge_slice
 from duewheel.rules.wheel.addresses import Address, is_passed_on
 from duewheel.rules.wheel.open_places import Why
-from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.tasks.keys import LeftKeys
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.sweep.read_second import ReadSecond, SliceOfSecond
 from duewheel.workflows.sweep.rescue import Rescue
-from duewheel.workflows.tasks.reschedule import PutOff
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 
-class ComeUpAgain(Struct, frozen=True):
+class PostponePage(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
-    pages: PageStore
-    put_off: PutOff
+    pages: PageLeaseStore
+    reschedule: Reschedule
 
     def __call__(self, page: PageLease, homes: Sequence[HomeState]) -> bool:
         """False when somebody has begun the page, or changed a task since it was judged: look
@@ -43,9 +43,9 @@ class ComeUpAgain(Struct, frozen=True):
         read = self.tasks.get_many(home.home for home in homes)
         found = [(read[home.home], home) for home in homes if home.home in read]
         judged = [task for task, home in found if task.version == home.version]
-        done = self.put_off.each([(task, come_up_again(task, now_ms)) for task in judged])
+        done = self.reschedule.each([(task, come_up_again(task, now_ms)) for task in judged])
         logger.warning(
-            "the slow lane has not got to a page",
+            "page of the slow lane postponed",
             action="slow-late",
             second=page.second,
             page=page.page,
@@ -70,7 +70,7 @@ class SweptSecond:
         self.has_header = False
         self.was_done = False
         self.was_made_good = False
-        self.met = Met(second)
+        self.met = SeenTasks(second)
         self.reentries: list[Address] = []
 
     @property
@@ -101,10 +101,10 @@ class SweepSecond(Struct, frozen=True):
     clock: Clock
     read_second: ReadSecond
     tasks: TaskStore
-    pages: PageStore
-    hand_over: HandOver
+    pages: PageLeaseStore
+    message_sender: MessageSender
     rescue: Rescue
-    come_up_again: ComeUpAgain
+    come_up_again: PostponePage
     page_size: int
 
     def finish(
@@ -121,7 +121,7 @@ class SweepSecond(Struct, frozen=True):
         verdict = self.judge(part, passed, is_open)
         # Whoever was faster may have left the old entry named: look again next time.
         is_rescued = self.rescue(part.second, verdict.owed)
-        is_put_off = self._put_off(verdict)
+        is_put_off = self._reschedule(verdict)
         for lease, owed in verdict.take_apart:
             if lease.tries:
                 self._take_apart(lease, owed)
@@ -146,7 +146,7 @@ class SweepSecond(Struct, frozen=True):
             for seen in entries
             if seen.is_home and seen.home and seen.home.entry not in here
         }
-        standing = self.tasks.standing(
+        existing = self.tasks.existing(
             entry for entry in elsewhere if entry.second <= passed and is_open(entry)
         )
         return judge_slice(
@@ -154,7 +154,7 @@ class SweepSecond(Struct, frozen=True):
             part.shard,
             entries,
             part.whole.leases,
-            waiting=Waiting(passed, is_open, (here | standing).__contains__),
+            waiting=Waiting(passed, is_open, (here | existing).__contains__),
             now_ms=self.clock.now_ms(),
             page_size=self.page_size,
         )
@@ -163,7 +163,7 @@ class SweepSecond(Struct, frozen=True):
         if page.message is None:
             self._take_apart(page.lease, page.owed)
         elif self.pages.note_resend(page.lease, self.clock.now_ms()):
-            self.hand_over.send_surely(page.message)
+            self.message_sender.send_or_raise(page.message)
             logger.warning(
                 "page sent again",
                 action="resent",
@@ -179,7 +179,7 @@ class SweepSecond(Struct, frozen=True):
         now_ms = self.clock.now_ms()
         damaged = list(part.damaged)
         leases = part.whole.leases
-        for lease in [lease for lease in leases.values() if is_absurd(lease, now_ms)]:
+        for lease in [lease for lease in leases.values() if is_implausible(lease, now_ms)]:
             del leases[lease.page]
             damaged.append(self.pages.as_unreadable(lease))
         for one in damaged:
@@ -189,7 +189,7 @@ class SweepSecond(Struct, frozen=True):
         for entry, reentry in part.homeless.items():
             if reentry.is_orphan(now_ms):
                 logger.error(
-                    "the task of an entry is gone",
+                    "task missing for entry",
                     action="home-gone",
                     entry=entry.name,
                     task_id=reentry.home.task_id,
@@ -200,10 +200,10 @@ class SweepSecond(Struct, frozen=True):
         is_there = any(isinstance(one, NewerItem) for one in part.damaged)
         return is_there and is_waited_for(part.second, self.clock.now_ms())
 
-    def _put_off(self, verdict: Verdict) -> bool:
+    def _reschedule(self, verdict: Verdict) -> bool:
         """False when somebody was faster: look again next time."""
         done = True
-        for lease, owed in verdict.put_off:
+        for lease, owed in verdict.postponed:
             homes = [seen.home for seen in owed if seen.home is not None]
             done = self.come_up_again(lease, homes) and done
         return done

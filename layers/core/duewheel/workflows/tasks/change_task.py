@@ -18,22 +18,22 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change, brought_forward, changed, needs_new_entry
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address, address_of_task
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.check_admission import Admit
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 # Between read and write somebody else may change the task; each loss shows who was first.
 _TRIES = 3
 
 
-class Steer(Struct, frozen=True):
+class ChangePendingTask(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
-    reenter: Reenter
+    entry_writer: EntryWriter
     lead_ms: int
     notifier_lives_ms: int
 
@@ -67,12 +67,12 @@ class Steer(Struct, frozen=True):
             )
         altered = alter(task, now_ms)
         if altered.is_live and needs_new_entry(altered, now_ms):
-            entry = self.reenter.put(task.home, altered.next_ms)
+            entry = self.entry_writer.put(task.home, altered.next_ms)
             altered = lifecycle.brought_to(altered, entry)
         if not self._write(task, altered):
             return None
         if altered.entry != task.entry:
-            self.reenter.announce([altered.entry])
+            self.entry_writer.announce([altered.entry])
         if self.clock.now_ms() >= cut_off_ms:
             # Written, but answered after the cut-off: a notifier may have read the task before.
             raise TooLate(
@@ -94,7 +94,7 @@ class Steer(Struct, frozen=True):
             )
         altered = alter(task, now_ms)
         if not altered.is_live:
-            altered = replace(altered, entry=self.reenter.put(task.home, now_ms))
+            altered = replace(altered, entry=self.entry_writer.put(task.home, now_ms))
         return altered if self._write(task, altered) else None
 
     def _write(self, before: Task, after: Task) -> bool:
@@ -109,8 +109,8 @@ class Steer(Struct, frozen=True):
 
 
 class CancelTask(Struct, frozen=True):
-    steer: Steer
-    known: KnownBusinesses
+    change_pending: ChangePendingTask
+    known: BusinessCache
 
     def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         return self.at(address_of_task(task_id), permit=permit)
@@ -126,17 +126,17 @@ class CancelTask(Struct, frozen=True):
             return lifecycle.cancelled(task, reason, now_ms, kept_seconds)
 
         try:
-            return self.steer(home, cancelled, permit)
+            return self.change_pending(home, cancelled, permit)
         except AlreadySettled:
-            task = self.steer.find(home)
+            task = self.change_pending.find(home)
             if task.status is Status.CANCELLED:
                 return task
             raise
 
 
 class ChangeTask(Struct, frozen=True):
-    steer: Steer
-    admit: Admit
+    change_pending: ChangePendingTask
+    admission: Admission
 
     def __call__(self, task_id: str, change: Change, permit: Permit = ANYTHING) -> Task:
         home = address_of_task(task_id)
@@ -146,17 +146,17 @@ class ChangeTask(Struct, frozen=True):
             after = changed(task, change, now_ms)
             is_another_call = change.callback is not None or change.sets_payload
             if is_another_call and not after.notice_of:
-                self.admit.changed(after)
+                self.admission.changed(after)
             return after
 
-        return self.steer(home, altered, permit)
+        return self.change_pending(home, altered, permit)
 
     def run(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         def altered(task: Task, now_ms: int) -> Task:
             _check_own(task)
             return brought_forward(task, now_ms)
 
-        return self.steer(address_of_task(task_id), altered, permit)
+        return self.change_pending(address_of_task(task_id), altered, permit)
 
 
 def _check_own(task: Task) -> None:

@@ -15,16 +15,16 @@ from duewheel.rules.embedded_metrics import CREATES_REFUSED
 from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
 from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.tasks.task import NewTask, Task
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.conditional_writes import Throttled
-from duewheel.workflows.businesses.limit_create_rate import Allowed, LimitCreates
+from duewheel.workflows.businesses.limit_create_rate import Allowed, LimitCreateRate
 
 _TOO_MANY_AT_ONCE = "Too many requests at once. Try it again."
 
 
-class Admit(Struct, frozen=True):
-    known: KnownBusinesses
-    limit_creates: LimitCreates
+class Admission(Struct, frozen=True):
+    known: BusinessCache
+    limit_create_rate: LimitCreateRate
 
     def changed(self, task: Task | NewTask) -> None:
         """Raise the refusal that a changed task meets, if any."""
@@ -54,7 +54,7 @@ class Admit(Struct, frozen=True):
 
     def _allowed(self, business: Business, wanted: int) -> Allowed:
         try:
-            return self.limit_creates(business, wanted)
+            return self.limit_create_rate(business, wanted)
         except Throttled as throttled:
             raise Unavailable(_TOO_MANY_AT_ONCE) from throttled
 

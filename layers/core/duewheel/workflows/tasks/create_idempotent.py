@@ -20,18 +20,18 @@ from duewheel.rules.refusals import (
 )
 from duewheel.rules.tasks import idempotency
 from duewheel.rules.tasks.idempotency import Asked, Claim, RequestRecord, State
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.conditional_writes import Throttled
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.create_batch import CreateBatch
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 Requested = Sequence[NewTask | Refusal]
 Parse = Callable[[int], Requested]  # reads the body, with the time that it is given
-Place = Callable[[Iterable[int]], Placing]  # where tasks that are due at these instants stand
+Place = Callable[[Iterable[int]], Placement]  # where tasks that are due at these instants stand
 _BY_SETTINGS = (NotPermitted, TargetNotEnabled)  # which may be others when a request is repeated
 # Of all that was refused of a request: whether nobody is to repeat it for the sake of that.
 GivesUp = Callable[[Sequence[Refusal]], bool]
@@ -41,11 +41,11 @@ def _never(_: Sequence[Refusal]) -> bool:
     return False
 
 
-class CreateOnce(Struct, frozen=True):
+class CreateIdempotent(Struct, frozen=True):
     records: RequestRecords
     tasks: TaskStore
     create_batch: CreateBatch
-    reenter: Reenter
+    entry_writer: EntryWriter
     random_text: Callable[[], str]
 
     def __call__(
@@ -58,12 +58,12 @@ class CreateOnce(Struct, frozen=True):
             raise Unavailable("Too many requests at once. Repeat this one.") from throttled
 
     def _results(self, asked: Asked, parse: Parse, gives_up: GivesUp) -> list[Made | Refusal]:
-        placing = self.reenter.placing()
+        placing = self.entry_writer.placing()
         now_ms = placing.now_ms
         read_ms = asked.read_ms(now_ms)
         requested = parse(read_ms)  # what is refused whole is refused before anything is claimed
         dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
-        mine = idempotency.claimed(asked, self._claim(0, self.reenter.sized(placing, dues_ms)))
+        mine = idempotency.claimed(asked, self._claim(0, self.entry_writer.sized(placing, dues_ms)))
         stands = self.records.claim(mine)
         if stands is None:
             return self._carry_out(asked, mine, requested, gives_up)
@@ -71,7 +71,7 @@ class CreateOnce(Struct, frozen=True):
         requested = parse(stands.asked_ms)
         if stands.state is State.DONE:
             return self._answers(stands, requested, {})
-        mine = self._take_over(asked, stands, requested, self.reenter.placing_of)
+        mine = self._take_over(asked, stands, requested, self.entry_writer.placing_of)
         return self._carry_out(asked, mine, requested, gives_up)
 
     def _take_over(
@@ -109,11 +109,11 @@ class CreateOnce(Struct, frozen=True):
         is_rest_given_up = not is_claimed_anew and _is_rest_given_up(
             {**dict(enumerate(requested)), **mine.outcomes, **results}, gives_up
         )
-        told = {**_not_allowed(requested, mine), **results}
-        ended = idempotency.ended(asked, mine, told, is_rest_given_up=is_rest_given_up)
+        answers = {**_not_allowed(requested, mine), **results}
+        ended = idempotency.ended(asked, mine, answers, is_rest_given_up=is_rest_given_up)
         self._replace(mine, ended)
         if is_claimed_anew:
-            again = self._take_over(asked, ended, requested, self.reenter.crowded)
+            again = self._take_over(asked, ended, requested, self.entry_writer.crowded)
             return self._carry_out(asked, again, requested, gives_up, is_last=True)
         return self._answers(mine, requested, results)
 
@@ -128,7 +128,7 @@ class CreateOnce(Struct, frozen=True):
     def _answers(
         self, record: RequestRecord, requested: Requested, results: Mapping[int, Made | Refusal]
     ) -> list[Made | Refusal]:
-        """`results` are those of this very invocation; the others are told by the record."""
+        """`results` are those of this very invocation; the others are answers by the record."""
         answers: list[Made | Refusal | Address] = [
             _refused(index, new, record)
             if isinstance(new, Refusal)
@@ -150,7 +150,7 @@ class CreateOnce(Struct, frozen=True):
                 "Another request with this key was faster.", idempotency.HEADER
             )
 
-    def _claim(self, number: int, placing: Placing) -> Claim:
+    def _claim(self, number: int, placing: Placement) -> Claim:
         return Claim(number, self.random_text(), placing)
 
 
@@ -178,7 +178,7 @@ def _refused(index: int, refusal: Refusal, record: RequestRecord) -> Refusal:
     match record.outcomes.get(index):
         case None:
             return CreatedBefore() if record.state is State.DONE else refusal
-        case Refusal() as told:
-            return told
+        case Refusal() as answers:
+            return answers
         case _:
             return CreatedBefore()

@@ -10,14 +10,14 @@ from duewheel.rules.refusals import Refusal, TooManyWrites
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.stores.conditional_writes import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.check_admission import Admit
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 
 class CreateTasks(Struct, frozen=True):
     tasks: TaskStore
-    reenter: Reenter
-    admit: Admit
+    entry_writer: EntryWriter
+    admission: Admission
 
     def placed(self, new: NewTask) -> Task:
         (task,) = self.all_placed([new])
@@ -26,26 +26,26 @@ class CreateTasks(Struct, frozen=True):
     def all_placed(self, news: Sequence[NewTask], *, anew: bool = False) -> list[Task]:
         """The tasks as they are to be stored, at places that nobody else can take. `anew`: where
         DynamoDB has refused the first ones."""
-        place = self.reenter.crowded if anew else self.reenter.placing_of
+        place = self.entry_writer.crowded if anew else self.entry_writer.placing_of
         placing = place([new.due_ms for new in news])
-        return [placing.task(new, self.reenter.random_bytes()) for new in news]
+        return [placing.task(new, self.entry_writer.random_bytes()) for new in news]
 
     def one(self, task: Task) -> None:
-        self.admit.created(task)
+        self.admission.created(task)
         try:
             self.tasks.create(task)
         except Throttled as throttled:
             raise TooManyWrites from throttled
         counts.add(CREATED)
-        self.reenter.announce([task.home])
+        self.entry_writer.announce([task.home])
 
     def many(self, tasks: Sequence[Task]) -> list[Task | Refusal]:
         """Answers per task, in order. What DynamoDB left unwritten was not created."""
-        refusals = self.admit.all_created(tasks)
+        refusals = self.admission.all_created(tasks)
         admitted = [task for task, refusal in zip(tasks, refusals, strict=True) if refusal is None]
         unwritten = self.tasks.create_many(admitted)
         counts.add(CREATED, len(admitted) - len(unwritten))
-        self.reenter.announce(task.home for task in admitted if task.task_id not in unwritten)
+        self.entry_writer.announce(task.home for task in admitted if task.task_id not in unwritten)
         return [
             refusal or (TooManyWrites() if task.task_id in unwritten else task)
             for task, refusal in zip(tasks, refusals, strict=True)

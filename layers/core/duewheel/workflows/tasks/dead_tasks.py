@@ -23,14 +23,14 @@ from duewheel.stores.tasks.by_death_index import DeadIndex
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.list_tasks import Page
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 
 class RedriveTask(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
-    reenter: Reenter
+    entry_writer: EntryWriter
 
     def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         return self.at(address_of_task(task_id), permit)
@@ -48,7 +48,7 @@ class RedriveTask(Struct, frozen=True):
         if lifecycle.is_about_to_go(task, now_ms):
             # TTL may delete the record at any moment, whatever is written to it first.
             raise NotRedrivable("The task is about to be deleted; create it anew.")
-        entry = self.reenter.put(home, now_ms)
+        entry = self.entry_writer.put(home, now_ms)
         redriven = lifecycle.redriven(task, entry, now_ms)
         with unavailable_when_throttled():
             is_back = self._bring_back(task, redriven)
@@ -56,7 +56,7 @@ class RedriveTask(Struct, frozen=True):
             raise NotRedrivable(
                 "The task has just been changed by another, or its key names another task."
             )
-        self.reenter.announce([entry])
+        self.entry_writer.announce([entry])
         return redriven
 
     def _bring_back(self, dead: Task, redriven: Task) -> bool:

@@ -17,11 +17,11 @@ from duewheel.rules.refusals import (
 )
 from duewheel.rules.tasks import upsert as key_answer
 from duewheel.rules.tasks.task import Made, NewTask, Task
-from duewheel.rules.tasks.upsert import Meets
+from duewheel.rules.tasks.upsert import KeyState
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.conditional_writes import Throttled
 from duewheel.stores.tasks.keys import KeyStore
-from duewheel.workflows.tasks.change_task import CancelTask, Steer
+from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.create_tasks import CreateTasks
 
 # Each lost race shows who was first; more than a few in a row is a key fought over.
@@ -31,7 +31,7 @@ _TRIES = 4
 class KeyedTasks(Struct, frozen=True):
     keys: KeyStore
     create_tasks: CreateTasks
-    steer: Steer
+    change_pending: ChangePendingTask
     cancel_task: CancelTask
 
     def create(self, task: Task) -> Made:
@@ -39,9 +39,9 @@ class KeyedTasks(Struct, frozen=True):
         for _ in range(_TRIES):
             named, found = self._look(task.biz_type, task.key)
             match key_answer.meets(found, task):
-                case Meets.SAME if found is not None:
+                case KeyState.SAME if found is not None:
                     return Made(found, is_new=False)
-                case Meets.OTHER:
+                case KeyState.OTHER:
                     raise KeyTaken("The key names a live task made by another body.", "key")
                 case _:
                     if self._take(task, named):
@@ -58,9 +58,9 @@ class KeyedTasks(Struct, frozen=True):
                 if self._take(placed, named):
                     return Made(placed)
                 continue
-            self.create_tasks.admit.changed(new)
+            self.create_tasks.admission.changed(new)
             try:
-                rescheduled = self.steer(
+                rescheduled = self.change_pending(
                     task.home, lambda task, now_ms: key_answer.rescheduled(task, new, now_ms)
                 )
             except (AlreadySettled, UnknownTask):
@@ -83,12 +83,12 @@ class KeyedTasks(Struct, frozen=True):
         if named is None:
             return None, None
         try:
-            return named, self.steer.find(named)
+            return named, self.change_pending.find(named)
         except UnknownTask:
             return named, None
 
     def _take(self, task: Task, replacing: Address | None) -> bool:
-        self.create_tasks.admit.created(task)
+        self.create_tasks.admission.created(task)
         try:
             taken = self.keys.create(task, replacing)
         except Throttled as throttled:
@@ -97,5 +97,5 @@ class KeyedTasks(Struct, frozen=True):
         if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
             return False
         counts.add(CREATED)
-        self.create_tasks.reenter.announce([task.home])
+        self.create_tasks.entry_writer.announce([task.home])
         return True

@@ -15,24 +15,24 @@ from duewheel.log import logger
 from duewheel.metrics import counts
 from duewheel.rules.embedded_metrics import LIMITER_WAITS
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.task import Promise, Task
+from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.batch_tries import Outcome, Tries, may_be_written, tried
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 WRITERS = 16
 
 Change = tuple[Task, Task]
 
 
-class PutOff(Struct, frozen=True):
+class Reschedule(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
-    reenter: Reenter
+    entry_writer: EntryWriter
     writers: ThreadPoolExecutor
 
-    def promised(self, promised: Sequence[tuple[Task, Promise]]) -> Tries[Change]:
+    def reserved(self, reserved: Sequence[tuple[Task, Reservation]]) -> Tries[Change]:
         """To the instants that their business's limit promises them."""
         now_ms = self.clock.now_ms()
 
@@ -41,7 +41,9 @@ class PutOff(Struct, frozen=True):
             counts.add(LIMITER_WAITS, sum(outcome is True for outcome in outcomes))
             return outcomes
 
-        return Tries([(task, lifecycle.put_off(task, to, now_ms)) for task, to in promised], once)
+        return Tries(
+            [(task, lifecycle.rescheduled(task, to, now_ms)) for task, to in reserved], once
+        )
 
     def tries(self, changes: Sequence[Change]) -> Tries[Change]:
         """Every task becomes the one beside it, and gets an entry at its instant; whether it
@@ -54,12 +56,12 @@ class PutOff(Struct, frozen=True):
 
     def _once(self, changes: Sequence[Change]) -> list[Outcome]:
         """What was named is announced, whatever came of the others."""
-        entries = self.reenter.addresses([after.next_ms for _, after in changes])
+        entries = self.entry_writer.addresses([after.next_ms for _, after in changes])
         homes = [before.home for before, _ in changes]
         self.tasks.put_entries(list(zip(entries, homes, strict=True)))
         named = list(zip(changes, entries, strict=True))
         outcomes = fan_out(self.writers, tried(self._name), named)
-        self.reenter.announce(
+        self.entry_writer.announce(
             entry
             for entry, outcome in zip(entries, outcomes, strict=True)
             if may_be_written(outcome)

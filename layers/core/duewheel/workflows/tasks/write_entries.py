@@ -13,51 +13,51 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules.tasks.placement import Placing
+from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import DirectMessage
 from duewheel.stores.conditional_writes import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.wheel.reserve_shards import SizeSeconds
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.wheel.reserve_shards import ReserveShards
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 ENTRIES_PER_MESSAGE = 25
 
 
-class Reenter(Struct, frozen=True):
+class EntryWriter(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
-    hand_over: HandOver
+    message_sender: MessageSender
     random_bytes: Callable[[], bytes]
     time_pointer: Callable[[], int]
     aws_ms: Callable[[], int]
-    size_seconds: SizeSeconds
+    reserve_shards: ReserveShards
     lead_ms: int
     ahead_ms: int
 
-    def placing(self) -> Placing:
+    def placing(self) -> Placement:
         """As long as nothing is written there."""
         pointer_second = self.time_pointer()  # AWS's time comes with it
         now_ms = timing.not_behind_ms(self.clock.now_ms(), self.aws_ms())
-        return Placing(now_ms, pointer_second, self.lead_ms, ahead_ms=self.ahead_ms)
+        return Placement(now_ms, pointer_second, self.lead_ms, ahead_ms=self.ahead_ms)
 
-    def placing_of(self, instants_ms: Iterable[int]) -> Placing:
+    def placing_of(self, instants_ms: Iterable[int]) -> Placement:
         """For entries that are about to be written for these instants, one each."""
         return self.sized(self.placing(), instants_ms)
 
-    def placing_now(self) -> Placing:
+    def placing_now(self) -> Placement:
         """For one entry that is due at once."""
         placing = self.placing()
         return self.sized(placing, [placing.now_ms])
 
-    def sized(self, placing: Placing, instants_ms: Iterable[int]) -> Placing:
-        return replace(placing, shards=self.size_seconds(map(placing.second, instants_ms)))
+    def sized(self, placing: Placement, instants_ms: Iterable[int]) -> Placement:
+        return replace(placing, shards=self.reserve_shards(map(placing.second, instants_ms)))
 
-    def crowded(self, instants_ms: Iterable[int]) -> Placing:
+    def crowded(self, instants_ms: Iterable[int]) -> Placement:
         """For another try, where DynamoDB has refused the first."""
         placing = self.placing()
-        shards = self.size_seconds.crowded(map(placing.second, instants_ms))
+        shards = self.reserve_shards.crowded(map(placing.second, instants_ms))
         return replace(placing, shards=shards)
 
     def addresses(self, instants_ms: Sequence[int]) -> list[Address]:
@@ -92,7 +92,7 @@ class Reenter(Struct, frozen=True):
                 DirectMessage(second, tuple(names[start : start + size]))
                 for start in range(0, len(names), size)
             )
-        if refused := self.hand_over.send(messages, self._delay_seconds):
+        if refused := self.message_sender.send(messages, self._delay_seconds):
             logger.error(
                 "direct entries left to the sweep",
                 action="direct-refused",

@@ -22,12 +22,12 @@ from duewheel.rules.timers import updates
 from duewheel.rules.timers.planning import manual_task
 from duewheel.rules.timers.requests import TimerChange
 from duewheel.rules.timers.timer import Timer, no_such_timer
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.conditional_writes import Conflict, Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.timers import TimerStore
-from duewheel.workflows.tasks.write_entries import Reenter
-from duewheel.workflows.timers.planning_chain import Chained, ChainTimer
+from duewheel.workflows.tasks.write_entries import EntryWriter
+from duewheel.workflows.timers.planning_chain import Chained, PlanningChain
 
 # Each lost race shows that another was first: a caller, or the chain, which moves on by itself.
 _TRIES = 5
@@ -37,8 +37,8 @@ _ANYHOW = Precondition()
 class ChangeTimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
-    chain: ChainTimer
-    known: KnownBusinesses
+    chain: PlanningChain
+    known: BusinessCache
 
     def __call__(
         self, timer_id: str, change: TimerChange, precondition: Precondition = _ANYHOW, *, by: str
@@ -106,10 +106,10 @@ class ChangeTimer(Struct, frozen=True):
         return timer
 
     def _chained(self, before: Timer, after: Timer) -> Chained:
-        if updates.keeps_chain(before, after):
+        if updates.keeps_plan(before, after):
             return Chained(after)
         old = self.chain.read(before)
-        after = updates.unchained(before, after, old, self.clock.now_ms() // 1000)
+        after = updates.without_chain(before, after, old, self.clock.now_ms() // 1000)
         stopped = self.chain.stopped(before, old, after)
         if not after.enabled:
             return stopped
@@ -133,19 +133,19 @@ def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:
 class RunTimer(Struct, frozen=True):
     timers: TimerStore
     tasks: TaskStore
-    reenter: Reenter
+    entry_writer: EntryWriter
 
     def __call__(self, timer_id: str) -> Task:
         """As the timer stands when it is called, a moment later."""
         timer = self.timers.read(timer_id)
         if timer is None:
             raise no_such_timer()
-        task = manual_task(timer, self.reenter.placing_now(), self.reenter.random_bytes())
+        task = manual_task(timer, self.entry_writer.placing_now(), self.entry_writer.random_bytes())
         try:
             self.tasks.create(task)
         except Throttled as throttled:
             raise TooManyWrites from throttled
-        self.reenter.announce([task.home])
+        self.entry_writer.announce([task.home])
         return task
 
 
@@ -158,10 +158,14 @@ class StopTimer(Struct, frozen=True):
             self.change_timer.disable(timer.timer_id, as_called, by=THE_SERVICE)
         except Refusal as refusal:
             logger.warning(
-                "the receiver said stop, and the timer goes on",
+                "timer not disabled, though its receiver said stop",
                 action="timer-not-stopped",
                 timer_id=timer.timer_id,
                 reason=refusal.detail,
             )
             return
-        logger.warning("the receiver said stop", action="timer-stopped", timer_id=timer.timer_id)
+        logger.warning(
+            "timer disabled: its receiver said stop",
+            action="timer-stopped",
+            timer_id=timer.timer_id,
+        )

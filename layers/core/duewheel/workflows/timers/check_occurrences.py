@@ -28,8 +28,8 @@ from duewheel.stores.timers.counters import COUNTED_AS, Counted, CounterStore
 from duewheel.stores.timers.last_started import Running, RunningStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.gather_all import in_thread
-from duewheel.workflows.tasks.reschedule import PutOff
-from duewheel.workflows.timers.withdraw_occurrences import TakeBack
+from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 AHEAD_MS = 150  # long enough for the requests of a check
 FRESH_MS = 250
@@ -94,8 +94,8 @@ class CheckOccurrences(Struct, frozen=True):
     timers: TimerStore
     running: RunningStore
     counters: CounterStore
-    put_off: PutOff
-    take_back: TakeBack
+    reschedule: Reschedule
+    take_back: WithdrawOccurrences
     writers: ThreadPoolExecutor
 
     async def of_page(self, tasks: Sequence[Task], page: Firing, earliest_ms: int) -> Checked:
@@ -125,7 +125,9 @@ class CheckOccurrences(Struct, frozen=True):
         """Those that nobody else had changed meanwhile."""
         now_ms = self.clock.now_ms()
         if checked.unreadable:
-            self.put_off.each([(task, come_up_again(task, now_ms)) for task in checked.unreadable])
+            self.reschedule.each(
+                [(task, come_up_again(task, now_ms)) for task in checked.unreadable]
+            )
         if not checked.ended:
             return []
         kept = {biz_type: one.retention_seconds for biz_type, one in businesses.items()}
@@ -169,7 +171,7 @@ class CheckOccurrences(Struct, frozen=True):
             if isinstance(timer, UnreadableItem):
                 checked.unreadable.append(task)
                 continue
-            reason = occurrence_policy.reason_to_end(
+            reason = occurrence_policy.skip_reason(
                 task, occurrence, timer, max(read_ms, task.next_ms)
             )
             if timer is not None:

@@ -9,10 +9,10 @@ from duewheel.rules.refusals import Unavailable
 from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.timers.requests import NewTimer
 from duewheel.rules.timers.timer import Timer, timer_id_of
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.conditional_writes import Throttled, unavailable_when_throttled
 from duewheel.stores.timers.timers import TimerStore
-from duewheel.workflows.timers.planning_chain import Chained, ChainTimer
+from duewheel.workflows.timers.planning_chain import Chained, PlanningChain
 
 # An id is taken once in thousands of millions of times; another is drawn then.
 _TRIES = 3
@@ -22,8 +22,8 @@ NOT_STORED = "The timer was not stored: too many writes at once. Try it again."
 class CreateTimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
-    chain: ChainTimer
-    known: KnownBusinesses
+    chain: PlanningChain
+    known: BusinessCache
     random_number: Callable[[], int]  # below `ID_RANGE`
 
     def __call__(self, new: NewTimer, *, by: str) -> Timer:

@@ -26,13 +26,13 @@ from duewheel.rules.timers import planning
 from duewheel.rules.timers.occurrence_policy import Reason, misfire, reason_of_misfires
 from duewheel.rules.timers.planning import Step
 from duewheel.rules.timers.timer import Timer
-from duewheel.stores.businesses.cache import KnownBusinesses
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
 from duewheel.stores.timers.timers import TimerStore
-from duewheel.workflows.tasks.reschedule import PutOff
-from duewheel.workflows.tasks.write_entries import Reenter
-from duewheel.workflows.timers.withdraw_occurrences import TakeBack
+from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.tasks.write_entries import EntryWriter
+from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 WRITERS = 8  # a timer's occurrences share a partition of their index
 FIRST = 16  # enough for a timer of every second until all are written
@@ -45,10 +45,10 @@ class PlanTimers(Struct, frozen=True):
     tasks: TaskStore
     timers: TimerStore
     counters: CounterStore
-    known: KnownBusinesses
-    reenter: Reenter
-    put_off: PutOff
-    take_back: TakeBack
+    known: BusinessCache
+    entry_writer: EntryWriter
+    reschedule: Reschedule
+    take_back: WithdrawOccurrences
     writers: ThreadPoolExecutor
 
     def __call__(self, chains: Sequence[tuple[Task, Plan]], deadline_ms: int) -> list[Task]:
@@ -72,7 +72,7 @@ class PlanTimers(Struct, frozen=True):
         self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None, until_ms: int
     ) -> None:
         if isinstance(timer, UnreadableItem):
-            self.put_off.each([(chain, come_up_again(chain, self.clock.now_ms()))])
+            self.reschedule.each([(chain, come_up_again(chain, self.clock.now_ms()))])
             return
         if timer is None or not timer.enabled or timer.chain != chain.home:
             self._take_back(chain, plan, timer, until_ms)
@@ -88,10 +88,10 @@ class PlanTimers(Struct, frozen=True):
             self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
             self._end(chain, "timer ended")
             return
-        entry = self.reenter.put(chain.home, step.next_ms)
+        entry = self.entry_writer.put(chain.home, step.next_ms)
         after = planning.moved_on(chain, step, entry, step.next_ms, self.clock.now_ms())
         if self._change(chain, after, step.misfired, timer):
-            self.reenter.announce([entry])
+            self.entry_writer.announce([entry])
         else:
             _log_lost(chain)
 
@@ -103,18 +103,18 @@ class PlanTimers(Struct, frozen=True):
             return
         now_ms = self.clock.now_ms()
         again_ms = now_ms if now_ms >= until_ms else now_ms + planning.LOOK_AGAIN_MS
-        entry = self.reenter.put(chain.home, again_ms)
+        entry = self.entry_writer.put(chain.home, again_ms)
         if self.tasks.change(chain, planning.named_later(chain, entry, again_ms, now_ms)):
-            self.reenter.announce([entry])
+            self.entry_writer.announce([entry])
 
     def _sized(
         self, chain: Task, plan: Plan, step: Step, due_seconds: Mapping[int, int]
     ) -> tuple[Task, Step] | None:
         """None when another has changed the chain meanwhile. What is near, or past, has an entry
         of its own, and there it does not matter where its home is."""
-        placing = self.reenter.placing()
+        placing = self.entry_writer.placing()
         far = {of: due for of, due in due_seconds.items() if not placing.is_near(due)}
-        by_due = self.reenter.size_seconds(far.values(), surely=True)
+        by_due = self.entry_writer.reserve_shards(far.values(), surely=True)
         shards = {of: by_due[due] for of, due in far.items() if due in by_due}
         changed, step = planning.sized(chain, plan, step, shards, self.clock.now_ms())
         if self.tasks.change(chain, changed):
@@ -146,7 +146,7 @@ class PlanTimers(Struct, frozen=True):
         # Those that are due any moment are not to wait for the writing of those that are not.
         for some in (occurrences[:FIRST], occurrences[FIRST:]):
             new = [task for task in fan_out(self.writers, put, some) if task is not None]
-            self.reenter.announce(task.entry for task in new if task.is_live)
+            self.entry_writer.announce(task.entry for task in new if task.is_live)
             written += new
         ended = Counter(COUNTED_AS[Reason(task.reason)] for task in written if task.reason)
         self.counters.add(timer.timer_id, ended)
@@ -163,14 +163,14 @@ class PlanTimers(Struct, frozen=True):
     ) -> Task | None:
         """None when it stands there already. One whose second may be read at this very moment, or
         has been, gets an entry of its own beside it, and first comes up there."""
-        placing = self.reenter.placing()
+        placing = self.entry_writer.placing()
         task = planning.occurrence_task(timer, occurrence, placing.now_ms, sizes)
         reason = misfire(task, occurrence, timer, placing.now_ms)
         if reason is not None:
             task = lifecycle.cancelled(task, reason, placing.now_ms, kept_seconds)
         elif not placing.is_near(task.home.second):
             return task if self.tasks.create(task) else None
-        entry = self.reenter.address(task.next_ms)
+        entry = self.entry_writer.address(task.next_ms)
         task = replace(task, entry=entry, first_second=entry.second)
         return task if self.tasks.create_with_entry(task) else None
 

@@ -11,7 +11,7 @@ from duewheel.rules.timers.timer import Timer
 from duewheel.rules.timers.updates import ended_chain, planned_by, to_take_back
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 
 class Chained(Struct, frozen=True):
@@ -23,10 +23,10 @@ class Chained(Struct, frozen=True):
     entries: tuple[Address, ...] = ()
 
 
-class ChainTimer(Struct, frozen=True):
+class PlanningChain(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
-    reenter: Reenter
+    entry_writer: EntryWriter
 
     def read(self, timer: Timer) -> Task | None:
         """The home of its chain. One that somebody has damaged is reported, and left alone: it
@@ -37,8 +37,8 @@ class ChainTimer(Struct, frozen=True):
 
     def begun(self, timer: Timer) -> Chained:
         """With a chain of its own, which is due at once."""
-        placing = self.reenter.placing_now()
-        home = planning.chain_home(timer, placing, self.reenter.random_bytes())
+        placing = self.entry_writer.placing_now()
+        home = planning.chain_home(timer, placing, self.entry_writer.random_bytes())
         put = {"Put": self.tasks.put_request(home)}
         after = planned_by(timer, home.home, placing.now_ms // 1000)
         return Chained(after, (put,), (home.home,))
@@ -59,7 +59,7 @@ class ChainTimer(Struct, frozen=True):
             return Chained(timer)
         if to_take_back(before, after, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
             return Chained(timer, self.ended(chain, after))
-        entry = self.reenter.address(now_ms)
+        entry = self.entry_writer.address(now_ms)
         put = {"Put": self.tasks.entry_request(entry, chain.home)}
         update = self.tasks.update_request(
             chain, planning.named_later(chain, entry, now_ms, now_ms)
@@ -67,4 +67,4 @@ class ChainTimer(Struct, frozen=True):
         return Chained(timer, (put, {"Update": update}), (entry,))
 
     def announce(self, chained: Chained) -> None:
-        self.reenter.announce(chained.entries)
+        self.entry_writer.announce(chained.entries)

@@ -46,7 +46,7 @@ class TimerPage(Struct, frozen=True):
     cursor: str | None
 
 
-class LookUpTimers(Struct, frozen=True):
+class ReadTimers(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore

@@ -21,7 +21,7 @@ _LINES_AT_ONCE = 1_000
 LINES_MAX = 10_000
 
 
-class LookUpXtimer(Struct, frozen=True):
+class ReadXtimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore

@@ -27,31 +27,31 @@ from duewheel.rules.timers.withdrawal import (
 )
 from duewheel.rules.wheel.addresses import Address, header_place
 from duewheel.stores.conditional_writes import Conflict, Throttled
-from duewheel.stores.delivery.page_leases import PageStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.timers.by_timer_index import RunIndex
 from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
 from duewheel.stores.timers.planned_occurrences import PlannedRuns
 from duewheel.stores.timers.timers import TimerStore
-from duewheel.workflows.tasks.write_entries import Reenter
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 PAGE = TAKEN_BACK_MIN - 2  # a transaction takes a hundred parts: the check, and a count
 MISSED_WITHIN_MS = 5_000  # of a run that has more to do
 
 
-class TakeBack(Struct, frozen=True):
+class WithdrawOccurrences(Struct, frozen=True):
     clock: Clock
     planned: PlannedRuns
-    pages: PageStore
+    pages: PageLeaseStore
     timers: TimerStore
     counters: CounterStore
     index: RunIndex
-    reenter: Reenter
+    entry_writer: EntryWriter
     claims: Claims
 
     def ahead(self, timer_id: str, timer: Timer | None, until_ms: int) -> bool:
         """What is to come of a timer, as it was read, that has been stopped or changed. Returns
         whether there may be more."""
-        placing = self.reenter.placing()
+        placing = self.entry_writer.placing()
         second = placing.now_ms // 1000
         while placing.is_near(second):
             second += 1
@@ -81,7 +81,7 @@ class TakeBack(Struct, frozen=True):
                 total += taken
         except Throttled as throttled:
             logger.warning(
-                "runs left to come up",
+                "planned runs left to fall due",
                 action="not-taken-back",
                 timer_id=timer_id,
                 error=str(throttled),
@@ -156,4 +156,4 @@ class TakeBack(Struct, frozen=True):
 
 
 def _log(timer_id: str, count: int) -> None:
-    logger.info("runs taken back", action="taken-back", timer_id=timer_id, count=count)
+    logger.info("planned runs withdrawn", action="taken-back", timer_id=timer_id, count=count)

@@ -16,7 +16,7 @@ from duewheel.fan_out import fan_out
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.stores.sweep.slices import SliceStore
-from duewheel.workflows.wheel.send_messages import HandOver
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is far behind
 PROBES_AT_ONCE = 16
@@ -40,7 +40,7 @@ class Held(Struct):
 class Dispatch(Struct, frozen=True):
     clock: Clock
     slices: SliceStore
-    hand_over: HandOver
+    message_sender: MessageSender
     aws_ms: Callable[[], int]
     lead_ms: int
     probers: ThreadPoolExecutor
@@ -58,7 +58,7 @@ class Dispatch(Struct, frozen=True):
         new = list(self._messages(range(held.until + 1, last + 1)))
         is_again = self.clock.now_ms() >= held.again_ms
         sent = [*held.messages, *new] if is_again else new
-        refused = self.hand_over.send(sent, self._delay_seconds) if sent else []
+        refused = self.message_sender.send(sent, self._delay_seconds) if sent else []
         until = max(held.until, last)
         waiting = refused if is_again else [*held.messages, *refused]
         if not waiting:

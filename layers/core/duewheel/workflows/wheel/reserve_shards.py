@@ -11,14 +11,14 @@ from msgspec import Struct
 
 from duewheel.rules.wheel.load_estimate import sampled
 from duewheel.rules.wheel.sharding import is_looked_at, shards_for, widened
-from duewheel.stores.wheel.headers import HeaderStore, KnownShards
+from duewheel.stores.wheel.headers import HeaderStore, ShardsCache
 from duewheel.stores.wheel.load_estimates import LoadStore
 
 
-class SizeSeconds(Struct, frozen=True):
+class ReserveShards(Struct, frozen=True):
     loads: LoadStore
     headers: HeaderStore
-    known: KnownShards
+    known: ShardsCache
     random_unit: Callable[[], float]
 
     def __call__(self, seconds: Iterable[int], *, surely: bool = False) -> dict[int, int]:

@@ -47,7 +47,9 @@ class Lead(Struct, frozen=True):
                     mine = self.pointers.claim(seen, me, now_ms)
                     if mine is not None:
                         counts.add(LEADER_CHANGES)
-                        logger.info("leads", action="lead", epoch=mine.epoch, at=mine.position)
+                        logger.info(
+                            "took leadership", action="lead", epoch=mine.epoch, at=mine.position
+                        )
                         self._lead(mine, remaining_ms)
                         return
                     self.clock.sleep(
@@ -75,7 +77,7 @@ class Lead(Struct, frozen=True):
                 if self._is_write_due(mine, dispatched, now_ms - written_ms):
                     moved = self.pointers.advance(mine, dispatched, now_ms)
                     if moved is None:
-                        logger.warning("deposed", action="deposed", epoch=mine.epoch)
+                        logger.warning("lost leadership", action="deposed", epoch=mine.epoch)
                         return
                     mine, written_ms, gets_ahead = moved, now_ms, True
                 if mine.newcomer is not None or remaining_ms() <= RESERVE_MS:
@@ -87,7 +89,7 @@ class Lead(Struct, frozen=True):
             self._release(mine, dispatched)
             raise
         self._release(mine, dispatched)
-        logger.info("steps down", action="step-down", epoch=mine.epoch, at=dispatched)
+        logger.info("stepped down", action="step-down", epoch=mine.epoch, at=dispatched)
 
     def _release(self, mine: Pointer, dispatched: int) -> None:
         now_ms = self.clock.now_ms()

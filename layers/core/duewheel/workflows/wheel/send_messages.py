@@ -15,7 +15,7 @@ from duewheel.log import logger
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.queue_messages import Message
-from duewheel.stores.wheel.async_invoke import SecondLink
+from duewheel.stores.wheel.async_invoke import InvokeFallback
 from duewheel.stores.wheel.page_queue import SliceQueue, at_once
 
 M = TypeVar("M", bound=Message)
@@ -25,9 +25,9 @@ class HandOverRefused(Exception):
     """Neither link took a message that nothing else would soon replace."""
 
 
-class HandOver(Struct):
+class MessageSender(Struct):
     queues: Mapping[Lane, SliceQueue]
-    second_link: SecondLink
+    invoke_fallback: InvokeFallback
     refusing: set[Lane] = field(default_factory=set)  # how the last attempts ended
 
     def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
@@ -41,7 +41,7 @@ class HandOver(Struct):
             for refused in self._send(lane, waiting, delay_seconds)
         ]
 
-    def send_surely(self, message: Message) -> None:
+    def send_or_raise(self, message: Message) -> None:
         if self.send([message]):
             raise HandOverRefused(f"neither link took a {type(message).__name__}")
 
@@ -67,9 +67,9 @@ class HandOver(Struct):
         self.refusing.add(lane)
         soon = [one for one in refused if delay_seconds(one) <= timing.WAIT_SECONDS_MAX]
         later = [one for one in refused if delay_seconds(one) > timing.WAIT_SECONDS_MAX]
-        left = self.second_link.send(soon)
+        left = self.invoke_fallback.send(soon)
         logger.warning(
-            "handed over by the second link",
+            "sent by asynchronous invocation",
             action="second-link",
             count=len(soon) - len(left),
             refused=len(left) + len(later),

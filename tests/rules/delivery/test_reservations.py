@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.rate_limit import Cursors, Step
-from duewheel.rules.delivery.promises import Plan, has_turn, planned, shared_out
-from duewheel.rules.tasks.task import Promise, Task
+from duewheel.rules.delivery.reservations import Plan, allocate, holds_turn, planned
+from duewheel.rules.tasks.task import Reservation, Task
 from tests.support.bounds import quick_first
 from tests.support.clock import NOON_MS
 from tests.support.limited_business import LimitedBusiness, a_task
@@ -46,8 +46,8 @@ def test_in_a_backlog_a_business_gets_its_rate_and_no_more_however_late_pages_ar
     assert sorted(number for _, number in business.calls) == list(range(tasks))
     assert business.most_ahead() <= business.allowed_ahead()
     assert business.share_of_rate(most_ms + 10_000) >= 0.93
-    assert sum(business.put_off) <= 2 * tasks
-    assert max(business.put_off) <= 4
+    assert sum(business.rescheduled) <= 2 * tasks
+    assert max(business.rescheduled) <= 4
     longest = max(per_second, 1) / per_second  # below one a second a place is longer than that
     assert business.overtaken_seconds() <= (2 * most_ms / 1000 + 1) * longest
 
@@ -58,7 +58,7 @@ def test_on_time_each_task_is_put_off_once_and_called_at_its_place() -> None:
     business.works_off()
     assert [at_ms for at_ms, _ in business.calls] == [200 * number for number in range(100)]
     assert [number for _, number in business.calls] == list(range(100))
-    assert sum(business.put_off) == 89
+    assert sum(business.rescheduled) == 89
 
 
 def test_after_minutes_without_service_those_that_lapsed_come_before_those_on_time() -> None:
@@ -71,7 +71,7 @@ def test_after_minutes_without_service_those_that_lapsed_come_before_those_on_ti
     assert len(business.calls) == 4_000
     assert business.most_ahead() <= business.allowed_ahead()
     assert business.share_of_rate(491_000) >= 0.99
-    assert max(business.put_off) <= 2
+    assert max(business.rescheduled) <= 2
     assert business.overtaken_seconds() <= 3
 
 
@@ -107,7 +107,7 @@ def test_no_place_is_before_the_instant_of_its_task() -> None:
     tasks = [a_task(number, NOON_MS + 400 * number) for number in range(3)]
     seen = replace(TEN, free_us=NOON_US, line_us=NOON_US + 300_000)
     after = replace(seen, line_us=NOON_US + 600_000)
-    soon, later = shared_out(planned(tasks, seen, NOON_MS - 500), seen, after)
+    soon, later = allocate(planned(tasks, seen, NOON_MS - 500), seen, after)
     assert soon == []
     assert [held.at_ms - NOON_MS for _, held in later] == [300, 400, 800]
 
@@ -142,24 +142,24 @@ def test_a_place_of_other_settings_or_of_an_instant_that_was_changed_is_void() -
 
 
 def test_a_turn_that_an_older_release_took_holds_for_five_seconds() -> None:
-    task = replace(a_task(1, NOON_MS), promise=Promise(NOON_MS, 3, is_turn=True))
-    assert has_turn(task, 3, NOON_MS + 5_000)
-    assert not has_turn(task, 3, NOON_MS + 5_001)
-    assert not has_turn(task, 4, NOON_MS)
-    assert not has_turn(in_line(task, NOON_MS), 3, NOON_MS)
+    task = replace(a_task(1, NOON_MS), reservation=Reservation(NOON_MS, 3, is_turn=True))
+    assert holds_turn(task, 3, NOON_MS + 5_000)
+    assert not holds_turn(task, 3, NOON_MS + 5_001)
+    assert not holds_turn(task, 4, NOON_MS)
+    assert not holds_turn(in_line(task, NOON_MS), 3, NOON_MS)
 
 
 def test_turns_that_others_took_meanwhile_move_those_of_a_page_on() -> None:
     waited = [in_line(a_task(n, NOON_MS), NOON_MS + 100 * n) for n in range(3)]
     seen = replace(TEN, free_us=NOON_US)
     plan = planned(waited, seen, NOON_MS)
-    soon, later = shared_out(plan, seen, replace(seen, free_us=NOON_US + 1_000_000))
+    soon, later = allocate(plan, seen, replace(seen, free_us=NOON_US + 1_000_000))
     assert [from_ms - NOON_MS for _, from_ms in soon] == [700, 800, 900]
     assert later == []
 
 
 def in_line(task: Task, at_ms: int, *, version: int = 3, is_late: bool = False) -> Task:
-    return replace(task, next_ms=at_ms, promise=Promise(at_ms, version, is_late))
+    return replace(task, next_ms=at_ms, reservation=Reservation(at_ms, version, is_late))
 
 
 def turns(plan: Plan) -> list[int]:

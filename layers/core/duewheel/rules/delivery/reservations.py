@@ -22,12 +22,12 @@ from duewheel.rules.businesses.rate_limit import (
     US_PER_MS,
     Cursors,
     Moves,
+    ReservedTurns,
     Step,
-    Turns,
     lengthened,
     places,
 )
-from duewheel.rules.tasks.task import Promise, Task
+from duewheel.rules.tasks.task import Reservation, Task
 
 WAIT_MS = 2_000  # in the notifier, for a turn: beyond it, another entry is worth its cost
 LATE_WAIT_MS = 5_000  # the same for the late, which have had more entries than others
@@ -53,15 +53,15 @@ class Plan(Struct):
     moves: Moves = Moves()
 
 
-def has_turn(task: Task, version: int, now_ms: int) -> bool:
+def holds_turn(task: Task, version: int, now_ms: int) -> bool:
     """Whether an older release took a turn for it, and it comes in time for that."""
-    held = task.promise
+    held = task.reservation
     is_counted = held is not None and held.is_turn and _is_good(task, held, version)
     return is_counted and now_ms <= task.next_ms + GOOD_FOR_MS
 
 
 def tries(task: Task, version: int) -> Tries:
-    held = task.promise
+    held = task.reservation
     if held is None or held.is_turn or not _is_good(task, held, version):
         return Tries.FIRST
     return Tries.MORE if held.is_late else Tries.SECOND
@@ -145,9 +145,9 @@ def _has_first(plan: Plan, cursors: Cursors) -> bool:
     return any(tries(task, cursors.version) is Tries.FIRST for task, _ in plan.soon)
 
 
-def shared_out(
+def allocate(
     plan: Plan, seen: Cursors, after: Cursors
-) -> tuple[list[tuple[Task, int]], list[tuple[Task, Promise]]]:
+) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
     """The tasks with the instants from which each may be called, and those that are put off.
     `seen`: the cursors by which they were planned; `after`: as they were written."""
     free = plan.moves.free
@@ -158,18 +158,18 @@ def shared_out(
     ]
     line = places(after.line_us, len(plan.line), after)
     late = places(after.late_us, len(plan.late), after)
-    return soon, [*promised(plan.line, line), *promised(plan.late, late, is_late=True)]
+    return soon, [*reserved(plan.line, line), *reserved(plan.late, late, is_late=True)]
 
 
-def promised(
-    tasks: Sequence[Task], turns: Turns, *, is_late: bool = False
-) -> list[tuple[Task, Promise]]:
+def reserved(
+    tasks: Sequence[Task], turns: ReservedTurns, *, is_late: bool = False
+) -> list[tuple[Task, Reservation]]:
     """Each at its place in a line."""
     return [
-        (task, Promise(max(task.next_ms, place_ms), turns.version, is_late=is_late))
+        (task, Reservation(max(task.next_ms, place_ms), turns.version, is_late=is_late))
         for task, place_ms in zip(tasks, turns.instants_ms(), strict=True)
     ]
 
 
-def _is_good(task: Task, promise: Promise, version: int) -> bool:
-    return promise.at_ms == task.next_ms and promise.version == version
+def _is_good(task: Task, reservation: Reservation, version: int) -> bool:
+    return reservation.at_ms == task.next_ms and reservation.version == version
