@@ -334,7 +334,7 @@ class World:
         self.change_timer = ChangeTimer(self.clock, self.timers, chain, self.business_cache)
 
     def notifier(
-        self, lines: int = CALLS_IN_FLIGHT_MAX, known: BusinessCache | None = None
+        self, call_slots: int = CALLS_IN_FLIGHT_MAX, known: BusinessCache | None = None
     ) -> Deliver:
         """`known`: what a process of its own knows."""
         config = self.settings
@@ -367,7 +367,7 @@ class World:
             Settle(self.tasks, self.keys, retry_throttled),
             fail_attempt,
             retry_throttled,
-            asyncio.Semaphore(lines),
+            asyncio.Semaphore(call_slots),
             known or self.in_standing,
             LimitCallRate(self.clock, self.turns),
             reschedule,

@@ -196,7 +196,7 @@ def test_retention_is_that_of_the_business_however_a_task_ends(world: World) -> 
 def test_a_task_that_waited_for_a_line_beyond_its_grace_is_expired_not_called(
     world: World,
 ) -> None:
-    world.deliver = world.notifier(lines=1)
+    world.deliver = world.notifier(call_slots=1)
     first = world.created()
     second = world.created(in_ms=60_001, expires_after_seconds=1.0)
 

@@ -189,7 +189,7 @@ def test_short_of_time_the_rest_is_passed_on_and_called_once(world: World) -> No
         return OK
 
     world.receiver.answer = slow
-    world.deliver = world.notifier(lines=1)
+    world.deliver = world.notifier(call_slots=1)
     world.handle(only_message(world), lambda_ms=LAMBDA_MS)
     begun = len(world.receiver.received)
     assert 0 < begun < 6

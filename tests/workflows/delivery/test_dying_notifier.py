@@ -166,7 +166,7 @@ def slow_calls(world: World, each_ms: int) -> None:
         return OK
 
     world.receiver.answer = answer
-    world.deliver = world.notifier(lines=1)
+    world.deliver = world.notifier(call_slots=1)
 
 
 def renewals(world: World) -> list[Call]:
@@ -237,7 +237,7 @@ def freeze(world: World, message: dict[str, Any], *, taken_by_another: bool) -> 
         return OK
 
     world.receiver.answer = answer
-    world.deliver = world.notifier(lines=1)
+    world.deliver = world.notifier(call_slots=1)
 
 
 def test_a_run_thawed_after_another_has_taken_its_page_begins_no_call(world: World) -> None:

@@ -133,7 +133,7 @@ def test_a_call_that_waits_for_a_line_reads_its_timer_again(world: World) -> Non
         return OK
 
     world.receiver.answer = take_time
-    world.handle(message, world.notifier(lines=1))
+    world.handle(message, world.notifier(call_slots=1))
     assert len(world.receiver.received) == 1
     statuses = sorted(first_of(world, timer).status.value for timer in timers)
     assert statuses == ["cancelled", "delivered"]

@@ -1,6 +1,6 @@
-"""Writes for many tasks, side by side, of which some may be refused for load.
+"""Writes for many tasks, side by side, of which DynamoDB may throttle some.
 
-Those that were carried out stand, and are not made again: another try goes on with the others.
+Successful writes are not made again: another try goes on with the others.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +13,8 @@ Outcome = bool | Exception  # whether nobody was faster, or why that is not know
 
 
 class Tries(Generic[X]):
-    """To be called until it raises no Throttled. `once` makes one try, and returns what came of
-    each; what it raises itself has come of none."""
+    """Call it until it raises no Throttled. `once` makes one try, and returns the result of each
+    write; if it raises, no write was made."""
 
     def __init__(self, wanted: Sequence[X], once: Callable[[Sequence[X]], list[Outcome]]) -> None:
         self._wanted = wanted
@@ -47,7 +47,7 @@ def tried(write: Callable[[X], bool]) -> Callable[[X], Outcome]:
 
 
 def may_be_written(outcome: Outcome) -> bool:
-    """A refusal has written nothing; of any other failure that is not known."""
+    """A throttled write was not made; after any other failure that is unknown."""
     return outcome is not False and not _is_refusal(outcome)
 
 

@@ -1,7 +1,7 @@
-"""A page of what its reader may see of a list, as full as it can be.
+"""A page of the items that its reader may see, as full as it can be.
 
-Neither the number on a page nor its cursor tells of what is left out: a cursor, which whoever holds
-it can read, names the last that was shown, and there is one only if there is more to be shown.
+Neither the number of items nor the cursor shows what was left out: the cursor, which its holder can
+read, names the last item shown, and there is one only if there is more to show.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ def within_reach(
     after: str | None,
     limit: int,
 ) -> tuple[list[T], bool]:
-    """At most `limit` of them, and whether there are more. `read`: so many of those that follow a
-    position, and the position that was come to, or None at the end."""
+    """At most `limit` items, and whether there are more. `read`: the items behind a position, and
+    the position reached, or None at the end."""
     shown: list[T] = []
     while True:
         found, after = read(after, READ_AT_ONCE)

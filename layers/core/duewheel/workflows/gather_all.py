@@ -1,5 +1,6 @@
-"""Fan out on the event loop, by the rule of `fan_out`: nothing that was begun here is still running
-when the caller goes on."""
+"""Fan out on the event loop, by the rule of `fan_out`: no coroutine begun here is still running
+when the caller goes on.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
@@ -32,7 +33,7 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def in_threads_of(pool: Executor) -> Callable[[Callable[[], T]], Awaitable[T]]:
-    """The same on the threads of a pool, for what must not wait for a free thread of all others."""
+    """The same on the threads of a pool, for work that must not wait for a shared thread."""
 
     async def run(function: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -62,7 +63,7 @@ async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
 
 
 async def is_over_before(wait: Coroutine[None, None, None], end: asyncio.Event) -> bool:
-    """Whether a wait, which does nothing else, is over before `end` is set."""
+    """True if a wait is over before `end` is set."""
     waiting, ending = asyncio.create_task(wait), asyncio.create_task(end.wait())
     await asyncio.wait((waiting, ending), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
@@ -73,7 +74,7 @@ async def is_over_before(wait: Coroutine[None, None, None], end: asyncio.Event) 
 
 
 class SideBySide(Generic[T]):
-    """Coroutines that are begun one by one. Whoever begins them awaits the outcomes of all."""
+    """Coroutines that are begun one by one. The caller that begins them awaits all outcomes."""
 
     def __init__(self) -> None:
         self._begun: list[asyncio.Task[T]] = []

@@ -1,7 +1,7 @@
-"""Try again what DynamoDB refuses for want of throughput, as long as the invocation has time.
+"""Retry what DynamoDB throttles, as long as the invocation has time.
 
-A notifier that may not write holds on to what it has, and takes no further page meanwhile: so
-notifiers ask no more of a table than it gives, and nothing that was called has to be called again.
+A notifier that may not write keeps what it has, and takes no further page meanwhile. So notifiers
+ask no more of a table than it gives, and no callback has to be repeated.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class RetryThrottled(Struct, frozen=True):
     random_unit: Callable[[], float]
 
     async def __call__(self, write: Callable[[], T], deadline_ms: int) -> T:
-        """Once in any case. `write` may find what an earlier try of it has written."""
+        """Calls at least once. `write` may find that an earlier try was carried out."""
         for tries in count():
             try:
                 return await in_thread(write)
@@ -39,7 +39,7 @@ class RetryThrottled(Struct, frozen=True):
         raise AssertionError
 
     def on_this_thread(self, write: Callable[[], T], deadline_ms: int) -> T:
-        """The same for who has a thread of its own, which waits meanwhile."""
+        """The same for a caller with a thread of its own, which waits meanwhile."""
         for tries in count():
             try:
                 return write()
@@ -51,12 +51,12 @@ class RetryThrottled(Struct, frozen=True):
         raise AssertionError
 
     def _pause_ms(self, tries: int, deadline_ms: int) -> int | None:
-        """None when there is no time for another try."""
+        """None if there is no time for another try."""
         pause = pause_ms(tries, self.random_unit())
         return pause if self.clock.now_ms() + pause <= deadline_ms - TRY_MS_MAX else None
 
 
 def pause_ms(tries: int, random_unit: float) -> int:
-    """At least half of a pause that doubles, so that those who were refused together part."""
+    """At least half of a doubling pause, with jitter, so that throttled writers spread out."""
     longest_ms: int = min(FIRST_PAUSE_MS * 2**tries, PAUSE_MS_MAX)
     return round(longest_ms * (1 + random_unit) / 2)

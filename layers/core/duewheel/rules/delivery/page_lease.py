@@ -34,7 +34,7 @@ class PageLease(Struct, frozen=True):
 
 
 class LeaseLost(Exception):
-    """Another invocation took the page over; what is left of it is theirs."""
+    """Another run took the page over; the rest of it is theirs."""
 
 
 def still_ours(lease: PageLease | None) -> PageLease:
@@ -44,22 +44,22 @@ def still_ours(lease: PageLease | None) -> PageLease:
 
 
 def is_implausible(lease: PageLease, now_ms: int) -> bool:
-    """It would keep the page, and the sweep pointer with it, for longer than anybody works."""
+    """It would keep the page, and the sweep pointer with it, for longer than any run lasts."""
     return max(lease.until_ms, lease.resent_ms) > now_ms + LEASE_MS_MAX
 
 
 def calls_begin_until_ms(until_ms: int) -> int:
-    """Another run, by a clock that is ahead, may take what is held until then."""
+    """Another run whose clock is ahead may take the hold over from then on."""
     return until_ms - SKEW_MS
 
 
 def renewal_ms(begun_ms: int, renewed_ms: int) -> int:
-    """When a hold that was begun and renewed at these instants is to be renewed next."""
+    """When a hold that was begun and renewed at these instants is renewed next."""
     return max(begun_ms + FIRST_RENEWAL_MS, renewed_ms + RENEWED_EVERY_MS)
 
 
 class Held(Struct, frozen=True):
-    """Somebody else works on it; come back after `until_ms`."""
+    """Another run works on it; come back after `until_ms`."""
 
     until_ms: int
 

@@ -1,8 +1,8 @@
-"""Parked tasks: what stands for them in the slots of their business, and what a release does.
+"""Parked tasks: their items in the slots of their business, and what a release does.
 
-A parked item belongs to one parking of one task: its place follows from the entry that the task
-came up on, which no task ever names again. So parking twice is parking once, and whoever deletes
-an item that has done its service can meet no other.
+A parked item belongs to one parking of one task: its place follows from the entry on which the task
+fell due, which no task names again. So parking twice is parking once, and a process that deletes an
+item that is done can meet no other.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ class ParkedItem(Struct, frozen=True):
 
 
 class Parking(Struct, frozen=True):
-    """The record of a business that may have parked tasks, as it was read. `mark`: of the latest
-    pause. `unpaused_ms`: since when the business has been seen unpaused after it."""
+    """The record of a business that may have parked tasks, as read. `mark`: of the latest pause.
+    `unpaused_ms`: since when the business was seen unpaused after it."""
 
     biz_type: str
     mark: str | None
@@ -51,19 +51,19 @@ class Fate(Enum):
 
 
 def fate_of(item: ParkedItem, home: Task | None) -> Fate:
-    """`home` is None when it is gone."""
+    """`home` is None if it is gone."""
     if home is None or not home.is_live or parked_place(home.entry) != item.place:
         return Fate.DROP
     return Fate.RELEASE if home.parked else Fate.LEAVE
 
 
 def is_called_on_release(task: Task, now_ms: int) -> bool:
-    """Else it needs no turn: it is due later, or its grace is over."""
+    """If False it needs no turn: it is due later, or its grace is over."""
     return task.next_ms <= now_ms and not is_expired(task, now_ms)
 
 
 def at_their_places(tasks: Sequence[Task], turns: ReservedTurns, now_ms: int) -> list[Release]:
-    """Each at its place in the line before the limit."""
+    """Each at its place in the line of the rate limit."""
     return [
         (task, lifecycle.rescheduled(task, reservation, now_ms))
         for task, reservation in reserved(tasks, turns)
@@ -92,7 +92,7 @@ def as_they_are(tasks: Sequence[Task], now_ms: int) -> list[Release]:
 
 
 def is_over(parking: Parking, empty_since_ms: int, parkers_gone_ms: int) -> bool:
-    """Whether nobody can park any more who still believed in the pause, and nothing is parked:
+    """Whether no process can park any more by an old read of the pause, and nothing is parked:
     `empty_since_ms` is when the slots were found empty."""
     return (
         parking.unpaused_ms is not None

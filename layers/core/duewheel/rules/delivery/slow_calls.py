@@ -1,7 +1,7 @@
-"""How long a business's calls have taken lately, as one notifier has seen them, and whether that
-holds pages up.
+"""Slow calls: how long the calls of a business took lately, in one notifier, and whether that
+delays pages.
 
-A page with slow calls keeps its notifier busy for as long as they take, whoever else waits for it.
+A page with slow calls keeps its notifier busy for as long as they take, whatever else waits.
 """
 
 from msgspec import Struct
@@ -32,5 +32,5 @@ def with_call(pace: Pace | None, duration_ms: int, ended_ms: int) -> Pace:
 
 
 def should_publish(slow_until_ms: int, now_ms: int) -> bool:
-    """Of one that is slow: whether nobody has said so within the last minute."""
+    """For a slow business: whether it was not published within the last minute."""
     return slow_until_ms < now_ms + SLOW_FOR_MS - TOLD_EVERY_MS

@@ -1,4 +1,4 @@
-"""What every callback carries besides the caller's own headers, and which names are not theirs."""
+"""Headers that every callback carries besides the caller's own."""
 
 from duewheel.rules.callbacks.signature import signatures
 from duewheel.rules.instants import rfc3339
@@ -11,7 +11,7 @@ BIZ_TYPE = "duewheel-biz-type"
 def callback_headers(
     task: Task, now_ms: int, secrets: tuple[bytes, ...] = (), body: bytes | None = None
 ) -> dict[str, str]:
-    """The same task id with every attempt: a receiver drops repeats by it."""
+    """The task id is the same with every attempt: a receiver drops repeats by it."""
     seconds = now_ms // 1000
     signed = {"webhook-signature": signatures(secrets, task.task_id, seconds, body or b"")}
     return {

@@ -1,7 +1,7 @@
-"""A dead task, told to its business: the notice is a task of its own, due at once.
+"""The notice of a dead task to its business: a task of its own, due at once.
 
-Its place follows from the death it tells of (the task, its redrives, the instant), and it says
-itself that it is a notice, so that its own death is told to nobody.
+Its place follows from the death (the task, its redrives, the instant). It is marked as a notice, so
+that its own death produces none.
 """
 
 import json
@@ -19,7 +19,7 @@ def is_told(task: Task, business: Business) -> bool:
 
 
 def dead_notice(dead: Task, placing: Placement) -> Task:
-    """The same for the same death and the same placing, whoever makes it."""
+    """The same for the same death and the same placement, by any process."""
     death = f"{dead.home.name} {dead.redrives}".encode()
     token = blake2b(death, digest_size=TOKEN_BYTES, person=b"on_dead").digest()
     new = NewTask(dead.biz_type, placing.now_ms, callback=None, payload=_told(dead))

@@ -1,7 +1,7 @@
-"""What a task's callback leaves out, its business fills in, at the moment of the call.
+"""The effective callback: a task's callback, completed by its business at the moment of the call.
 
-Create and change ask here whether there will be anything to call, the notifier what it is: both
-by one rule, so what was refused is never called and what was taken is called while it may be.
+Create and change ask here whether there will be a callback, the notifier what it is. Both use one
+rule, so a refused callback is never called, and an accepted one is called while it is allowed.
 """
 
 from msgspec.structs import replace
@@ -18,9 +18,9 @@ METHOD_DEFAULT = "POST"
 
 
 def completed(callback: Callback | None, business: Business) -> Callback | None:
-    """The callback with what its business adds to it. One of another type takes nothing, and one
-    that leads elsewhere than the business trusts takes no headers. None when nobody says where the
-    call goes."""
+    """The callback with the defaults of its business. A callback of another type takes no defaults,
+    and one to an origin that the business does not trust takes no headers. None if neither names a
+    URL."""
     usual = business.callback
     if callback is None:
         callback = usual
@@ -37,7 +37,7 @@ def completed(callback: Callback | None, business: Business) -> Callback | None:
 
 
 def whole(callback: Callback | None) -> Callback | None:
-    """The callback as it is called when nothing else is said; None without a URL."""
+    """The callback as it is called without defaults; None without a URL."""
     if not isinstance(callback, HttpCallback):
         return callback
     if not callback.url:
@@ -46,7 +46,7 @@ def whole(callback: Callback | None) -> Callback | None:
 
 
 def check_callback(callback: Callback | None, payload: str | None, business: Business) -> None:
-    """Refuse what could not be called as things stand."""
+    """Refuse a callback that could not be made by the current settings."""
     found = completed(callback, business)
     if found is None:
         if callback is None:
@@ -61,7 +61,7 @@ def check_callback(callback: Callback | None, payload: str | None, business: Bus
 
 
 def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
-    """What to call, or what the attempt comes to without a call."""
+    """The callback to make, or the outcome of an attempt that makes no call."""
     if business.damaged is not None:
         return Outcome(Verdict.RETRY, "the settings of its business cannot be read")
     if task.notice_of is not None:
@@ -81,7 +81,7 @@ def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
 
 
 def _unfillable(callback: Callback, business: Business, *, is_own: bool = False) -> str | None:
-    """Why the headers' references to secrets of the business are not filled in, if they are not."""
+    """Why references to secrets in the headers are not filled in; None if they are."""
     if not isinstance(callback, HttpCallback) or not names_in(callback):
         return None
     if not (is_own or business.trusts(callback)):

@@ -1,6 +1,6 @@
-"""What to do with an entry that has come up, given the home it belongs to.
+"""What to do with an entry that falls due, given the home it belongs to.
 
-The rule that keeps entries honest: the home names the one entry that may fire.
+The rule that keeps entries consistent: the home names the one entry that may fire.
 """
 
 from enum import Enum
@@ -12,7 +12,7 @@ from duewheel.rules.wheel.addresses import Address
 
 
 class FoundEntry(Struct, frozen=True):
-    """An entry as read. `task` is there when the entry is itself the home."""
+    """An entry as read. `task` is set if the entry is itself the home."""
 
     address: Address
     home: Address
@@ -37,7 +37,7 @@ def decide(entry: Address, home: Task | None, now_ms: int) -> Decision:
 
 
 def is_expired(task: Task, instant_ms: int) -> bool:
-    """Whether the task's grace has run out at this instant."""
+    """Whether the task's grace is over at this instant."""
     if task.expires_after_seconds is None:
         return False
     return instant_ms > task.due_ms + task.expires_after_seconds * 1000

@@ -1,11 +1,11 @@
-"""A request that is carried out once: what is remembered of it, and what a repeat comes to.
+"""Idempotency: a request that is carried out once, what is recorded of it, and what a repeat gets.
 
-Nothing is remembered that can be derived again. A repeat brings the same body along; read with
-the time that the first request was read with, it asks for the same tasks, and their places
-follow from the claim under which they were created.
+Nothing is recorded that can be derived again. A repeat brings the same body along; parsed with the
+time of the first request, it asks for the same tasks, and their places follow from the claim under
+which they were created.
 
-Invariant: a task whose outcome is not recorded stands nowhere but where the latest claim would
-put it, if it stands anywhere. Whoever takes a request over looks there, and then claims.
+Invariant: a task whose outcome is not recorded is where the latest claim would put it, or nowhere.
+A process that takes a request over looks there, and then claims.
 """
 
 import re

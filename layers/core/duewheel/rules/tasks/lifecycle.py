@@ -1,4 +1,4 @@
-"""How a task's record changes with each attempt, and how it ends."""
+"""The lifecycle of a task: how its record changes with each attempt, and how it ends."""
 
 from msgspec.structs import replace
 
@@ -37,8 +37,8 @@ def delivered(task: Task, attempt: Attempt, now_ms: int, retention_seconds: int)
 def retry_at_ms(
     task: Task, usual: RetryPolicy, outcome: Outcome, now_ms: int, random_unit: float
 ) -> int | None:
-    """The instant of the next attempt, or None when the task has had its last one. `usual` is
-    its business's policy, for a task that has none."""
+    """The instant of the next attempt; None if there is none. `usual`: the policy of its business,
+    for a task without one."""
     if outcome.verdict is Verdict.STOP:
         return None
     policy = task.retry or usual
@@ -47,8 +47,8 @@ def retry_at_ms(
 
 
 def is_too_old(task: Task, usual: RetryPolicy, instant_ms: int) -> bool:
-    """Whether at this instant the task is older than it is tried again. After a redrive its age
-    counts from then: who redrives wants the call made."""
+    """Whether the task is older at this instant than its policy allows. Its age counts from the
+    latest redrive."""
     max_age_seconds = (task.retry or usual).max_age_seconds
     if max_age_seconds is None:
         return False
@@ -71,8 +71,7 @@ def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, no
 
 
 def rescheduled(task: Task, reservation: Reservation, now_ms: int) -> Task:
-    """Not called yet, for its business has had as many calls as it may have. It is yet to get
-    its entry."""
+    """Not called yet, because of the rate limit of its business. It is yet to get its entry."""
     return replace(
         task,
         next_ms=reservation.at_ms,
@@ -84,25 +83,25 @@ def rescheduled(task: Task, reservation: Reservation, now_ms: int) -> Task:
 
 
 def parked(task: Task, now_ms: int) -> Task:
-    """It came up on its entry, and is held back there: its business is paused."""
+    """It fell due while its business was paused, and keeps that entry."""
     return replace(task, parked=True, reservation=None, updated_ms=now_ms, version=task.version + 1)
 
 
 def released(task: Task, next_ms: int, now_ms: int) -> Task:
-    """Parked no more. It is yet to get its entry."""
+    """No longer parked. It is yet to get its entry."""
     return replace(task, parked=False, next_ms=next_ms, updated_ms=now_ms, version=task.version + 1)
 
 
 def postponed(task: Task, next_ms: int, now_ms: int) -> Task:
-    """Not called yet, for its host is spared or its lane is full. What it was promised was another
-    instant. It is yet to get its entry."""
+    """Not called yet, because the breaker of its host is open or its lane is full. Its reservation
+    was for another instant, and goes. It is yet to get its entry."""
     return replace(
         task, next_ms=next_ms, reservation=None, updated_ms=now_ms, version=task.version + 1
     )
 
 
 def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:
-    """`next_ms` is there when another attempt would only come too late."""
+    """`next_ms` is set if another attempt would only come too late."""
     if outcome.verdict is Verdict.STOP:
         return STOPPED
     return EXHAUSTED if next_ms is None else TOO_OLD
@@ -114,7 +113,7 @@ def dead(task: Task, attempt: Attempt, reason: str, now_ms: int, retention_secon
 
 
 def expired_after(task: Task, attempt: Attempt, now_ms: int, retention_seconds: int) -> Task:
-    """Only its grace stands in the way of another attempt."""
+    """Only its grace prevents another attempt."""
     return expired(_with_attempt(task, attempt), now_ms, retention_seconds)
 
 
@@ -128,8 +127,9 @@ def cancelled(task: Task, reason: str, now_ms: int, retention_seconds: int) -> T
 
 
 def brought_to(task: Task, entry: Address) -> Task:
-    """With an entry that may stand before the second in which the task was to come up first. The
-    same write tells so, for the sweep may finish that second while the earlier one is open."""
+    """With an entry that may be earlier than the second in which the task first falls due. The same
+    write records the earlier second, since the sweep may finish the later second while the earlier
+    one is open."""
     first = task.home.second if task.first_second is None else task.first_second
     if entry.second < first:
         return replace(task, entry=entry, first_second=entry.second)
@@ -137,8 +137,8 @@ def brought_to(task: Task, entry: Address) -> Task:
 
 
 def redriven(task: Task, entry: Address, now_ms: int) -> Task:
-    """Pending again, with all its attempts before it; the history stays. Its grace has had
-    its time: who redrives wants the call made."""
+    """Pending again, with all its attempts before it; the history stays. It has no grace any more:
+    the redrive wants the call made."""
     return replace(
         brought_to(task, entry),
         status=Status.PENDING,
@@ -160,7 +160,7 @@ def is_about_to_go(task: Task, now_ms: int) -> bool:
 
 
 def is_gone(task: Task, now_ms: int) -> bool:
-    """TTL deletes within days; from its instant on an expired record is as good as deleted."""
+    """TTL deletes within days; from its instant on an expired record counts as deleted."""
     return task.expires_at is not None and task.expires_at * 1000 <= now_ms
 
 
@@ -175,7 +175,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
 
 
 def _kept(revivals: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """The first tells in which minute the task counts, the latest may not have been swept."""
+    """The first tells in which minute the task counts; the latest may not be swept yet."""
     return (*revivals[:1], *revivals[1:][-REVIVALS_MAX:])
 
 

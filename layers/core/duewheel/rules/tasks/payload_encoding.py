@@ -1,7 +1,7 @@
-"""What a task's payload becomes on its way to each target, and which payloads suit it.
+"""Payload encoding: what a payload becomes for each target, and which payloads suit it.
 
-The payload is JSON text, and is handed through as it was written; raw, it is a JSON string,
-and what the string says is handed through. Functions and events get it in an envelope.
+The payload is JSON text, and is passed on as it was written. A raw payload is a JSON string, and
+its text is passed on. Functions and events get it in an envelope.
 """
 
 import json
@@ -17,7 +17,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def unsuitable(callback: Callback | None, payload: str | None) -> str | None:
-    """Why this callback cannot bring this payload, as a caller is told; None when it can."""
+    """Why this callback cannot carry this payload, as text for the caller; None if it can."""
     if not isinstance(callback, HttpCallback | SqsCallback | SnsCallback):
         return None
     is_http = isinstance(callback, HttpCallback)
@@ -36,14 +36,14 @@ def unsuitable(callback: Callback | None, payload: str | None) -> str | None:
 
 
 def text_of(payload: str | None, *, is_raw: bool) -> str:
-    """No payload is `null`, as it is in answers."""
+    """A missing payload is `null`, as in answers."""
     if payload is None:
         return "null"
     return str(json.loads(payload)) if is_raw else payload
 
 
 def attributes_of(task: Task) -> dict[str, str]:
-    """What tells the message of a task from others: as the headers of an HTTP callback do."""
+    """Attributes that identify the task of a message, as the headers of an HTTP callback do."""
     return {
         "duewheel-task-id": task.task_id,
         "duewheel-due-at": rfc3339(task.due_ms),
@@ -67,7 +67,7 @@ def envelope(task: Task) -> str:
 
 def deduplication_id(callback: SqsCallback | SnsCallback, task: Task) -> str:
     """The same with every attempt, so that AWS drops the repeat of a message whose acceptance was
-    not heard of; another after a redrive or a change, which are to come through."""
+    lost; another after a redrive or a change, which are to be delivered."""
     said = json.dumps([callback.group_id, callback.attributes, callback.is_raw, task.payload])
     digest = blake2b(said.encode(), digest_size=6).hexdigest()
     return f"{task.task_id}.{task.redrives}.{digest}"

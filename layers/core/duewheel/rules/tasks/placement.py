@@ -1,6 +1,6 @@
-"""Placing: what an entry's address and a new task follow from, but for their random bytes.
+"""Placement: what the address of an entry and of a new task follows from, besides random bytes.
 
-Given the same placing and the same bytes, both come out the same, whoever asks and whenever.
+The same placement and the same bytes give the same address, in any process and at any time.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from duewheel.rules.wheel.sharding import shard_for
 
 
 class Placement(Struct, frozen=True):
-    """Where clock and time pointer stood, how far ahead of them slices are read, and handed over,
-    and how many shards those seconds have that were known to have more than one."""
+    """The clock and the time pointer when it was taken, how far ahead of them slices are read and
+    dispatched, and the shards of seconds known to have more than one."""
 
     now_ms: int
     pointer_second: int
@@ -24,25 +24,25 @@ class Placement(Struct, frozen=True):
     ahead_ms: int = 0
 
     def address(self, instant_ms: int, random_bytes: bytes) -> Address:
-        """Where an entry written at this moment for this instant stands."""
+        """The address of an entry that is written now for this instant."""
         placed_ms = timing.placed_ms(instant_ms, self.now_ms)
         second = placed_ms // 1000
         shard = shard_for(random_bytes, self.shards.get(second, 1))
         return address_at(placed_ms, random_bytes, shard=shard, direct=self.is_near(second))
 
     def second(self, instant_ms: int) -> int:
-        """In which an entry for this instant stands."""
+        """The second of an entry for this instant."""
         return timing.placed_ms(instant_ms, self.now_ms) // 1000
 
     def is_near(self, second: int) -> bool:
         return timing.is_near(second, self.now_ms, self.pointer_second, self.lead_ms, self.ahead_ms)
 
     def first_timely_ms(self) -> int:
-        """From here on entries come up on time, even if writing them takes some time."""
+        """From here on entries fall due on time, even if writing them takes some time."""
         return timing.first_timely_ms(self.now_ms, self.lead_ms)
 
     def first_in_slice_ms(self) -> int:
-        """From here on an entry stands in a slice, and its message cannot come too late."""
+        """From here on an entry is in a slice, and its message cannot come too late."""
         handed_over_ms = max(self.now_ms + self.ahead_ms, self.pointer_second * 1000)
         return timing.first_timely_ms(handed_over_ms, self.lead_ms)
 

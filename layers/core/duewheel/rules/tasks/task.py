@@ -18,7 +18,7 @@ class Status(StrEnum):
 
 
 class NewTask(Struct, frozen=True):
-    """A validated create request: what the caller said, before it has a place on the wheel."""
+    """A validated create request, before the task has a place on the wheel."""
 
     biz_type: str
     due_ms: int
@@ -44,9 +44,9 @@ class Attempt(Struct, frozen=True):
 
 
 class Reservation(Struct, frozen=True):
-    """A place in the line before its business's limit, by settings of this version: the task tries
-    again then. `is_late`: it has tried with another place before, and found no turn free.
-    `is_turn`: an older release counted its call already."""
+    """A place in the line of a rate limit, by settings of this version: the task tries again then.
+    `is_late`: it has tried with another place before, and found no turn free. `is_turn`: an older
+    release counted its call already."""
 
     at_ms: int
     version: int
@@ -55,8 +55,8 @@ class Reservation(Struct, frozen=True):
 
 
 class Occurrence(Struct, frozen=True):
-    """What a task is of a timer: the one of this second by its schedule, which jitter may put
-    off, and the how manieth. One that somebody asked for by hand has no number."""
+    """The second of a schedule that this task is for, which jitter may postpone, and its number. An
+    occurrence that was run by hand has no number."""
 
     timer_id: str
     second: int
@@ -65,8 +65,8 @@ class Occurrence(Struct, frozen=True):
 
 
 class Sizes(Struct, frozen=True):
-    """Among how many shards a timer's occurrences are placed. It stands for all that its schedule
-    has before `until_second`; `shards` tells it of those for which it is more than one."""
+    """Among how many shards the occurrences of a timer are placed. It holds for all seconds of the
+    schedule before `until_second`; `shards` has those with more than one."""
 
     until_second: int = 0
     shards: Mapping[int, int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Sizes(Struct, frozen=True):
         return self.shards.get(second, 1)
 
     def kept_from(self, first_second: int) -> "Sizes":
-        """Without those of earlier seconds, which nobody plans again."""
+        """Without earlier seconds, which are not planned again."""
         kept = {second: n for second, n in self.shards.items() if second >= first_second}
         return Sizes(self.until_second, kept)
 
@@ -84,8 +84,8 @@ UNSIZED = Sizes()
 
 
 class Plan(Struct, frozen=True):
-    """Makes a task the internal one that plans a timer: up to which second its occurrences have
-    been written, how many there have been, and by which sizes they are placed."""
+    """Makes a task the internal one that plans a timer: up to which second its occurrences are
+    written, how many there were, and the sizes by which they are placed."""
 
     timer_id: str
     planned_until_second: int
@@ -139,7 +139,7 @@ class Task(Struct, frozen=True):
 
     @property
     def is_internal(self) -> bool:
-        """Of the service itself: no caller's, and no caller is told of it."""
+        """Of the service itself: no caller's, and shown to none."""
         return self.plan is not None
 
     @property
@@ -148,7 +148,7 @@ class Task(Struct, frozen=True):
 
 
 class Made(Struct, frozen=True):
-    """What a create came to: a new task, or the live one that its key names already."""
+    """The result of a create: a new task, or the live one that its key names already."""
 
     task: Task
     is_new: bool = True

@@ -1,4 +1,4 @@
-"""What a create or an upsert by key meets, and what follows from it."""
+"""Create and upsert by key: the state of the key, and what follows from it."""
 
 from enum import Enum
 

@@ -1,9 +1,8 @@
-"""Keys of the wheel: where an entry stands and how a task id says so.
+"""Addresses on the wheel: slots, places, and the task ids that contain them.
 
-Every slot, place and task id is built and parsed here and nowhere else. Within a
-second the sort order is: header `#`, entries `.`, direct entries `/`, page leases
-`~`; so a read of a slice's entries meets nothing else, and direct entries cost a
-slice read nothing.
+Each slot, place and task id is built and parsed in this module only. Within a second the sort order
+is: header `#`, entries `.`, direct entries `/`, page leases `~`. So a read of a slice's entries
+meets nothing else, and direct entries cost it nothing.
 """
 
 import re
@@ -40,7 +39,7 @@ _SLOT = re.compile(r"[0-9]+\.(0|[1-9][0-9]{0,4})")
 
 
 class Address(Struct, frozen=True):
-    """One entry's position. `token` is the random part that makes it unique."""
+    """The position of one entry. `token` is the random part that makes it unique."""
 
     second: int
     ms: int
@@ -95,7 +94,7 @@ def address_named(name: str) -> Address:
 
 
 def address_from(shard: int, place: str) -> Address:
-    """Strict: what this service did not write so is no address."""
+    """Strict: a text that this service did not write is no address."""
     match = _PLACE.fullmatch(place)
     if match is None or shard > SHARD_MAX:
         raise ValueError("this is no place of an entry")
@@ -126,7 +125,7 @@ def address_of_task(task_id: str) -> Address:
 
 
 def task_id_at(slot: str, place: str) -> str | None:
-    """None where no task can stand."""
+    """None if no task can have this address."""
     try:
         return address_from(shard_of(slot), place).task_id
     except ValueError:
@@ -153,7 +152,7 @@ def lease_place(second: int, page: str) -> str:
 
 
 def partition_of_business(biz_type: str, home: "Address") -> str:
-    """Where the list index keeps this task."""
+    """The partition of the list index that has this task."""
     return f"{biz_type}#{list_partition(home)}"
 
 
@@ -166,7 +165,7 @@ def list_partition(home: "Address") -> int:
 
 
 def key_slot(biz_type: str, key: str) -> str:
-    """Where a key's item stands; its sort key is the key itself."""
+    """The slot of a key's item; its sort key is the key itself."""
     return f"{_KEY_MARK}{biz_type}#{blake2s(key.encode(), digest_size=1).digest()[0] % KEY_SLOTS}"
 
 
@@ -175,7 +174,7 @@ def key_slots(biz_type: str) -> list[str]:
 
 
 def parked_slot(biz_type: str, home: "Address") -> str:
-    """Where a parked task of a paused business has its item."""
+    """The slot of the parked item of a task whose business is paused."""
     return f"{_PARKED_MARK}{biz_type}#{list_partition(home)}"
 
 
@@ -184,12 +183,12 @@ def parked_slots(biz_type: str) -> list[str]:
 
 
 def parked_place(entry: "Address") -> str:
-    """Of a task that came up on this entry; they sort by when they came up."""
+    """Of a task that fell due on this entry; the places sort by when they fell due."""
     return f"{entry.second:011d}.{entry.ms:03d}#{entry.token}"
 
 
 def holds_seconds(slot: str) -> bool:
-    """Other slots hold keys, whose places may look like anything, or parked tasks."""
+    """False for slots of keys, whose places may be any text, and of parked tasks."""
     return _SLOT.fullmatch(slot) is not None
 
 
@@ -216,17 +215,17 @@ def entries_range(second: int) -> tuple[str, str]:
 
 
 def probe_range(second: int) -> tuple[str, str]:
-    """Bounds of the header and the entries: what the scheduler looks at."""
+    """Bounds of the header and the entries, which the scheduler reads."""
     return f"{second:011d}#", f"{second:011d}/"
 
 
 def second_range(second: int) -> tuple[str, str]:
-    """Bounds of everything that belongs to a second: what the sweep looks at."""
+    """Bounds of everything that belongs to a second, which the sweep reads."""
     return f"{second:011d}#", f"{second:011d}\x7f"
 
 
 def is_among_entries_of(place: str, second: int) -> bool:
-    """Whether it may bound a page of this second: no reader that stops there leaves the slice."""
+    """Whether it may bound a page of this second: a reader that stops there stays in the slice."""
     low, high = entries_range(second)
     return low <= place < high
 
@@ -240,17 +239,17 @@ def next_page(page: str) -> str:
 
 
 def is_page(page: str) -> bool:
-    """Of a page that a message may bring."""
+    """Whether a message may name this page."""
     return _PAGE.fullmatch(page) is not None
 
 
 def rest_page(page: str) -> str:
-    """The page that holds what `page` passed on when its Lambda's time ran out."""
+    """The page of the entries that `page` passed on when its Lambda ran out of time."""
     return f"{page}r"
 
 
 def slow_page(page: str) -> str:
-    """The page that holds what `page` passed to the slow lane; what it passes on stays there."""
+    """The page of entries that `page` passed to the slow lane; what that passes on stays there."""
     return f"{page}s"
 
 
@@ -259,13 +258,13 @@ def is_slow_page(page: str) -> bool:
 
 
 def is_passed_on(page: str) -> bool:
-    """Whether the page was made by passing entries on, by id."""
+    """True if the page was made by passing entries on, by id."""
     return page[-1] in "rs"
 
 
 def direct_page(names: Iterable[str]) -> str:
-    """Under which what the direct message with these entries passes on is recorded: the same
-    whenever that message comes. No message brings this page itself."""
+    """The page under which a direct message with these entries records what it passes on: the same
+    each time the message comes. No message names this page."""
     digest = blake2s(" ".join(sorted(names)).encode(), digest_size=8)
     return f"d{digest.hexdigest()}"
 
@@ -283,5 +282,5 @@ def _token_bytes(token: str) -> bytes:
 
 
 def _check(body: bytes) -> bytes:
-    """Catches damage and guesses; it is no secret and grants nothing."""
+    """Detects damage and guesses; it is no secret and grants nothing."""
     return blake2s(body, digest_size=_CHECK_BYTES, person=b"duewheel").digest()

@@ -22,9 +22,9 @@ WATCH_SECONDS_AT_HANDOVER = 0.25
 
 
 class Pointer(Struct, frozen=True):
-    """A pointer as stored. `position` is the last second that is finished, but for what the
-    sweep pointer notes as open. `ahead_seconds`: how far ahead of the clock its leader hands
-    seconds over, from `ahead_from_ms` on, so that whoever writes entries knows it before."""
+    """A pointer as stored. `position`: the last second that is finished, except for the open places
+    of the sweep pointer. `ahead_seconds`: how far ahead of the clock its leader dispatches from
+    `ahead_from_ms` on, so that writers of entries know it before."""
 
     name: str
     position: int
@@ -62,8 +62,8 @@ def next_step(pointer: Pointer, me: str, now_ms: int) -> Step:
 
 
 def led_ahead(seen: Pointer, ahead_seconds: int, now_ms: int) -> Pointer:
-    """The time pointer as it is claimed by a leader of a profile that reaches so far ahead. Where
-    it did not before, writers are given the time to learn of it; a new wheel has none."""
+    """The time pointer as a leader claims it whose profile dispatches so far ahead. If it did not
+    before, writers get the time to learn of it; a new wheel has no writers."""
     if ahead_seconds and seen.ahead_seconds >= ahead_seconds:
         return seen
     is_known = seen.epoch == 0 or not ahead_seconds
@@ -72,10 +72,10 @@ def led_ahead(seen: Pointer, ahead_seconds: int, now_ms: int) -> Pointer:
 
 
 def watch_seconds(pointer: Pointer) -> float:
-    """A hand-over is near once a newcomer is there: look more often, so that no tick is late."""
+    """A hand-over is near once there is a newcomer: check more often, so that no tick is late."""
     return WATCH_SECONDS if pointer.newcomer is None else WATCH_SECONDS_AT_HANDOVER
 
 
 def heir_after_claim(pointer: Pointer, me: str) -> str | None:
-    """Whoever waited behind the old heir; the old heir itself is gone or is `me`."""
+    """The newcomer that waited behind the old heir; the old heir itself is gone or is `me`."""
     return None if pointer.newcomer == me else pointer.newcomer

@@ -1,8 +1,8 @@
-"""How many entries the seconds to come hold: an estimate, kept with few writes.
+"""The load estimate: how many entries coming seconds hold, kept with few writes.
 
-A single entry is noted with probability 1/64 and then counts as 64. Entries that are written
-together and fall into the same minute are noted with a probability that grows with their number,
-each counting for so much that the expectation is right; from 64 on they are counted exactly.
+A single entry is counted with probability 1/64 and then counts as 64. Entries that are written
+together and fall into the same minute are counted with a probability that grows with their number,
+each weighted so that the expectation is right; from 64 on they are counted exactly.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ class MinuteLoad(Struct, frozen=True):
 
 
 def sampled(seconds: Iterable[int], random_unit: Callable[[], float]) -> list[MinuteLoad]:
-    """What to note of entries in these seconds: often nothing."""
+    """What to count for entries in these seconds: often nothing."""
     by_minute: dict[int, Counter[int]] = {}
     for second in seconds:
         by_minute.setdefault(second // 60, Counter())[second % 60] += 1

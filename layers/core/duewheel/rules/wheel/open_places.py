@@ -1,7 +1,7 @@
-"""Open places: what the sweep pointer has passed and the sweep has not finished.
+"""Open places: slices that the sweep pointer has passed and the sweep has not finished.
 
-The sweep never waits at a place: it notes it here and goes on, and looks at it again in each run.
-The list is kept with the sweep pointer and is bounded; while it is full, the pointer waits.
+The sweep never waits at a place: it notes the place, goes on, and reads it again in each run. The
+list is kept with the sweep pointer and is bounded; while it is full, the pointer waits.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ class Why(StrEnum):
 
 
 class OpenPlace(Struct, frozen=True, kw_only=True):
-    """A slice with something unfinished. `page` is the first such page; '' where none applies."""
+    """A slice with something unfinished. `page` is the first such page; '' if none applies."""
 
     second: int
     shard: int
@@ -60,7 +60,7 @@ def first_open_second(places: Iterable[OpenPlace], position: int) -> int:
 
 
 def age_seconds(place: OpenPlace, now_ms: int) -> int:
-    """0 for a place that a clock ahead of this one has noted."""
+    """0 for a place that a clock ahead of this one noted."""
     return max(0, now_ms - place.since_ms) // 1000
 
 

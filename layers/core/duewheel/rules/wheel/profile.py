@@ -1,7 +1,8 @@
-"""Profile: how the scheduler works, and so how far ahead of the time slices are handed over.
+"""Profile: how the scheduler runs, and how far ahead of the time it dispatches slices.
 
-Invariant: it decides what is handed over when, and by whom. When a slice may be read, and from
-when on a change comes too late, follows from the lead alone and is the same in every profile.
+Invariant: it decides when slices are dispatched, and by which process. When a slice may be read,
+and from when on a change comes too late, follows from the lead alone and is the same in every
+profile.
 """
 
 from msgspec import Struct
@@ -10,9 +11,9 @@ RUN_EVERY_SECONDS = 60  # by schedule, somewhere within the minute
 
 
 class Profile(Struct, frozen=True):
-    """`ahead_seconds`: how long before it opens a slice may be handed over. `stays`: whether a
-    scheduler leads on, tick by tick, until the next one relieves it, with another standing by;
-    else a run ends when all that is ahead has been handed over."""
+    """`ahead_seconds`: how long before it opens a slice may be dispatched. `stays`: whether a
+    scheduler leads on, tick by tick, until the next one relieves it, with another standing by; else
+    a run ends when all seconds ahead are dispatched."""
 
     name: str
     ahead_seconds: int

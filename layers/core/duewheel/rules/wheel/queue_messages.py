@@ -1,4 +1,4 @@
-"""What travels from the scheduler to the notifier: on the slice queue, or past it."""
+"""Messages to the notifier: by a queue, or by asynchronous invocation past it."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ _EVENT_MEMBER = "messages"
 
 
 class PageMessage(Struct, frozen=True):
-    """Deliver one page of a slice: what follows `after`, or just `places` of what was passed on.
-    `called`: records of those among them that were delivered, and are only to be settled."""
+    """Deliver one page of a slice: the entries after `after`, or just `places` that were passed on.
+    `called`: records of those among them that were delivered, and only have to be settled."""
 
     second: int
     shard: int
@@ -39,7 +39,7 @@ class PageMessage(Struct, frozen=True):
 
 
 class DirectMessage(Struct, frozen=True):
-    """Deliver these entries (by name, all of one second), which no slice read will see."""
+    """Deliver these entries (by name, all of one second), which no read of a slice will see."""
 
     second: int
     entries: tuple[str, ...]
@@ -47,12 +47,12 @@ class DirectMessage(Struct, frozen=True):
 
     @property
     def lane(self) -> Lane:
-        """What of it belongs to the slow lane becomes a page there."""
+        """The main lane; entries of slow businesses become a page of the slow lane there."""
         return Lane.MAIN
 
 
 class ReleaseMessage(Struct, frozen=True):
-    """Release what is parked of this business; `part`: in one of its slots alone."""
+    """Release the parked tasks of this business; `part`: in one of its slots only."""
 
     biz_type: str
     part: int | None = None
@@ -105,7 +105,7 @@ def encode(message: Message) -> str:
 
 
 def decode(text: str) -> Message:
-    """Strict: what nobody of this service would have sent is carried out by nobody."""
+    """Strict: a message that this service would not have sent is not carried out."""
     try:
         body = json.loads(text)
         if body["v"] != 1:
@@ -131,12 +131,12 @@ def decode(text: str) -> Message:
 
 
 def encode_event(messages: Iterable[Message]) -> str:
-    """What the notifier is invoked with past the queue: no event of SQS, which has Records."""
+    """The event of an asynchronous invocation. It has no `Records`, which events of SQS have."""
     return json.dumps({_EVENT_MEMBER: [encode(message) for message in messages]})
 
 
 def texts_of_event(event: Mapping[str, object]) -> list[str] | None:
-    """The messages, encoded, of an invocation past the queue; None for any other event."""
+    """The encoded messages of an asynchronous invocation; None for any other event."""
     texts = event.get(_EVENT_MEMBER)
     return list(map(str, texts)) if isinstance(texts, list) else None
 

@@ -16,7 +16,7 @@ LOOKED_AT_ONE_IN = 16
 
 
 def shards_for(expected: float) -> int:
-    """So many that none is expected to hold more than a slice should."""
+    """So many that no shard is expected to hold more than a slice should."""
     shards = 1
     while shards * SLICE_ENTRIES < expected and shards < SHARDS_MAX:
         shards *= 2
@@ -28,7 +28,7 @@ def widened(shards: int) -> int:
 
 
 def shard_for(random_bytes: bytes, shards: int) -> int:
-    """By a hash, so that it does not matter how the bytes were chosen."""
+    """By a hash, so that the choice of the bytes does not matter."""
     if shards == 1:
         return 0
     digest = blake2s(random_bytes, digest_size=4, person=b"shard").digest()
@@ -36,5 +36,5 @@ def shard_for(random_bytes: bytes, shards: int) -> int:
 
 
 def is_looked_at(entries: int, random_unit: Callable[[], float]) -> bool:
-    """Whether to look at the header of a second of which nothing is known, for so many entries."""
+    """Whether to read the header of an unknown second for this number of entries."""
     return random_unit() < entries / LOOKED_AT_ONE_IN

@@ -1,6 +1,9 @@
-"""Make the calls of one page, each at its millisecond and all side by side, and settle them.
+"""Deliver the entries of one page: call each task at its millisecond, side by side, and settle.
 
-Occurrences of timers are checked before. Chains of timers that come up are planned meanwhile.
+A task passes these gates in order: its entry is the named one, its business is not paused, its
+occurrence is still wanted, the breaker of its host is closed, the rate limit has a turn, a call
+slot is free. A task that fails a gate is parked, postponed, rescheduled or ended. Chains of timers
+that fall due are planned meanwhile.
 """
 
 import asyncio
@@ -60,7 +63,7 @@ class DeliverEntries(Struct, frozen=True):
     settle: Settle
     fail_attempt: FailAttempt
     retry_throttled: RetryThrottled
-    lines: asyncio.Semaphore  # bounds the calls of this process that are not recorded yet
+    call_slots: asyncio.Semaphore  # bounds calls of this process until they are recorded
     known: BusinessCache
     limit_call_rate: LimitCallRate
     reschedule: Reschedule
@@ -80,8 +83,8 @@ class DeliverEntries(Struct, frozen=True):
         called: Called,
         hold: Hold | None,
     ) -> Left:
-        """`called`: by home, what another has called. `hold`: without it, nobody else can have
-        them. Returns what could not be done in time."""
+        """`called`: by home, what another run has called. `hold`: None if no other run can have
+        these entries. Returns what could not be done in time."""
         settler = self.settle.begin(deadline_ms, called)
         delivery = Delivery(deadline_ms, settler, hold)
         calls = self._make_calls(owed, delivery)
@@ -94,7 +97,7 @@ class DeliverEntries(Struct, frozen=True):
         """Returns those left uncalled."""
         live = [(entry, task) for entry, task in owed if task is not None]
         live.sort(key=lambda pair: pair[1].next_ms)
-        # Before anything is due: between its instant and a call there is no request.
+        # Read before the first instant: no request delays a call.
         businesses = await in_thread(self.known.many, {task.biz_type for _, task in live})
         due: dict[str, list[Task]] = {}
         chains: list[tuple[Task, Plan]] = []
@@ -145,12 +148,12 @@ class DeliverEntries(Struct, frozen=True):
         businesses: Mapping[str, Business],
         delivery: Delivery,
     ) -> list[Task]:
-        """Of businesses that have occurrences here: those are checked together, and those that
-        are to be called join the others. When timers cannot be read, the others are called."""
+        """For businesses with occurrences of timers: check these together, then call those still
+        wanted with the other tasks. If timers cannot be read, the other tasks are called."""
         page, checked, failure = Firing(), Checked(), None
         everything = [task for tasks in due.values() for task in tasks]
         mine = [task for task in everything if task.occurrence is not None]
-        earliest_ms = min(task.next_ms for task in everything)  # nobody waits for the check
+        earliest_ms = min(task.next_ms for task in everything)  # the check ends before that
         try:
             checked = await self.check.of_page(mine, page, earliest_ms)
         except Exception as error:  # noqa: BLE001 - kept, and raised at the end
@@ -178,22 +181,21 @@ class DeliverEntries(Struct, frozen=True):
         delivery: Delivery,
         page: Firing | None = None,
     ) -> list[Task]:
-        """Of one business, which alone waits for its limits and hosts. Returns those left
-        uncalled."""
+        """Tasks of one business: its limits and hosts delay no other. Returns those uncalled."""
         secrets: Secrets | None = ()
         if business.own.signing_secrets:
             secrets = await in_thread(secrets_of, business, self.sealed_secrets)
-        own_lines = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
+        own_slots = asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX)
         run = Run(
             business,
             secrets,
-            own_lines,
+            own_slots,
             delivery,
             page or Firing(),
             self.clock.now_ms(),
             asyncio.Lock(),
         )
-        # Before the limit: who waits takes no turn.
+        # Before the rate limit: a blocked task takes no turn.
         partition = await self.circuit_breaker.partition(tasks, business)
         work = [self._call_by_turns(partition.allowed, run), self._hold(partition.blocked, run)]
         work += [self._probe(probe, run) for probe in partition.probes]
@@ -223,7 +225,7 @@ class DeliverEntries(Struct, frozen=True):
         return [task for task in await gather_all(work) if isinstance(task, Task)]
 
     async def _probe(self, probe: Probe, run: Run) -> list[Task]:
-        """One call, beside any limit; what becomes of the others depends on it."""
+        """One call, without a rate limit; its outcome decides on the other tasks of the host."""
         if await self._attempt(probe.task, probe.task.next_ms, run, probe) is not None:
             return [probe.task, *probe.rest]
         if await self.circuit_breaker.conclude_probe(probe):
@@ -233,8 +235,8 @@ class DeliverEntries(Struct, frozen=True):
     async def _attempt(
         self, task: Task, from_ms: int, run: Run, probe: Probe | None = None
     ) -> Task | None:
-        """Wait for its millisecond and for free lines, and call. Returns the task when it is too
-        late to begin. Its line is free again when what came of the call is written."""
+        """Wait for the instant and for a free call slot, then call. Returns the task if it is too
+        late to begin. The slot is free again when the outcome is written."""
         business = run.business
         latest_ms = (
             run.delivery.deadline_ms
@@ -246,10 +248,10 @@ class DeliverEntries(Struct, frozen=True):
         if not await self._is_still_due(task, from_ms, run):
             return None
         await self.clock.sleep_until_ms(from_ms)
-        with ExitStack() as line:
-            async with run.lines:
-                await self.lines.acquire()
-                line.callback(self.lines.release)
+        with ExitStack() as slot:
+            async with run.call_slots:
+                await self.call_slots.acquire()
+                slot.callback(self.call_slots.release)
                 if not await run.delivery.is_sure_before(latest_ms):
                     return task
                 if not await self._is_still_due(task, self.clock.now_ms(), run):
@@ -259,7 +261,7 @@ class DeliverEntries(Struct, frozen=True):
                 if started_ms > latest_ms or not run.delivery.is_sure:
                     return task
                 callback = callback_to_make(task, business)
-                if is_expired(task, started_ms):  # while it waited for a line
+                if is_expired(task, started_ms):  # while it waited for a slot
                     outcome = None
                 elif probe is None and self.circuit_breaker.open_host(task, business, callback):
                     run.overtaken.append(task)
@@ -275,18 +277,18 @@ class DeliverEntries(Struct, frozen=True):
                 run.unbegun.append(task)
                 return None
             attempt = lifecycle.attempt_made(task, outcome, started_ms, self.clock.now_ms())
-            await self._record(task, outcome, attempt, run, line)
+            await self._record(task, outcome, attempt, run, slot)
         await self.detect_slow_calls(business, attempt, run.delivery.deadline_ms)
         return None
 
     async def _record(
-        self, task: Task, outcome: Outcome, attempt: Attempt, run: Run, line: ExitStack
+        self, task: Task, outcome: Outcome, attempt: Attempt, run: Run, slot: ExitStack
     ) -> None:
         status: Status | None = Status.DELIVERED
         if outcome.verdict is Verdict.DELIVERED:
             kept_seconds = run.business.retention_seconds
             record = lifecycle.delivered(task, attempt, self.clock.now_ms(), kept_seconds)
-            run.delivery.settler.add(record, line.pop_all().close)
+            run.delivery.settler.add(record, slot.pop_all().close)
         else:
             failed = partial(self.fail_attempt.failed, task, outcome, attempt, run.business)
             status = await self.retry_throttled(failed, run.delivery.deadline_ms)
@@ -296,7 +298,6 @@ class DeliverEntries(Struct, frozen=True):
             await in_thread(self.stop_timer, timer)
 
     async def _is_still_due(self, task: Task, instant_ms: int, run: Run) -> bool:
-        """Whether it is to be called still."""
         if not await self.refresh_settings(task, instant_ms, run):
             return False
         is_known = task.occurrence is None or run.page.is_fresh(task, instant_ms)
@@ -322,7 +323,7 @@ class DeliverEntries(Struct, frozen=True):
         outcome = await self.targets.call(
             callback, task, started_ms, business.timeout_seconds, run.secrets
         )
-        if isinstance(callback, HttpCallback):  # of other types a status says less
+        if isinstance(callback, HttpCallback):  # a status of other types says less
             outcome = judged(outcome, business.statuses)
         if outcome.was_begun:
             await self.circuit_breaker.record_outcome(

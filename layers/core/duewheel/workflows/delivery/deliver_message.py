@@ -1,8 +1,8 @@
-"""Deliver: from a queue message to callbacks made and settled.
+"""Deliver one queue message: read its page, make the callbacks, settle.
 
-A message is done only when every entry it covers was called and settled, was dropped
-because its home does not name it, was placed later, or was passed on, to the slow lane or to
-another notifier, in a message of its own. Anything else raises, and the message comes back.
+A message is done only if each entry it covers was called and settled, was dropped because its home
+does not name it, was placed later, or was passed on in a message of its own, to the slow lane or to
+another notifier. Anything else raises, and SQS delivers the message again.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -47,7 +47,7 @@ CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once mo
 
 
 class Deliver(Struct, frozen=True):
-    """`beside` runs a release, which takes most of a run, in a thread that no page waits for."""
+    """`beside` runs a release in a thread of its own: a release takes most of a run."""
 
     clock: Clock
     tasks: TaskStore
@@ -67,7 +67,7 @@ class Deliver(Struct, frozen=True):
     async def __call__(
         self, message: Message, owner: str, deadline_ms: int, hidden: Hold | None = None
     ) -> Held | Finished:
-        """`owner`: of one run and message. `hidden`: while other runs do not get the message."""
+        """`owner`: of one run and message. `hidden`: keeps the message hidden from other runs."""
         if isinstance(message, ReleaseMessage):
             await self.beside(partial(self.release, message, owner, deadline_ms))
             return Finished()
@@ -100,8 +100,8 @@ class Deliver(Struct, frozen=True):
         return Finished()
 
     async def _is_bare(self, message: PageMessage) -> bool:
-        """Whether nothing is left of a late slice, such as one whose occurrences have been taken
-        back: then there is nothing to lease, and nothing that the sweep waits for."""
+        """Whether a late slice is empty, for instance because its occurrences were withdrawn. Then
+        there is nothing to lease, and nothing that the sweep waits for."""
         if self.clock.now_ms() < message.second * 1000 + BARE_MS:
             return False
         return await in_thread(self.slices.is_bare, message.second, message.shard)
@@ -130,7 +130,7 @@ class Deliver(Struct, frozen=True):
     async def _read_page(
         self, lease: PageLease, deadline_ms: int
     ) -> tuple[list[FoundEntry], PageLease]:
-        """Read the page, and send the next one on its way before delivering this one."""
+        """Read the page, and send the message of the next page before delivering this one."""
         entries, end = await in_thread(
             self.slices.read_page,
             lease.second,
@@ -151,8 +151,8 @@ class Deliver(Struct, frozen=True):
         return entries, lease
 
     async def _pass_on(self, lease: PageLease, left: Left, deadline_ms: int) -> PageLease:
-        """Hand the rest to another invocation: recorded first, so that a rerun of this page
-        leaves it alone. Should that message be lost, what was called is called again."""
+        """Pass the rest to another invocation. It is recorded first, so that a rerun of this page
+        leaves it alone. If the message is lost, its callbacks are repeated."""
         entries = left.entries
         if entries:
             places = (*lease.rest, *(entry.place for entry in entries))
@@ -204,18 +204,18 @@ class Deliver(Struct, frozen=True):
         return Finished()
 
     def _called(self, message: PageMessage | DirectMessage) -> Called:
-        """What another has called, and could not settle."""
+        """Tasks that another run called and could not settle."""
         return {task.home: task for task in map(self.tasks.from_text, message.called)}
 
     def _texts(self, unsettled: Sequence[Task]) -> tuple[str, ...]:
-        """As many as a message holds; the others are called again."""
+        """As many as fit a message; the callbacks of the others are repeated."""
         texts = [self.tasks.as_text(task) for task in unsettled]
         sizes = accumulate(len(text) for text in texts)
         pairs = zip(texts, sizes, strict=True)
         return tuple(text for text, size in pairs if size <= CALLED_CHARACTERS_MAX)
 
     async def _owed(self, found: Iterable[FoundEntry]) -> list[tuple[Address, Task | None]]:
-        """The entries with their tasks, wherever those have their homes."""
+        """The entries with their tasks, wherever the homes of these are."""
         entries = list(found)
         elsewhere = [entry.home for entry in entries if entry.task is None]
         homes = await in_thread(self.tasks.get_many, elsewhere) if elsewhere else {}

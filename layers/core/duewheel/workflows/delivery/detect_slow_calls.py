@@ -1,7 +1,7 @@
-"""Watch how long calls take, and tell all notifiers of businesses that hold pages up.
+"""Detect slow calls, and publish to all notifiers which businesses hold pages up.
 
-What was told lapses by itself. The calls in the slow lane are watched as well: while they are slow
-they renew it. Nobody's page fails for want of telling.
+A published state expires by itself. Calls in the slow lane are measured as well; while they are
+slow they renew it. A failed publication fails no page.
 """
 
 from msgspec import Struct, field
@@ -34,8 +34,7 @@ class DetectSlowCalls(Struct, frozen=True):
     _tried_ms: dict[str, int] = field(default_factory=dict)  # when it was told, or was to be
 
     async def __call__(self, business: Business, attempt: Attempt, deadline_ms: int) -> None:
-        """This call has been made. Whoever makes it in a moment in which nothing more may be
-        begun leaves the telling to the next one."""
+        """Measure a call. If the invocation is about to end, leave publishing to the next call."""
         counts.measured(LATENESS, attempt.lateness_ms)
         biz_type, now_ms = business.biz_type, self.clock.now_ms()
         pace = self._noted(biz_type, attempt.duration_ms, now_ms)

@@ -1,7 +1,7 @@
-"""What follows a try that did not deliver: another entry later on, or the end.
+"""After a failed attempt: a later entry by the retry policy, or the end of the task.
 
-Every change of the home is conditional on how it was read; who loses the race leaves
-the task to whoever won it.
+Each change of the home is conditional on the version that was read. If the condition fails, another
+writer has the task, and this one leaves it alone.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _COUNTED_AS = {Status.DEAD: DEAD, Status.EXPIRED: EXPIRED}
 
 
 class PlacementFailed(Exception):
-    """The message comes back, and with it another try."""
+    """SQS delivers the message again, and the placement is retried."""
 
 
 class FailAttempt(Struct, frozen=True):
@@ -41,7 +41,7 @@ class FailAttempt(Struct, frozen=True):
     def failed(
         self, task: Task, outcome: Outcome, attempt: Attempt, business: Business
     ) -> Status | None:
-        """What became of the task; None when somebody else has changed it meanwhile."""
+        """The status that the task got; None if another writer has changed it meanwhile."""
         status = self._after_failure(task, outcome, attempt, business)
         counts.add(FAILED_ATTEMPTS, status is not None)
         return status
@@ -66,8 +66,8 @@ class FailAttempt(Struct, frozen=True):
         return self._settle(task, lifecycle.expired(task, now_ms, business.retention_seconds))
 
     def place_later(self, task: Task) -> None:
-        """The due instant was moved away after this entry was written: follow it. A beat that
-        comes in between leaves the worked-off entry named, so look until nobody interferes."""
+        """The due instant was moved after this entry was written: place the task anew. A heartbeat
+        in between leaves the old entry named, so repeat until no other write interferes."""
         worked_off = task.entry
         for _ in range(_PLACING_TRIES):
             entry = self.entry_writer.put(task.home, task.next_ms)
@@ -96,8 +96,8 @@ class FailAttempt(Struct, frozen=True):
         return True
 
     def _bury(self, before: Task, dead: Task, business: Business) -> Status | None:
-        """Where the business wants to hear of it, death and notice are one write: so there is no
-        death without its notice, no notice of one that did not come to pass, and never two."""
+        """If the business wants notices, death and notice are one transaction: no death without its
+        notice, no notice without its death, and never two."""
         if not is_told(before, business):
             return self._settle(before, dead)
         notice = dead_notice(dead, self.entry_writer.placing_now())

@@ -1,8 +1,8 @@
 """Hold what a run works on: a page by its lease, messages by their visibility.
 
-A hold is short, so that another run soon has what a dead one held, and is renewed while its run
-lives. No call begins in the last moments of a hold, in which another run, by a clock that is
-ahead, may take it over. At the end of a run no renewal of its own is under way any more.
+A hold is short, so that another run soon takes over from a dead one, and it is renewed while its
+run lives. No call begins in the last moments of a hold: a run whose clock is ahead may take it over
+then. When a run ends, no renewal of it is under way.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ class Beside(Protocol):
 
 
 class Renewed(Protocol[R_contra]):
-    """What the renewal is for, which runs beside."""
+    """Something that is renewed beside the work."""
 
     def renewed(self, renewal: R_contra, /) -> bool:
-        """Whether there is nothing of it to be tried again."""
+        """True if nothing of it has to be retried."""
 
     def tried(self) -> None: ...
 
@@ -69,7 +69,7 @@ class Hold:
         return is_in_time and not self._is_over
 
     async def is_sure_before(self, latest_ms: int) -> bool:
-        """Wait until a call may begin; False when none may up to `latest_ms`."""
+        """Wait until a call may begin; False if none may up to `latest_ms`."""
         while not self.is_sure:
             if self._is_over or not self._is_renewed:
                 raise LeaseLost
@@ -85,7 +85,7 @@ class Hold:
         return True
 
     def not_renewed(self) -> None:
-        """It ends when it was to end, though another copy of the same message is renewed."""
+        """It ends when it was to end, even if another copy of the same message is renewed."""
         self._is_renewed = False
 
     def tried(self) -> None:
@@ -97,7 +97,7 @@ class Hold:
 
 
 class KeepHold(Struct, frozen=True):
-    """`beside` runs a request in a thread that the work of the run does not use."""
+    """`beside` runs requests in a thread that the work of the run does not use."""
 
     clock: Clock
     beside: Beside
@@ -154,8 +154,8 @@ class KeepHold(Struct, frozen=True):
 class HideMessages(Struct, frozen=True):
     """Hide the messages of a run from other runs while it lives, and hardly longer.
 
-    Lambda wants the queue itself to hide them for longer than a run may last. So that is cut
-    short as soon as a run begins, beside its work.
+    Lambda wants a visibility of the queue that is longer than a run may last. So it is shortened as
+    soon as a run begins, beside its work.
     """
 
     clock: Clock
@@ -171,8 +171,8 @@ class HideMessages(Struct, frozen=True):
 
 
 class Renewal(Struct, frozen=True):
-    """Until when the `taken` messages are hidden; those whose receipts were refused, `for_good`
-    or not. By their texts."""
+    """By the text of the message: until when the `taken` messages are hidden, and those whose
+    receipts were refused, `for_good` or not."""
 
     until_ms: int
     taken: set[str]
@@ -181,9 +181,9 @@ class Renewal(Struct, frozen=True):
 
 
 class Hidden:
-    """The messages of a run, by their texts, each with a hold of its own. One request for all of a
-    lane renews them. A receipt that SQS refuses for good is not asked for again: its message may be
-    another run's by then."""
+    """The messages of a run, by their texts, each with its own hold. One request renews all of a
+    lane. A receipt that SQS refuses for good is not sent again: its message may belong to another
+    run by then."""
 
     def __init__(
         self, clock: Clock, queues: Mapping[Lane, SliceQueue], receipts: Receipts, until_ms: int
@@ -211,7 +211,7 @@ class Hidden:
         return renewal
 
     def leave(self, text: str, seconds: int) -> None:
-        """Let it come back after so long, however long the run goes on with others."""
+        """Let the message come back after this time, however long the run works on others."""
         with self._lock:
             for lane, texts in self._receipts.items():
                 for handle in [handle for handle, one in texts.items() if one == text]:

@@ -1,7 +1,7 @@
-"""Keep a business to its calls a second, over all notifiers: turns first, calls at their turns.
+"""The rate limit of calls, over all notifiers: reserve turns, then call at them.
 
-One write takes the turns, and the places in the lines, of all its tasks in a page. A notifier that
-dies between that and the calls loses the turns and nothing else.
+One write reserves the turns, and the places in the lines, of all tasks of a business in a page. A
+notifier that dies before the calls loses the turns and nothing else.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ CURSORS_KEPT_MAX = 2_000
 
 
 class LimitCallRate:
-    """Remembers where the cursors stood when this process moved them: the next write is planned
-    by that, and is refused if others have moved them too far since."""
+    """Keeps the cursors as this process last moved them: the next write is planned from these, and
+    is refused if others have moved them too far since."""
 
     def __init__(self, clock: Clock, turns: RateLimitStore) -> None:
         self._clock = clock
@@ -28,8 +28,8 @@ class LimitCallRate:
     def __call__(
         self, tasks: Sequence[Task], business: Business
     ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
-        """Of one business's tasks, in the order of their instants: those to be called, with the
-        instant from which each may be, and those to be put off."""
+        """Of tasks of one business, in the order of their instants: those to be called, each with
+        its earliest instant, and those to be rescheduled."""
         rate = business.call_rate
         if rate is None:
             return [(task, task.next_ms) for task in tasks], []

@@ -1,4 +1,4 @@
-"""What the calls of one page share, and those of one business in it."""
+"""State that the calls of one page share, and the calls of one business in it."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ Secrets = tuple[bytes, ...]
 
 
 class Delivery(Struct, frozen=True):
-    """What all calls of a page share."""
+    """State that all calls of a page share."""
 
     deadline_ms: int
     settler: Settler
@@ -34,14 +34,14 @@ class Delivery(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """What the calls of one business in a page share. `page`: what is known of its occurrences.
-    Of those that waited: `overtaken`, whose host has failed meanwhile, `paused` and `deleted`,
-    whose business was. `asking`: one at a time asks for that. `unbegun`: whose calls could not
-    begin."""
+    """State that the calls of one business in a page share. `page`: its occurrences of timers.
+    Tasks that are not called: `overtaken`, whose breaker opened while they waited; `paused` and
+    `deleted`, whose business was meanwhile; `unbegun`, whose call could not begin. `asking`: one
+    task at a time reads the settings again."""
 
     business: Business
     secrets: Secrets | None
-    lines: asyncio.Semaphore
+    call_slots: asyncio.Semaphore
     delivery: Delivery
     page: Firing
     begun_ms: int
@@ -53,7 +53,7 @@ class Run(Struct, frozen=True):
 
 
 def secrets_of(business: Business, sealed_secrets: SealedSecrets) -> Secrets | None:
-    """None when they cannot be had: without its signature a call is not made."""
+    """None if they cannot be opened: an unsigned call is not made."""
     try:
         return tuple(
             sealed_secrets.open(business.biz_type, secret.sealed)

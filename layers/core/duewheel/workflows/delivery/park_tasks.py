@@ -1,6 +1,6 @@
-"""Park what came up while its business is paused: first what stands for it, then its home says so.
+"""Park tasks that fell due while their business is paused: write the parked item, then the home.
 
-Whoever dies in between has parked nothing: the entries are still named, and their page is run
+A run that dies in between has parked nothing: the entries are still named, and their page is run
 again.
 """
 

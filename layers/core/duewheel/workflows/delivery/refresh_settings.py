@@ -1,8 +1,8 @@
-"""Look again at the settings of a business whose tasks wait in a notifier: for a turn, for a line.
+"""Read the settings of a business again for tasks that waited in a notifier, for a turn or a slot.
 
-A page looks its businesses up before its tasks are due. A task that is called when it is due is
-called by that; one that waited is called by settings that were read less than KEPT_MS before. If
-its business is paused by then it is parked, and if that was deleted it comes up again.
+A page reads the settings of its businesses before its tasks are due. A task that is called at its
+instant is called by these. For a task that waited the settings are at most KEPT_MS old. If its
+business is paused by then the task is parked; if it was deleted the task falls due again.
 """
 
 from msgspec import Struct
@@ -31,7 +31,7 @@ class RefreshSettings(Struct, frozen=True):
     retry_throttled: RetryThrottled
 
     async def __call__(self, task: Task, instant_ms: int, run: Run) -> bool:
-        """Right before it is to be called at this instant: whether it still is."""
+        """Called right before the call at this instant: False if the task must not be called."""
         if instant_ms - max(task.next_ms, run.begun_ms) < WAITED_MS:
             return True
         await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
@@ -45,7 +45,7 @@ class RefreshSettings(Struct, frozen=True):
         return False
 
     async def set_aside(self, run: Run) -> None:
-        """Those that are not to be called."""
+        """Park or postpone the tasks that must not be called."""
         now_ms, deadline_ms = self.clock.now_ms(), run.delivery.deadline_ms
         if run.paused:
             await self.retry_throttled(self.park(run.paused), deadline_ms)
@@ -63,7 +63,7 @@ class RefreshSettings(Struct, frozen=True):
             )
 
     async def _now(self, run: Run) -> Business:
-        """One asks, and the others of the page hear of it."""
+        """One task reads the settings; the others of the page use what it read."""
         biz_type = run.business.biz_type
         async with run.asking:
             kept = self.known.kept(biz_type)

@@ -1,8 +1,8 @@
-"""Pass the tasks of slow businesses to the slow lane, by id, before anything else is waited for.
+"""Route tasks of slow businesses to the slow lane, by id, before the page waits for anything.
 
-What a page passes is recorded in its lease first, and once recorded it stands: a page that is
-begun again sends the same again, leaves it alone and calls all the rest itself. What arrives in
-the slow lane is called there, whatever is known of its business by then.
+What a page routes is recorded in its lease first. A page that is begun again sends the recorded
+tasks again and calls all others itself. The slow lane calls what it gets, whatever is known of the
+business by then.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class SlowLane(Struct, frozen=True):
     page_lease_ms: int
 
     def of_page(self, lease: PageLease, owed: Owed) -> PageLease:
-        """The lease, with what of it belongs to the slow lane, which has been sent there."""
+        """Send the slow tasks of a page; returns the lease with what was sent."""
         if is_slow_page(lease.page):
             return lease
         if not lease.slow and (slow := self._slow_ones(owed)):
@@ -41,8 +41,8 @@ class SlowLane(Struct, frozen=True):
         return lease
 
     def of_direct(self, message: DirectMessage, owed: Owed) -> set[Address]:
-        """Those that have been sent to the slow lane. A direct message has no lease: what it
-        passes on gets one of its own, for each shard."""
+        """Send slow tasks of direct messages; returns those sent. They have no lease, so each shard
+        gets one."""
         slow: dict[int, list[Address]] = {}
         for entry in self._slow_ones(owed):
             slow.setdefault(entry.shard, []).append(entry)
@@ -57,8 +57,8 @@ class SlowLane(Struct, frozen=True):
         return passed
 
     def _slow_ones(self, owed: Owed) -> list[Address]:
-        """Those that would be called now, and are slow; what is dropped, parked, planned or placed
-        later costs no call, and is seen to where it stands."""
+        """Tasks of slow businesses that would be called now. Tasks to be dropped, parked, planned
+        or placed later cost no call and stay."""
         live = [(entry, task) for entry, task in owed if task is not None and task.plan is None]
         businesses = self.known.many({task.biz_type for _, task in live})
         now_ms = self.clock.now_ms()
@@ -74,7 +74,7 @@ class SlowLane(Struct, frozen=True):
         ]
 
     def _send(self, lease: PageLease) -> None:
-        """Nobody else waits for this: what neither link takes is found by the sweep."""
+        """No run waits for this message: if both channels refuse it, the sweep finds its tasks."""
         if not lease.slow:
             return
         page = slow_page(lease.page)

@@ -1,9 +1,8 @@
-"""Settle deliveries as they come in, without waiting for the slowest call of the page.
+"""Settle deliveries in batches as they come in, without waiting for the slowest call of the page.
 
-Writes go side by side, so that few calls are answered and not settled at any time: these are
-made again, should the process die.
-What was called is not called again for want of throughput: it is tried to settle it until the
-invocation has to end, and what is left then is settled by another.
+Writes run side by side, so that few calls are answered and not settled at any time; these few are
+repeated if the process dies. If DynamoDB throttles a write, retry until the invocation must end,
+then pass the record to another notifier. A throttled write never repeats a callback.
 """
 
 import asyncio
@@ -45,7 +44,7 @@ class Settle(Struct, frozen=True):
 
 
 class Left(Struct, frozen=True):
-    """Tasks for which no call could be begun, and delivered ones that could not be settled."""
+    """Tasks whose call could not begin, and delivered tasks that could not be settled."""
 
     uncalled: list[Task]
     unsettled: list[Task]
@@ -56,8 +55,8 @@ class Left(Struct, frozen=True):
 
 
 class Settler:
-    """Collects delivered tasks and writes them, 25 to a BatchWriteItem. `unsettled`: those that
-    DynamoDB did not take to the last."""
+    """Collects delivered tasks and writes them, 25 to a BatchWriteItem. `unsettled`: tasks that
+    DynamoDB throttled until the deadline."""
 
     def __init__(self, by: Settle, deadline_ms: int, called: Called) -> None:
         self._by = by
@@ -75,7 +74,7 @@ class Settler:
         self._changed.set()
 
     def takes_over(self, task: Task) -> bool:
-        """Whether another has called it as it stands: then it is only to be settled."""
+        """True if another run called the task as it is now: then it is only settled."""
         record = self._called.get(task.home)
         if record is None or record.version != task.version + 1:
             return False
@@ -83,7 +82,8 @@ class Settler:
         return True
 
     async def until_end_of(self, calls: Coroutine[None, None, T]) -> T:
-        """When these have ended no more will come; `run` returns when all is written."""
+        """Await the calls. When they have ended no more will come; `run` returns when all is
+        written."""
         try:
             return await calls
         finally:
@@ -91,8 +91,8 @@ class Settler:
             self._changed.set()
 
     async def run(self) -> None:
-        """A write that fails does not keep the others from being tried; the first failure is
-        raised at the end."""
+        """A failed write does not keep the others from being tried. The first failure is raised at
+        the end."""
         while await self._has_batch():
             batch = self._waiting[:WRITES_PER_BATCH]
             del self._waiting[:WRITES_PER_BATCH]
@@ -107,8 +107,8 @@ class Settler:
                 raise result
 
     async def _has_batch(self) -> bool:
-        """Wait for a whole batch, or for those that come together when no other write is under
-        way: a page takes no more writes than if they went one after the other."""
+        """Wait for a full batch, or for the calls that return together while no other write is
+        under way. So a page takes no more writes than if they went one after the other."""
         has_lingered = False
         while True:
             if self._is_whole and self._writing < WRITES_AT_ONCE:

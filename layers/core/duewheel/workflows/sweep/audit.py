@@ -1,8 +1,8 @@
-"""Audit: every task, entry and pointer of a range of seconds that is in no honest state.
+"""Audit: find each task, entry and pointer of a range of seconds whose state is inconsistent.
 
-It walks the range in calls of bounded work. A healthy wheel changes while it is looked at, so
-the pointers are read before the tasks, and whatever looks wrong is read again: it is reported
-only if its home stood unchanged while all that it rests on was read.
+It walks the range in calls of bounded work. A healthy wheel changes while it is read. So the
+pointers are read before the tasks, and each suspect is read again: it is reported only if its home
+was unchanged while all that it rests on was read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -85,7 +85,8 @@ class Audit(Struct, frozen=True):
         return done
 
     def _pointers(self) -> Pointers:
-        """The sweep's first: it follows the other, so it cannot overtake it in between."""
+        """The sweep pointer first: it follows the time pointer, so it cannot overtake it in
+        between."""
         sweep = self.pointers.read(stored.SWEEP, self.origin)
         time = self.pointers.read(stored.TIME, self.origin)
         return Pointers(sweep.position, time.position, sweep.open_places)
@@ -111,7 +112,7 @@ class Audit(Struct, frozen=True):
     def _orphans(
         self, page: AuditPage, there: Iterable[Address], unreadable: list[UnreadableItem]
     ) -> list[Finding]:
-        """Entries whose homes are gone; one whose home cannot be read is no orphan."""
+        """Entries whose homes are gone; if a home cannot be read its entry is no orphan."""
         known = {*there, *(self.store.address_of(one) for one in unreadable)}
         now_ms = self.clock.now_ms()
         return [
@@ -124,8 +125,7 @@ class Audit(Struct, frozen=True):
 def suspects(
     store: AuditStore, tasks: list[AuditedTask], pointers: Pointers
 ) -> Iterator[tuple[Task, list[Finding]]]:
-    """Tasks that something is wrong with, and that stand as they were judged; one that has changed
-    since is judged anew."""
+    """Tasks that look inconsistent and are unchanged; a task that changed is judged anew."""
     for _ in range(_LOOKS):
         judged = {
             one.task.home: (one.task, findings)

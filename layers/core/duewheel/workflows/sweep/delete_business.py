@@ -1,8 +1,8 @@
-"""Delete a business's settings, when it has no timer and none of its tasks is pending any more.
+"""Delete the settings of a business that has no timers and no pending tasks.
 
-Its timers go first, so that they make no new tasks. Both are found in lists, a page a call. The
-record goes with the call that comes to the end of them; a page on which something could not be
-cancelled is looked at again.
+Timers are deleted first, so that they produce no more tasks. Both are found in lists, a page a
+call. The call that reaches the end of the lists deletes the settings; a page on which a task could
+not be cancelled is read again.
 """
 
 from msgspec import Struct
@@ -38,8 +38,8 @@ CANCELLED_WITH_IT = "cancelled with its business"
 
 
 class Deleted(Struct, frozen=True):
-    """What one call came to. `timers` is how many were deleted, `cancelled` how many tasks were;
-    `too_late` are the ids of tasks whose calls may be under way."""
+    """The result of one call: `timers` deleted, tasks `cancelled`, and the ids of tasks that were
+    `too_late`, whose calls may be under way."""
 
     done: bool
     timers: int
@@ -102,7 +102,7 @@ class DeleteBusiness(Struct, frozen=True):
         return len(lines), goes_on
 
     def _cancel(self, task: Task) -> bool:
-        """False when it is too late for now."""
+        """False if it is too late for now."""
         try:
             self.cancel_task.at(task.home, CANCELLED_WITH_IT)
         except TooLate:

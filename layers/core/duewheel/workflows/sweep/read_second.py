@@ -1,6 +1,6 @@
 """Read a second slice by slice, each with the homes that its re-entries point to.
 
-One slice is held at a time: a crowded second is larger than any memory.
+One slice is held at a time: a crowded second does not fit into memory.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ class SliceOfSecond(Struct, frozen=True):
 
     @property
     def was_made_good(self) -> bool:
-        """Whether a page of it had been sent again, and then was begun and done."""
+        """True if a page of it had been sent again, and then was begun and finished."""
         leases = self.whole.leases.values()
         return any(lease.done and lease.resends and lease.tries for lease in leases)
 
@@ -46,19 +46,19 @@ class SliceOfSecond(Struct, frozen=True):
 
     @property
     def homes(self) -> Iterable[HomeState]:
-        """Each once, but for those that stand in this second and are met where they do."""
+        """Each home once, except homes of this second, which are met in their own slice."""
         outside = {home: s for home, s in self.elsewhere.items() if home.second != self.second}
         return (outside | {state.home: state for state in self.whole.homes}).values()
 
     @property
     def may_change(self) -> bool:
-        """Whether a task may yet end in this second, as it names another entry of it."""
+        """True if a task may yet end in this second, because it names another entry of it."""
         pending = [s for s in self.homes if s.status is Status.PENDING and not s.parked]
         return any(state.entry.second == self.second for state in pending)
 
     @property
     def homeless(self) -> dict[Address, Reentry]:
-        """Re-entries whose homes are gone; a home that cannot be read is not."""
+        """Re-entries whose homes are gone; a home that cannot be read is not gone."""
         damaged = {task_id_at(one.slot, one.place) for one in self.damaged}
         return {
             entry: reentry

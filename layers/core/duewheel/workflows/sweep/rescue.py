@@ -1,6 +1,6 @@
-"""Rescue tasks whose entries nobody will fire: give each a new one that stands ahead.
+"""Rescue tasks whose entries will not be delivered: give each a new entry ahead.
 
-They are taken block by block, and each block is announced before the next one is written: a
+Tasks are taken block by block, and each block is announced before the next one is written: a
 message that comes half a minute late is dropped, and its tasks would have to be rescued again.
 """
 
@@ -32,8 +32,8 @@ class Rescue(Struct, frozen=True):
     writers: ThreadPoolExecutor
 
     def __call__(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
-        """False when somebody changed a task meanwhile. One that cannot be read whole is passed:
-        it would come up as unreadable again and again."""
+        """False if a task was changed meanwhile. A task that cannot be read whole is skipped: it
+        would fall due as unreadable again and again."""
         homes = [seen.home for seen in owed if seen.home is not None]
         done = [self._block(second, block, one_by_one=one_by_one) for block in chunks(homes, BLOCK)]
         return all(done)

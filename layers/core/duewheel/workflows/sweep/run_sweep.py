@@ -1,8 +1,8 @@
-"""Sweep: the second pointer, which follows the first and passes what is finished or noted as open.
+"""Run the sweep: move the sweep pointer past seconds that are finished or noted as open.
 
-Of all that stands behind it nothing can be lost: each task is settled, parked, or names an entry
-ahead of the pointer or in one of its open places. It waits for no place: what cannot be finished
-now is noted, and looked at again in each run. Only while the list of open places is full it waits.
+No task behind the pointer can be lost: it is settled, parked, or names an entry ahead of the
+pointer or in an open place. The sweep waits at no place: what it cannot finish now it notes, and
+reads again in each run. Only while the list of open places is full the pointer waits.
 """
 
 from collections import deque
@@ -58,7 +58,7 @@ class Sweep(Struct, frozen=True):
     aws_ms: Callable[[], int]
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
-        """Look once at all that is open, and sweep as far as may be."""
+        """Look once at all open places, and sweep as far as possible."""
         seen = self.pointers.read(pointers.SWEEP, self.origin)
         _measure(seen, self.clock.now_ms())
         if leader_election.next_step(seen, me, self.clock.now_ms()) is not Step.CLAIM:
@@ -74,18 +74,18 @@ class Sweep(Struct, frozen=True):
             self._take_turns(_Run(self, noted, remaining_ms), bound)
 
     def look_ahead(self, mine: Pointer, dispatched: int) -> tuple[horizon.Notes, int]:
-        """What is known now of where the time pointer stood, and how far that lets the sweep go."""
+        """The known position of the time pointer, and how far that lets the sweep go."""
         now_ms = self.now_ms()
         notes = horizon.noted(mine.notes, dispatched, now_ms, self.lag_ms)
         bound = horizon.sweepable_second(notes, now_ms, self.lag_ms)
         return notes, mine.position if bound is None else bound
 
     def now_ms(self) -> int:
-        """By a clock that is ahead, what has not come up would have been dispatched long ago."""
+        """By a clock that is ahead, a task that is not due yet would seem to be late."""
         return timing.not_ahead_ms(self.clock.now_ms(), self.aws_ms())
 
     def _take_turns(self, run: "_Run", bound: int) -> None:
-        """What is open goes first; neither that nor what is new keeps the other waiting."""
+        """Open places first; neither these nor new seconds delay the other."""
         waiting = deque(_Walk.again(place) for place in run.places)
         while True:
             self._turn(run, waiting, lambda: waiting.popleft() if waiting else None)
@@ -137,7 +137,7 @@ class _Walk:
 
 
 def _measure(seen: Pointer, now_ms: int) -> None:
-    """Before each run, also one that another sweeper's lease ends at once."""
+    """Before each run, also one that ends at once because another sweeper has the lease."""
     counts.measured(SWEEP_LAG, timing.lag_seconds(seen.position, now_ms))
     if seen.open_places:
         oldest = oldest_first(seen.open_places)[0]
@@ -146,7 +146,7 @@ def _measure(seen: Pointer, now_ms: int) -> None:
 
 
 class _Run:
-    """One turn of a sweeper: its lease, what is open, and what it has finished and not booked."""
+    """One run of a sweeper: its lease, the open places, and what is finished and not counted."""
 
     def __init__(self, sweep: Sweep, mine: Pointer, remaining_ms: Callable[[], int]) -> None:
         self.position = mine.position
@@ -164,7 +164,7 @@ class _Run:
         self._failures = 0  # in a row, of new seconds
 
     def may_go_on(self) -> bool:
-        """Asked every so often, for the lease is renewed on the way: a second may take long."""
+        """Asked often, since the lease is renewed by it: a second may take long."""
         if self._sweep.clock.now_ms() - self._written_ms >= leader_election.POINTER_WRITE_EVERY_MS:
             self._write()
         return self._mine is not None and self._remaining_ms() > RESERVE_MS
@@ -176,7 +176,7 @@ class _Run:
         return self.position < bound and self.places.has_room
 
     def next_second(self, bound: int) -> _Walk | None:
-        """Passed at once, with all of it noted as open: what is finished is taken off again."""
+        """Passed at once, with all of it noted as open; finished places are taken off the list."""
         if not self.has_more(bound):
             return None
         self.position += 1
@@ -195,8 +195,8 @@ class _Run:
         return max(bound, ahead)
 
     def finish(self, walk: _Walk, until_ms: int) -> bool:
-        """See to its slices one after the other, and book the second if nothing of it is open any
-        more. False when there was no time for all of this."""
+        """Finish its slices one after the other, and count the second if nothing of it is open any
+        more. False if there was no time for all of this."""
         while not walk.is_judged:
             try:
                 unfinished = self._look(walk)
@@ -220,7 +220,7 @@ class _Run:
             raise error  # it is no matter of single places
 
     def send_again(self) -> None:
-        """Of what the run has found unbegun as much as there is evidence that it was lost."""
+        """As many of the unbegun pages as there is evidence that their messages were lost."""
         if not self._asked:
             return
         # Counted anew in each turn, after the pages were found unbegun: in a long run others are
@@ -269,7 +269,7 @@ class _Run:
         return self._swept[walk.second]
 
     def _step(self, walk: _Walk, unfinished: Unfinished | None) -> None:
-        """Note what became of the slice, and how far the walk has come."""
+        """Note the result of the slice, and how far the walk has come."""
         if walk.end is None:
             return  # all of the second stays noted
         is_last = walk.at + 1 == walk.end
@@ -289,8 +289,8 @@ class _Run:
             self._note(walk, "", Why.NOT_REACHED)
 
     def _has_counted(self, walk: _Walk, until_ms: int) -> bool:
-        """Nothing of the second is open any more. What other runs have finished and not booked of
-        it is read once more; False when the turn ends before that."""
+        """Nothing of the second is open any more. What other runs finished and did not count is
+        read once more; False if the run ends before that."""
         swept = self._swept_of(walk)
         try:
             while (shard := swept.missing) is not None:
@@ -330,7 +330,7 @@ class _Run:
         self.places.note(place)
 
     def _book(self) -> None:
-        """The books first: nobody goes back to a second that is neither ahead nor open."""
+        """The statistics first: no run returns to a second that is neither ahead nor open."""
         finished, self._finished = self._finished, []
         if not finished:
             return
@@ -342,8 +342,8 @@ class _Run:
                 counts.add(SWEPT, swept.size)
 
     def _book_in_parts(self) -> None:
-        """What was read of seconds that are read once more, so that the next run goes on there.
-        All that is finished is booked before: a sheet that is brought up to here holds it."""
+        """Count what was read of seconds that are read again, so that the next run goes on there.
+        All that is finished is counted before: a minute that is written now holds it."""
         for swept in self._swept.values():
             noted = self.places.at(swept.second, swept.counted)
             is_not_counted = noted is not None and noted.why is Why.NOT_COUNTED

@@ -35,8 +35,8 @@ class PostponePage(Struct, frozen=True):
     reschedule: Reschedule
 
     def __call__(self, page: PageLease, homes: Sequence[HomeState]) -> bool:
-        """False when somebody has begun the page, or changed a task since it was judged: look
-        again. One that cannot be read whole is passed, as everywhere in the sweep."""
+        """False if the page was begun, or a task changed since it was judged: judge it again. A
+        task that cannot be read whole is skipped, as everywhere in the sweep."""
         now_ms = self.clock.now_ms()
         if not self.pages.close_unbegun(page, now_ms):
             return False
@@ -58,7 +58,7 @@ Unfinished = tuple[str, Why]  # the first page that is not finished, or '', and 
 
 
 class SweptSecond:
-    """What is kept of the finished slices of a second, to be booked when it is finished."""
+    """The finished slices of a second, until the second is finished and counted."""
 
     def __init__(self, second: int, since_ms: int = 0, counted: int = 0) -> None:
         self.second = second
@@ -75,8 +75,8 @@ class SweptSecond:
 
     @property
     def missing(self) -> int | None:
-        """The next shard to be read. How many there are, shard 0 tells; of those that are counted
-        the re-entries are read, at last."""
+        """The next shard to read. Shard 0 tells how many there are. Of shards that are counted the
+        re-entries are read, at last."""
         ordered = (0, *range(self.counted, self.shards), *range(self.counted))
         return next((n for n in ordered if n not in self.finished), None)
 
@@ -114,8 +114,8 @@ class SweepSecond(Struct, frozen=True):
         is_open: Callable[[Address], bool],
         asked: list[Unbegun],
     ) -> Unfinished | None:
-        """None when the slice is finished: nothing of it may be lost any more. What is to be sent
-        again is put down in `asked`, for it depends on what else the run meets."""
+        """None if the slice is finished: no task of it can be lost any more. What has to be sent
+        again is added to `asked`, since it depends on what else the run finds."""
         self._set_damage_aside(part)
         unfinished = [("", Why.NEWER)] if self._waits_for_a_newer_release(part) else []
         verdict = self.judge(part, passed, is_open)
@@ -174,8 +174,8 @@ class SweepSecond(Struct, frozen=True):
             )
 
     def _set_damage_aside(self, part: SliceOfSecond) -> None:
-        """What cannot be read is reported, and passed: it holds up nobody else. A lease is only
-        in the way, so that goes, and its page is begun anew."""
+        """An unreadable item is reported and skipped: it delays nothing else. An unreadable lease
+        is deleted, and its page is begun anew."""
         now_ms = self.clock.now_ms()
         damaged = list(part.damaged)
         leases = part.whole.leases
@@ -196,12 +196,13 @@ class SweepSecond(Struct, frozen=True):
                 )
 
     def _waits_for_a_newer_release(self, part: SliceOfSecond) -> bool:
-        """What that has written is not passed as damage is: it may be at work already."""
+        """An item of a newer release is not skipped like damage: that release may be at work
+        already."""
         is_there = any(isinstance(one, NewerItem) for one in part.damaged)
         return is_there and is_waited_for(part.second, self.clock.now_ms())
 
     def _reschedule(self, verdict: Verdict) -> bool:
-        """False when somebody was faster: look again next time."""
+        """False if another write came first: judge the slice again next time."""
         done = True
         for lease, owed in verdict.postponed:
             homes = [seen.home for seen in owed if seen.home is not None]
@@ -209,10 +210,10 @@ class SweepSecond(Struct, frozen=True):
         return done
 
     def _take_apart(self, lease: PageLease, owed: Sequence[SeenEntry]) -> None:
-        """Close the page, so that nobody begins it any more, and give what it owes new entries.
-        Something in a page that was begun in vain so often keeps killing its notifier: every task
-        goes on its own, so that the others are not held up. What lies behind them becomes the
-        next page. A sweeper that dies in between leaves tasks in a page that is done."""
+        """Close the page, so that no run begins it any more, and give its due tasks new entries. A
+        page that was begun in vain so often has a task that kills its notifier: each task gets an
+        entry of its own, so that the others are not delayed. What lies behind them becomes the next
+        page. A sweeper that dies in between leaves tasks in a finished page."""
         end = None if is_passed_on(lease.page) else lease.end or owed[-1].address.place
         if not self.pages.close(lease, end, self.clock.now_ms()):
             return  # somebody has begun it after all

@@ -40,7 +40,7 @@ class ChangePendingTask(Struct, frozen=True):
     def __call__(
         self, home: Address, alter: Callable[[Task, int], Task], permit: Permit = ANYTHING
     ) -> Task:
-        """`alter` says what the task becomes, given how it stands and the time."""
+        """`alter` maps the current task and the time to the changed task."""
         for _ in range(_TRIES):
             task = self.find(home, permit)
             if not task.is_live:
@@ -82,10 +82,10 @@ class ChangePendingTask(Struct, frozen=True):
         return altered
 
     def _while_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
-        """Nothing of it is on its way, so nothing is too late, unless its message came twice: then
-        another notifier, which did not know of the pause, may have it in hand. Its release will
-        find it as it is left here; one that ends is booked by the sweep, at an entry that is yet
-        to be swept."""
+        """No call of a parked task is under way, so nothing is too late, unless its message came
+        twice: then another notifier that did not know of the pause may be calling it. The release
+        finds the task as it is left here. A task that ends gets an entry that is yet to be swept,
+        at which the sweep counts it."""
         now_ms = self.clock.now_ms()
         if task.entry.direct and now_ms < self._direct_over_ms(task):
             raise TooLate(

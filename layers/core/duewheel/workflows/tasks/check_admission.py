@@ -1,7 +1,7 @@
-"""Admit: what the settings of a business let in, asked when a task is about to be written.
+"""Check admission: whether the settings of a business allow a task that is about to be written.
 
-Not when the request is read: a repeat of it finds the tasks that were made, whatever the
-business says by then.
+The check is made at the write, not when the request is read: a repeat of the request finds the
+tasks that were created, whatever the settings say by then.
 """
 
 from collections import Counter
@@ -27,16 +27,16 @@ class Admission(Struct, frozen=True):
     limit_create_rate: LimitCreateRate
 
     def changed(self, task: Task | NewTask) -> None:
-        """Raise the refusal that a changed task meets, if any."""
+        """Raise the refusal of a changed task, if there is one."""
         check_callback(task.callback, task.payload, self._businesses([task])[task.biz_type])
 
     def created(self, task: Task) -> None:
-        """Raise the refusal that a new task meets, if any."""
+        """Raise the refusal of a new task, if there is one."""
         if (refusal := self.all_created([task])[0]) is not None:
             raise refusal
 
     def all_created(self, tasks: Sequence[Task]) -> list[Refusal | None]:
-        """The refusals of new tasks, in order. What a business may have, its first ones get."""
+        """The refusals of new tasks, in order. The first tasks use up what the limit allows."""
         businesses = self._businesses(tasks)
         refusals = [_refusal(task, businesses[task.biz_type]) for task in tasks]
         wanted = Counter(

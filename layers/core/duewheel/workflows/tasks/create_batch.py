@@ -1,7 +1,7 @@
-"""Create what one request asks for: place it, then store it.
+"""Create the tasks of one request: place them, then store them.
 
-What has no key goes by BatchWriteItem, each keyed task by its transaction. What DynamoDB does not
-take where it was placed is placed anew, once.
+Tasks without keys are stored by BatchWriteItem, each keyed task by a transaction. A task that
+DynamoDB throttles is placed anew, once.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class CreateBatch(Struct, frozen=True):
     transactions: ThreadPoolExecutor
 
     def __call__(self, requested: Sequence[NewTask | Refusal]) -> list[Made | Refusal]:
-        """Answers per task, in order; what was refused before stays refused."""
+        """Answers per task, in order; a task that was refused before stays refused."""
         news = [new for new in requested if isinstance(new, NewTask)]
         stored = iter(self._stored(news))
         return [next(stored) if isinstance(new, NewTask) else new for new in requested]

@@ -1,7 +1,7 @@
-"""Create under an idempotency key: whoever repeats a request gets what the first came to.
+"""Create under an idempotency key: a repeated request gets the answer of the first.
 
-The request is claimed, its tasks are created, and what they came to is recorded; only then is it
-answered. Who finds it unfinished, and its claim's lease over, takes it over.
+The request is claimed, its tasks are created, and the result is recorded; only then is it answered.
+A repeat that finds the request unfinished, with the lease of its claim over, takes it over.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -77,8 +77,8 @@ class CreateIdempotent(Struct, frozen=True):
     def _take_over(
         self, asked: Asked, stands: RequestRecord, requested: Requested, place: Place
     ) -> RequestRecord:
-        """Look first, then claim: should this invocation die as well, what it has found is
-        recorded, and the next one has to look at no other claim's places than its own."""
+        """Read first, then claim: if this invocation dies as well, its findings are recorded, and
+        the next one has to read only its own places."""
         sought = stands.unsettled(requested)
         states, _ = self.tasks.home_states(task.home for task in sought.values())
         found = [index for index, task in sought.items() if task.home in states]
@@ -97,7 +97,7 @@ class CreateIdempotent(Struct, frozen=True):
         *,
         is_last: bool = False,
     ) -> list[Made | Refusal]:
-        """What DynamoDB does not take under this claim is claimed anew, once."""
+        """Tasks that DynamoDB throttles under this claim are claimed anew, once."""
         missing = mine.unsettled(requested)
         # If this raises, a write may still be on its way: the lease stands, and whoever repeats
         # the request waits until it has run out.
@@ -120,7 +120,7 @@ class CreateIdempotent(Struct, frozen=True):
     def _there_all_the_same(
         self, missing: Mapping[int, Task], results: Mapping[int, Made | Refusal]
     ) -> dict[int, Made]:
-        """What was refused for load may have been written by an earlier one of the SDK's tries."""
+        """A throttled write may have been carried out by an earlier try of the SDK."""
         refused = [index for index, r in results.items() if isinstance(r, TooManyWrites)]
         there, _ = self.tasks.home_states(missing[index].home for index in refused)
         return {index: Made(missing[index]) for index in refused if missing[index].home in there}
@@ -128,7 +128,7 @@ class CreateIdempotent(Struct, frozen=True):
     def _answers(
         self, record: RequestRecord, requested: Requested, results: Mapping[int, Made | Refusal]
     ) -> list[Made | Refusal]:
-        """`results` are those of this very invocation; the others are answers by the record."""
+        """`results` are those of this invocation; the other answers follow from the record."""
         answers: list[Made | Refusal | Address] = [
             _refused(index, new, record)
             if isinstance(new, Refusal)
@@ -155,14 +155,14 @@ class CreateIdempotent(Struct, frozen=True):
 
 
 def _is_rest_given_up(known: Mapping[int, object], gives_up: GivesUp) -> bool:
-    """Where all was refused, there is no rest: the whole may be asked for again as it is."""
+    """If all tasks were refused, there is no rest: the same request may be sent again."""
     refused = [result for result in known.values() if isinstance(result, Refusal)]
     return len(refused) < len(known) and gives_up(refused)
 
 
 def _not_allowed(requested: Requested, record: RequestRecord) -> dict[int, Refusal]:
-    """They may be by the time the request is repeated, and then they are to be created. What was
-    created while it was allowed stays so."""
+    """They may be allowed when the request is repeated, and are created then. A task that was
+    created while it was allowed stays."""
     return {
         index: new
         for index, new in enumerate(requested)

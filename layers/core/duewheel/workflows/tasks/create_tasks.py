@@ -1,4 +1,4 @@
-"""Create tasks: place, then store. One write each, and a message for those that are near."""
+"""Create tasks: place and store them, one write each, and announce those that are near."""
 
 from collections.abc import Sequence
 
@@ -24,8 +24,8 @@ class CreateTasks(Struct, frozen=True):
         return task
 
     def all_placed(self, news: Sequence[NewTask], *, anew: bool = False) -> list[Task]:
-        """The tasks as they are to be stored, at places that nobody else can take. `anew`: where
-        DynamoDB has refused the first ones."""
+        """The tasks as they are to be stored, at places that no other task can get. `anew`:
+        DynamoDB throttled the first places."""
         place = self.entry_writer.crowded if anew else self.entry_writer.placing_of
         placing = place([new.due_ms for new in news])
         return [placing.task(new, self.entry_writer.random_bytes()) for new in news]
@@ -40,7 +40,7 @@ class CreateTasks(Struct, frozen=True):
         self.entry_writer.announce([task.home])
 
     def many(self, tasks: Sequence[Task]) -> list[Task | Refusal]:
-        """Answers per task, in order. What DynamoDB left unwritten was not created."""
+        """Answers per task, in order. A task that DynamoDB left unwritten was not created."""
         refusals = self.admission.all_created(tasks)
         admitted = [task for task, refusal in zip(tasks, refusals, strict=True) if refusal is None]
         unwritten = self.tasks.create_many(admitted)

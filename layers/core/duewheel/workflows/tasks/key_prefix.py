@@ -1,4 +1,4 @@
-"""List and cancel all live tasks under a key prefix: no index, a page at a time, resumable."""
+"""List and cancel the live tasks under a key prefix: no index, a page at a time, resumable."""
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ KEYS_AT_ONCE = 100
 
 
 class Cancelled(Struct, frozen=True):
-    """What a page of cancels came to. `too_late` are the keys whose calls may be under way."""
+    """The result of one page. `too_late`: the keys whose calls may be under way."""
 
     cancelled: int
     too_late: list[str]
@@ -27,19 +27,20 @@ class KeyPrefix(Struct, frozen=True):
     secret: bytes
 
     def live(self, biz_type: str, prefix: str, cursor: str | None, limit: int) -> Page:
-        """In the order of the keys. A page looks at up to `limit` keys, live or not; at fewer
-        when their payloads fill what one answer may carry."""
+        """In the order of the keys. A page reads up to `limit` keys, live or not; fewer if their
+        payloads fill an answer."""
         return Page(*self._page(biz_type, prefix, cursor, limit))
 
     def cancel(self, biz_type: str, prefix: str, cursor: str | None) -> Cancelled:
-        """Cancel what is live among the next keys; call again with the cursor until none comes."""
+        """Cancel the live tasks among the next keys; call again with the cursor until there is
+        none."""
         tasks, following = self._page(biz_type, prefix, cursor, KEYS_AT_ONCE)
         outcomes = [(task, self._cancel(task)) for task in tasks]
         too_late = [str(task.key) for task, outcome in outcomes if outcome is False]
         return Cancelled(sum(outcome is True for _, outcome in outcomes), too_late, following)
 
     def _cancel(self, task: Task) -> bool | None:
-        """None when the task ended by itself in between."""
+        """None if the task ended by itself in between."""
         try:
             self.cancel_task.at(task.home)
         except TooLate:

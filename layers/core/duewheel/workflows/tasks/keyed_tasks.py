@@ -1,7 +1,7 @@
 """Tasks under the caller's own keys: create once, upsert, beat, read, cancel.
 
-A key names one live task. Whoever finds it naming a task that has ended takes it over in a
-transaction that checks just that, so of two takers, or a taker and a redrive, one wins.
+A key names one live task. A request that finds the key naming an ended task takes the key over in a
+transaction that checks just that. So of two takers, or of a taker and a redrive, one wins.
 """
 
 from msgspec import Struct
@@ -49,7 +49,7 @@ class KeyedTasks(Struct, frozen=True):
         raise Unavailable("Too many requests use this key at once.")
 
     def upsert(self, new: NewTask) -> Made:
-        """Create, or reschedule what is live; a beat of a watchdog is one write."""
+        """Create, or change the live task; the beat of a watchdog is one write."""
         new = key_answer.bounded(new)
         for _ in range(_TRIES):
             named, task = self._look(new.biz_type, new.key)
@@ -69,7 +69,7 @@ class KeyedTasks(Struct, frozen=True):
         raise Unavailable("Too many requests use this key at once.")
 
     def read(self, biz_type: str, key: str) -> Task:
-        """The task that the key names; of an ended one, as long as its record is kept."""
+        """The task that the key names; an ended one as long as its record is kept."""
         _, task = self._look(biz_type, key)
         if task is None:
             raise UnknownTask("There is no task with this key.", "key")

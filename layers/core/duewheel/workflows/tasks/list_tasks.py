@@ -1,7 +1,7 @@
-"""List: a page of a business's tasks in due order, each by its record as it is now.
+"""List a page of the tasks of a business in due order, each by its current record.
 
-The index says where to look, the records say what is true. A page may be short, even empty,
-as long as its cursor says that the listing goes on.
+The index says where to look, the records say what is true. A page may be short, even empty, as long
+as its cursor says that the list goes on.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class ListTasks(Struct, frozen=True):
         return listing.merged(found, query.order)
 
     def _shown(self, request: ListRequest, keys: Found) -> tuple[list[Task], Listed | None]:
-        """The tasks of a page, and the last key that was looked at for it."""
+        """The tasks of a page, and the last key that was read for it."""
         shown: dict[Address, Task] = {}
         payload_bytes, last = 0, None
         at_once = request.query.keys_at_once(request.limit)

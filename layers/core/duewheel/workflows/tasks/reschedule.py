@@ -1,6 +1,6 @@
-"""Put tasks off to later instants: entries first, then each home names its own.
+"""Reschedule tasks to later instants without an attempt: write the entries, then name them.
 
-Whoever changes a task in between wins; the entry that was put for it then never fires.
+If a task is changed in between, the change wins, and the new entry is never delivered.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Reschedule(Struct, frozen=True):
     writers: ThreadPoolExecutor
 
     def reserved(self, reserved: Sequence[tuple[Task, Reservation]]) -> Tries[Change]:
-        """To the instants that their business's limit promises them."""
+        """To the instants that the rate limit of their business has reserved."""
         now_ms = self.clock.now_ms()
 
         def once(changes: Sequence[Change]) -> list[Outcome]:
@@ -46,8 +46,8 @@ class Reschedule(Struct, frozen=True):
         )
 
     def tries(self, changes: Sequence[Change]) -> Tries[Change]:
-        """Every task becomes the one beside it, and gets an entry at its instant; whether it
-        did, for nobody was faster."""
+        """Each task becomes the second of its pair, with an entry at its instant. True for a task
+        unless another write came first."""
         return Tries(changes, self._once)
 
     def each(self, changes: Sequence[Change]) -> list[bool]:
@@ -55,7 +55,7 @@ class Reschedule(Struct, frozen=True):
         return self.tries(changes)()
 
     def _once(self, changes: Sequence[Change]) -> list[Outcome]:
-        """What was named is announced, whatever came of the others."""
+        """Named entries are announced, whatever became of the others."""
         entries = self.entry_writer.addresses([after.next_ms for _, after in changes])
         homes = [before.home for before, _ in changes]
         self.tasks.put_entries(list(zip(entries, homes, strict=True)))

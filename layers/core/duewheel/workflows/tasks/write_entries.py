@@ -1,8 +1,8 @@
-"""Give a task a new entry: put it, let the home name it, announce it if it is near.
+"""Write entries: reserve a place, put the entry, announce it if it is near.
 
-The steps are separate because the home is named in the same write that records why. Nobody
-takes an entry away but the sweep, when it has passed its second: what no home names never
-fires, and what was worked off tells the sweep what became of it.
+The steps are separate because the home is named in the same write that records why. Only the sweep
+deletes entries, when it has passed their second: an entry that no home names is never delivered,
+and a delivered one shows the sweep what became of it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -37,13 +37,13 @@ class EntryWriter(Struct, frozen=True):
     ahead_ms: int
 
     def placing(self) -> Placement:
-        """As long as nothing is written there."""
+        """The placement as of now, without reserving shards."""
         pointer_second = self.time_pointer()  # AWS's time comes with it
         now_ms = timing.not_behind_ms(self.clock.now_ms(), self.aws_ms())
         return Placement(now_ms, pointer_second, self.lead_ms, ahead_ms=self.ahead_ms)
 
     def placing_of(self, instants_ms: Iterable[int]) -> Placement:
-        """For entries that are about to be written for these instants, one each."""
+        """For entries that are about to be written at these instants, one each."""
         return self.sized(self.placing(), instants_ms)
 
     def placing_now(self) -> Placement:
@@ -55,13 +55,13 @@ class EntryWriter(Struct, frozen=True):
         return replace(placing, shards=self.reserve_shards(map(placing.second, instants_ms)))
 
     def crowded(self, instants_ms: Iterable[int]) -> Placement:
-        """For another try, where DynamoDB has refused the first."""
+        """For a second try, after DynamoDB throttled the first."""
         placing = self.placing()
         shards = self.reserve_shards.crowded(map(placing.second, instants_ms))
         return replace(placing, shards=shards)
 
     def addresses(self, instants_ms: Sequence[int]) -> list[Address]:
-        """Where entries written now for these instants stand."""
+        """The addresses of entries that are written now for these instants."""
         placing = self.placing_of(instants_ms)
         return [placing.address(instant_ms, self.random_bytes()) for instant_ms in instants_ms]
 
@@ -70,7 +70,7 @@ class EntryWriter(Struct, frozen=True):
         return address
 
     def put(self, home: Address, instant_ms: int) -> Address:
-        """An entry that was put after all, and is not returned, is named by nobody."""
+        """If the write succeeded and its answer was lost, the entry stays, and no home names it."""
         entry = self.address(instant_ms)
         try:
             self.tasks.put_entry(entry, home)
@@ -80,8 +80,8 @@ class EntryWriter(Struct, frozen=True):
         return entry
 
     def announce(self, entries: Iterable[Address], *, one_by_one: bool = False) -> None:
-        """Tell the notifiers of those that have been written and are direct: no slice read will
-        see them. The entries stand; should the queue refuse, the sweep delivers them, late."""
+        """Send the notifiers the written entries that are direct: no read of a slice will see them.
+        The entries are stored; if the queue refuses, the sweep delivers them, late."""
         entries = sorted(entries, key=lambda entry: entry.place)
         direct = [entry for entry in entries if entry.direct]
         size = 1 if one_by_one else ENTRIES_PER_MESSAGE
@@ -100,6 +100,6 @@ class EntryWriter(Struct, frozen=True):
             )
 
     def _delay_seconds(self, message: DirectMessage) -> int:
-        """Up to shortly before the first of its instants, or the notifier waits, and is paid."""
+        """Until shortly before the first instant; without it a notifier would wait and be paid."""
         first_ms = address_named(message.entries[0]).instant_ms
         return timing.delay_seconds(first_ms, self.clock.now_ms(), self.lead_ms)

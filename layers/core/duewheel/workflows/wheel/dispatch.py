@@ -1,9 +1,9 @@
-"""Dispatch: from the time pointer to now, or as far ahead as is wanted, every occupied second's
-slices are handed over, each to come up when it opens.
+"""Dispatch: send a message for each slice of each occupied second, up to now or some way ahead.
 
-The pointer may only pass a second when either link has accepted all of its slices. A message that
-both refuse keeps it there; what comes up behind is handed over meanwhile, each message once, and
-the refused ones are sent again after pauses that grow.
+The messages become visible when their slices open. The pointer passes a second only when all of its
+messages were accepted, by the queue or by asynchronous invocation. A message that both refuse stops
+the pointer. The seconds behind it are dispatched meanwhile, each message once, and the refused
+messages are sent again after growing pauses.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,8 +25,8 @@ _PAUSE_MS_MAX = 2_000
 
 
 class Held(Struct):
-    """What keeps the pointer: messages that were refused. `until`: up to which second all others
-    have been handed over."""
+    """Refused messages, which stop the pointer. `until`: up to which second all others were
+    accepted."""
 
     until: int
     messages: list[PageMessage] = field(default_factory=list)
@@ -47,12 +47,12 @@ class Dispatch(Struct, frozen=True):
     latest: list[Held] = field(default_factory=list)  # since `begin`, at most one
 
     def begin(self) -> None:
-        """Another leads from now on, from elsewhere: what it is refused shows when it asks."""
+        """A new leader starts with no knowledge of what was refused elsewhere."""
         self.latest.clear()
 
     def tick(self, dispatched: int, ahead_ms: int = 0) -> int:
-        """Dispatch what has come up behind `dispatched`, which the tick before returned, or will
-        have; returns the last second handed over."""
+        """Dispatch the seconds after `dispatched`, which the tick before returned; returns the last
+        second whose messages were accepted."""
         held = self._held(dispatched)
         last = min(self.last_second(ahead_ms), dispatched + STRIDE_SECONDS)
         new = list(self._messages(range(held.until + 1, last + 1)))
@@ -77,7 +77,7 @@ class Dispatch(Struct, frozen=True):
         return self.latest[0] if self.latest else Held(dispatched)
 
     def last_second(self, ahead_ms: int) -> int:
-        """That may be dispatched now: the last one that has come up so much later."""
+        """The last second that may be dispatched now, looking `ahead_ms` into the future."""
         now_ms, aws_ms = self.clock.now_ms() + ahead_ms, self.aws_ms() + ahead_ms
         return timing.dispatchable_second(now_ms, self.lead_ms, aws_ms)
 

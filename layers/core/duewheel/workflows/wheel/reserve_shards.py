@@ -1,7 +1,8 @@
-"""Size seconds: how many shards they have, asked by whoever is about to write entries there.
+"""Reserve shards: how many shards seconds have, before entries are written there.
 
-What is about to be written is noted first; the note answers with what its second is expected to
-hold by now. A shard is used only after the header that announces it has been written.
+The planned writes are added to the load estimate of their seconds first; the answer says how many
+entries each second is expected to hold. A shard is used only after the header that announces it was
+written.
 """
 
 from collections import Counter
@@ -22,8 +23,8 @@ class ReserveShards(Struct, frozen=True):
     random_unit: Callable[[], float]
 
     def __call__(self, seconds: Iterable[int], *, surely: bool = False) -> dict[int, int]:
-        """The shards of those seconds that have more than one, one entry of each second named.
-        `surely`: also of those that chance would have left out."""
+        """The shards of the seconds that have more than one; `seconds` names one for each entry.
+        `surely`: no second is left out by sampling."""
         entries = Counter(seconds)
         expected = self.loads.add(sampled(entries.elements(), self.random_unit))
         unknown = [
@@ -39,8 +40,8 @@ class ReserveShards(Struct, frozen=True):
         return self.known.of(entries)
 
     def crowded(self, seconds: Iterable[int]) -> dict[int, int]:
-        """The same of seconds in which DynamoDB would not take what was written. Where nobody
-        knows of a crowd, there is one now."""
+        """The same for seconds in which DynamoDB throttled a write. If no crowd was known there,
+        there is one now."""
         seconds = set(seconds)
         self.known.keep(self.headers.read(seconds))
         for second in seconds - self.known.of(seconds).keys():

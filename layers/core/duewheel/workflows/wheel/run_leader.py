@@ -1,11 +1,11 @@
-"""One scheduler leads and moves the time pointer; one waits and takes over within seconds.
+"""Leader election at work: one scheduler leads and moves the time pointer, one stands by.
 
-In a profile in which none stays, a leader ends as soon as all that is ahead has been handed over.
-While something stands in its way it goes on as in any other: it hands over what comes up, and
+In a profile without a standing leader, a leader ends as soon as all seconds ahead are dispatched.
+While something prevents that it goes on as in the other profile: it dispatches what falls due and
 tries again to get ahead.
 
-Two leaders at once do no harm: what is dispatched twice is delivered once, by the
-pages' leases, and the pointer moves only for the epoch that owns it.
+Two leaders at once do no harm: what is dispatched twice is delivered once, by the leases of the
+pages, and the pointer moves only for the epoch that owns it.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Lead(Struct, frozen=True):
     profile: Profile
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
-        """Wait for the lease, then lead until a newcomer comes or the time runs out."""
+        """Wait for the lease, then lead until a newcomer registers or the time runs out."""
         while remaining_ms() > RESERVE_MS:
             # Half a unit a look; a claim or a registration from a stale look is refused.
             seen = self.pointers.read(pointers.TIME, self.origin, strongly=False)
@@ -102,8 +102,8 @@ class Lead(Struct, frozen=True):
         return dispatched >= self.dispatch.last_second(self.profile.ahead_ms)
 
     def _tick(self, dispatched: int, ahead_ms: int, failed: int, is_stuck: bool) -> tuple[int, int]:
-        """One tick, and how many have failed in a row. The leader lives through a few: what it
-        cannot reach now, the next one could not either."""
+        """Run one tick; returns how many have failed in a row. The leader survives a few failures:
+        what it cannot reach now, the next leader could not reach either."""
         try:
             if is_stuck:
                 # It may be AWS's time that holds the pointer back: any reply brings a later one.
@@ -118,15 +118,15 @@ class Lead(Struct, frozen=True):
             return dispatched, failed + 1
 
     def _is_write_due(self, mine: Pointer, dispatched: int, since_ms: int) -> bool:
-        """Seconds share a write, empty or not: what a crash leaves unwritten is dispatched
-        again and dropped at the pages' leases. A stride has its own."""
+        """Seconds share a write, empty or not. What a crash leaves unwritten is dispatched again,
+        and dropped at the leases of the pages. A stride is written at once."""
         if since_ms >= leader_election.POINTER_WRITE_EVERY_MS:
             return True
         return dispatched - mine.position >= STRIDE_SECONDS
 
     def _pause(self, dispatched: int, *, moved: bool) -> bool:
-        """Until the next second opens; at most one, so that the lease is kept meanwhile.
-        True when it has opened already and this tick could not take it."""
+        """Sleep until the next second opens; at most one second, so that the lease is renewed. True
+        if it has opened already and this tick could not take it."""
         wait_ms = self.dispatch.next_tick_ms(dispatched) - self.clock.now_ms()
         is_stuck = wait_ms <= 0 and not moved
         if is_stuck:

@@ -1,9 +1,9 @@
-"""Hand messages to the notifiers: by the queue of their lane, and past it while it refuses.
+"""Send messages to the notifiers: by the queue of their lane, and past it while it refuses.
 
-Both links at once do no harm: what comes twice is delivered once, by the pages' leases
-and the named entries. A message is handed over when either link has accepted it. Past the
-queues there is one lane: Lambda bounds nothing of what it is handed there. Nor does it hold a
-message back, so the second link gets only what a notifier would wait for.
+Both channels at once do no harm: what arrives twice is delivered once, by the leases of the pages
+and the named entries. A message is sent when either channel has accepted it. Asynchronous
+invocation, the second channel, has one lane, since Lambda does not limit it by lane. It cannot
+delay a message, so it gets only messages that a notifier would wait for.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Message)
 
 
 class HandOverRefused(Exception):
-    """Neither link took a message that nothing else would soon replace."""
+    """Both channels refused a message that nothing else would replace soon."""
 
 
 class MessageSender(Struct):
@@ -31,7 +31,7 @@ class MessageSender(Struct):
     refusing: set[Lane] = field(default_factory=set)  # how the last attempts ended
 
     def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
-        """Send all, each to be held back for so long; returns those that neither link took."""
+        """Send all messages, each with its delay; returns those that both channels refused."""
         by_lane: dict[Lane, list[M]] = {}
         for message in messages:
             by_lane.setdefault(message.lane, []).append(message)
@@ -46,16 +46,15 @@ class MessageSender(Struct):
             raise HandOverRefused(f"neither link took a {type(message).__name__}")
 
     def waiting(self, lane: Lane) -> int | None:
-        """About how many messages wait for notifiers; None when that is not known: SQS does not
-        say, or refuses messages, which then wait where they cannot be counted."""
+        """About how many messages wait for notifiers. None if that is unknown: SQS does not answer,
+        or refuses messages, which then wait where they cannot be counted."""
         return None if lane in self.refusing else self.queues[lane].waiting()
 
     def _send(self, lane: Lane, refused: list[M], delay_seconds: Callable[[M], int]) -> list[M]:
-        """SQS is asked first, every time, so that it has the messages again as soon as it takes
-        them, and again as long as it takes some. Where it takes none it is tried again at once; it
-        keeps refusing when that fails, too, and from then on it is asked once, so that one that
-        hangs costs each tick a second.
-        """
+        """Ask SQS first, every time, so that it gets messages again as soon as it accepts them, and
+        go on while it accepts some. If it accepts none it is retried once; if that fails too it is
+        refusing, and from then on it is asked once, so that a hanging SQS costs each tick one
+        second."""
         tries = 1 if lane in self.refusing else 2
         while tries:
             before = len(refused)
