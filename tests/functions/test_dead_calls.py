@@ -98,6 +98,7 @@ def test_a_list_of_the_dead_goes_on_by_its_cursor_and_leaves_out_who_dies_meanwh
     assert call("GET", f"{PATH}/dead", query=query)[1]["field"] == "cursor"
 
 
+@pytest.mark.exhaustive
 def test_a_redrive_takes_those_that_the_filter_takes_page_by_page(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_range_that_ends_before_it_begins_is_refused(wired: ManualClock) -> No
     assert call("POST", f"{PATH}/redrive", both)[1]["field"] == "until"
 
 
+@pytest.mark.exhaustive
 def test_deaths_of_one_business_spread_over_partitions_of_the_index(wired: ManualClock) -> None:
     """One takes a thousand writes a second."""
     ids = died(wired, *[GONE] * 40)
@@ -200,6 +202,7 @@ def test_the_dead_of_one_millisecond_are_each_listed_once_page_by_page(wired: Ma
     assert set(shown) == set(ids)
 
 
+@pytest.mark.exhaustive
 def test_the_dead_of_earlier_releases_are_redriven_by_a_filter(wired: ManualClock) -> None:
     ids = died(wired, *[GONE] * 12)
     as_earlier_releases_wrote(*ids[::2])

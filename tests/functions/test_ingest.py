@@ -282,6 +282,7 @@ def limit(creates_per_second: int) -> None:
     assert call("PUT", "/v1/businesses/orders", settings)[0] in (200, 201)
 
 
+@pytest.mark.exhaustive
 def test_what_a_limit_holds_up_waits_and_is_created_when_there_is_room(
     wired: ManualClock,
 ) -> None:
@@ -297,6 +298,7 @@ def test_what_a_limit_holds_up_waits_and_is_created_when_there_is_room(
     assert (waiting(), dead_letters()) == (0, [])
 
 
+@pytest.mark.exhaustive
 def test_of_a_batch_that_a_limit_holds_up_each_task_is_created_once(wired: ManualClock) -> None:
     limit(2)
     send(batch(1, 2, 3, 4, 5))

@@ -71,6 +71,7 @@ def test_a_redrive_that_takes_hours_moves_each_letter_once(wired: ManualClock) -
     assert (waiting(urls[0]), waiting(urls[1])) == (0, 45)
 
 
+@pytest.mark.exhaustive
 def test_what_is_refused_again_while_others_are_moved_is_not_moved_twice(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def test_what_a_limit_refused_to_the_end_is_made_by_the_redrive_alone(wired: Man
     assert (len(tasks_stored()), letters()) == (2, [])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_repeated", [False, True])
 def test_what_was_created_is_in_no_letter_though_it_is_not_allowed_any_more(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch, is_repeated: bool

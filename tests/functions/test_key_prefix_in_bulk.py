@@ -105,6 +105,7 @@ def test_of_thousands_of_keys_each_live_one_is_listed_once_and_in_order(wired: M
     assert len(pages) <= MANY / 100 * 1.2, "pages are about as full as they may be"
 
 
+@pytest.mark.exhaustive
 def test_a_cursor_goes_on_whatever_happened_to_the_keys_before_it(wired: ManualClock) -> None:
     keys = keys_numbered(range(0, 600, 2))
     fill(keys)
@@ -167,6 +168,7 @@ def test_a_prefix_that_begins_another_holds_what_the_other_holds(wired: ManualCl
     assert listed("order-17:00007x") == []
 
 
+@pytest.mark.exhaustive
 def test_a_cancelled_prefix_leaves_its_neighbours_alone_and_its_keys_free(
     wired: ManualClock,
 ) -> None:

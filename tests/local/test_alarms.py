@@ -107,6 +107,7 @@ def named_in_calls_of(function: str) -> set[str]:
     return {ast.literal_eval(call.args[1]) for call in calls}
 
 
+@pytest.mark.exhaustive
 def test_a_healthy_stack_has_none_idle_or_at_work(watched: WatchedStack) -> None:
     creates(watched, "ok", 50)
     for _ in range(6):
@@ -115,6 +116,7 @@ def test_a_healthy_stack_has_none_idle_or_at_work(watched: WatchedStack) -> None
         assert watched.off() == set()
 
 
+@pytest.mark.exhaustive
 def test_a_scheduler_that_does_not_run_sets_off_that_on_ticks(watched: WatchedStack) -> None:
     watched.switches.stopped = {"scheduler"}
     goes_off(watched, "Ticks", lambda: watched.passes(minutes=1))

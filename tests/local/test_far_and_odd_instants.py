@@ -36,6 +36,7 @@ def listed(service: Service, **parameters: str) -> list[str]:
     return [task["task_id"] for task in page["tasks"]]
 
 
+@pytest.mark.exhaustive
 def test_a_task_due_in_ten_years_is_kept_changed_and_called_in_its_millisecond(
     service: Service,
 ) -> None:
@@ -110,6 +111,7 @@ def repeated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         time.tzset()
 
 
+@pytest.mark.exhaustive
 def test_the_hour_that_clocks_show_twice_is_two_hours_here(
     repeated: tuple[Service, str, str, str],
 ) -> None:
@@ -141,6 +143,7 @@ def test_the_hour_that_clocks_show_twice_is_two_hours_here(
     assert headers["duewheel-due-at"] == second["due_at"]
 
 
+@pytest.mark.exhaustive
 def test_a_task_moved_within_the_repeated_hour_is_called_once_at_its_last_instant(
     repeated: tuple[Service, str, str, str],
 ) -> None:

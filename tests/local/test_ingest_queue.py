@@ -36,6 +36,7 @@ def sender() -> Iterator[Sender]:
         yield Sender(stack.url)
 
 
+@pytest.mark.exhaustive
 def test_a_message_is_called_back_as_long_after_it_was_sent_as_it_says(sender: Sender) -> None:
     start_ms = sender.now_ms()
     status, answer = sender.send(sender.new_task("box", delay_seconds=30, payload={"n": 1}))
@@ -68,6 +69,7 @@ def test_dead_letters_can_be_looked_at_again_and_again(sender: Sender) -> None:
     assert sorted(problems) == ["invalid-field"] * 12 + ["malformed-body"]
 
 
+@pytest.mark.exhaustive
 def test_a_business_with_a_limit_gets_what_waits_in_the_queue_bit_by_bit(sender: Sender) -> None:
     limits = {"creates_per_second": 1, "creates_burst": 2}
     assert sender.call("PUT", "/v1/businesses/orders", limits)[0] == 201

@@ -63,6 +63,7 @@ def test_what_is_due_at_the_frozen_now_needs_no_advance(service: Service) -> Non
     assert service.now_ms() == start_ms
 
 
+@pytest.mark.exhaustive
 def test_retries_happen_at_their_instants_on_the_way(service: Service) -> None:
     service.call("PUT", "/_local/received/box", {"status": 503, "times": 2})
     task = service.create("box", delay_seconds=10, retry={"delays_seconds": [30, 7200]})
@@ -90,6 +91,7 @@ def test_a_cancelled_task_is_not_called(service: Service) -> None:
     assert service.received("box") == []
 
 
+@pytest.mark.exhaustive
 def test_a_lost_slice_message_is_found_by_the_sweep_on_the_way(service: Service) -> None:
     service.create("box", delay_seconds=600)
     with patch.object(Queue, "add_message", lambda queue, message: None):
@@ -110,6 +112,7 @@ def test_while_the_queue_refuses_all_is_called_on_time_past_it(service: Service)
     assert service.received_at_ms("box") == [start_ms + 3_600_000, start_ms + 3_603_000]
 
 
+@pytest.mark.exhaustive
 def test_a_crowded_second_is_delivered_whole(service: Service) -> None:
     tasks = [service.new_task("box", delay_seconds=30, payload=n) for n in range(250)]
     status, answer = service.call("POST", "/v1/tasks/batch", {"tasks": tasks})
@@ -120,6 +123,7 @@ def test_a_crowded_second_is_delivered_whole(service: Service) -> None:
     assert sorted(map(int, bodies)) == list(range(len(tasks)))
 
 
+@pytest.mark.exhaustive
 def test_the_wheel_is_up_to_date_after_an_advance(service: Service) -> None:
     service.advance(5_000)
     wheel = service.call("GET", "/v1/wheel")[1]

@@ -35,6 +35,7 @@ def done(service: Service, method: str, path: str, body: Any = None) -> Any:
     return answer
 
 
+@pytest.mark.exhaustive
 def test_an_xtimer_client_gets_its_very_body_on_the_second(
     service: Service, running: LocalStack
 ) -> None:
@@ -69,6 +70,7 @@ def test_an_xtimer_client_gets_its_very_body_on_the_second(
     assert len(service.received("box")) == 1
 
 
+@pytest.mark.exhaustive
 def test_what_is_changed_holds_for_the_next_call_and_what_was_called_is_counted(
     service: Service, running: LocalStack
 ) -> None:
@@ -100,6 +102,7 @@ def test_what_is_changed_holds_for_the_next_call_and_what_was_called_is_counted(
     assert len(service.received("box")) == 3
 
 
+@pytest.mark.exhaustive
 def test_a_disabled_timer_of_every_second_leaves_nothing_to_come_up(
     service: Service, running: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,6 +157,7 @@ def crowd(request: pytest.FixtureRequest) -> Crowd:
     return crowd_of(request.param)
 
 
+@pytest.mark.exhaustive
 def test_no_second_has_more_calls_than_the_limit(crowd: Crowd) -> None:
     assert max(crowd.seconds("limited").values()) <= PER_SECOND + 1
 

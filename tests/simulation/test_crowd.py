@@ -25,6 +25,7 @@ WRITES_PER_TASK = 2.1  # created and settled, with its share of leases
 SETTLING_STARTS_SECONDS = 1.0  # a page is waited for, read and called, and looked at by and by
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tasks", quick_first([260, TASKS], pytest.mark.soak))
 def test_a_crowd_is_settled_in_the_time_that_its_table_takes(tasks: int) -> None:
     came = crowded(Crowd(tasks, TABLE_WRITE_UNITS.value))

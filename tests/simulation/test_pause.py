@@ -85,6 +85,7 @@ async def _ask(service: Service, method: str, path: str, body: object) -> None:
     assert answer[0] in (200, 201), answer
 
 
+@pytest.mark.exhaustive
 def test_the_crowd_comes_after_the_pause_once_in_due_order_and_at_its_rate() -> None:
     after = paused(CALM)
     assert min(after.seconds) >= 0

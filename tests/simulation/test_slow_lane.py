@@ -24,6 +24,7 @@ def test_with_the_lane_the_other_business_is_called_at_its_instants(with_lane: N
     assert with_lane.late_ms["quick"] == [0] * SECONDS
 
 
+@pytest.mark.exhaustive
 def test_without_the_lane_the_other_business_waits_for_the_slow_calls() -> None:
     without = neighbours("main", SECONDS, settled_after=90)
     late_ms = sorted(without.late_ms["quick"])

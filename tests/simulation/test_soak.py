@@ -128,6 +128,7 @@ def test_in_a_minute_in_which_nothing_goes_wrong_no_promise_is_broken() -> None:
 # What a soak must notice: each defect is planted, and has to be named.
 
 
+@pytest.mark.exhaustive
 def test_a_task_whose_entry_is_never_put_is_found_lost() -> None:
     with patch.object(EntryWriter, "put", lambda self, home, instant_ms: self.address(instant_ms)):
         report = report_of(small(tasks=10, seed=3, settling_seconds_max=60))

@@ -68,6 +68,7 @@ async def _ask(service: Service, method: str, path: str, body: object) -> None:
     assert answer[0] in (200, 201), answer
 
 
+@pytest.mark.exhaustive
 def test_a_timer_of_every_second_is_called_every_second_while_its_callbacks_take_ten() -> None:
     lived = ran(CALM, settled_after=0)
     assert lived.late_ms == [0] * RUNS

@@ -90,6 +90,7 @@ async def _timer_disabled(service: Service, rates: Rates) -> None:
     await asyncio.sleep(60)
 
 
+@pytest.mark.exhaustive
 def test_a_timer_that_was_disabled_is_not_called_though_reads_may_be_behind() -> None:
     assert called_after_it_was_disabled(LAGGING) == 0
 

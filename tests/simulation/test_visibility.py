@@ -137,6 +137,7 @@ def test_what_was_throttled_is_called_sooner_with_ninety_seconds() -> None:
     assert (deployed.dead_letters, recommended.dead_letters) == (0, 0)
 
 
+@pytest.mark.exhaustive
 def test_what_a_notifier_was_to_begin_that_died_is_called_within_ninety_seconds() -> None:
     with patch.dict(HANDLERS, notifier=dying_once(HANDLERS["notifier"])):
         came = came_of(EventSources, visibility_seconds=AS_DEPLOYED)

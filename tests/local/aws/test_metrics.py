@@ -153,6 +153,7 @@ def story(service: Service) -> Story:
     return Story(sums(service), calls, booked(service, from_ms))
 
 
+@pytest.mark.exhaustive
 def test_the_sums_over_all_lines_are_what_the_books_say(story: Story) -> None:
     told, books = story.told, story.books
     assert books["pending"] == 0
@@ -226,6 +227,7 @@ def test_a_minute_holds_what_came_in_it() -> None:
     }
 
 
+@pytest.mark.exhaustive
 def test_a_day_is_kept_and_of_a_minute_so_many_values() -> None:
     metrics = Metrics()
     for minute in range(3 * MINUTES_KEPT):

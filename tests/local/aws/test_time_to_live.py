@@ -16,6 +16,7 @@ def service() -> Iterator[Service]:
         yield Service(stack.url)
 
 
+@pytest.mark.exhaustive
 def test_time_deletes_what_has_ended_and_nothing_that_waits(service: Service) -> None:
     for biz_type in ("orders", "paused"):
         service.call("PUT", f"/v1/businesses/{biz_type}", {"retention_days": 1})

@@ -60,6 +60,7 @@ def test_of_a_partition_comes_what_fits_into_a_megabyte(client: Any) -> None:
     assert left == keys[16:]
 
 
+@pytest.mark.exhaustive
 def test_partitions_are_counted_apart_and_all_of_them_together(client: Any) -> None:
     keys = stored(client, partitions=25, each=3, size=LARGE)
     brought, left = asked(client, keys)

@@ -99,6 +99,7 @@ def test_many_at_once_get_turns_of_their_own(store: RateLimitStore) -> None:
     assert firsts == [number * 60_000 for number in range(24)]
 
 
+@pytest.mark.exhaustive
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 3_000_000)), max_size=12))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_turns_never_overlap_whatever_is_taken_when(

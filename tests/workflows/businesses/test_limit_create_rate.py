@@ -73,6 +73,7 @@ def test_in_a_batch_the_first_ones_are_made_and_the_others_refused_one_by_one(
     assert all(isinstance(result, Made) for result in results[-2:]), "another business has no limit"
 
 
+@pytest.mark.exhaustive
 def test_many_processes_share_one_limit(world: World) -> None:
     limited(world)
     processes = [process_of(world) for _ in range(5)]
@@ -100,6 +101,7 @@ def test_what_a_process_has_not_used_within_a_second_is_gone(world: World) -> No
     assert granted(world, 200) == 100
 
 
+@pytest.mark.exhaustive
 def test_a_limit_that_is_changed_or_taken_away_holds_within_seconds(world: World) -> None:
     limited(world)
     assert granted(world, 30) == 20

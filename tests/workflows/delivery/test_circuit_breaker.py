@@ -120,6 +120,7 @@ def test_a_crowd_waits_for_a_dead_host_and_is_called_when_it_is_well(
     assert world.health_store.read("orders").breakers == ()
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_has_been_owed_for_a_day_comes_to_an_end(world: World, hosts: Hosts) -> None:
     twice = RetryPolicy(attempts_max=2, delays_seconds=(60.0,))
     day_ms = 86_400_000
@@ -130,6 +131,7 @@ def test_a_task_that_has_been_owed_for_a_day_comes_to_an_end(world: World, hosts
     assert statuses(world, young) == {(Status.PENDING, 0)}
 
 
+@pytest.mark.exhaustive
 def test_those_that_waited_come_up_spread_over_the_wait(world: World, hosts: Hosts) -> None:
     crowd = created(world, 100, in_ms=60_000)
     world.dispatch_until(crowd[0].due_ms // 1000)
@@ -155,6 +157,7 @@ def test_other_hosts_and_the_same_host_of_other_businesses_are_called_as_ever(
     assert [r.at_ms for r in calls_of(world, *elsewhere)] == [elsewhere[0].due_ms] * 3
 
 
+@pytest.mark.exhaustive
 def test_of_a_page_that_waits_for_lines_the_rest_is_spared_as_soon_as_the_host_has_failed(
     world: World, hosts: Hosts
 ) -> None:
@@ -332,6 +335,7 @@ def test_a_registry_that_fails_opens_no_breaker_and_keeps_no_page(
     assert "standing-unknown" in {getattr(record, "action", "") for record in caplog.records}
 
 
+@pytest.mark.exhaustive
 def test_a_registry_that_fails_while_a_probe_is_claimed_or_concluded_loses_nothing(
     world: World, hosts: Hosts
 ) -> None:

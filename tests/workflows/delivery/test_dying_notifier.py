@@ -136,6 +136,7 @@ def test_a_near_task_of_a_dead_notifier_is_called_within_twenty_seconds(world: W
     check_called_and_settled(world, [task], at_most=1)
 
 
+@pytest.mark.exhaustive
 def test_a_page_whose_notifiers_die_again_and_again_is_tried_five_times_within_two_minutes(
     world: World,
 ) -> None:
@@ -304,6 +305,7 @@ def test_a_lease_of_an_earlier_release_is_obeyed_to_its_end(world: World) -> Non
 # What is answered and not settled
 
 
+@pytest.mark.exhaustive
 def test_no_more_is_called_and_unsettled_than_a_page_for_each_run(world: World) -> None:
     """Two pages of a run fall due at once; no settlement is written before all calls that may
     begin have been answered."""

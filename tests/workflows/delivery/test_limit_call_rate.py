@@ -218,6 +218,7 @@ PAGES = st.tuples(
 )
 
 
+@pytest.mark.exhaustive
 @given(st.lists(PAGES, min_size=1, max_size=12))
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

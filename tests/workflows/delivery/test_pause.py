@@ -109,6 +109,7 @@ def test_a_pause_takes_effect_within_seconds(world: World) -> None:
     assert world.receiver.received == []
 
 
+@pytest.mark.exhaustive
 def test_days_of_a_pause_lose_nothing_while_the_sweep_passes_on(world: World) -> None:
     held = parked(world)
     for _ in range(3):
@@ -139,6 +140,7 @@ def test_the_sweep_passes_a_second_whose_tasks_are_parked(world: World) -> None:
     assert world.read(held) == held
 
 
+@pytest.mark.exhaustive
 def test_with_a_limit_no_second_gets_more_than_it_may_and_the_order_stays(world: World) -> None:
     world.configured("orders", calls_per_second=5.0)
     pause(world)
@@ -152,6 +154,7 @@ def test_with_a_limit_no_second_gets_more_than_it_may_and_the_order_stays(world:
     assert len(by_second) <= 9
 
 
+@pytest.mark.exhaustive
 def test_more_than_a_block_is_released_in_due_order(world: World) -> None:
     pause(world)
     tasks = [world.create.placed(world.new(60_000 + n)) for n in range(230)]
@@ -191,6 +194,7 @@ def test_a_release_whose_time_is_up_goes_on_in_a_message_of_its_own(world: World
     assert parked_items_of(world) == []
 
 
+@pytest.mark.exhaustive
 def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause(
     world: World,
 ) -> None:
@@ -229,6 +233,7 @@ def test_a_near_task_is_not_steered_while_a_copy_of_its_message_may_be_at_work(
     assert world.cancel(near.task_id).status is Status.CANCELLED
 
 
+@pytest.mark.exhaustive
 def test_a_pause_during_a_release_parks_again_what_has_not_been_called(world: World) -> None:
     held = parked(world)
     resume(world)
@@ -244,6 +249,7 @@ def test_a_pause_during_a_release_parks_again_what_has_not_been_called(world: Wo
     assert world.receiver.task_ids == [held.task_id]
 
 
+@pytest.mark.exhaustive
 def test_a_pause_stops_a_release_between_two_blocks(world: World) -> None:
     pause(world)
     tasks = [world.create.placed(world.new(60_000 + n)) for n in range(150)]
@@ -303,6 +309,7 @@ def test_a_changed_task_stays_parked_and_is_called_when_it_is_due_then(world: Wo
     assert (call.at_ms, call.body) == (due_ms, b"18")
 
 
+@pytest.mark.exhaustive
 def test_a_parked_task_that_is_run_stays_parked_until_the_pause_is_over(world: World) -> None:
     held = parked(world)
     assert world.change.run(held.task_id).parked
@@ -313,6 +320,7 @@ def test_a_parked_task_that_is_run_stays_parked_until_the_pause_is_over(world: W
     assert world.receiver.task_ids == [held.task_id]
 
 
+@pytest.mark.exhaustive
 def test_a_beat_of_a_parked_watchdog_pushes_it_out(world: World) -> None:
     pause(world)
     made = world.keyed.upsert(world.new(in_ms=60_000, key="dog", digest="d")).task
@@ -334,6 +342,7 @@ def test_the_key_of_a_cancelled_parked_task_is_free(world: World) -> None:
     assert world.created_by_key(world.new(key="order-17", digest="d")).is_new
 
 
+@pytest.mark.exhaustive
 def test_a_parked_task_whose_grace_ran_out_expires_after_the_pause_and_takes_no_turn(
     world: World,
 ) -> None:
@@ -423,6 +432,7 @@ def test_a_pause_in_between_keeps_the_record_that_was_about_to_go(world: World) 
     assert records(world) == ["orders"]
 
 
+@pytest.mark.exhaustive
 def test_a_resume_that_nobody_hears_of_is_made_good_by_the_sweeper(world: World) -> None:
     held = parked(world)
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
@@ -478,6 +488,7 @@ def edit_settings(world: World, text: str) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_damaged_parked_item_is_reported_and_holds_up_nobody(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

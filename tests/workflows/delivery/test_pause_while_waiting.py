@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.preconditions import Precondition
@@ -57,6 +59,7 @@ def registry_reads(world: World, before: int) -> int:
     )
 
 
+@pytest.mark.exhaustive
 def test_no_call_begins_later_than_five_seconds_after_a_pause_though_it_waited(
     world: World,
 ) -> None:

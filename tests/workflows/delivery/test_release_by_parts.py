@@ -59,6 +59,7 @@ def work_off_parts(world: World) -> None:
         world.clock.advance_ms(1_000)
 
 
+@pytest.mark.exhaustive
 def test_one_that_finds_more_than_it_releases_in_line_asks_for_one_in_each_slot(
     world: World,
 ) -> None:
@@ -83,6 +84,7 @@ def test_one_that_finds_more_than_it_releases_in_line_asks_for_one_in_each_slot(
     assert Counter(world.receiver.task_ids) == Counter(task.task_id for task in tasks)
 
 
+@pytest.mark.exhaustive
 def test_sixteen_release_two_thousand_a_second(world: World) -> None:
     """Counted: the requests that a slot's release makes one behind the other, and all it makes.
     Each takes ten milliseconds, and its share of the notifier's processor, and none overlaps."""
@@ -103,6 +105,7 @@ def test_sixteen_release_two_thousand_a_second(world: World) -> None:
     assert 1_000 / parked_tasks.PART_APART_MS * PARKED_SLOTS >= PER_SECOND
 
 
+@pytest.mark.exhaustive
 def test_within_a_slot_the_order_in_which_they_came_up_stays(world: World) -> None:
     tasks = many(world, 250)
     end_pause(world)
@@ -115,6 +118,7 @@ def test_within_a_slot_the_order_in_which_they_came_up_stays(world: World) -> No
         assert instants == sorted(set(instants))
 
 
+@pytest.mark.exhaustive
 def test_no_second_gets_more_of_a_slot_than_a_shard_is_given(world: World) -> None:
     tasks = of_part(world, 5, 300)
     end_pause(world)
@@ -167,6 +171,7 @@ def test_a_pause_stops_each_slot_between_two_blocks(world: World) -> None:
     assert parked_items_of(world) == []
 
 
+@pytest.mark.exhaustive
 def test_what_no_slots_message_brings_is_released_when_the_sweeper_asks_again(
     world: World,
 ) -> None:

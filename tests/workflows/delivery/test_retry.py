@@ -3,6 +3,8 @@
 import contextlib
 import itertools
 
+import pytest
+
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.tasks.task import Status, Task
@@ -79,6 +81,7 @@ def test_a_retry_that_would_come_after_the_grace_is_not_waited_for(world: World)
     assert settled.attempts == 2
 
 
+@pytest.mark.exhaustive
 def test_the_sweep_takes_worked_off_entries_away_and_the_home_stays(world: World) -> None:
     task = world.created(in_ms=60_000, retry=LADDER)
     world.receiver.answer = lambda received: (
@@ -162,6 +165,7 @@ def test_what_the_loser_of_a_race_for_a_task_leaves_behind_never_fires(world: Wo
     assert world.entries_elsewhere() == []
 
 
+@pytest.mark.exhaustive
 def test_history_keeps_the_last_ten_attempts(world: World) -> None:
     policy = RetryPolicy(attempts_max=13, delays_seconds=(10.0,))
     task = world.created(in_ms=60_000, retry=policy)

@@ -274,6 +274,7 @@ def test_a_direct_message_that_dies_between_record_and_end_loses_nothing(
 # The sweep
 
 
+@pytest.mark.exhaustive
 def test_what_the_slow_lane_has_not_begun_comes_up_again_and_the_sweep_passes(
     world: World,
 ) -> None:
@@ -301,6 +302,7 @@ def test_what_the_slow_lane_has_not_begun_comes_up_again_and_the_sweep_passes(
     assert audited(world, slow[0]) == []
 
 
+@pytest.mark.exhaustive
 def test_what_waits_for_the_slow_lane_can_be_cancelled_until_it_comes_up_again(
     world: World,
 ) -> None:
@@ -349,6 +351,7 @@ def test_a_task_that_was_changed_since_it_was_judged_is_looked_at_again(world: W
     assert world.read(slow[0]) == moved
 
 
+@pytest.mark.exhaustive
 def test_what_waits_in_the_slow_lane_behind_a_page_that_is_called_there_is_put_off(
     world: World,
 ) -> None:
@@ -437,6 +440,7 @@ def test_a_slow_page_that_keeps_dying_is_taken_apart(world: World) -> None:
     assert {world.read(task).status for task in (slow[0], slow[2])} == {Status.DELIVERED}
 
 
+@pytest.mark.exhaustive
 def test_a_purged_slow_queue_loses_nothing(world: World) -> None:
     slow, quick = slow_and_quick(world, number=5)
     world.handle(dispatched(world, slow))

@@ -285,6 +285,7 @@ def test_a_crash_leaves_neither_a_change_without_record_nor_a_record_without_cha
         assert stands is None if is_end else stands == recorded
 
 
+@pytest.mark.exhaustive
 def test_the_stop_of_a_receiver_is_recorded_as_the_services(world: World) -> None:
     timer = made(world, 60, disable_on_stop=True)
     world.receiver.answer = lambda _: GONE
@@ -293,6 +294,7 @@ def test_the_stop_of_a_receiver_is_recorded_as_the_services(world: World) -> Non
     assert told(of_timer(world, timer))[1:] == [(2, "disabled", THE_SERVICE)]
 
 
+@pytest.mark.exhaustive
 def test_what_a_timer_does_by_itself_is_no_change(world: World) -> None:
     timer = made(world, 20, max_runs=3)
     run(world, 90)

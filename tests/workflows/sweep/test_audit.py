@@ -85,6 +85,7 @@ def test_nothing_is_found_between_any_two_requests_of_a_healthy_life(world: Worl
     assert looks.number > 30
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_found_between_any_two_requests_of_a_pause(world: World) -> None:
     task = world.created_by_key(world.new(20_000, retry=LADDER, key="order-17")).task
     looks = Looks(world, audited)

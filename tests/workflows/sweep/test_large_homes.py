@@ -36,6 +36,7 @@ def test_a_read_goes_on_as_long_as_answers_bring_anything(world: World, large: l
     assert world.clock.now_ms() == began_ms, "without a pause"
 
 
+@pytest.mark.exhaustive
 def test_a_slot_of_large_homes_is_listed(world: World, large: list[Task]) -> None:
     listed: list[Task] = []
     cursor = None

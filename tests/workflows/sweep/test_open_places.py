@@ -113,6 +113,7 @@ def test_a_page_that_is_called_for_long_keeps_no_lost_message_of_another_busines
     assert places(world) == [(slow.home.second, Why.HELD)]
 
 
+@pytest.mark.exhaustive
 def test_what_a_purged_queue_held_is_sent_again_by_the_first_run_of_an_idle_wheel(
     world: World,
 ) -> None:
@@ -206,6 +207,7 @@ def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(wor
     assert world.read(trouble.throttled).status is Status.DELIVERED
 
 
+@pytest.mark.exhaustive
 def test_what_is_dispatched_in_a_long_run_is_not_taken_for_lost_by_an_earlier_count(
     world: World,
 ) -> None:
@@ -332,6 +334,7 @@ def test_a_second_that_is_read_once_more_is_read_turn_by_turn_strongly_and_count
     assert (total.created, total.delivered) == (len(slow.tasks), len(slow.tasks))
 
 
+@pytest.mark.exhaustive
 def test_a_page_whose_slice_holds_another_that_is_called_is_found(world: World) -> None:
     world.wire(page_size=2)
     tasks = [world.created(in_ms=60_000 + n) for n in range(4)]
@@ -491,6 +494,7 @@ def test_while_its_list_is_full_the_pointer_waits(
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_names_an_entry_of_a_slice_long_closed_is_rescued(world: World) -> None:
     """As a writer leaves it that was frozen, and whose entry the sweep has taken away."""
     task, later = world.created(in_ms=60_000), world.created(in_ms=61_000)
@@ -511,6 +515,7 @@ def totals(world: World, task: Task) -> Any:
     return world.read_statistics("orders", StatsRequest(minute, minute))
 
 
+@pytest.mark.exhaustive
 def test_a_second_that_stays_open_is_counted_once_and_closes_its_minute_late(world: World) -> None:
     tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(4)]
     world.dispatch_until(tasks[-1].home.second)
@@ -525,6 +530,7 @@ def test_a_second_that_stays_open_is_counted_once_and_closes_its_minute_late(wor
     assert (closed.total.created, closed.total.delivered) == (4, 4)
 
 
+@pytest.mark.exhaustive
 def test_a_task_brought_forward_into_a_second_that_stays_open_is_counted_once(
     world: World,
 ) -> None:
@@ -597,6 +603,7 @@ def test_a_sweeper_that_dies_at_any_call_loses_nothing_and_counts_nothing_twice(
     assert (counted.created, counted.delivered) == (len(tasks), len(tasks))
 
 
+@pytest.mark.exhaustive
 def test_two_sweepers_at_once_leave_one_list(world: World) -> None:
     """One loses its lease in the midst of it; what the other notes stands."""
     tasks = situation(world)

@@ -232,6 +232,7 @@ def test_a_place_that_is_none_is_passed(world: World) -> None:
     goes_on_without(world, [], healthy)
 
 
+@pytest.mark.exhaustive
 def test_a_history_of_any_length_is_cut_to_what_is_kept(world: World) -> None:
     (poisoned,), healthy = in_a_page(world)
     row = f'[{NOON_MS},0,0,"retry",0,503,""]'

@@ -133,6 +133,7 @@ def test_the_count_is_the_same_before_and_after_the_sweep_has_booked_it(world: W
     assert_reconciled(world)
 
 
+@pytest.mark.exhaustive
 def test_a_redriven_task_is_pending_again_and_then_delivered(world: World) -> None:
     """Whether the sweep has met its death before the redrive or not."""
     for minutes_between in (0, 6):
@@ -151,6 +152,7 @@ def test_a_redriven_task_is_pending_again_and_then_delivered(world: World) -> No
     assert (total(world).created, total(world).delivered, total(world).dead) == (2, 2, 0)
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_is_run_long_before_its_instant_is_counted_once(world: World) -> None:
     task = world.created(in_ms=900_000)
     world.change.run(task.task_id)
@@ -161,6 +163,7 @@ def test_a_task_that_is_run_long_before_its_instant_is_counted_once(world: World
     assert total(world).lateness_max_ms == 0
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_is_moved_away_is_pending_in_the_minute_it_was_first_due(world: World) -> None:
     task = world.created(in_ms=60_000)
     world.change(task.task_id, Change(due_ms=world.clock.now_ms() + 600_000))
@@ -173,6 +176,7 @@ def test_a_task_that_is_moved_away_is_pending_in_the_minute_it_was_first_due(wor
     assert (stats.tally.created, stats.tally.delivered, stats.tally.pending) == (1, 1, 0)
 
 
+@pytest.mark.exhaustive
 def test_statistics_never_cost_a_write_per_task(world: World) -> None:
     writes: list[Call] = []
 

@@ -115,6 +115,7 @@ def test_a_page_that_is_held_is_waited_for_and_keeps_nothing_else_waiting(world:
     assert sweep_pointer(world) > later.home.second
 
 
+@pytest.mark.exhaustive
 def test_a_backlog_is_not_multiplied(world: World) -> None:
     """Notifiers are down for half an hour; many seconds of it have a task."""
     tasks = [world.created(in_ms=60_000 + 1_000 * n) for n in range(15)]
@@ -231,6 +232,7 @@ def test_a_task_changed_during_its_rescue_keeps_its_second_open(world: World) ->
     assert world.receiver.task_ids == [task.task_id]
 
 
+@pytest.mark.exhaustive
 def test_the_sweep_takes_away_entries_and_never_a_task(world: World) -> None:
     task = world.created(in_ms=600_000)
     moved = world.change(task.task_id, Change(due_ms=world.clock.now_ms() + 60_000))

@@ -73,6 +73,7 @@ def test_each_slice_is_read_once_and_sent_again(world: World, crowd: list[Task])
     assert delivered_once(world, crowd)
 
 
+@pytest.mark.exhaustive
 def test_the_lease_is_kept_while_one_second_takes_long(world: World, crowd: list[Task]) -> None:
     sweepable(world)
     world.drain()
@@ -140,6 +141,7 @@ def elsewhere_in_its_second(world: World, task: Task) -> Address:
     return entry
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_an_entry_in_another_slice_of_the_second_is_looked_for(
     world: World, crowd: list[Task], is_lost: bool
@@ -292,6 +294,7 @@ def test_a_task_that_ends_in_a_later_slice_while_that_is_swept_gives_its_key_bac
     assert key["expires_at"] == {"N": str(world.read(task).expires_at)}
 
 
+@pytest.mark.exhaustive
 def test_a_slice_that_was_open_longest_and_holds_a_lost_task_leaves_no_other_uncounted(
     world: World,
 ) -> None:
@@ -324,6 +327,7 @@ def test_a_slice_that_was_open_longest_and_holds_a_lost_task_leaves_no_other_unc
     assert counted(world, second) == (len(tasks), len(tasks))
 
 
+@pytest.mark.exhaustive
 def test_a_second_that_is_finished_beside_one_that_is_counted_in_parts_is_counted(
     world: World,
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_task_waiting_for_its_retry_can_be_cancelled(world: World) -> None:
     assert world.read(task).status is Status.CANCELLED
 
 
+@pytest.mark.exhaustive
 def test_a_record_past_its_expiry_is_gone_even_before_ttl_deletes_it(world: World) -> None:
     task = world.created()
     world.cancel(task.task_id)

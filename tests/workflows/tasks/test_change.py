@@ -79,6 +79,7 @@ def test_moved_to_now_it_is_called_at_once(world: World) -> None:
     assert world.receiver.task_ids == [task.task_id]
 
 
+@pytest.mark.exhaustive
 @hypothesis_settings(
     max_examples=hypothesis_settings.default.max_examples // 5,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -142,6 +143,7 @@ def test_settled_and_unknown_tasks_cannot_be_changed(world: World) -> None:
         move(world, stranger, world.clock.now_ms() + 60_000)
 
 
+@pytest.mark.exhaustive
 def test_a_crash_between_new_entry_and_its_naming_leaves_the_old_instant_in_force(
     world: World,
 ) -> None:

@@ -153,6 +153,7 @@ def test_a_rest_is_passed_on_though_the_keys_of_a_page_cannot_be_released(world:
     assert {world.read(one).status for one in (task, later)} == {Status.DELIVERED}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("ending", ["dead", "expired"])
 def test_a_task_that_ends_undelivered_ends_though_its_key_cannot_be_released(
     world: World, ending: str
@@ -305,6 +306,7 @@ def test_a_change_and_a_redrive_that_cannot_be_written_are_refused_for_load(worl
     assert world.redrive(dead.task_id).status is Status.PENDING
 
 
+@pytest.mark.exhaustive
 def test_a_death_with_notice_beside_a_cancel_is_one_death_with_one_notice(world: World) -> None:
     world.configured("orders", on_dead=DEAD_HOOK, retry=ONCE)
     world.receiver.answer = lambda received: OK if "dead" in received.url else BUSY

@@ -403,6 +403,7 @@ def leaving_unprocessed(world: World, number: int) -> Any:
     world.dynamodb.batch_write_item = original  # type: ignore[method-assign]
 
 
+@pytest.mark.exhaustive
 def test_what_stayed_unwritten_is_written_by_a_repeat_at_once(world: World) -> None:
     with leaving_unprocessed(world, 2):
         first = batch(world, several())
@@ -417,6 +418,7 @@ def test_what_stayed_unwritten_is_written_by_a_repeat_at_once(world: World) -> N
     check_each_index_was_created_and_is_delivered_once(world, {"orders"})
 
 
+@pytest.mark.exhaustive
 def test_a_request_may_stay_unfinished_any_number_of_times(world: World) -> None:
     tasks = [task(index) for index in range(12)]
     sizes = []

@@ -103,6 +103,7 @@ def test_an_upsert_comes_while_a_notifier_settles(world: World, answer: Outcome)
     assert told == {TooLate, Task}
 
 
+@pytest.mark.exhaustive
 def test_a_second_comes_while_an_upsert_is_under_way(world: World) -> None:
     def begin(story: Story) -> None:
         created(story)
@@ -116,6 +117,7 @@ def test_a_second_comes_while_an_upsert_is_under_way(world: World) -> None:
     assert told == {TooLate, Task}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("first", "second"), [(upsert, cancel), (cancel, upsert)])
 def test_an_upsert_and_a_cancel_come_one_after_the_other(
     world: World, first: Step, second: Step
@@ -159,6 +161,7 @@ def test_of_two_takers_of_a_key_one_makes_the_task(world: World, first: Step, se
         assert len(world.receiver.received) == 2, "the dead one's call and the new one's"
 
 
+@pytest.mark.exhaustive
 def test_a_task_is_moved_earlier_while_its_second_comes(world: World) -> None:
     """Begun a millisecond before the cut-off, and answered after it."""
 
@@ -176,6 +179,7 @@ def test_a_task_is_moved_earlier_while_its_second_comes(world: World) -> None:
     assert told == {TooLate, AlreadySettled, Task}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("behind_ms", [0, 2_000])
 def test_a_notifier_reads_while_a_task_is_moved_by_a_clock_two_seconds_behind(
     world: World, behind_ms: int
@@ -198,6 +202,7 @@ def test_a_notifier_reads_while_a_task_is_moved_by_a_clock_two_seconds_behind(
         assert [r.at_ms for r in world.receiver.received] == [only(story).due_ms]
 
 
+@pytest.mark.exhaustive
 def test_a_move_begun_in_time_is_written_while_a_notifier_works(world: World) -> None:
     """Its answer comes after the cut-off, and says so: the notifier may have read before."""
 

@@ -224,6 +224,7 @@ def in_between(world: World, meanwhile: Callable[[], object]) -> None:
     world.recorder.before = once
 
 
+@pytest.mark.exhaustive
 def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
     timer = created(world, enabled=False)
     others: list[Timer] = []
@@ -290,6 +291,7 @@ def test_a_crash_at_the_transaction_leaves_all_of_it_or_nothing(world: World, wh
     assert (again.version, chain_of(world, again).status) == (2, Status.PENDING)
 
 
+@pytest.mark.exhaustive
 def test_a_message_that_is_lost_is_made_up_for_by_the_sweep(world: World) -> None:
     """The chain is a task like any other: whoever died before announcing it is not missed."""
     timer = created(world)

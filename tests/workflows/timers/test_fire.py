@@ -158,6 +158,7 @@ def test_a_call_that_waits_for_its_turn_reads_its_timer_again(world: World) -> N
     ]
 
 
+@pytest.mark.exhaustive
 def test_what_is_put_off_for_its_turn_carries_nothing_of_its_timer(world: World) -> None:
     world.configured("orders", calls_per_second=0.2)
     timers = [planned(world) for _ in range(2)]
@@ -279,6 +280,7 @@ def test_a_stop_does_not_disable_a_timer_that_was_mended_meanwhile(world: World)
     assert current.enabled
 
 
+@pytest.mark.exhaustive
 def test_who_does_not_overlap_is_skipped_while_an_earlier_one_is_retried(world: World) -> None:
     timer = planned(
         world, 10, overlap=Overlap.SKIP, retry=RetryPolicy(3, delays_seconds=(15.0, 15.0))
@@ -407,6 +409,7 @@ def test_a_damaged_occurrence_is_left_alone_like_any_other_damage(world: World) 
     assert world.receiver.received == []
 
 
+@pytest.mark.exhaustive
 def test_while_its_business_is_paused_it_is_parked_and_asks_its_timer_afterwards(
     world: World,
 ) -> None:

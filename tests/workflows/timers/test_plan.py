@@ -70,6 +70,7 @@ def test_enabling_answers_at_once_and_the_first_occurrences_come_in_time(world: 
     assert {task.lateness_ms for task in occurrences(world, timer)} == {0}
 
 
+@pytest.mark.exhaustive
 def test_it_goes_on_for_as_long_as_wanted(world: World) -> None:
     story, begins = Story(world), now(world)
     timer = made(world, 1_200)
@@ -103,6 +104,7 @@ def test_with_max_runs_it_ends_when_the_last_one_has_come(world: World) -> None:
     assert chain.expires_at is not None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("short_steps")
 def test_every_second_of_its_life_is_honest_and_counted(world: World) -> None:
     story = Story(world)
@@ -245,6 +247,7 @@ def test_an_outage_of_aws_during_a_later_planning_does_no_harm(world: World) -> 
     check_each_was_called_once(story, timer, again=RUNS)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("short_steps")
 @pytest.mark.parametrize("number", [2, 7])
 def test_a_patch_of_the_schedule_during_a_planning_leaves_the_new_one_alone_in_force(
@@ -298,6 +301,7 @@ def test_after_an_outage_of_hours_the_misfire_policy_decides_and_all_is_counted(
     assert counted.cancelled == 5 - expected["delivered"]
 
 
+@pytest.mark.exhaustive
 def test_a_timer_that_was_disabled_meanwhile_is_planned_no_further(world: World) -> None:
     story = Story(world)
     timer = made(world, 600)
@@ -345,6 +349,7 @@ def test_a_damaged_chain_is_left_alone_like_any_other_damage(world: World) -> No
     assert occurrences(world, timer) == []
 
 
+@pytest.mark.exhaustive
 def test_chains_of_a_paused_business_go_on_planning(world: World) -> None:
     story = Story(world)
     timer = made(world, 600, max_runs=2)
@@ -368,6 +373,7 @@ def test_a_schedule_that_contains_nothing_more_ends_its_timer(world: World) -> N
     assert current.ended
 
 
+@pytest.mark.exhaustive
 def test_plans_are_no_tasks_of_anybodys(world: World) -> None:
     story = Story(world)
     timer = made(world, 600)

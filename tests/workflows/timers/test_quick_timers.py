@@ -94,6 +94,7 @@ def test_what_a_stopped_timer_has_planned_is_taken_back_by_the_page(
     story.check()
 
 
+@pytest.mark.exhaustive
 def test_a_timer_that_is_enabled_again_calls_each_second_once_and_numbers_on(world: World) -> None:
     story = Story(world)
     begins = now(world)
@@ -240,6 +241,7 @@ def test_a_change_of_a_disabled_timer_while_it_is_taken_back_leaves_no_run(world
     assert ahead(world, timer) == []
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_was_changed_meanwhile_is_left_to_come_up(world: World) -> None:
     story = Story(world)
     timer = planned(story)
@@ -251,6 +253,7 @@ def test_a_run_that_was_changed_meanwhile_is_left_to_come_up(world: World) -> No
     assert [(task.home, task.status) for task in left] == [(moved.home, Status.CANCELLED)]
 
 
+@pytest.mark.exhaustive
 def test_a_few_planned_runs_are_cancelled_when_they_come_up(world: World) -> None:
     story = Story(world)
     timer = made(world, 60)
@@ -262,6 +265,7 @@ def test_a_few_planned_runs_are_cancelled_when_they_come_up(world: World) -> Non
     assert fates(world, timer) == {"timer disabled": count}
 
 
+@pytest.mark.exhaustive
 def test_a_late_run_that_another_planner_had_written_is_counted_once(world: World) -> None:
     """It died before its chain moved on; the next one comes up when all of them are late."""
     story = Story(world)
@@ -276,6 +280,7 @@ def test_a_late_run_that_another_planner_had_written_is_counted_once(world: Worl
     assert (counted["superseded"], counted["fired"]) == (runs - 1, 1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.LATEST])
 def test_after_three_days_without_notifiers_what_was_not_planned_is_counted_and_not_written(
     world: World, monkeypatch: pytest.MonkeyPatch, misfire: Misfire
@@ -327,6 +332,7 @@ def test_a_count_of_misfires_is_written_with_the_chain_or_not_at_all(world: Worl
     assert happened > 5
 
 
+@pytest.mark.exhaustive
 def test_where_late_runs_are_called_all_of_them_are_written(world: World) -> None:
     Story(world)
     timer = made(world, 1, misfire=Misfire.ALL)

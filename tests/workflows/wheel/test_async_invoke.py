@@ -76,6 +76,7 @@ def test_sqs_has_the_messages_again_as_soon_as_it_takes_them(world: World) -> No
     assert (len(world.invocations), world.messages_waiting()) == (1, 1)
 
 
+@pytest.mark.exhaustive
 def test_a_queue_that_hangs_is_asked_once_a_tick(world: World) -> None:
     """Each try costs its timeout, a second; many batches of a tick must not cost as many."""
     asked_ms: list[int] = []

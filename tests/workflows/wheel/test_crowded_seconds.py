@@ -54,6 +54,7 @@ def deliver_and_sweep(world: World, *tasks: Task) -> None:
     assert world.audit(AuditRequest(second - 300, second + 60)).findings == []
 
 
+@pytest.mark.exhaustive
 def test_a_batch_sizes_its_second_before_it_is_written(world: World) -> None:
     tasks = batch(world, SLICE_ENTRIES + 1)
     second = tasks[0].home.second
@@ -76,6 +77,7 @@ def test_a_second_grows_while_tasks_arrive_and_every_slice_is_dispatched(world: 
     deliver_and_sweep(world, *tasks)
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_does_not_know_of_the_header_learns_of_it_by_chance(world: World) -> None:
     second = (world.clock.now_ms() + MINUTE_MS) // 1000
     world.headers.raise_to(second, 64)
@@ -91,6 +93,7 @@ def test_a_process_that_does_not_know_of_the_header_learns_of_it_by_chance(world
     deliver_and_sweep(world, *unaware, *aware, known)
 
 
+@pytest.mark.exhaustive
 def test_a_batch_that_meets_a_header_takes_its_shards(world: World) -> None:
     second = (world.clock.now_ms() + MINUTE_MS) // 1000
     world.headers.raise_to(second, 16)
@@ -121,6 +124,7 @@ def test_no_shard_is_used_before_its_header_has_been_written(world: World) -> No
     assert header(world, tasks[0].home.second) is None
 
 
+@pytest.mark.exhaustive
 def test_direct_entries_of_many_shards_are_announced_called_and_swept(world: World) -> None:
     """What is due at once by the hundreds does not meet one partition."""
     tasks = batch(world, 2 * SLICE_ENTRIES, in_ms=0)
@@ -132,6 +136,7 @@ def test_direct_entries_of_many_shards_are_announced_called_and_swept(world: Wor
     assert len(world.receiver.received) == len(tasks)
 
 
+@pytest.mark.exhaustive
 def test_a_direct_entry_written_after_dispatch_in_a_new_shard_is_found_by_the_sweep(
     world: World,
 ) -> None:
@@ -156,6 +161,7 @@ def test_a_direct_entry_written_after_dispatch_in_a_new_shard_is_found_by_the_sw
     assert len(world.receiver.received) == 5
 
 
+@pytest.mark.exhaustive
 def test_direct_entries_of_several_shards_pass_to_the_slow_lane(world: World) -> None:
     world.configured("orders", lane="slow")
     world.headers.raise_to(world.clock.now_ms() // 1000, 16)
@@ -167,6 +173,7 @@ def test_direct_entries_of_several_shards_pass_to_the_slow_lane(world: World) ->
     assert len(world.receiver.received) == len(tasks)
 
 
+@pytest.mark.exhaustive
 def test_retries_and_moved_tasks_take_the_shards_of_their_new_second(world: World) -> None:
     retry = RetryPolicy(3, delays_seconds=(120.0,))
     tasks = [world.created(retry=retry) for _ in range(3)]
@@ -190,6 +197,7 @@ def test_retries_and_moved_tasks_take_the_shards_of_their_new_second(world: Worl
     assert world.entries_elsewhere() == []
 
 
+@pytest.mark.exhaustive
 def test_a_header_can_be_deleted_by_time_once_the_sweep_has_passed_its_second(
     world: World,
 ) -> None:
@@ -210,6 +218,7 @@ def test_a_header_can_be_deleted_by_time_once_the_sweep_has_passed_its_second(
     assert sum(addresses.header_place(second) in key for key in written) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_crowd_of_a_damaged_header_is_called_by_the_sweep(world: World) -> None:
     """Whoever dispatches sees one shard; the sweep looks at all that there could be."""
     tasks = batch(world, SLICE_ENTRIES + 1)
@@ -248,6 +257,7 @@ def refuse_in_shard(world: World, shard: int, code: str) -> None:
     world.recorder.before = refuse
 
 
+@pytest.mark.exhaustive
 def test_a_throttled_create_looks_at_the_header_and_is_placed_anew(world: World) -> None:
     second = (world.clock.now_ms() + MINUTE_MS) // 1000
     world.headers.raise_to(second, 64)

@@ -73,6 +73,7 @@ def test_pointer_waits_for_a_second_that_the_queue_and_the_second_link_refuse(wo
     assert world.messages_waiting() == 2
 
 
+@pytest.mark.exhaustive
 def test_a_pointer_far_behind_catches_up_in_strides_without_skipping(world: World) -> None:
     tasks = [world.created(in_ms=60_000 + n * 97_000) for n in range(12)]
     world.dispatch_until(tasks[-1].due_ms // 1000 + 400)

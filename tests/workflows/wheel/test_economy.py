@@ -80,6 +80,7 @@ def test_tasks_are_called_in_their_milliseconds_by_a_run_a_minute(world: World) 
     assert_called_on_time(world, *tasks)
 
 
+@pytest.mark.exhaustive
 def test_a_run_may_be_missed(world: World) -> None:
     """Then two of them lie two minutes apart."""
     tasks = [world.created(in_ms=FAR_MS + n * 7_250) for n in range(30)]
@@ -101,6 +102,7 @@ def test_what_is_created_after_its_second_was_handed_over_is_called_on_time(
     assert len(sent(world)) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_retry_and_a_move_within_what_was_handed_over_come_up_on_time(world: World) -> None:
     moved, failing = world.created(in_ms=FAR_MS), world.created(in_ms=FAR_MS + 1_000)
     run(world)
@@ -134,6 +136,7 @@ def test_what_was_handed_over_can_be_cancelled_and_moved_until_its_cut_off(world
     ]
 
 
+@pytest.mark.exhaustive
 def test_two_runs_at_once_do_no_harm(world: World) -> None:
     """The second finds the lease held, waits, hands over nothing twice, and ends."""
     tasks = [world.created(in_ms=FAR_MS + n * 3_250) for n in range(10)]
@@ -217,6 +220,7 @@ def test_a_run_ends_as_soon_as_sqs_takes_messages_again(world: World) -> None:
     assert_called_on_time(world, task)
 
 
+@pytest.mark.exhaustive
 def test_far_behind_a_run_catches_up_in_strides_and_gets_ahead(world: World) -> None:
     late = [world.created(in_ms=FAR_MS + n * 100_000) for n in range(20)]
     ahead = world.created(in_ms=FAR_MS + 2_060_250)
@@ -284,6 +288,7 @@ def led_precisely(world: World) -> None:
     world.lead_once()
 
 
+@pytest.mark.exhaustive
 def test_functions_of_the_precise_profile_write_nothing_into_what_economy_has_handed_over(
     world: World,
 ) -> None:

@@ -209,6 +209,7 @@ def test_a_leader_killed_between_the_batches_of_a_stride_leaves_no_gap(
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
+@pytest.mark.exhaustive
 def test_a_leader_killed_after_some_of_a_batchs_messages_leaves_no_gap(world: World) -> None:
     """SQS took three of ten, the rest was never sent: the batch is cut on its way."""
     tasks = tasks_of_some_seconds(world)

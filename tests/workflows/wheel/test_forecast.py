@@ -1,5 +1,6 @@
 """What the wheel page says of the next hour."""
 
+import pytest
 from botocore.exceptions import ClientError
 
 from duewheel.rules.callbacks.types import RetryPolicy
@@ -71,6 +72,7 @@ def test_an_estimate_that_cannot_be_noted_fails_no_create(world: World) -> None:
     assert world.read(task) == task
 
 
+@pytest.mark.exhaustive
 def test_the_forecast_is_cheap_to_poll(world: World) -> None:
     minute = world.clock.now_ms() // 60_000
     every_second = dict.fromkeys(range(60), 100.0)

@@ -45,6 +45,7 @@ def listed(world: World, second: int) -> list[str]:
     return [task.task_id for task in world.list_tasks(ListRequest(query)).tasks]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("message_is_lost", [False, True])
 def test_one_is_listed_cancelled_delivered_and_swept_without_the_other(
     small: World, message_is_lost: bool
@@ -83,6 +84,7 @@ def test_one_is_listed_cancelled_delivered_and_swept_without_the_other(
     assert [small.read(task) for task in ours] == after
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("earlier", [True, False])
 def test_a_task_moved_from_one_to_the_other_is_called_there_and_only_once(
     small: World, earlier: bool
