@@ -252,7 +252,7 @@ def _caller_here(role: Role) -> Caller:
     from duewheel.wiring.notifier import notifier
 
     asking.set(role)
-    return notifier().deliver.deliver_entries.targets
+    return notifier().deliver.deliver_entries.attempt_call.targets
 
 
 def _log_at_the_templates_level(started: ExitStack) -> None:

@@ -149,4 +149,4 @@ def resources(emulator: Emulator) -> Resources:
 def world(emulator: Emulator, resources: Resources, clock: ManualClock) -> Iterator[World]:
     world = World(emulator, resources, clock)
     yield world
-    world.loop.close()
+    world.close()

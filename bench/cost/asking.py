@@ -129,9 +129,7 @@ def _units(ask: Callable[[World, str, int], None], body: str, tasks: int) -> Uni
 
 def _without(world: World, body: str, tasks: int) -> None:
     now_ms = world.clock.now_ms()
-    world.create_batch(
-        [single_request(body, now_ms)] if tasks == 1 else batch_request(body, now_ms)
-    )
+    world.create([single_request(body, now_ms)] if tasks == 1 else batch_request(body, now_ms))
 
 
 def _by_key(world: World, body: str, tasks: int) -> None:

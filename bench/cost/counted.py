@@ -116,6 +116,7 @@ def new_world(
         world = World(emulator, resources, clock)
         world.wire(list_index=list_index, profile=profile)
         yield world, resources
+        world.close()
 
 
 def count_creation(means: Means, per_second: int, *, list_index: bool) -> Units:

@@ -35,6 +35,7 @@ def counted_second(tasks: int) -> dict[str, float]:
         meter = Meter(world.settings.wheel_table)
         world.recorder.after = meter
         _live_through(world, tasks)
+        world.close()
         return {
             "write units": meter.write_units / tasks,
             "read units": meter.read_units / tasks,

@@ -114,7 +114,7 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     monkeypatch.setattr(creating, "change_pending", lambda: made)
     monkeypatch.setattr(wiring, "read_wheel", lambda: made.wheel)
     monkeypatch.setattr(wiring, "allowed_targets", lambda: HTTP_ALONE)
-    monkeypatch.setattr(creating, "create_batch", lambda: made.create)
+    monkeypatch.setattr(creating, "create_tasks", lambda: made.create)
     monkeypatch.setattr(creating, "cancel_task", lambda: made.task)
     monkeypatch.setattr(process, "settings", made._fail)
     return made

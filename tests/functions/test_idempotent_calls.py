@@ -95,7 +95,7 @@ def test_a_repeat_of_what_is_at_work_is_told_when_to_come_back(
         raise RuntimeError("the Lambda is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr("duewheel.workflows.tasks.create_tasks.CreateTasks.one", fail)
+        broken.setattr("duewheel.workflows.tasks.create_tasks.CreateTasks._one", fail)
         assert post(TASK)["statusCode"] == 500
     answer = post(TASK)
     assert problem(answer) == (409, "idempotency-key-in-use", "idempotency-key")

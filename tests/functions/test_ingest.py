@@ -178,7 +178,7 @@ def test_a_message_that_another_run_is_at_work_on_comes_back(
     send(TASK)
     (record,) = handed_out()
     with monkeypatch.context() as broken:
-        broken.setattr("duewheel.workflows.tasks.create_tasks.CreateTasks.one", fail)
+        broken.setattr("duewheel.workflows.tasks.create_tasks.CreateTasks._one", fail)
         assert run([record]) == {record["messageId"]}
     assert run([record]) == {record["messageId"]}, "under the lease of the first"
     wired.advance_ms(LEASE_MS)

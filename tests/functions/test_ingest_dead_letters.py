@@ -12,7 +12,7 @@ from duewheel.rules.refusals import TooManyWrites
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.wiring import process
-from duewheel.workflows.tasks.create_batch import CreateBatch
+from duewheel.workflows.tasks.create_tasks import CreateTasks
 from infra.operate import dead_letters
 from tests.functions.conftest import call
 from tests.functions.ingest_poller import TASK, handed_out, poll, run, send, tasks_stored, waiting
@@ -205,17 +205,17 @@ def test_what_was_written_though_it_was_refused_for_load_is_in_no_letter(
     send({"tasks": [TASK, TASK]}, idempotency_key="b-1")
     (record,) = handed_out()
     record["attributes"]["ApproximateReceiveCount"] = str(RECEIVES_MAX)
-    store = CreateBatch.store
+    store = CreateTasks.store
     tries = []
 
-    def store_at_last_and_lose_a_reply(batch: CreateBatch, tasks: Sequence[Task]) -> list[Any]:
+    def store_at_last_and_lose_a_reply(batch: CreateTasks, tasks: Sequence[Task]) -> list[Any]:
         tries.append(tasks)
         if len(tries) == 1:
             return [TooManyWrites() for _ in tasks]
         return [*store(batch, tasks)[:-1], TooManyWrites()]
 
     with monkeypatch.context() as busy:
-        busy.setattr(CreateBatch, "store", store_at_last_and_lose_a_reply)
+        busy.setattr(CreateTasks, "store", store_at_last_and_lose_a_reply)
         assert run([record]) == set()
     assert len(tries) == 2
     assert (len(tasks_stored()), letters()) == (2, [])

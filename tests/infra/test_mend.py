@@ -146,7 +146,7 @@ def test_a_task_that_names_its_home_behind_the_sweep_comes_up_again(world: World
 
 
 def test_a_crowded_second_without_its_header_is_called(world: World) -> None:
-    results = world.create_batch([world.new(120_000) for _ in range(SLICE_ENTRIES + 1)])
+    results = world.create([world.new(120_000) for _ in range(SLICE_ENTRIES + 1)])
     tasks = [made.task for made in results if isinstance(made, Made)]
     shards = max(task.home.shard for task in tasks) + 1
     assert shards > 1

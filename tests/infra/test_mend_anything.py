@@ -82,7 +82,7 @@ def created(story: Story, in_ms: int) -> Told:
 
 def in_another_shard(story: Story, in_ms: int) -> None:
     world = story.world
-    task = world.create.placed(world.new(in_ms, retry=RETRY))
+    task = world.placed(world.new(in_ms, retry=RETRY))
     home = replace(task.home, shard=1)
     world.headers.raise_to(home.second, 2)
     world.tasks.create(replace(task, home=home, entry=home))

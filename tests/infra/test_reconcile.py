@@ -269,7 +269,7 @@ def test_what_was_edited_stays_where_its_key_names_another_live_task(world: Worl
 
 @pytest.mark.exhaustive
 def test_a_crowded_second_has_its_header_again(world: World) -> None:
-    results = world.create_batch([world.new(3_600_000) for _ in range(SLICE_ENTRIES + 1)])
+    results = world.create([world.new(3_600_000) for _ in range(SLICE_ENTRIES + 1)])
     tasks = [made.task for made in results if isinstance(made, Made)]
     assert len({task.home.shard for task in tasks}) > 1
     restored(world)

@@ -5,6 +5,8 @@ Invariant: while it does, what happens, and in which order, follows from the see
 
 import asyncio
 import concurrent.futures
+import random
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -50,9 +52,9 @@ def _replacements(
     yield notifier_wiring, "HttpTarget", receiver.target
     yield notifier_wiring.Notifier, "run", lambda _, work: turns.wait_for(work)
     yield notifier_wiring, "in_threads_of", lambda _: partial(_in_thread, turns)
-    yield notifier_wiring.random, "random", chance.random
-    yield wheel_wiring.secrets, "token_bytes", chance.randbytes
-    yield wheel_wiring.secrets, "randbelow", chance.randrange
+    yield random, "random", chance.random
+    yield secrets, "token_bytes", chance.randbytes
+    yield secrets, "randbelow", chance.randrange
     pool = partial(TurnPool, turns)
     for module in modules_of_the_core():
         if vars(module).get("ThreadPoolExecutor") is ThreadPoolExecutor:

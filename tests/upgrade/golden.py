@@ -81,7 +81,7 @@ def main() -> int:
             lines = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
             text = f"[\n{lines}\n]\n" if isinstance(value, list) else f"{lines}\n"
             (PREVIOUS / f"{name}.json").write_text(text)
-        world.loop.close()
+        world.close()
     return 0
 
 

@@ -63,7 +63,7 @@ def upgraded(emulator: Emulator, resources: Resources, clock: ManualClock) -> It
     for body in MESSAGES:
         world.sqs.send_message(QueueUrl=world.queues[decode(body).lane].url, MessageBody=body)
     yield world
-    world.loop.close()
+    world.close()
 
 
 def kept_tasks() -> list[Task]:

@@ -10,10 +10,10 @@ from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.tasks.task import Occurrence, Plan
 from duewheel.rules.timers.occurrence_policy import (
     Reason,
-    filled,
     misfire,
     should_disable_timer,
     skip_reason,
+    with_timer_fields,
 )
 from duewheel.rules.timers.planning import due_second, next_step, occurrence_task
 from duewheel.rules.timers.schedule import Schedule
@@ -193,14 +193,14 @@ def test_a_call_has_what_its_timer_says_of_it() -> None:
     )
     one = occurrence(of, ZERO, 17)
     task = occurrence_task(of, one, 0)
-    call = filled(task, one, of)
+    call = with_timer_fields(task, one, of)
     assert call.payload == (
         f'{{ "at": "2027-01-15T08:00:00.000Z", "ms":"{ZERO}000", "n": ["17", 1.0],\n'
         f'"ids": "{task.task_id}/{TIMER_ID}", "kept": "{{due_at}}}} \\u007b{{number}}}}" }}'
     )
     assert (call.callback, call.retry) == (of.rules.callback, of.rules.retry)
     assert call.expires_after_seconds == 5.0
-    assert filled(replace(task, redrives=1), one, of).expires_after_seconds is None
+    assert with_timer_fields(replace(task, redrives=1), one, of).expires_after_seconds is None
 
 
 GONE = Outcome(Verdict.STOP, "", 410)

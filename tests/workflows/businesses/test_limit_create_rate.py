@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.refusals import Refusal, TooManyCreates
-from duewheel.rules.tasks.task import Made, Task
+from duewheel.rules.tasks.task import Made
 from duewheel.workflows.businesses.limit_create_rate import LimitCreateRate
 from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.create_tasks import CreateTasks
@@ -22,12 +22,12 @@ def limited(world: World, **settings: object) -> Business:
 def process_of(world: World) -> CreateTasks:
     """Another process, that keeps what it has taken to itself."""
     admission = Admission(world.business_cache, LimitCreateRate(world.clock, world.turns))
-    return CreateTasks(world.tasks, world.entry_writer, admission)
+    return replace(world.create, admission=admission)
 
 
 def granted(world: World, number: int, create: CreateTasks | None = None) -> int:
-    made = (create or world.create).many([world.create.placed(world.new()) for _ in range(number)])
-    return sum(isinstance(one, Task) for one in made)
+    made = (create or world.create).store([world.placed(world.new()) for _ in range(number)])
+    return sum(isinstance(one, Made) for one in made)
 
 
 def turn_writes(world: World) -> int:
@@ -67,7 +67,7 @@ def test_in_a_batch_the_first_ones_are_made_and_the_others_refused_one_by_one(
     limited(world, creates_per_second=3.0)
     news = [world.new(key=None if number % 2 else f"key-{number}") for number in range(4)]
     others = [replace(news[0], biz_type="mails", key=None)] * 2
-    results = world.create_batch([*news, *others])
+    results = world.create([*news, *others])
     refused = [result for result in results if isinstance(result, Refusal)]
     assert [type(result) for result in refused] == [TooManyCreates]
     assert all(isinstance(result, Made) for result in results[-2:]), "another business has no limit"

@@ -11,7 +11,6 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.queue_messages import DirectMessage, decode
-from duewheel.workflows.tasks.reschedule import Reschedule
 from tests.support.recorder import Call
 from tests.support.world import CALLER, World
 from tests.workflows.delivery.test_pause import parked_items_of, pause
@@ -101,7 +100,7 @@ def test_what_was_named_is_announced_though_another_could_not_be(world: World) -
     changes = [(task, lifecycle.postponed(task, now_ms + 500, now_ms)) for task in tasks]
     refuse(world, of_a_home, "InternalServerError", times=1)
     with pytest.raises(ClientError):
-        Reschedule(world.clock, world.tasks, world.entry_writer, world._pool).each(changes)
+        world.reschedule.each(changes)
     world.recorder.before = None
     named = {world.read(task).entry.name for task in tasks} - {task.entry.name for task in tasks}
     assert len(named) == len(tasks) - 1

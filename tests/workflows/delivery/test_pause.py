@@ -157,8 +157,8 @@ def test_with_a_limit_no_second_gets_more_than_it_may_and_the_order_stays(world:
 @pytest.mark.exhaustive
 def test_more_than_a_block_is_released_in_due_order(world: World) -> None:
     pause(world)
-    tasks = [world.create.placed(world.new(60_000 + n)) for n in range(230)]
-    world.create.many(tasks)
+    tasks = [world.placed(world.new(60_000 + n)) for n in range(230)]
+    world.create.store(tasks)
     come_up(world, *tasks)
     assert len(parked_items_of(world)) == 230
     world.clock.advance_ms(1_000)
@@ -173,8 +173,8 @@ def test_more_than_a_block_is_released_in_due_order(world: World) -> None:
 
 def test_a_release_whose_time_is_up_goes_on_in_a_message_of_its_own(world: World) -> None:
     pause(world)
-    tasks = [world.create.placed(world.new(60_000 + n)) for n in range(150)]
-    world.create.many(tasks)
+    tasks = [world.placed(world.new(60_000 + n)) for n in range(150)]
+    world.create.store(tasks)
     come_up(world, *tasks)
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     (message,) = world.receive()
@@ -252,8 +252,8 @@ def test_a_pause_during_a_release_parks_again_what_has_not_been_called(world: Wo
 @pytest.mark.exhaustive
 def test_a_pause_stops_a_release_between_two_blocks(world: World) -> None:
     pause(world)
-    tasks = [world.create.placed(world.new(60_000 + n)) for n in range(150)]
-    world.create.many(tasks)
+    tasks = [world.placed(world.new(60_000 + n)) for n in range(150)]
+    world.create.store(tasks)
     come_up(world, *tasks)
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     deletes = 0

@@ -31,7 +31,7 @@ def few_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def parked(world: World, tasks: list[Task]) -> list[Task]:
     pause(world)
-    world.create.many(tasks)
+    world.create.store(tasks)
     come_up(world, *tasks)
     assert len(parked_items_of(world)) == len(tasks)
     world.clock.advance_ms(1_000)  # all of them are due
@@ -39,11 +39,11 @@ def parked(world: World, tasks: list[Task]) -> list[Task]:
 
 
 def many(world: World, number: int) -> list[Task]:
-    return parked(world, [world.create.placed(world.new(60_000 + n)) for n in range(number)])
+    return parked(world, [world.placed(world.new(60_000 + n)) for n in range(number)])
 
 
 def of_part(world: World, part: int, number: int) -> list[Task]:
-    placed = (world.create.placed(world.new(60_000 + n)) for n in count())
+    placed = (world.placed(world.new(60_000 + n)) for n in count())
     found = (task for task in placed if list_partition(task.home) == part)
     return parked(world, [next(found) for _ in range(number)])
 

@@ -151,7 +151,7 @@ class Trouble:
         self.huge = (world.clock.now_ms() + 62_000) // 1000
         world.headers.raise_to(self.huge, self.SHARDS)
         world.reserve_shards.known.keep({self.huge: self.SHARDS})
-        world.create_batch([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
+        world.create([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
         self.throttled = world.created(in_ms=63_000)
         self.beaten = world.created_by_key(world.new(30_000, key="beaten", digest="same")).task
         self._beat()

@@ -31,7 +31,7 @@ def crowd(world: World) -> list[Task]:
     second = (world.clock.now_ms() + 60_000) // 1000
     world.headers.raise_to(second, SHARDS)
     world.reserve_shards.known.keep({second: SHARDS})
-    made = world.create_batch([world.new(in_ms=60_000) for _ in range(6 * SHARDS)])
+    made = world.create([world.new(in_ms=60_000) for _ in range(6 * SHARDS)])
     tasks = [one.task for one in made if isinstance(one, Made)]
     assert len({task.home.shard for task in tasks}) == SHARDS
     world.dispatch_until(second)

@@ -88,7 +88,7 @@ def test_a_write_that_keeps_meeting_a_transaction_counts_as_throttled(
 ) -> None:
     task = world.created()
     other = replace(task, version=task.version + 1)
-    notice = world.create.placed(world.new())
+    notice = world.placed(world.new())
     writes: dict[Wanted, Callable[[], object]] = {
         of_homes: lambda: world.tasks.change(task, other),
         of_transactions: lambda: world.tasks.change_and_create(task, other, notice),

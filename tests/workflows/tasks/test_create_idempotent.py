@@ -221,7 +221,7 @@ def dying(world: World, number: int, moment: str) -> Any:
     """Die before or after the call of this number; whoever is dead makes no call any more."""
     calls = count()
     dead: list[Call] = []
-    world.entry_writer.placing()  # the time pointer is known: the calls are the same each time
+    world.entry_writer.placement()  # the time pointer is known: the calls are the same each time
     world.business_cache.one("orders")  # and this business, where it is not another one's
 
     def before(call: Call) -> None:

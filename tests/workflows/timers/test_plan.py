@@ -205,7 +205,7 @@ def test_whatever_happens_after_any_write_of_a_planning_makes_nothing_twice_and_
         story, begins = Story(world), now(world)
         timer = made(world, every, max_runs=RUNS)
         world.clock.advance_ms(60_000 if due == "before" else 0)
-        world.entry_writer.placing()  # each of its writers would read the time pointer first
+        world.entry_writer.placement()  # each of its writers would read the time pointer first
         return story, timer, [begins + every * n for n in range(1, RUNS + 1)]
 
     story, timer, _ = begin()

@@ -188,7 +188,7 @@ def test_whatever_happens_at_any_call_of_taking_back_no_run_of_an_enabled_timer_
             for _ in range(4):
                 story.deliver()
             disabled(world, timer)
-            world.entry_writer.placing()
+            world.entry_writer.placement()
             between = by if isinstance(by, End) else partial(by, world, timer)
             did = story.interrupted(story.deliver, Interruption(number, between, moment))
             happened += did
@@ -315,7 +315,7 @@ def test_a_count_of_misfires_is_written_with_the_chain_or_not_at_all(world: Worl
         story = Story(world)
         timer = made(world, 1, misfire=Misfire.SKIP, grace_seconds=5)
         world.clock.advance_ms(500_000)
-        world.entry_writer.placing()
+        world.entry_writer.placement()
         by = Interruption(number, End.DEATH, "after")
         did = story.interrupted(partial(plan, world, timer), by)
         happened += did
@@ -383,7 +383,7 @@ def test_a_timer_that_is_changed_back_at_any_call_of_taking_back_keeps_all_its_r
         for _ in range(4):
             story.deliver()
         patched(world, timer, every_seconds=7)
-        world.entry_writer.placing()
+        world.entry_writer.placement()
         back = partial(patched, world, timer, every_seconds=1)
         if not story.interrupted(story.deliver, Interruption(number, back)):
             break

@@ -38,7 +38,7 @@ def in_another_process(world: World) -> None:
 
 
 def batch(world: World, number: int, in_ms: int = MINUTE_MS) -> list[Task]:
-    results = world.create_batch([world.new(in_ms=in_ms) for _ in range(number)])
+    results = world.create([world.new(in_ms=in_ms) for _ in range(number)])
     return [made.task for made in results if isinstance(made, Made)]
 
 
@@ -270,7 +270,7 @@ def test_a_throttled_create_looks_at_the_header_and_is_placed_anew(world: World)
 
 def test_a_throttled_create_makes_a_crowd_where_nobody_knew_of_one(world: World) -> None:
     refuse_in_shard(world, 0, "ThrottlingException")
-    results = [world.create_batch([world.new()])[0] for _ in range(8)]
+    results = [world.create([world.new()])[0] for _ in range(8)]
     world.recorder.before = None
     made = [result.task for result in results if isinstance(result, Made)]
     refused = [result for result in results if not isinstance(result, Made)]

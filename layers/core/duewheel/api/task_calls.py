@@ -63,7 +63,7 @@ def _created(
 ) -> list[Made | Refusal]:
     key = request.idempotency_key
     if key is None:
-        return creating.create_batch()(parse(process.clock().now_ms()))
+        return creating.create_tasks()(parse(process.clock().now_ms()))
     asked = asked_once(request.caller, key, request.path, body, is_single=is_single)
     return creating.create_idempotent()(asked, parse)
 

@@ -137,8 +137,11 @@ def as_read(item: Item | None) -> dict[str, Any]:
 
 
 @contextmanager
-def unavailable_when_throttled() -> Iterator[None]:
+def unavailable_when_throttled(
+    message: str = "Too many requests at once. Try it again.",
+) -> Iterator[None]:
+    """Answer 503, with this message, when DynamoDB throttles."""
     try:
         yield
     except Throttled as throttled:
-        raise Unavailable("Too many requests at once. Try it again.") from throttled
+        raise Unavailable(message) from throttled

@@ -18,12 +18,9 @@ from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.secrets import CURSOR, SecretRecords
 from duewheel.stores.sweep.audit_reads import AuditStore
-from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.tasks.by_business_index import ListIndex
 from duewheel.stores.tasks.by_death_index import READERS as DEAD_READERS
 from duewheel.stores.tasks.by_death_index import DeadIndex
-from duewheel.stores.timers.by_timer_index import RunIndex
-from duewheel.stores.timers.counters import CounterStore
 from duewheel.wiring.api_keys import api_keys
 from duewheel.wiring.businesses import business_cache, businesses, parking_records, sealed_secrets
 from duewheel.wiring.creating import admission, cancel_task, change_pending
@@ -36,8 +33,8 @@ from duewheel.wiring.process import (
     pointers,
     settings,
 )
-from duewheel.wiring.timers import change_timer, timers
-from duewheel.wiring.wheel import entry_writer, keys, loads, read_second, tasks
+from duewheel.wiring.timers import change_timer, counters, run_index, timers
+from duewheel.wiring.wheel import entry_writer, keys, loads, read_second, statistics, tasks
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
 from duewheel.workflows.businesses.configure import ConfigureBusiness, Pausing
 from duewheel.workflows.businesses.read import ReadBusinesses
@@ -64,11 +61,6 @@ def callers() -> Callers:
 def access(authorizer: Mapping[str, Any]) -> Access:
     """Of whoever API Gateway says is asking."""
     return callers().access(authorizer, clock().now_ms())
-
-
-@once
-def statistics() -> StatisticsStore:
-    return StatisticsStore(dynamodb(), clock(), settings().registry_table)
 
 
 @once
@@ -202,7 +194,7 @@ def read_timers() -> ReadTimers:
         clock(),
         timers(),
         tasks(),
-        CounterStore(dynamodb(), settings().registry_table),
-        RunIndex(dynamodb(), settings().wheel_table),
+        counters(),
+        run_index(),
         cursor_secret(),
     )

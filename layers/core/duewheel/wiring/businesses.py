@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from duewheel.stores.aws_clients import kms_client
 from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.businesses.signing_secrets import SealedSecrets
@@ -22,6 +25,17 @@ def businesses() -> BusinessStore:
 @once
 def business_cache() -> BusinessCache:
     return BusinessCache(businesses(), clock())
+
+
+@once
+def businesses_with_health() -> BusinessCache:
+    """Who makes calls reads the health of a business with its settings."""
+    return BusinessCache(replace(businesses(), reads_standing=True), clock())
+
+
+@once
+def health_store() -> HealthStore:
+    return HealthStore(dynamodb(), settings().registry_table)
 
 
 @once

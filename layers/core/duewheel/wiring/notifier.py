@@ -5,24 +5,17 @@ process has one thread, on one machine a thread plays the environment.
 """
 
 import asyncio
-import random
 import secrets
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from duewheel.rules.timers.withdrawal import Claims
 from duewheel.rules.wheel.addresses import PARKED_SLOTS
-from duewheel.settings import Settings
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.businesses.health import HealthStore
-from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.delivery.parked_items import ParkedStore
-from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.last_started import RunningStore
 from duewheel.stores.timers.planned_occurrences import PlannedRuns
 from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
@@ -32,7 +25,13 @@ from duewheel.targets.aws.sns import SnsTarget
 from duewheel.targets.aws.sqs import SqsTarget
 from duewheel.targets.by_type import Targets
 from duewheel.targets.http.target import HttpTarget
-from duewheel.wiring.businesses import businesses, parking_records, sealed_secrets
+from duewheel.wiring.businesses import (
+    businesses,
+    businesses_with_health,
+    health_store,
+    parking_records,
+    sealed_secrets,
+)
 from duewheel.wiring.process import (
     clock,
     dynamodb,
@@ -40,21 +39,26 @@ from duewheel.wiring.process import (
     message_sender,
     once,
     queues,
+    random_bytes,
+    random_unit,
     settings,
     slices,
 )
-from duewheel.wiring.timers import run_index, timers
-from duewheel.wiring.wheel import entry_writer, keys, pages, tasks
+from duewheel.wiring.timers import chain_timer, counters, run_index, timers
+from duewheel.wiring.wheel import entry_writer, keys, pages, tasks, turns
+from duewheel.workflows.delivery.attempt_call import AttemptCall
+from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, CircuitBreaker
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, DeliverEntries
 from duewheel.workflows.delivery.deliver_message import Deliver
 from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
-from duewheel.workflows.delivery.hold import HideMessages, KeepHold
-from duewheel.workflows.delivery.limit_call_rate import LimitCallRate
+from duewheel.workflows.delivery.hold import Beside, HideMessages, KeepHold
+from duewheel.workflows.delivery.limit_call_rate import LimitCallRate, RateLimitGate
+from duewheel.workflows.delivery.occurrence_gate import OccurrenceGate
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
 from duewheel.workflows.delivery.park_tasks import Park
-from duewheel.workflows.delivery.refresh_settings import RefreshSettings
+from duewheel.workflows.delivery.pause_gate import PauseGate
 from duewheel.workflows.delivery.release_parked import Release
 from duewheel.workflows.delivery.route_slow_lane import SlowLane
 from duewheel.workflows.delivery.settle_batch import Settle
@@ -66,7 +70,6 @@ from duewheel.workflows.timers.check_occurrences import WRITERS as ENDERS
 from duewheel.workflows.timers.check_occurrences import CheckOccurrences
 from duewheel.workflows.timers.plan_occurrences import WRITERS as PLANNERS
 from duewheel.workflows.timers.plan_occurrences import PlanTimers
-from duewheel.workflows.timers.planning_chain import PlanningChain
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 T = TypeVar("T")
@@ -86,7 +89,8 @@ class Notifier:
         self._loop = asyncio.new_event_loop()
         keep_hold = KeepHold(clock(), in_threads_of(ThreadPoolExecutor(_HOLDS)))
         self.hide_messages = HideMessages(clock(), queues(), keep_hold)
-        self.deliver = _deliver(keep_hold)
+        beside = in_threads_of(ThreadPoolExecutor(PARKED_SLOTS))
+        self.deliver = deliver(keep_hold, beside, targets(), businesses_with_health())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -103,121 +107,93 @@ def token_of_a_run() -> str:
     return secrets.token_bytes(TOKEN_BYTES).hex()
 
 
-def _deliver(keep_hold: KeepHold) -> Deliver:
-    config = settings()
-    fail_attempt = FailAttempt(clock(), tasks(), keys(), entry_writer(), random.random)
-    turns = RateLimitStore(dynamodb(), config.registry_table)
-    reschedule = Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(WRITERS))
-    parked = ParkedStore(tasks(), ThreadPoolExecutor(PARKED_SLOTS))
-    retry_throttled = RetryThrottled(clock(), random.random)
-    park = Park(clock(), tasks(), parked, ThreadPoolExecutor(PARKERS))
-    deliver_entries = DeliverEntries(
-        clock(),
-        _targets(config),
-        Settle(tasks(), keys(), retry_throttled),
-        fail_attempt,
-        retry_throttled,
-        asyncio.Semaphore(CALLS_IN_FLIGHT_MAX),
-        businesses_with_health(),
-        LimitCallRate(clock(), turns),
-        reschedule,
-        sealed_secrets(),
-        park,
-        RefreshSettings(clock(), businesses_with_health(), park, reschedule, retry_throttled),
-        _circuit_breaker(config, reschedule),
-        DetectSlowCalls(
-            clock(), businesses_with_health(), HealthStore(dynamodb(), config.registry_table)
-        ),
-        *_of_timers(config, reschedule),
-    )
-    release = Release(
+@once
+def retry_throttled() -> RetryThrottled:
+    return RetryThrottled(clock(), random_unit())
+
+
+@once
+def fail_attempt() -> FailAttempt:
+    return FailAttempt(clock(), tasks(), keys(), entry_writer(), random_unit())
+
+
+@once
+def reschedule() -> Reschedule:
+    return Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(WRITERS))
+
+
+@once
+def parked() -> ParkedStore:
+    return ParkedStore(tasks(), ThreadPoolExecutor(PARKED_SLOTS))
+
+
+@once
+def release() -> Release:
+    """With writers of its own: a release of many tasks takes none from the pages."""
+    return Release(
         clock(),
         parking_records(),
         businesses(),
-        parked,
+        parked(),
         Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(WRITERS)),
-        turns,
+        turns(),
         message_sender(),
-        retry_throttled,
-        config.notifier_lives_ms,
-    )
-    return Deliver(
-        clock(),
-        tasks(),
-        slices(),
-        pages(),
-        message_sender(),
-        retry_throttled,
-        keep_hold,
-        deliver_entries,
-        release,
-        in_threads_of(ThreadPoolExecutor(PARKED_SLOTS)),
-        SlowLane(
-            clock(), businesses_with_health(), pages(), message_sender(), config.notifier_lives_ms
-        ),
-        config.lead_ms,
-        config.page_size,
-        config.page_lease_ms,
+        retry_throttled(),
+        settings().notifier_lives_ms,
     )
 
 
-def _of_timers(
-    config: Settings, reschedule: Reschedule
-) -> tuple[PlanTimers, CheckOccurrences, StopTimer]:
-    counters = CounterStore(dynamodb(), config.registry_table)
-    take_back = WithdrawOccurrences(
+@once
+def withdraw_occurrences() -> WithdrawOccurrences:
+    return WithdrawOccurrences(
         clock(),
         PlannedRuns(tasks()),
         pages(),
         timers(),
-        counters,
+        counters(),
         run_index(),
         entry_writer(),
         Claims(),
     )
-    plan_timers = PlanTimers(
+
+
+@once
+def plan_timers() -> PlanTimers:
+    return PlanTimers(
         clock(),
         tasks(),
         timers(),
-        counters,
+        counters(),
         businesses_with_health(),
         entry_writer(),
-        reschedule,
-        take_back,
+        reschedule(),
+        withdraw_occurrences(),
         ThreadPoolExecutor(PLANNERS),
     )
-    check_occurrences = CheckOccurrences(
+
+
+@once
+def check_occurrences() -> CheckOccurrences:
+    return CheckOccurrences(
         clock(),
         tasks(),
         timers(),
-        RunningStore(dynamodb(), clock(), config.registry_table),
-        counters,
-        reschedule,
-        take_back,
+        RunningStore(dynamodb(), clock(), settings().registry_table),
+        counters(),
+        reschedule(),
+        withdraw_occurrences(),
         ThreadPoolExecutor(ENDERS),
     )
-    chain_timer = PlanningChain(clock(), tasks(), entry_writer())
-    change_timer = ChangeTimer(clock(), timers(), chain_timer, businesses_with_health())
-    return plan_timers, check_occurrences, StopTimer(change_timer)
 
 
-def _circuit_breaker(config: Settings, reschedule: Reschedule) -> CircuitBreaker:
-    return CircuitBreaker(
-        clock(),
-        businesses_with_health(),
-        HealthStore(dynamodb(), config.registry_table),
-        reschedule,
-        random_unit=random.random,
-        random_bytes=lambda: secrets.token_bytes(MARK_BYTES),
-    )
+def targets() -> Targets:
+    """Belongs to one event loop, with its connections."""
 
-
-def _targets(config: Settings) -> Targets:
     def calls_of(service: str) -> AwsCalls:
         return AwsCalls(lambda: target_clients().of(service), clock())
 
     return Targets(
-        http=HttpTarget(clock=clock(), allowed_private_cidrs=config.allowed_private_cidrs),
+        http=HttpTarget(clock=clock(), allowed_private_cidrs=settings().allowed_private_cidrs),
         lambda_function=LambdaTarget(calls_of("lambda")),
         sqs=SqsTarget(calls_of("sqs")),
         sns=SnsTarget(calls_of("sns")),
@@ -226,12 +202,79 @@ def _targets(config: Settings) -> Targets:
 
 
 @once
-def businesses_with_health() -> BusinessCache:
-    """Those who call know, beside its settings, how a business stands."""
-    return BusinessCache(replace(businesses(), reads_standing=True), clock())
-
-
-@once
 def target_clients() -> TargetClients:
     # No attempt may take longer, whatever its own timeout is (see `settings.py`).
     return TargetClients(settings().notifier_timeout_seconds // 2, CALLS_AT_ONCE)
+
+
+def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) -> DeliverEntries:
+    """Belongs to one event loop, with its breakers and call slots."""
+    retrying, rescheduling = retry_throttled(), reschedule()
+    park = Park(clock(), tasks(), parked(), ThreadPoolExecutor(PARKERS))
+    circuit_breaker = CircuitBreaker(
+        clock(),
+        known,
+        health_store(),
+        rescheduling,
+        retrying,
+        random_unit=random_unit(),
+        random_bytes=lambda: random_bytes()(MARK_BYTES),
+    )
+    gates = (
+        PauseGate(clock(), known, park, rescheduling, retrying),
+        OccurrenceGate(check_occurrences()),
+        circuit_breaker,
+        RateLimitGate(LimitCallRate(clock(), turns()), rescheduling, retrying),
+    )
+    call_secrets = CallSecrets(sealed_secrets())
+    attempt_call = AttemptCall(
+        clock=clock(),
+        gates=gates,
+        call_slots=asyncio.Semaphore(call_slots),
+        targets=targets,
+        secrets=call_secrets,
+        circuit_breaker=circuit_breaker,
+        fail_attempt=fail_attempt(),
+        reschedule=rescheduling,
+        stop_timer=StopTimer(ChangeTimer(clock(), timers(), chain_timer(), known)),
+        detect_slow_calls=DetectSlowCalls(clock(), known, health_store()),
+        retry_throttled=retrying,
+    )
+    return DeliverEntries(
+        clock=clock(),
+        known=known,
+        gates=gates,
+        attempt_call=attempt_call,
+        settle=Settle(tasks(), keys(), retrying),
+        secrets=call_secrets,
+        fail_attempt=fail_attempt(),
+        plan_timers=plan_timers(),
+        check=check_occurrences(),
+        retry_throttled=retrying,
+    )
+
+
+def deliver(
+    keep_hold: KeepHold,
+    beside: Beside,
+    targets: Targets,
+    known: BusinessCache,
+    call_slots: int = CALLS_IN_FLIGHT_MAX,
+) -> Deliver:
+    config = settings()
+    return Deliver(
+        clock=clock(),
+        tasks=tasks(),
+        slices=slices(),
+        pages=pages(),
+        message_sender=message_sender(),
+        retry_throttled=retry_throttled(),
+        keep_hold=keep_hold,
+        deliver_entries=_deliver_entries(targets, known, call_slots),
+        release=release(),
+        beside=beside,
+        slow_lane=SlowLane(clock(), known, pages(), message_sender(), config.notifier_lives_ms),
+        lead_ms=config.lead_ms,
+        page_size=config.page_size,
+        page_lease_ms=config.page_lease_ms,
+    )

@@ -1,7 +1,9 @@
 """What every function needs: settings, clock, clients, pointers, queues and slices."""
 
 import os
-from collections.abc import Callable
+import random
+import secrets
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,24 +27,37 @@ _clock: Clock = SystemClock()
 _write_line: Callable[[str], None] = print
 _generation = 0
 _forget: list[Callable[[], None]] = []
+_replaced: dict[Callable[[], Any], Callable[[], Any]] = {}
 
 
 def once(build: Callable[[], T]) -> Callable[[], T]:
     """Built at the first call and kept, until the process starts anew."""
-    kept = cache(build)
-    _forget.append(kept.cache_clear)
-    return kept
+
+    @cache
+    def part() -> T:
+        replacement: Callable[[], T] = _replaced.get(part, build)
+        return replacement()
+
+    _forget.append(part.cache_clear)
+    return part
 
 
 def start_anew(clock: Clock, write_line: Callable[[str], None] = print) -> None:
-    """Forget all that was built, and run by another clock from now on, with metrics written
-    elsewhere. In AWS nobody does: it is the seam for the local stack and the tests."""
+    """Forget all that was built. From now on use this clock, and write metrics to `write_line`. Not
+    called in AWS: it is the seam for the local stack and the tests."""
     global _clock, _generation, _write_line
     _clock = clock
     _write_line = write_line
     _generation += 1
     for forget in _forget:
         forget()
+
+
+def replace_parts(by: Mapping[Callable[[], Any], Callable[[], Any]]) -> None:
+    """Build these parts otherwise from the next start on. Not called in AWS: it is the seam for
+    tests that look at a part."""
+    _replaced.clear()
+    _replaced.update(by)
 
 
 def generation() -> int:
@@ -81,6 +96,16 @@ def sqs() -> "SQSClient":
     client = sqs_client()
     aws_time().observe(client)
     return client
+
+
+@once
+def random_unit() -> Callable[[], float]:
+    return random.random
+
+
+@once
+def random_bytes() -> Callable[[int], bytes]:
+    return secrets.token_bytes
 
 
 @once

@@ -17,8 +17,8 @@ from duewheel.workflows.wheel.run_leader import Lead
 
 
 @once
-def lead() -> Lead:
-    dispatch = Dispatch(
+def dispatch() -> Dispatch:
+    return Dispatch(
         clock(),
         slices(),
         message_sender(),
@@ -26,4 +26,8 @@ def lead() -> Lead:
         lead_ms=settings().lead_ms,
         probers=ThreadPoolExecutor(PROBES_AT_ONCE),
     )
-    return Lead(clock(), pointers(), dispatch, origin(), settings().profile)
+
+
+@once
+def lead() -> Lead:
+    return Lead(clock(), pointers(), dispatch(), origin(), settings().profile)

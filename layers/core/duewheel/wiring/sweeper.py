@@ -2,19 +2,17 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.wiring.businesses import businesses, parking_records
 from duewheel.wiring.process import (
     aws_time,
     clock,
-    dynamodb,
     message_sender,
     once,
     origin,
     pointers,
     settings,
 )
-from duewheel.wiring.wheel import entry_writer, headers, pages, read_second, tasks
+from duewheel.wiring.wheel import entry_writer, headers, pages, read_second, statistics, tasks
 from duewheel.workflows.delivery.send_releases import SendReleases
 from duewheel.workflows.sweep.record_statistics import WRITERS, RecordStatistics
 from duewheel.workflows.sweep.rescue import WRITERS as RESCUING
@@ -26,15 +24,9 @@ from duewheel.workflows.tasks.reschedule import Reschedule
 
 
 @once
-def statistics() -> StatisticsStore:
-    return StatisticsStore(dynamodb(), clock(), settings().registry_table)
-
-
-@once
-def sweep() -> Sweep:
-    config = settings()
+def sweep_second() -> SweepSecond:
     reschedule = Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(PUTTING_OFF))
-    sweep_second = SweepSecond(
+    return SweepSecond(
         clock(),
         read_second(),
         tasks(),
@@ -42,20 +34,25 @@ def sweep() -> Sweep:
         message_sender(),
         Rescue(clock(), tasks(), entry_writer(), ThreadPoolExecutor(RESCUING)),
         PostponePage(clock(), tasks(), pages(), reschedule),
-        config.page_size,
+        settings().page_size,
     )
-    record_statistics = RecordStatistics(
-        clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS)
-    )
-    lag_ms = config.sweep_delay_seconds * 1000
+
+
+@once
+def record_statistics() -> RecordStatistics:
+    return RecordStatistics(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
+
+
+@once
+def sweep() -> Sweep:
     return Sweep(
         clock(),
         pointers(),
-        sweep_second,
-        record_statistics,
+        sweep_second(),
+        record_statistics(),
         headers(),
         origin(),
-        lag_ms,
+        settings().sweep_delay_seconds * 1000,
         aws_ms=lambda: aws_time().latest_ms,
     )
 

@@ -4,6 +4,7 @@ import secrets
 
 from duewheel.rules.timers.timer import ID_RANGE
 from duewheel.stores.timers.by_timer_index import RunIndex
+from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
@@ -39,6 +40,11 @@ def change_timer() -> ChangeTimer:
 @once
 def run_index() -> RunIndex:
     return RunIndex(dynamodb(), settings().wheel_table)
+
+
+@once
+def counters() -> CounterStore:
+    return CounterStore(dynamodb(), settings().registry_table)
 
 
 @once

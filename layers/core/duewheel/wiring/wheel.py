@@ -1,10 +1,9 @@
 """What functions need that read and change tasks: their stores, and the way to another entry."""
 
-import random
-import secrets
-
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.delivery.page_leases import PageLeaseStore
+from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.wheel.headers import HeaderStore, ShardsCache
@@ -18,6 +17,8 @@ from duewheel.wiring.process import (
     once,
     origin,
     pointers,
+    random_bytes,
+    random_unit,
     settings,
     slices,
 )
@@ -38,6 +39,11 @@ def keys() -> KeyStore:
 
 
 @once
+def turns() -> RateLimitStore:
+    return RateLimitStore(dynamodb(), settings().registry_table)
+
+
+@once
 def pages() -> PageLeaseStore:
     return PageLeaseStore(dynamodb(), clock(), settings().wheel_table, settings().buckets)
 
@@ -45,6 +51,11 @@ def pages() -> PageLeaseStore:
 @once
 def read_second() -> ReadSecond:
     return ReadSecond(slices(), tasks())
+
+
+@once
+def statistics() -> StatisticsStore:
+    return StatisticsStore(dynamodb(), clock(), settings().registry_table)
 
 
 @once
@@ -59,16 +70,16 @@ def headers() -> HeaderStore:
 
 @once
 def reserve_shards() -> ReserveShards:
-    return ReserveShards(loads(), headers(), ShardsCache(clock()), random.random)
+    return ReserveShards(loads(), headers(), ShardsCache(clock()), random_unit())
 
 
 @once
 def entry_writer() -> EntryWriter:
     return EntryWriter(
-        clock(),
-        tasks(),
-        message_sender(),
-        random_bytes=lambda: secrets.token_bytes(TOKEN_BYTES),
+        clock=clock(),
+        tasks=tasks(),
+        message_sender=message_sender(),
+        random_bytes=lambda: random_bytes()(TOKEN_BYTES),
         time_pointer=TimePointerCache(pointers(), clock(), origin()),
         aws_ms=lambda: aws_time().latest_ms,
         reserve_shards=reserve_shards(),

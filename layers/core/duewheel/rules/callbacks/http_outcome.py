@@ -38,12 +38,12 @@ def outcome_of_answer(
         status_code,
         retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
     )
-    return judged(outcome, StatusLists())
+    return with_business_policy(outcome, StatusLists())
 
 
-def judged(outcome: Outcome, statuses: StatusLists) -> Outcome:
-    """The outcome of an answer that was no success, by these lists. What the receiver said of
-    itself, and what was no answer at all, stays as it is."""
+def with_business_policy(outcome: Outcome, statuses: StatusLists) -> Outcome:
+    """Reclassify an unsuccessful answer by the status lists of a business. An answer that says
+    stop, and a call without an answer, stay as they are."""
     status = outcome.status_code
     if status is None or outcome.said_stop or outcome.verdict is Verdict.DELIVERED:
         return outcome

@@ -61,6 +61,16 @@ def signal_of(outcome: Outcome) -> HostSignal | None:
     return HostSignal.FAILING if is_failing else HostSignal.HEALTHY
 
 
+class Probe(Struct):
+    """The one call that is made while a breaker is open, and whether its host was healthy. `rest`:
+    tasks of the same page that wait for its outcome."""
+
+    biz_type: str
+    breaker: Breaker
+    rest: list[Task]
+    sign: HostSignal | None = None
+
+
 class RecentCalls(Struct, frozen=True):
     """The latest calls of one host: when each ended, and whether it failed. Calls that began before
     `from_ms` do not count."""

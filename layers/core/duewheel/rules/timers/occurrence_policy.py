@@ -68,7 +68,7 @@ def reason_of_misfires(rules: Rules) -> Reason:
     return Reason.MISSED if rules.misfire is Misfire.SKIP else Reason.SUPERSEDED
 
 
-def filled(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
+def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
     """The occurrence with all that its timer says of the call. Who redrives one wants the call
     made, however late it is."""
     rules = timer.rules

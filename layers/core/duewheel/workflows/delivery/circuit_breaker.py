@@ -6,9 +6,7 @@ little later, or not at all.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-
-from msgspec import Struct
+from collections.abc import Callable
 
 from duewheel.clock import Clock
 from duewheel.log import logger
@@ -18,40 +16,30 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.delivery import circuit_breaker as rules
-from duewheel.rules.delivery.circuit_breaker import HostSignal, RecentCalls, host_of, signal_of
+from duewheel.rules.delivery.circuit_breaker import (
+    HostSignal,
+    Probe,
+    RecentCalls,
+    host_of,
+    signal_of,
+)
 from duewheel.rules.embedded_metrics import BREAKERS_OPENED
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
+from duewheel.rules.tasks.entry_decision import is_expired
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
-from duewheel.workflows.batch_tries import Tries
+from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate
 from duewheel.workflows.gather_all import in_thread
-from duewheel.workflows.tasks.reschedule import Change, Reschedule
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import Reschedule
 
 HOSTS_COUNTED_MAX = 500  # in a process: some megabytes at most
 MARK_BYTES = 4
 
 
-class Probe(Struct):
-    """The one call that is made while a breaker is open, and whether its host was healthy."""
-
-    biz_type: str
-    breaker: Breaker
-    task: Task
-    rest: list[Task]  # tasks of the same page that wait for its outcome
-    sign: HostSignal | None = None
-
-
-class Partition(Struct, frozen=True):
-    """Of tasks: those to be called, those that probe a host, and those whose host is blocked."""
-
-    allowed: list[Task]
-    probes: list[Probe]
-    blocked: list[Task]
-
-
-class CircuitBreaker:
+class CircuitBreaker(Gate):
     """Belongs to one event loop, which alone touches the counts."""
 
     def __init__(
@@ -60,6 +48,7 @@ class CircuitBreaker:
         known: BusinessCache,
         health_store: HealthStore,
         reschedule: Reschedule,
+        retry_throttled: RetryThrottled,
         random_unit: Callable[[], float],
         random_bytes: Callable[[], bytes],
     ) -> None:
@@ -67,32 +56,43 @@ class CircuitBreaker:
         self._known = known
         self._health_store = health_store
         self._reschedule = reschedule
+        self._retry_throttled = retry_throttled
         self._random_unit = random_unit
         self._random_bytes = random_bytes
         self._recent: OrderedDict[tuple[str, str], RecentCalls] = OrderedDict()
 
-    async def partition(self, tasks: list[Task], business: Business) -> Partition:
-        """Tasks of one business, in the order of their instants."""
-        if not self._known.health_of(business.biz_type).breakers:
-            return Partition(tasks, [], [])
-        waiting: dict[str, list[Task]] = {}
-        allowed: list[Task] = []
-        for task in tasks:
-            host = self.open_host(task, business, callback_to_make(task, business))
-            (allowed if host is None else waiting.setdefault(host, [])).append(task)
-        partition = Partition(allowed, [], [])
+    async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        if not self._known.health_of(run.business.biz_type).breakers:
+            return calls
+        waiting: dict[str, list[Call]] = {}
+        allowed: list[Call] = []
+        for call in calls:
+            host = self._open_host(call.task, run.business)
+            (allowed if host is None else waiting.setdefault(host, [])).append(call)
         for host, of_host in waiting.items():
-            await self._partition(business, host, of_host, partition)
-        allowed.sort(key=lambda task: task.next_ms)
-        return partition
+            allowed += await self._allowed(host, of_host, run)
+        return sorted(allowed, key=lambda call: call.from_ms)
 
-    def open_host(self, task: Task, business: Business, callback: Callback | Outcome) -> str | None:
-        """The host of this call if its breaker is open, as far as this process knows."""
-        health = self._known.health_of(business.biz_type)
-        if not health.breakers or not rules.may_be_postponed(task, self._clock.now_ms()):
-            return None
-        host = host_of(callback)
-        return host if host is not None and health.breaker_of(host) else None
+    async def confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
+        """The breaker may have opened while the task waited."""
+        is_free = call.probe is not None or is_expired(call.task, self._clock.now_ms())
+        if is_free or self._open_host(call.task, run.business) is None:
+            return call
+        run.put_aside(call.task, self._postpone)
+        return None
+
+    async def ended(self, call: Call, run: BusinessRun) -> list[Call]:
+        """Close the breaker or keep it open, by the probe."""
+        probe = call.probe
+        if probe is None:
+            return []
+        if probe.sign is not None:
+            await in_thread(self._conclude, probe)
+        if self._breaker(probe.biz_type, probe.breaker.host) is None:
+            return [Call(task, task.next_ms) for task in probe.rest]
+        for task in probe.rest:
+            run.put_aside(task, self._postpone)
+        return []
 
     async def record_outcome(
         self,
@@ -116,18 +116,44 @@ class CircuitBreaker:
         if opens:
             await in_thread(self._open, business.biz_type, host)
 
-    async def conclude_probe(self, probe: Probe) -> bool:
-        """Close the breaker or keep it open, by the probe. True: the host is called again."""
-        if probe.sign is not None:
-            await in_thread(self._conclude, probe)
-        return self._breaker(probe.biz_type, probe.breaker.host) is None
+    def _open_host(self, task: Task, business: Business) -> str | None:
+        """The host of this call if its breaker is open, as far as this process knows."""
+        health = self._known.health_of(business.biz_type)
+        if not health.breakers or not rules.may_be_postponed(task, self._clock.now_ms()):
+            return None
+        host = host_of(callback_to_make(task, business))
+        return host if host is not None and health.breaker_of(host) else None
 
-    def postpone(self, tasks: Sequence[Task], business: Business) -> Tries[Change]:
+    async def _allowed(self, host: str, calls: list[Call], run: BusinessRun) -> list[Call]:
+        """Of calls of a host whose breaker is open: a probe if one is due; all if it has closed."""
+        business, now_ms = run.business, self._clock.now_ms()
+        self._keep((business.biz_type, host), RecentCalls(from_ms=now_ms))
+        breaker = self._breaker(business.biz_type, host)
+        ready = None
+        if breaker is not None:
+            ready = next(
+                (c for c in calls if rules.is_probe_due(breaker, max(now_ms, c.from_ms))), None
+            )
+        if breaker is not None and ready is not None:
+            timeout_ms = round(business.timeout_seconds * 1000)
+            mine = rules.claimed(breaker, ready.task, timeout_ms, now_ms, self._mark())
+            await in_thread(self._move, business.biz_type, breaker, mine)
+            breaker = self._breaker(business.biz_type, host)
+            if breaker == mine:
+                rest = [call.task for call in calls if call is not ready]
+                return [Call(ready.task, ready.from_ms, Probe(business.biz_type, mine, rest))]
+        if breaker is None:
+            return calls
+        for call in calls:
+            run.put_aside(call.task, self._postpone)
+        return []
+
+    async def _postpone(self, tasks: list[Task], run: BusinessRun) -> None:
         """Reschedule blocked tasks, without an attempt, to after the wait of their breaker."""
+        business, now_ms = run.business, self._clock.now_ms()
         of_hosts: dict[str | None, list[Task]] = {}
         for task in tasks:
             of_hosts.setdefault(host_of(callback_to_make(task, business)), []).append(task)
-        now_ms = self._clock.now_ms()
         changes: list[tuple[Task, Task]] = []
         for host, of_host in of_hosts.items():
             breaker = self._breaker(business.biz_type, host)
@@ -140,29 +166,7 @@ class CircuitBreaker:
             biz_type=business.biz_type,
             count=len(changes),
         )
-        return self._reschedule.tries(changes)
-
-    async def _partition(
-        self, business: Business, host: str, tasks: list[Task], partition: Partition
-    ) -> None:
-        now_ms = self._clock.now_ms()
-        self._keep((business.biz_type, host), RecentCalls(from_ms=now_ms))
-        breaker = self._breaker(business.biz_type, host)
-        ready = None
-        if breaker is not None:
-            ready = next(
-                (t for t in tasks if rules.is_probe_due(breaker, max(now_ms, t.next_ms))), None
-            )
-        if breaker is not None and ready is not None:
-            timeout_ms = round(business.timeout_seconds * 1000)
-            mine = rules.claimed(breaker, ready, timeout_ms, now_ms, self._mark())
-            await in_thread(self._move, business.biz_type, breaker, mine)
-            breaker = self._breaker(business.biz_type, host)
-            if breaker == mine:
-                rest = [task for task in tasks if task is not ready]
-                partition.probes.append(Probe(business.biz_type, mine, ready, rest))
-                return
-        (partition.allowed if breaker is None else partition.blocked).extend(tasks)
+        await self._retry_throttled(self._reschedule.tries(changes), run.page.deadline_ms)
 
     # Writes to the health record, on threads
 

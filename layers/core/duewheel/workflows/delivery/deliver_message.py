@@ -46,7 +46,7 @@ BARE_MS = 60_000  # so late, a look before the lease costs less than the leases 
 CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once more
 
 
-class Deliver(Struct, frozen=True):
+class Deliver(Struct, frozen=True, kw_only=True):
     """`beside` runs a release in a thread of its own: a release takes most of a run."""
 
     clock: Clock

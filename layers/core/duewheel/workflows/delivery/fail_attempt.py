@@ -100,7 +100,7 @@ class FailAttempt(Struct, frozen=True):
         notice, no notice without its death, and never two."""
         if not is_told(before, business):
             return self._settle(before, dead)
-        notice = dead_notice(dead, self.entry_writer.placing_now())
+        notice = dead_notice(dead, self.entry_writer.placement_now())
         is_changed = self.tasks.change_and_create(before, dead, notice)
         status = self._log_settled(before, dead, is_changed)
         if is_changed:

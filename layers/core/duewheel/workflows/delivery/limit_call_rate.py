@@ -5,6 +5,9 @@ notifier that dies before the calls loses the turns and nothing else.
 """
 
 from collections.abc import Sequence
+from functools import partial
+
+from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.businesses.rate_limit import Cursors
@@ -12,6 +15,9 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.reservations import allocate, guessed, holds_turn, planned
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.rate_limits import RateLimitStore
+from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import Reschedule
 
 CURSORS_KEPT_MAX = 2_000
 
@@ -56,3 +62,25 @@ class LimitCallRate:
         self._seen[biz_type] = cursors
         if len(self._seen) > CURSORS_KEPT_MAX:
             del self._seen[next(iter(self._seen))]
+
+
+class RateLimitGate(Gate, Struct, frozen=True):
+    """A probe is called without a turn."""
+
+    limit: LimitCallRate
+    reschedule: Reschedule
+    retry_throttled: RetryThrottled
+
+    async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        tasks = [call.task for call in calls if call.probe is None]
+        if run.business.call_rate is None or not tasks:
+            return calls
+        limit = partial(self.limit, tasks, run.business)
+        soon, later = await self.retry_throttled(limit, run.page.deadline_ms)
+        for reserved in later:
+            run.put_aside(reserved, self._reschedule)
+        probes = [call for call in calls if call.probe is not None]
+        return [*probes, *(Call(task, from_ms) for task, from_ms in soon)]
+
+    async def _reschedule(self, reserved: list[tuple[Task, Reservation]], run: BusinessRun) -> None:
+        await self.retry_throttled(self.reschedule.reserved(reserved), run.page.deadline_ms)

@@ -167,7 +167,7 @@ class Release(Struct, frozen=True):
         others = [task for task in tasks if not rules.is_called_on_release(task, now_ms)]
         changes = rules.as_they_are(others, now_ms)
         from_ms = max(
-            line_ms, self.reschedule.entry_writer.placing().first_timely_ms() + _behind_ms(part)
+            line_ms, self.reschedule.entry_writer.placement().first_timely_ms() + _behind_ms(part)
         )
         rate = business.call_rate
         if rate is None or not due:

@@ -29,7 +29,7 @@ from duewheel.workflows.tasks.write_entries import EntryWriter
 _TRIES = 3
 
 
-class ChangePendingTask(Struct, frozen=True):
+class ChangePendingTask(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
@@ -146,7 +146,7 @@ class ChangeTask(Struct, frozen=True):
             after = changed(task, change, now_ms)
             is_another_call = change.callback is not None or change.sets_payload
             if is_another_call and not after.notice_of:
-                self.admission.changed(after)
+                self.admission.check_change(after)
             return after
 
         return self.change_pending(home, altered, permit)

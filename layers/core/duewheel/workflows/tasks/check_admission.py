@@ -12,30 +12,28 @@ from msgspec import Struct
 from duewheel.metrics import counts
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.embedded_metrics import CREATES_REFUSED
-from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
+from duewheel.rules.refusals import Refusal, TooManyCreates
 from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.workflows.businesses.limit_create_rate import Allowed, LimitCreateRate
-
-_TOO_MANY_AT_ONCE = "Too many requests at once. Try it again."
 
 
 class Admission(Struct, frozen=True):
     known: BusinessCache
     limit_create_rate: LimitCreateRate
 
-    def changed(self, task: Task | NewTask) -> None:
+    def check_change(self, task: Task | NewTask) -> None:
         """Raise the refusal of a changed task, if there is one."""
         check_callback(task.callback, task.payload, self._businesses([task])[task.biz_type])
 
-    def created(self, task: Task) -> None:
+    def check_create(self, task: Task) -> None:
         """Raise the refusal of a new task, if there is one."""
-        if (refusal := self.all_created([task])[0]) is not None:
+        if (refusal := self.refusals([task])[0]) is not None:
             raise refusal
 
-    def all_created(self, tasks: Sequence[Task]) -> list[Refusal | None]:
+    def refusals(self, tasks: Sequence[Task]) -> list[Refusal | None]:
         """The refusals of new tasks, in order. The first tasks use up what the limit allows."""
         businesses = self._businesses(tasks)
         refusals = [_refusal(task, businesses[task.biz_type]) for task in tasks]
@@ -53,16 +51,12 @@ class Admission(Struct, frozen=True):
         return refusals
 
     def _allowed(self, business: Business, wanted: int) -> Allowed:
-        try:
+        with unavailable_when_throttled():
             return self.limit_create_rate(business, wanted)
-        except Throttled as throttled:
-            raise Unavailable(_TOO_MANY_AT_ONCE) from throttled
 
     def _businesses(self, tasks: Iterable[Task | NewTask]) -> dict[str, Business]:
-        try:
+        with unavailable_when_throttled():
             return self.known.many({task.biz_type for task in tasks})
-        except Throttled as throttled:
-            raise Unavailable(_TOO_MANY_AT_ONCE) from throttled
 
 
 def _refusal(task: Task, business: Business) -> Refusal | None:

@@ -5,6 +5,7 @@ A repeat that finds the request unfinished, with the lease of its claim over, ta
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -15,7 +16,6 @@ from duewheel.rules.refusals import (
     Refusal,
     TargetNotEnabled,
     TooManyWrites,
-    Unavailable,
     UnknownTask,
 )
 from duewheel.rules.tasks import idempotency
@@ -23,10 +23,10 @@ from duewheel.rules.tasks.idempotency import Asked, Claim, RequestRecord, State
 from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.create_batch import CreateBatch
+from duewheel.workflows.tasks.create_tasks import CreateTasks
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
 Requested = Sequence[NewTask | Refusal]
@@ -41,10 +41,10 @@ def _never(_: Sequence[Refusal]) -> bool:
     return False
 
 
-class CreateIdempotent(Struct, frozen=True):
+class CreateIdempotent(Struct, frozen=True, kw_only=True):
     records: RequestRecords
     tasks: TaskStore
-    create_batch: CreateBatch
+    create_tasks: CreateTasks
     entry_writer: EntryWriter
     random_text: Callable[[], str]
 
@@ -52,18 +52,17 @@ class CreateIdempotent(Struct, frozen=True):
         self, asked: Asked, parse: Parse, gives_up: GivesUp = _never
     ) -> list[Made | Refusal]:
         """Answers per task, in order."""
-        try:
+        with unavailable_when_throttled("Too many requests at once. Repeat this one."):
             return self._results(asked, parse, gives_up)
-        except Throttled as throttled:
-            raise Unavailable("Too many requests at once. Repeat this one.") from throttled
 
     def _results(self, asked: Asked, parse: Parse, gives_up: GivesUp) -> list[Made | Refusal]:
-        placing = self.entry_writer.placing()
+        placing = self.entry_writer.placement()
         now_ms = placing.now_ms
         read_ms = asked.read_ms(now_ms)
         requested = parse(read_ms)  # what is refused whole is refused before anything is claimed
         dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
-        mine = idempotency.claimed(asked, self._claim(0, self.entry_writer.sized(placing, dues_ms)))
+        placing = self.entry_writer.with_shards(placing, dues_ms)
+        mine = idempotency.claimed(asked, self._claim(0, placing))
         stands = self.records.claim(mine)
         if stands is None:
             return self._carry_out(asked, mine, requested, gives_up)
@@ -71,7 +70,7 @@ class CreateIdempotent(Struct, frozen=True):
         requested = parse(stands.asked_ms)
         if stands.state is State.DONE:
             return self._answers(stands, requested, {})
-        mine = self._take_over(asked, stands, requested, self.entry_writer.placing_of)
+        mine = self._take_over(asked, stands, requested, self.entry_writer.placement)
         return self._carry_out(asked, mine, requested, gives_up)
 
     def _take_over(
@@ -101,7 +100,7 @@ class CreateIdempotent(Struct, frozen=True):
         missing = mine.unsettled(requested)
         # If this raises, a write may still be on its way: the lease stands, and whoever repeats
         # the request waits until it has run out.
-        created = self.create_batch.store(list(missing.values()))
+        created = self.create_tasks.store(list(missing.values()))
         results = dict(zip(missing, created, strict=True))
         is_claimed_anew = not is_last and any(isinstance(r, TooManyWrites) for r in created)
         if not is_claimed_anew:
@@ -113,7 +112,8 @@ class CreateIdempotent(Struct, frozen=True):
         ended = idempotency.ended(asked, mine, answers, is_rest_given_up=is_rest_given_up)
         self._replace(mine, ended)
         if is_claimed_anew:
-            again = self._take_over(asked, ended, requested, self.entry_writer.crowded)
+            placed_anew = partial(self.entry_writer.placement, is_throttled=True)
+            again = self._take_over(asked, ended, requested, placed_anew)
             return self._carry_out(asked, again, requested, gives_up, is_last=True)
         return self._answers(mine, requested, results)
 

@@ -1,52 +1,100 @@
-"""Create tasks: place and store them, one write each, and announce those that are near."""
+"""Create the tasks of one request: place them, store them, announce those that are near.
+
+Tasks without keys are stored by BatchWriteItem, or by one write if there is one; each keyed task by
+a transaction. A task that DynamoDB throttles is placed anew, once.
+"""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
 
+from duewheel.fan_out import fan_out
 from duewheel.metrics import counts
 from duewheel.rules.embedded_metrics import CREATED
-from duewheel.rules.refusals import Refusal, TooManyWrites
-from duewheel.rules.tasks.task import NewTask, Task
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
+from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.stores.conditional_writes import Throttled, is_for_load
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
+TRANSACTIONS_AT_ONCE = 16
 
-class CreateTasks(Struct, frozen=True):
+
+class CreateTasks(Struct, frozen=True, kw_only=True):
     tasks: TaskStore
     entry_writer: EntryWriter
     admission: Admission
+    keyed: KeyedTasks
+    transactions: ThreadPoolExecutor
 
-    def placed(self, new: NewTask) -> Task:
-        (task,) = self.all_placed([new])
-        return task
+    def __call__(self, requested: Sequence[NewTask | Refusal]) -> list[Made | Refusal]:
+        """Answers per task, in order; a task that was refused before stays refused."""
+        news = [new for new in requested if isinstance(new, NewTask)]
+        stored = iter(self._placed_and_stored(news))
+        return [next(stored) if isinstance(new, NewTask) else new for new in requested]
 
-    def all_placed(self, news: Sequence[NewTask], *, anew: bool = False) -> list[Task]:
-        """The tasks as they are to be stored, at places that no other task can get. `anew`:
-        DynamoDB throttled the first places."""
-        place = self.entry_writer.crowded if anew else self.entry_writer.placing_of
-        placing = place([new.due_ms for new in news])
-        return [placing.task(new, self.entry_writer.random_bytes()) for new in news]
+    def store(self, tasks: Sequence[Task]) -> list[Made | Refusal]:
+        """Answers per placed task, in order."""
+        if not tasks:
+            return []
+        if len(tasks) == 1:
+            return [self._one(tasks[0])]
+        plain = iter(self._many([task for task in tasks if task.key is None]))
+        keyed = [task for task in tasks if task.key is not None]
+        made = iter(fan_out(self.transactions, self._one, keyed))
+        return [next(plain) if task.key is None else next(made) for task in tasks]
 
-    def one(self, task: Task) -> None:
-        self.admission.created(task)
+    def _placed_and_stored(self, news: Sequence[NewTask]) -> list[Made | Refusal]:
+        placed = self.entry_writer.placed(news)
+        results = self.store(placed)
+        refused = [n for n, result in enumerate(results) if isinstance(result, TooManyWrites)]
         try:
+            # An earlier try of the same request may have been carried out: then it is the task.
+            there = self.tasks.home_states(placed[n].home for n in refused)[0]
+        except Throttled:
+            return results
+        for number in refused:
+            if placed[number].home in there:
+                results[number] = Made(placed[number])
+        left = [number for number in refused if placed[number].home not in there]
+        try:
+            again = self.entry_writer.placed([news[number] for number in left], is_throttled=True)
+            stored = self.store(again)
+        except Exception as error:  # the others are there, so not the whole is refused
+            if isinstance(error, Unavailable) or is_for_load(error):
+                return results
+            raise
+        for number, result in zip(left, stored, strict=True):
+            results[number] = result
+        return results
+
+    def _one(self, task: Task) -> Made | Refusal:
+        try:
+            if task.key is not None:
+                return self.keyed.create(task)
+            self.admission.check_create(task)
             self.tasks.create(task)
-        except Throttled as throttled:
-            raise TooManyWrites from throttled
+        except Refusal as refusal:
+            return refusal
+        except Exception as error:  # of one task, while others of the request may be there
+            if is_for_load(error):
+                return TooManyWrites()
+            raise
         counts.add(CREATED)
         self.entry_writer.announce([task.home])
+        return Made(task)
 
-    def many(self, tasks: Sequence[Task]) -> list[Task | Refusal]:
-        """Answers per task, in order. A task that DynamoDB left unwritten was not created."""
-        refusals = self.admission.all_created(tasks)
+    def _many(self, tasks: Sequence[Task]) -> list[Made | Refusal]:
+        """A task that DynamoDB left unwritten was not created."""
+        refusals = self.admission.refusals(tasks)
         admitted = [task for task, refusal in zip(tasks, refusals, strict=True) if refusal is None]
         unwritten = self.tasks.create_many(admitted)
         counts.add(CREATED, len(admitted) - len(unwritten))
         self.entry_writer.announce(task.home for task in admitted if task.task_id not in unwritten)
         return [
-            refusal or (TooManyWrites() if task.task_id in unwritten else task)
+            refusal or (TooManyWrites() if task.task_id in unwritten else Made(task))
             for task, refusal in zip(tasks, refusals, strict=True)
         ]

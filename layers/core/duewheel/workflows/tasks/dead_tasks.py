@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.access.grants import ANYTHING, Permit
-from duewheel.rules.refusals import NotRedrivable, Refusal, Unavailable, UnknownTask, no_such_task
+from duewheel.rules.refusals import NotRedrivable, Refusal, UnknownTask, no_such_task
 from duewheel.rules.tasks import dead_tasks, lifecycle
 from duewheel.rules.tasks.dead_tasks import DeadRequest, Died
 from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.stores.batch_writes import READS_PER_BATCH
-from duewheel.stores.conditional_writes import Throttled, unavailable_when_throttled
+from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.by_death_index import DeadIndex
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
@@ -131,9 +131,7 @@ class DeadTasks(Struct, frozen=True):
                 return taken, None
 
     def _current(self, found: Sequence[Died]) -> dict[object, Task]:
-        try:
+        with unavailable_when_throttled("Too many reads at once. Try it again."):
             tasks = self.tasks.get_many(died.home for died in found)
-        except Throttled as throttled:
-            raise Unavailable("Too many reads at once. Try it again.") from throttled
         now_ms = self.clock.now_ms()
         return {home: one for home, one in tasks.items() if not lifecycle.is_gone(one, now_ms)}

@@ -22,15 +22,17 @@ from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.conditional_writes import Throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
-from duewheel.workflows.tasks.create_tasks import CreateTasks
+from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.write_entries import EntryWriter
 
 # Each lost race shows who was first; more than a few in a row is a key fought over.
 _TRIES = 4
 
 
-class KeyedTasks(Struct, frozen=True):
+class KeyedTasks(Struct, frozen=True, kw_only=True):
     keys: KeyStore
-    create_tasks: CreateTasks
+    entry_writer: EntryWriter
+    admission: Admission
     change_pending: ChangePendingTask
     cancel_task: CancelTask
 
@@ -54,11 +56,11 @@ class KeyedTasks(Struct, frozen=True):
         for _ in range(_TRIES):
             named, task = self._look(new.biz_type, new.key)
             if task is None or not task.is_live:
-                placed = self.create_tasks.placed(new)
+                (placed,) = self.entry_writer.placed([new])
                 if self._take(placed, named):
                     return Made(placed)
                 continue
-            self.create_tasks.admission.changed(new)
+            self.admission.check_change(new)
             try:
                 rescheduled = self.change_pending(
                     task.home, lambda task, now_ms: key_answer.rescheduled(task, new, now_ms)
@@ -88,7 +90,7 @@ class KeyedTasks(Struct, frozen=True):
             return named, None
 
     def _take(self, task: Task, replacing: Address | None) -> bool:
-        self.create_tasks.admission.created(task)
+        self.admission.check_create(task)
         try:
             taken = self.keys.create(task, replacing)
         except Throttled as throttled:
@@ -97,5 +99,5 @@ class KeyedTasks(Struct, frozen=True):
         if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
             return False
         counts.add(CREATED)
-        self.create_tasks.entry_writer.announce([task.home])
+        self.entry_writer.announce([task.home])
         return True

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.rules.refusals import ListIndexOff, Unavailable
+from duewheel.rules.refusals import ListIndexOff
 from duewheel.rules.tasks import lifecycle, listing
 from duewheel.rules.tasks.listing import Found, Listed, ListRequest
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.batch_writes import chunks
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.by_business_index import ListIndex
 from duewheel.stores.tasks.tasks import TaskStore
 
@@ -82,9 +82,7 @@ class ListTasks(Struct, frozen=True):
         return list(shown.values()), last
 
     def _current(self, keys: Sequence[Listed]) -> dict[Address, Task]:
-        try:
+        with unavailable_when_throttled("Too many reads at once. Try it again."):
             found = self.tasks.get_many(key.home for key in keys)
-        except Throttled as throttled:
-            raise Unavailable("Too many reads at once. Try it again.") from throttled
         now_ms = self.clock.now_ms()
         return {home: task for home, task in found.items() if not lifecycle.is_gone(task, now_ms)}

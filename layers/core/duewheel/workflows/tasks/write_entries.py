@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.tasks.placement import Placement
+from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import DirectMessage
@@ -25,7 +26,7 @@ from duewheel.workflows.wheel.send_messages import MessageSender
 ENTRIES_PER_MESSAGE = 25
 
 
-class EntryWriter(Struct, frozen=True):
+class EntryWriter(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     message_sender: MessageSender
@@ -36,46 +37,46 @@ class EntryWriter(Struct, frozen=True):
     lead_ms: int
     ahead_ms: int
 
-    def placing(self) -> Placement:
-        """The placement as of now, without reserving shards."""
+    def placement(
+        self, instants_ms: Iterable[int] | None = None, *, is_throttled: bool = False
+    ) -> Placement:
+        """The placement as of now. `instants_ms`: of entries that are about to be written, for
+        which shards are reserved. `is_throttled`: DynamoDB throttled a first try."""
         pointer_second = self.time_pointer()  # AWS's time comes with it
         now_ms = timing.not_behind_ms(self.clock.now_ms(), self.aws_ms())
-        return Placement(now_ms, pointer_second, self.lead_ms, ahead_ms=self.ahead_ms)
+        placement = Placement(now_ms, pointer_second, self.lead_ms, ahead_ms=self.ahead_ms)
+        if instants_ms is None:
+            return placement
+        return self.with_shards(placement, instants_ms, is_throttled=is_throttled)
 
-    def placing_of(self, instants_ms: Iterable[int]) -> Placement:
-        """For entries that are about to be written at these instants, one each."""
-        return self.sized(self.placing(), instants_ms)
+    def with_shards(
+        self, placement: Placement, instants_ms: Iterable[int], *, is_throttled: bool = False
+    ) -> Placement:
+        reserve = self.reserve_shards.crowded if is_throttled else self.reserve_shards
+        return replace(placement, shards=reserve(map(placement.second, instants_ms)))
 
-    def placing_now(self) -> Placement:
+    def placement_now(self) -> Placement:
         """For one entry that is due at once."""
-        placing = self.placing()
-        return self.sized(placing, [placing.now_ms])
+        placement = self.placement()
+        return self.with_shards(placement, [placement.now_ms])
 
-    def sized(self, placing: Placement, instants_ms: Iterable[int]) -> Placement:
-        return replace(placing, shards=self.reserve_shards(map(placing.second, instants_ms)))
+    def placed(self, news: Sequence[NewTask], *, is_throttled: bool = False) -> list[Task]:
+        """The tasks as they are to be stored, at places that no other task can get."""
+        placement = self.placement([new.due_ms for new in news], is_throttled=is_throttled)
+        return [placement.task(new, self.random_bytes()) for new in news]
 
-    def crowded(self, instants_ms: Iterable[int]) -> Placement:
-        """For a second try, after DynamoDB throttled the first."""
-        placing = self.placing()
-        shards = self.reserve_shards.crowded(map(placing.second, instants_ms))
-        return replace(placing, shards=shards)
-
-    def addresses(self, instants_ms: Sequence[int]) -> list[Address]:
+    def addresses(self, instants_ms: Sequence[int], *, is_throttled: bool = False) -> list[Address]:
         """The addresses of entries that are written now for these instants."""
-        placing = self.placing_of(instants_ms)
-        return [placing.address(instant_ms, self.random_bytes()) for instant_ms in instants_ms]
-
-    def address(self, instant_ms: int) -> Address:
-        (address,) = self.addresses([instant_ms])
-        return address
+        placement = self.placement(instants_ms, is_throttled=is_throttled)
+        return [placement.address(instant_ms, self.random_bytes()) for instant_ms in instants_ms]
 
     def put(self, home: Address, instant_ms: int) -> Address:
         """If the write succeeded and its answer was lost, the entry stays, and no home names it."""
-        entry = self.address(instant_ms)
+        (entry,) = self.addresses([instant_ms])
         try:
             self.tasks.put_entry(entry, home)
         except Throttled:
-            entry = self.crowded([instant_ms]).address(instant_ms, self.random_bytes())
+            (entry,) = self.addresses([instant_ms], is_throttled=True)
             self.tasks.put_entry(entry, home)
         return entry
 

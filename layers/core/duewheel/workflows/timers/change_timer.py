@@ -140,7 +140,9 @@ class RunTimer(Struct, frozen=True):
         timer = self.timers.read(timer_id)
         if timer is None:
             raise no_such_timer()
-        task = manual_task(timer, self.entry_writer.placing_now(), self.entry_writer.random_bytes())
+        task = manual_task(
+            timer, self.entry_writer.placement_now(), self.entry_writer.random_bytes()
+        )
         try:
             self.tasks.create(task)
         except Throttled as throttled:

@@ -6,7 +6,7 @@ So a change that was answered is obeyed by every call that begins FRESH_MS after
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct, field
@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger
-from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.postponement import come_up_again
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
@@ -61,13 +60,6 @@ class Firing(Struct):
     def timer_of(self, task: Task) -> Timer | None:
         return self._timers[task.home][0] if task.home in self._timers else None
 
-    def filled(self, task: Task) -> Task:
-        """With all that its timer says of the call, as it was last read."""
-        timer = self.timer_of(task)
-        if timer is None or task.occurrence is None:
-            return task
-        return occurrence_policy.filled(task, task.occurrence, timer)
-
     def count(self, task: Task, status: Status | None, *, was_called: bool = True) -> None:
         """What came of it. None: somebody else has changed it meanwhile."""
         if task.occurrence is None:
@@ -87,6 +79,14 @@ class Checked(Struct, frozen=True):
     unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read
     timers: dict[str, Timer] = field(default_factory=dict)  # of those that are ended, as read
 
+    def of_business(self, biz_type: str) -> "Checked":
+        return Checked(
+            [task for task in self.fire if task.biz_type == biz_type],
+            [(task, reason) for task, reason in self.ended if task.biz_type == biz_type],
+            [task for task in self.unreadable if task.biz_type == biz_type],
+            self.timers,
+        )
+
 
 class CheckOccurrences(Struct, frozen=True):
     clock: Clock
@@ -104,25 +104,20 @@ class CheckOccurrences(Struct, frozen=True):
         await self.clock.sleep_until_ms(earliest_ms - AHEAD_MS)
         return await in_thread(self._checked, tasks, page)
 
-    async def again(self, task: Task, instant_ms: int, page: Firing, business: Business) -> bool:
-        """Right before it is to be called at this instant: whether it still is."""
+    async def again(self, task: Task, instant_ms: int, page: Firing) -> Checked:
+        """Right before a task that waited is called at this instant."""
         await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
-        checked = await in_thread(self._checked, [task], page)
-        if not checked.fire:
-            await self.set_aside(checked, {business.biz_type: business}, page)
-        return bool(checked.fire)
+        return await in_thread(self._checked, [task], page)
 
-    async def set_aside(
-        self, checked: Checked, businesses: Mapping[str, Business], page: Firing
-    ) -> None:
-        """End those that are not to be called, and let those come up again of which nobody can
-        say."""
-        for task, reason in await in_thread(self._ended, checked, businesses):
+    async def set_aside(self, checked: Checked, kept_seconds: int, page: Firing) -> None:
+        """End the tasks of a business that are not called. A task whose timer is unreadable falls
+        due again."""
+        for task, reason in await in_thread(self._ended, checked, kept_seconds):
             if reason in COUNTED_AS:
                 page.note(_of(task), COUNTED_AS[reason])
 
-    def _ended(self, checked: Checked, businesses: Mapping[str, Business]) -> list[Ended]:
-        """Those that nobody else had changed meanwhile."""
+    def _ended(self, checked: Checked, kept_seconds: int) -> list[Ended]:
+        """Those that no other writer has changed meanwhile."""
         now_ms = self.clock.now_ms()
         if checked.unreadable:
             self.reschedule.each(
@@ -130,12 +125,10 @@ class CheckOccurrences(Struct, frozen=True):
             )
         if not checked.ended:
             return []
-        kept = {biz_type: one.retention_seconds for biz_type, one in businesses.items()}
 
         def end(ended: Ended) -> bool:
             task, reason = ended
-            after = lifecycle.cancelled(task, reason, now_ms, kept[task.biz_type])
-            return self.tasks.change(task, after)
+            return self.tasks.change(task, lifecycle.cancelled(task, reason, now_ms, kept_seconds))
 
         done = fan_out(self.writers, end, checked.ended)
         reasons = Counter(reason.value for _, reason in checked.ended)
@@ -184,7 +177,7 @@ class CheckOccurrences(Struct, frozen=True):
             if timer.rules.overlap is Overlap.SKIP and not occurrence.manual:
                 alone.append((task, timer))
             else:
-                checked.fire.append(occurrence_policy.filled(task, occurrence, timer))
+                checked.fire.append(occurrence_policy.with_timer_fields(task, occurrence, timer))
         self._one_at_a_time(alone, checked)
         return checked
 
@@ -200,7 +193,7 @@ class CheckOccurrences(Struct, frozen=True):
             running[timer.timer_id] = now
             if now.home == task.home:
                 under_way.add(task.home)
-                checked.fire.append(occurrence_policy.filled(task, _of(task), timer))
+                checked.fire.append(occurrence_policy.with_timer_fields(task, _of(task), timer))
             else:
                 checked.ended.append((task, Reason.SKIPPED))
 

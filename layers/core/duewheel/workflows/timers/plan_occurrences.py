@@ -112,7 +112,7 @@ class PlanTimers(Struct, frozen=True):
     ) -> tuple[Task, Step] | None:
         """None when another has changed the chain meanwhile. What is near, or past, has an entry
         of its own, and there it does not matter where its home is."""
-        placing = self.entry_writer.placing()
+        placing = self.entry_writer.placement()
         far = {of: due for of, due in due_seconds.items() if not placing.is_near(due)}
         by_due = self.entry_writer.reserve_shards(far.values(), surely=True)
         shards = {of: by_due[due] for of, due in far.items() if due in by_due}
@@ -163,14 +163,14 @@ class PlanTimers(Struct, frozen=True):
     ) -> Task | None:
         """None when it stands there already. One whose second may be read at this very moment, or
         has been, gets an entry of its own beside it, and first comes up there."""
-        placing = self.entry_writer.placing()
+        placing = self.entry_writer.placement()
         task = planning.occurrence_task(timer, occurrence, placing.now_ms, sizes)
         reason = misfire(task, occurrence, timer, placing.now_ms)
         if reason is not None:
             task = lifecycle.cancelled(task, reason, placing.now_ms, kept_seconds)
         elif not placing.is_near(task.home.second):
             return task if self.tasks.create(task) else None
-        entry = self.entry_writer.address(task.next_ms)
+        (entry,) = self.entry_writer.addresses([task.next_ms])
         task = replace(task, entry=entry, first_second=entry.second)
         return task if self.tasks.create_with_entry(task) else None
 

@@ -37,7 +37,7 @@ class PlanningChain(Struct, frozen=True):
 
     def begun(self, timer: Timer) -> Chained:
         """With a chain of its own, which is due at once."""
-        placing = self.entry_writer.placing_now()
+        placing = self.entry_writer.placement_now()
         home = planning.chain_home(timer, placing, self.entry_writer.random_bytes())
         put = {"Put": self.tasks.put_request(home)}
         after = planned_by(timer, home.home, placing.now_ms // 1000)
@@ -59,7 +59,7 @@ class PlanningChain(Struct, frozen=True):
             return Chained(timer)
         if to_take_back(before, after, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
             return Chained(timer, self.ended(chain, after))
-        entry = self.entry_writer.address(now_ms)
+        (entry,) = self.entry_writer.addresses([now_ms])
         put = {"Put": self.tasks.entry_request(entry, chain.home)}
         update = self.tasks.update_request(
             chain, planning.named_later(chain, entry, now_ms, now_ms)

@@ -51,7 +51,7 @@ class WithdrawOccurrences(Struct, frozen=True):
     def ahead(self, timer_id: str, timer: Timer | None, until_ms: int) -> bool:
         """What is to come of a timer, as it was read, that has been stopped or changed. Returns
         whether there may be more."""
-        placing = self.entry_writer.placing()
+        placing = self.entry_writer.placement()
         second = placing.now_ms // 1000
         while placing.is_near(second):
             second += 1

@@ -1,0 +1,158 @@
+"""One attempt at one task: wait for its instant and a call slot, confirm, call, record.
+
+No attempt begins that might not end, and be settled, before the invocation ends, or whose page
+another notifier may hold by then. The slot is free again when the outcome is written: so few calls
+are answered and not settled at any time.
+"""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules.callbacks.http_outcome import with_business_policy
+from duewheel.rules.callbacks.named_secrets import names_in
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.types import Callback, HttpCallback
+from duewheel.rules.delivery.circuit_breaker import Probe, may_be_postponed
+from duewheel.rules.delivery.postponement import spread_unbegun
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.effective_callback import callback_to_make
+from duewheel.rules.tasks.entry_decision import is_expired
+from duewheel.rules.tasks.task import Attempt, Status, Task
+from duewheel.rules.timers.occurrence_policy import should_disable_timer
+from duewheel.targets.by_type import Targets
+from duewheel.workflows.delivery.call_secrets import CallSecrets
+from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
+from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
+from duewheel.workflows.delivery.fail_attempt import FailAttempt
+from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate
+from duewheel.workflows.gather_all import in_thread
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.timers.change_timer import StopTimer
+
+# What an invocation needs after its last call returned: to settle and to pass on the rest.
+SETTLE_RESERVE_MS = 5_000
+
+
+class AttemptCall(Struct, frozen=True, kw_only=True):
+    clock: Clock
+    gates: Sequence[Gate]
+    call_slots: asyncio.Semaphore  # bounds calls of this process until they are recorded
+    targets: Targets
+    secrets: CallSecrets
+    circuit_breaker: CircuitBreaker
+    fail_attempt: FailAttempt
+    reschedule: Reschedule
+    stop_timer: StopTimer
+    detect_slow_calls: DetectSlowCalls
+    retry_throttled: RetryThrottled
+
+    async def __call__(self, call: Call, run: BusinessRun) -> bool:
+        """False if it is too late to begin."""
+        timeout_ms = math.ceil(run.business.timeout_seconds * 1000)
+        latest_ms = run.page.deadline_ms - timeout_ms - SETTLE_RESERVE_MS
+        if max(call.from_ms, self.clock.now_ms()) > latest_ms:
+            return False
+        confirmed = await self._confirm(call, call.from_ms, run)
+        if confirmed is None:
+            return True
+        await self.clock.sleep_until_ms(call.from_ms)
+        async with run.call_slots:
+            with ExitStack() as slot:
+                await self.call_slots.acquire()
+                slot.callback(self.call_slots.release)
+                if not await run.page.is_sure_before(latest_ms):
+                    return False
+                confirmed = await self._confirm(confirmed, self.clock.now_ms(), run)
+                if confirmed is None:
+                    return True
+                started_ms = self.clock.now_ms()
+                if started_ms > latest_ms or not run.page.is_sure:
+                    return False
+                attempt = await self._attempt(confirmed, started_ms, run, slot)
+        if attempt is not None:
+            await self.detect_slow_calls(run.business, attempt, run.page.deadline_ms)
+        return True
+
+    async def _confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
+        confirmed: Call | None = call
+        for gate in self.gates:
+            if confirmed is not None:
+                confirmed = await gate.confirm(confirmed, instant_ms, run)
+        return confirmed
+
+    async def _attempt(
+        self, call: Call, started_ms: int, run: BusinessRun, slot: ExitStack
+    ) -> Attempt | None:
+        """None if no call was made."""
+        task = call.task
+        if is_expired(task, started_ms):  # while it waited for a slot
+            expire = partial(self.fail_attempt.expire, task, run.business)
+            status = await self.retry_throttled(expire, run.page.deadline_ms)
+            run.page.firing.count(task, status, was_called=False)
+            return None
+        outcome = await self._outcome(task, call.probe, run, started_ms)
+        if not outcome.was_begun and may_be_postponed(task, started_ms):
+            run.put_aside(task, self._postpone_unbegun)
+            return None
+        attempt = lifecycle.attempt_made(task, outcome, started_ms, self.clock.now_ms())
+        await self._record(task, outcome, attempt, run, slot)
+        return attempt
+
+    async def _outcome(
+        self, task: Task, probe: Probe | None, run: BusinessRun, started_ms: int
+    ) -> Outcome:
+        business = run.business
+        callback: Callback | Outcome = callback_to_make(task, business)
+        if isinstance(callback, Outcome):
+            return callback
+        if run.secrets is None:
+            return Outcome(Verdict.RETRY, "cannot be signed: the secrets do not open")
+        if isinstance(callback, HttpCallback) and names_in(callback):
+            callback = await in_thread(self.secrets.filled, callback, business)
+            if isinstance(callback, Outcome):
+                return callback
+        outcome = await self.targets.call(
+            callback, task, started_ms, business.timeout_seconds, run.secrets
+        )
+        if isinstance(callback, HttpCallback):  # a status of other types says less
+            outcome = with_business_policy(outcome, business.statuses)
+        if outcome.was_begun:
+            await self.circuit_breaker.record_outcome(
+                business, callback, outcome, started_ms, probe
+            )
+        return outcome
+
+    async def _record(
+        self, task: Task, outcome: Outcome, attempt: Attempt, run: BusinessRun, slot: ExitStack
+    ) -> None:
+        page, firing = run.page, run.page.firing
+        status: Status | None = Status.DELIVERED
+        if outcome.verdict is Verdict.DELIVERED:
+            kept_seconds = run.business.retention_seconds
+            record = lifecycle.delivered(task, attempt, self.clock.now_ms(), kept_seconds)
+            page.settler.add(record, slot.pop_all().close)
+        else:
+            failed = partial(self.fail_attempt.failed, task, outcome, attempt, run.business)
+            status = await self.retry_throttled(failed, page.deadline_ms)
+        firing.count(task, status)
+        timer = firing.timer_of(task)
+        if timer is not None and status is Status.DEAD and should_disable_timer(timer, outcome):
+            await in_thread(self.stop_timer, timer)
+
+    async def _postpone_unbegun(self, tasks: list[Task], run: BusinessRun) -> None:
+        changes = spread_unbegun(tasks, self.clock.now_ms())
+        await self.retry_throttled(self.reschedule.tries(changes), run.page.deadline_ms)
+        logger.info(
+            "calls not begun",
+            action="not-begun",
+            biz_type=run.business.biz_type,
+            count=len(changes),
+        )
