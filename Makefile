@@ -65,10 +65,11 @@ format: $(CHECKS) ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff check --fix $(SOURCES)
 	$(IN_VENV)/python client/make_sync.py
 
-examples: $(VENV)/ready ##m make the examples in docs/api.md anew, from what the service answers
+examples: $(VENV)/ready ##m make the examples in docs/api.md and the tables of parameters in docs/reference.md anew
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.examples.make
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.parameters
 
-openapi: $(VENV)/ready ##m make infra/openapi.json anew, from the table of calls, the rules and docs/api.md
+openapi: $(VENV)/ready ##m make the API document anew, from the table of calls, the rules and docs/api.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
 
 golden: $(VENV)/ready ##m part of `make release`: keep what it writes, for the next ones to be held against

@@ -153,7 +153,7 @@ class LocalStack:
         wheelwright: Wheelwright = RealTime(self.clock, self.endpoint or "")
         mailbox = None
         if emulator is not None:
-            mailbox = _mailbox(inbox, sqs)
+            mailbox = InboxResources(inbox, boto3.client)
             played = InboxFunctions(inbox, others=invocations.accept)
             emulator.accept_invocation = played.accept
             emulator.answer_invocation = played.answer
@@ -274,8 +274,3 @@ def _ingest(sqs: Any) -> IngestMessages | None:
     if not settings.ingest_queue_url:
         return None
     return IngestMessages(sqs, settings.ingest_queue_url, settings.ingest_dead_letter_queue_url)
-
-
-def _mailbox(inbox: Inbox, sqs: Any) -> InboxResources:
-    sns = boto3.client("sns")
-    return InboxResources(inbox, sqs, sns, boto3.client("events"))

@@ -13,7 +13,7 @@ from duewheel import Duewheel, Grant, NewTask
 from duewheel.errors import DuewheelError
 from tests.support import Script, problem
 
-DOCUMENT = Path(__file__).parents[2] / "infra/openapi.json"
+DOCUMENT = Path(__file__).parents[2] / "layers/core/duewheel/interface/openapi.json"
 OF_XTIMER = "/api/"  # for clients of xTimer
 HOUR = timedelta(hours=1)
 TASK = NewTask(biz_type="orders", delay=HOUR)

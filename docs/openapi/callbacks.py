@@ -18,9 +18,10 @@ from docs.openapi.schemas import (
     text,
     whole,
 )
-from duewheel.rules.callbacks import aws, http, url
-from duewheel.rules.callbacks.aws import INVOCATIONS
-from duewheel.rules.callbacks.requests import BODIES, TYPES
+from duewheel.rules.callbacks import http, url
+from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
+from duewheel.rules.callbacks.aws.target import AwsTarget
+from duewheel.rules.callbacks.payload_encoding import BODIES
 from duewheel.rules.callbacks.retry import (
     ATTEMPTS_MAX,
     RETRY_AGE_SECONDS_MAX,
@@ -47,20 +48,6 @@ _SCHEMES = "|".join(
 )
 _URL = {**text(1, url.URL_LENGTH_MAX), "pattern": f"^(?:{_SCHEMES})://"}
 _METHOD = one_of(http.METHODS)
-_ATTRIBUTES = {
-    **names_to(text(1)),
-    "propertyNames": matching(aws._ATTRIBUTE),
-    "maxProperties": aws.ATTRIBUTES_MAX,
-}
-_MESSAGE: dict[str, Schema] = {
-    "group_id": described(
-        matching(aws._GROUP_ID), "Needed for FIFO queues and topics, and for no other."
-    ),
-    "attributes": _ATTRIBUTES,
-    "body": _BODY,
-}
-_ARN_OR_NAME = text(1)
-
 HTTP = body(
     {
         "type": always("http"),
@@ -70,31 +57,24 @@ HTTP = body(
         "body": _BODY,
     }
 )
-LAMBDA = body(
-    {
-        "type": always("lambda"),
-        "function": _ARN_OR_NAME,
-        "invocation": one_of(INVOCATIONS, default=INVOCATIONS[0]),
-    },
-    ("type", "function"),
-)
-SQS = body(
-    {"type": always("sqs"), "queue_url": matching(aws._QUEUE_URL), **_MESSAGE},
-    ("type", "queue_url"),
-)
-SNS = body(
-    {"type": always("sns"), "topic_arn": matching(aws._ARN), **_MESSAGE},
-    ("type", "topic_arn"),
-)
-EVENTBRIDGE = body(
-    {
-        "type": always("eventbridge"),
-        "event_bus": _ARN_OR_NAME,
-        "source": text(1, aws.SOURCE_CHARACTERS_MAX),
-        "detail_type": text(1, aws.DETAIL_TYPE_CHARACTERS_MAX),
-    },
-    ("type", "event_bus", "source", "detail_type"),
-)
+
+
+def _request(target: AwsTarget) -> Schema:
+    required = [name for name in target.members if name not in target.optional]
+    return body({"type": always(target.name), **target.members}, ("type", *required))
+
+
+def _answer(target: AwsTarget) -> Schema:
+    members = {name: _loose(schema) for name, schema in target.members.items()}
+    return shown({"type": always(target.name), **members}, target.sometimes_shown)
+
+
+def _loose(schema: Schema) -> Schema:
+    """Of a member in an answer."""
+    if "enum" in schema:
+        return {"type": "string", "enum": schema["enum"]}
+    return names_to(TEXT) if schema["type"] == "object" else TEXT
+
 
 RETRY_EXPONENTIAL = body(
     {
@@ -125,31 +105,13 @@ _SHOWN_HEADERS = described(
     names_to(TEXT),
     "Of one that carries a secret its beginning and a digest, which no request takes.",
 )
-_SHOWN_MESSAGE: dict[str, Schema] = {
-    "group_id": TEXT,
-    "attributes": names_to(TEXT),
-    "body": one_of(BODIES),
-}
-_SOMETIMES = ("group_id", "body")
-
+_NAMES = [target.callback.__name__ for target in AWS_TARGETS]
 SCHEMAS: dict[str, Schema] = {
     "HttpCallback": HTTP,
-    "LambdaCallback": LAMBDA,
-    "SqsCallback": SQS,
-    "SnsCallback": SNS,
-    "EventBridgeCallback": EVENTBRIDGE,
+    **{name: _request(target) for name, target in zip(_NAMES, AWS_TARGETS, strict=True)},
     "Callback": {
         "description": "`http` where it does not say. What that leaves out is the business's.",
-        "oneOf": [
-            ref(name)
-            for name in (
-                "HttpCallback",
-                "LambdaCallback",
-                "SqsCallback",
-                "SnsCallback",
-                "EventBridgeCallback",
-            )
-        ],
+        "oneOf": [ref(name) for name in ("HttpCallback", *_NAMES)],
     },
     "ExponentialRetry": RETRY_EXPONENTIAL,
     "RetryLadder": RETRY_LADDER,
@@ -164,30 +126,9 @@ SCHEMAS: dict[str, Schema] = {
         },
         ("body",),
     ),
-    "ShownLambdaCallback": shown(
-        {"type": always("lambda"), "function": TEXT, "invocation": one_of(INVOCATIONS)}
-    ),
-    "ShownSqsCallback": shown(
-        {"type": always("sqs"), "queue_url": TEXT, **_SHOWN_MESSAGE}, _SOMETIMES
-    ),
-    "ShownSnsCallback": shown(
-        {"type": always("sns"), "topic_arn": TEXT, **_SHOWN_MESSAGE}, _SOMETIMES
-    ),
-    "ShownEventBridgeCallback": shown(
-        {"type": always("eventbridge"), "event_bus": TEXT, "source": TEXT, "detail_type": TEXT}
-    ),
+    **{f"Shown{name}": _answer(target) for name, target in zip(_NAMES, AWS_TARGETS, strict=True)},
     "ShownCallback": {
         "description": "As a request would say it. What is null is left to the business.",
-        "oneOf": [
-            ref(name)
-            for name in (
-                "ShownHttpCallback",
-                "ShownLambdaCallback",
-                "ShownSqsCallback",
-                "ShownSnsCallback",
-                "ShownEventBridgeCallback",
-            )
-        ],
+        "oneOf": [ref(f"Shown{name}") for name in ("HttpCallback", *_NAMES)],
     },
 }
-assert len(SCHEMAS["Callback"]["oneOf"]) == len(TYPES)

@@ -1,19 +1,16 @@
 """Makes the API document anew: `make openapi`.
 
-It is kept twice, byte for byte the same: where people look for it, and beside the code that
-answers it, since the layer that is deployed has nothing from elsewhere.
+It stands beside the code that answers it, since the layer that is deployed has nothing from
+elsewhere.
 """
 
 import json
 import sys
-from pathlib import Path
 
 from docs.examples.layout import laid_out
 from docs.examples.make import PAGE
 from docs.openapi.document import DocumentError, document
 from duewheel.interface.routes import FILE
-
-KEPT = Path(__file__).parents[2] / "infra" / "openapi.json"
 
 
 def text() -> str:
@@ -26,9 +23,8 @@ def main() -> int:
     except DocumentError as error:
         print(f"The document is left as it was: {error}", file=sys.stderr)
         return 1
-    is_new = not KEPT.exists() or KEPT.read_text("utf-8") != made
-    for file in (KEPT, FILE):
-        file.write_text(made, "utf-8")
+    is_new = not FILE.exists() or FILE.read_text("utf-8") != made
+    FILE.write_text(made, "utf-8")
     print("the API document has changed" if is_new else "the API document is as it was")
     return 0
 

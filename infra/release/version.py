@@ -15,7 +15,6 @@ PLACES = {
     "pyproject.toml": r'^version = "(.+)"$',
     "template.yaml": rf"^    Value: ({NUMBER})$",
     "docs/api.md": rf'(?:^user-agent: duewheel/|"version": ")({NUMBER})(?:$|"\}}$)',
-    "infra/openapi.json": rf'"version": "({NUMBER})"',
     "layers/core/duewheel/interface/openapi.json": rf'"version": "({NUMBER})"',
 }
 

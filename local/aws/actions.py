@@ -133,6 +133,12 @@ def _put_events(params: Params) -> Iterator[Asked]:
         )
 
 
+def _start_execution(params: Params) -> Iterator[Asked]:
+    """IAM judges a call of an alias or a version by the ARN of its state machine."""
+    machine = ":".join(params["stateMachineArn"].split(":")[:7])
+    yield Asked("states:StartExecution", machine)
+
+
 def _table(name: str) -> str:
     return _arn("dynamodb", f"table/{name}")
 
@@ -169,4 +175,5 @@ _READERS: dict[tuple[str, str], Callable[[Params], Iterator[Asked]]] = {
     ("lambda", "Invoke"): _invoke,
     ("sns", "Publish"): _publish,
     ("events", "PutEvents"): _put_events,
+    ("stepfunctions", "StartExecution"): _start_execution,
 }

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from email.utils import formatdate
 from functools import cache
 from threading import RLock
@@ -38,6 +39,7 @@ from moto.events.utils import EventTemplateParser
 from moto.kms import models as kms_models
 from moto.sqs import models as sqs_models
 from moto.sqs.models import SQSBackend, sqs_backends
+from moto.stepfunctions import models as states_models
 
 from local.aws.invocations import ACCEPTED, Answer, Invocation, invocation_of
 from local.aws.patches.attribute_values import values_of_one_type
@@ -96,6 +98,7 @@ class Emulator:
             for target, name, replacement in (
                 (botocore_stubber, "process_request", self._handle_alone),
                 (events_models, "unix_time", lambda: self._clock.now_ms() / 1000),
+                (states_models, "utcnow", self._utcnow),
                 (sqs_models, "unix_time", lambda: self._clock.now_ms() / 1000),
                 (sqs_models, "unix_time_millis", lambda: float(self._clock.now_ms())),
                 (sqs_models.Message, "visible", property(self._is_visible)),
@@ -200,6 +203,9 @@ class Emulator:
         for name, value in headers.items():
             if name.lower() != "date":
                 yield name, value
+
+    def _utcnow(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
 
     def _is_visible(self, message: Any) -> bool:
         """moto wants the instant to be past, which a clock that stands still never is."""

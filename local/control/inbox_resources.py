@@ -1,24 +1,24 @@
-"""What local callbacks of types sqs, sns and eventbridge go to, and how it gets into the inbox.
+"""What local callbacks of AWS types go to, and how it gets into the inbox.
 
-A queue, a topic and a bus are made here, and of the first two a FIFO one. A topic has a queue for
-its subscriber, a bus has one by a rule, so whatever arrives ends in a queue; what is in there is
-moved to the inbox when somebody looks.
+A queue, a topic, a bus and a state machine are made here, and of the first two a FIFO one. A topic
+has a queue for its subscriber, a bus has one by a rule. The messages of these queues, and the input
+of the executions, are moved to the inbox when it is read.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
+from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from local.aws.template import ACCOUNT_ID, REGION
 from local.control.inbox import Inbox
 
 ALLOWED = {
-    "TargetFunctionArns": f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:inbox-*",
-    "TargetQueueArns": f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:inbox-*",
-    "TargetTopicArns": f"arn:aws:sns:{REGION}:{ACCOUNT_ID}:inbox-*",
-    "TargetEventBusArns": f"arn:aws:events:{REGION}:{ACCOUNT_ID}:event-bus/inbox-*",
+    target.parameter: f"arn:aws:{target.service}:{REGION}:{ACCOUNT_ID}:{target.kind}inbox-*"
+    for target in AWS_TARGETS
 }
+MACHINE = "inbox-machine"
 _OPERATIONS = {
     "inbox-queue": "SendMessage",
     "inbox-queue.fifo": "SendMessage",
@@ -35,9 +35,12 @@ _SHOWN = {
 class InboxResources:
     """`queues`, by the name of what is called: where its messages end."""
 
-    def __init__(self, inbox: Inbox, sqs: Any, sns: Any, events: Any) -> None:
+    def __init__(self, inbox: Inbox, client: Callable[[str], Any]) -> None:
+        """`client`: of a service, by its name in the SDK."""
         self._inbox = inbox
-        self._sqs = sqs
+        self._sqs = client("sqs")
+        self._states = client("stepfunctions")
+        sns, events = client("sns"), client("events")
         self._one_at_a_time = Lock()
         self._queues = {
             "inbox-queue": self._make_queue("inbox-queue"),
@@ -53,18 +56,40 @@ class InboxResources:
         events.put_rule(Name="everything", EventBusName="inbox-bus", EventPattern=pattern)
         target = {"Id": "inbox", "Arn": _queue_arn("subscriber-of-bus")}
         events.put_targets(Rule="everything", EventBusName="inbox-bus", Targets=[target])
+        self._machine = self._states.create_state_machine(
+            name=MACHINE,
+            definition=json.dumps(
+                {"StartAt": "Received", "States": {"Received": {"Type": "Succeed"}}}
+            ),
+            roleArn=f"arn:aws:iam::{ACCOUNT_ID}:role/inbox",
+        )["stateMachineArn"]
+        self._executions: set[str] = set()  # that are in the inbox
 
     def __contains__(self, name: str) -> bool:
-        return name in self._queues
+        return name in self._queues or name == MACHINE
 
     def collect(self, name: str) -> None:
         """Move what has arrived there to the inbox."""
-        if name not in self._queues:
+        if name not in self:
             return
         with self._one_at_a_time:
+            if name == MACHINE:
+                self._collect_executions()
+                return
             while messages := self._received(self._queues[name]):
                 for message in messages:
                     self._keep(name, message)
+
+    def _collect_executions(self) -> None:
+        listed = self._states.list_executions(stateMachineArn=self._machine)["executions"]
+        for execution in sorted(listed, key=lambda one: one["startDate"]):
+            if execution["name"] in self._executions:
+                continue
+            self._executions.add(execution["name"])
+            started = self._states.describe_execution(executionArn=execution["executionArn"])
+            headers = {"execution-name": execution["name"]}
+            at_ms = round(execution["startDate"].timestamp() * 1000)
+            self._inbox.take(MACHINE, "StartExecution", MACHINE, headers, started["input"], at_ms)
 
     def _received(self, url: str) -> list[Mapping[str, Any]]:
         answer = self._sqs.receive_message(

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from duewheel.rules.callbacks.aws import NOT_IN_A_MESSAGE
+from duewheel.rules.callbacks.payload_encoding import NOT_IN_A_MESSAGE
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE
 from duewheel.rules.instants import rfc3339
 from local.aws.http_api import Request

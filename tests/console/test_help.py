@@ -7,11 +7,11 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from duewheel import __version__
+from duewheel.interface.routes import FILE
 from tests.console.viewer import Viewer
 from tests.support.service import Service
 
-REPOSITORY = Path(__file__).parents[2]
-DOCUMENT: dict[str, Any] = json.loads((REPOSITORY / "infra/openapi.json").read_text())
+DOCUMENT: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
 CALLS = [call for path in DOCUMENT["paths"].values() for call in path.values()]
 UNANSWERED = "Failed to load resource: net::ERR_FAILED"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -162,7 +162,7 @@ def test_no_link_leads_outside_and_the_documents_named_exist(viewer: Viewer) -> 
     assert [href for href in hrefs if not href.startswith("#")] == []
     documents = viewer.page.locator("dt code").all_inner_texts()
     assert documents
-    assert [name for name in documents if not (REPOSITORY / name).is_file()] == []
+    assert [name for name in documents if not (Path(__file__).parents[2] / name).is_file()] == []
 
 
 def test_a_document_that_does_not_come_is_told_in_its_place(

@@ -17,9 +17,8 @@ from duewheel.rules.access import api_keys
 from duewheel.rules.access import requests as access_requests
 from duewheel.rules.businesses import requests as business_requests
 from duewheel.rules.businesses import settings, trusted_origins
+from duewheel.rules.callbacks import http as http_callback
 from duewheel.rules.callbacks import (
-    aws,
-    aws_outcome,
     http_outcome,
     named_secrets,
     retry,
@@ -27,7 +26,7 @@ from duewheel.rules.callbacks import (
     status_policy,
     url,
 )
-from duewheel.rules.callbacks import http as http_callback
+from duewheel.rules.callbacks.aws import message, outcome
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.history import changes
 from duewheel.rules.refusals import MalformedBody, Refusal
@@ -143,8 +142,8 @@ HELD: dict[str, Numbers] = {
     "`expires_after_seconds`": (*refused(expires_after_seconds=0), AHEAD_DAYS),
     "URL": (url.URL_LENGTH_MAX, url._HOST_LENGTH_MAX),
     "headers": (http_callback.HEADERS_MAX, http_callback.HEADERS_BYTES_MAX),
-    "message attributes": (aws.ATTRIBUTES_MAX, aws.ATTRIBUTES_BYTES_MAX),
-    "`group_id`": lengths(aws._GROUP_ID),
+    "message attributes": (message.ATTRIBUTES_MAX, message.ATTRIBUTES_BYTES_MAX),
+    "`group_id`": lengths(message._GROUP_ID),
     "`retry.attempts`": (*refused_retry(attempts=0), DEFAULT.attempts_max),
     "`retry.delays_seconds`": (
         *refused_retry(delays_seconds=[]),
@@ -260,7 +259,7 @@ HELD: dict[str, Numbers] = {
     "a redrive": (lifecycle.ABOUT_TO_GO_MS / 60_000,),
     "a callback": (*parameter("CallbackTimeoutSeconds"), target.CONNECT_SECONDS_MAX),
     "the reply of a callback": (reply.REPLY_BYTES_MAX,),
-    "the answer of a function": (aws_outcome.ANSWER_BYTES_MAX,),
+    "the answer of a function": (outcome.ANSWER_BYTES_MAX,),
     "redirects of a callback": (),
     "`Retry-After`": (retry.RETRY_AFTER_SECONDS_MAX,),
     "callbacks of one notifier at once": (deliver_entries.CALLS_IN_FLIGHT_MAX,),

@@ -12,6 +12,7 @@ from tests.support.service import Service
 QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:inbox-topic"
 FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:inbox-close"
+MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:inbox-machine"
 BUS = {"type": "eventbridge", "event_bus": "inbox-bus", "source": "shop", "detail_type": "due"}
 
 
@@ -25,7 +26,14 @@ def running() -> Iterator[LocalStack]:
 def service(running: LocalStack) -> Service:
     """With nothing left of the test before."""
     service = Service(running.url)
-    for name in ("inbox-close", "inbox-queue", "inbox-queue.fifo", "inbox-topic", "inbox-bus"):
+    for name in (
+        "inbox-close",
+        "inbox-queue",
+        "inbox-queue.fifo",
+        "inbox-topic",
+        "inbox-bus",
+        "inbox-machine",
+    ):
         service.call("DELETE", f"/_local/received/{name}")
     return service
 
@@ -59,6 +67,11 @@ def due(service: Service, callback: dict[str, Any], **more: Any) -> dict[str, An
             "Publish",
         ),
         (BUS, "inbox-bus", "PutEvents"),
+        (
+            {"type": "stepfunctions", "state_machine_arn": MACHINE},
+            "inbox-machine",
+            "StartExecution",
+        ),
     ],
 )
 def test_a_callback_of_each_type_arrives_at_its_instant(

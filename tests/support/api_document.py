@@ -5,9 +5,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from docs.openapi.make import KEPT
+from duewheel.interface.routes import FILE
 
-DOCUMENT: dict[str, Any] = json.loads(KEPT.read_text("utf-8"))
+DOCUMENT: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
 OPERATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (method.upper(), path): operation
     for path, item in DOCUMENT["paths"].items()

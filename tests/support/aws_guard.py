@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.client import BaseClient
 
-from tests.support.message_rules import check_events, check_publication
+from tests.support.message_rules import MESSAGE_CHECKS
 from tests.support.queue_rules import check_invocation, check_queue_call
 from tests.support.refused import RefusedByAws
 from tests.support.table_rules import Tables
@@ -27,8 +27,7 @@ class AwsGuard:
             "dynamodb": Tables().check,
             "sqs": check_queue_call,
             "lambda": check_invocation,
-            "sns": check_publication,
-            "events": check_events,
+            **MESSAGE_CHECKS,
         }
 
     def check(self, service: str, operation: str, request: Mapping[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""What SQS and SNS refuse of any message, what SNS of a publication and EventBridge of an event."""
+"""What SQS and SNS refuse of any message, what SNS of a publication, EventBridge of an event and
+Step Functions of a start."""
 
 import json
 import re
@@ -13,6 +14,7 @@ EVENTS_BYTES_MAX = 256 * 1024
 ATTRIBUTES_MAX = 10  # of a message that a queue is to get whole
 NOT_ALLOWED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile(r"(?!(?i:aws|amazon)\.)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_EXECUTION_NAME = re.compile("[0-9A-Za-z_-]{1,80}")  # what its logs take
 _ID = re.compile(r"[!-~]{1,128}")
 
 
@@ -66,3 +68,19 @@ def check_events(operation: str, request: Mapping[str, Any]) -> None:
         detail = json.loads(entry["Detail"])
         refuse_if(not isinstance(detail, dict), "a detail is no object")
     refuse_if(size > EVENTS_BYTES_MAX, f"{size} bytes of events are over 256 KiB")
+
+
+def check_execution(operation: str, request: Mapping[str, Any]) -> None:
+    if operation != "StartExecution":
+        return
+    name, text = request["name"], request["input"]
+    refuse_if(_EXECUTION_NAME.fullmatch(name) is None, f"no execution is named {name}")
+    json.loads(text)
+    refuse_if(len(text.encode()) > EVENTS_BYTES_MAX, "the input is over 256 KiB")
+
+
+MESSAGE_CHECKS = {  # by the name of the SDK's client
+    "sns": check_publication,
+    "events": check_events,
+    "stepfunctions": check_execution,
+}

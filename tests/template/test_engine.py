@@ -7,6 +7,7 @@ from typing import Any
 import boto3
 import pytest
 
+from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.delivery.page_lease import HIDDEN_MS
 from duewheel.rules.ingest.message import REMEMBERED_SECONDS
 from duewheel.rules.ingest.verdict import (
@@ -60,7 +61,8 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
     for_requests = {"OWN_NAMES"} if function not in ("api", "ingest") else set()
     for_messages = OF_INGEST if function != "ingest" else set()
-    every = {name.upper() for name in Settings.__match_args__}
+    every = {name.upper() for name in Settings.__match_args__ if name != "target_arns"}
+    every |= {target.environment_variable for target in AWS_TARGETS}
     assert variables == every - by_lambda - for_requests - for_messages
 
 
@@ -342,12 +344,20 @@ def test_list_index_is_there_when_it_is_on(emulator: Any, choice: str, indexes: 
         assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
 
 
+def policy_of(parameter: str) -> str:
+    """The policy whose resources this parameter lists."""
+    (name,) = (
+        name
+        for name, resource in SOURCE["Resources"].items()
+        if resource["Type"] == "AWS::IAM::Policy" and f"'{parameter}'" in str(resource)
+    )
+    return str(name)
+
+
 TARGETS = {
     # parameter: (policy, the one right it gives, service)
-    "TargetFunctionArns": ("TargetFunctions", "lambda:InvokeFunction", "lambda"),
-    "TargetQueueArns": ("TargetQueues", "sqs:SendMessage", "sqs"),
-    "TargetTopicArns": ("TargetTopics", "sns:Publish", "sns"),
-    "TargetEventBusArns": ("TargetEventBuses", "events:PutEvents", "events"),
+    target.parameter: (policy_of(target.parameter), target.action, target.service)
+    for target in AWS_TARGETS
 }
 
 
@@ -376,8 +386,7 @@ def test_a_list_of_targets_gives_the_notifier_one_right_and_tells_the_functions(
     for function in ("api", "notifier"):
         environment = {"AWS_LAMBDA_FUNCTION_NAME": "itself", **resources.environment(function)}
         allowed = settings_from(environment).allowed_targets
-        lists = (allowed.function_arns, allowed.queue_arns, allowed.topic_arns)
-        assert [named for named in (*lists, allowed.event_bus_arns) if named] == [tuple(arns)]
+        assert [named for named in allowed.arns.values() if named] == [tuple(arns)]
 
 
 @pytest.mark.parametrize("parameter", TARGETS)

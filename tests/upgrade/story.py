@@ -5,7 +5,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from duewheel.rules.callbacks.types import HttpCallback, LambdaCallback, RetryPolicy, SqsCallback
+from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
+from duewheel.rules.callbacks.aws.sqs import SqsCallback
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.idempotency import asked_once
@@ -65,7 +67,7 @@ def _settings(world: World) -> None:
 
 def _far_ahead(world: World) -> None:
     """Of every type of callback, with and without keys, moved either way; a crowded second."""
-    for callback in (None, LambdaCallback("function"), SqsCallback("queue", "group")):
+    for callback in (None, LambdaCallback("function"), SqsCallback("queue", group_id="group")):
         world.created(in_ms=86_400_000, callback=callback, biz_type="other")
     world.created_by_key(
         world.new(7_200_000, key="order-17", digest="5f", max_due_ms=1_900_000_000_000)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
 from duewheel.rules.refusals import NewerItem, UnreadableItem
 from duewheel.rules.sweep.audit import AuditRequest
 from duewheel.rules.sweep.horizon import NEWER_WAIT_SECONDS
@@ -107,6 +108,21 @@ def test_what_is_no_version_is_damage_and_is_passed(world: World, nonsense: dict
     with pytest.raises(UnreadableItem) as refused:
         world.tasks.get(task.home)
     assert not isinstance(refused.value, NewerItem)
+
+
+def test_a_task_with_a_callback_that_came_later_has_the_version_of_who_knows_it(
+    world: World,
+) -> None:
+    """A release that does not know the type leaves the task alone, instead of taking it for
+    damage that the sweep passes."""
+    later = StepFunctionsCallback("arn:aws:states:us-east-1:123456789012:stateMachine:m")
+    newer, usual = world.created(callback=later), world.created()
+    versions = {item["place"]["S"]: item["v"]["N"] for item in world.items()}
+    assert versions == {newer.home.place: "2", usual.home.place: "1"}
+    assert world.read(newer).callback == later
+    changed = world.change(usual.task_id, Change(callback=later))
+    assert {item["v"]["N"] for item in world.items()} == {"2"}
+    assert world.read(changed).callback == later
 
 
 # What is added within a version

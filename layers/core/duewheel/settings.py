@@ -1,7 +1,8 @@
 """One frozen settings object from the environment, and one error that names what is wrong."""
 
+import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -46,10 +47,7 @@ class Settings(Struct, frozen=True):
     auth_mode: AuthMode = AuthMode.IAM
     iam_default: Right | None = None
     allowed_private_cidrs: tuple[str, ...] = ()
-    target_function_arns: tuple[str, ...] = ()
-    target_queue_arns: tuple[str, ...] = ()
-    target_topic_arns: tuple[str, ...] = ()
-    target_event_bus_arns: tuple[str, ...] = ()
+    target_arns: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by environment variable
     own_names: tuple[str, ...] = ()
     ingest_queue_url: str = ""
     ingest_dead_letter_queue_url: str = ""
@@ -72,10 +70,7 @@ class Settings(Struct, frozen=True):
     def allowed_targets(self) -> AllowedTargets:
         return AllowedTargets(
             Scope.of_stack(self.stack_id),
-            self.target_function_arns,
-            self.target_queue_arns,
-            self.target_topic_arns,
-            self.target_event_bus_arns,
+            self.target_arns,
             self.own_names,
         )
 
@@ -117,12 +112,9 @@ _CHOICES: dict[str, tuple[str, Mapping[str, object]]] = {
 _LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
     # environment variable, and its field in capitals: what raises ValueError for a wrong one
     "ALLOWED_PRIVATE_CIDRS": allowed_networks,
-    "TARGET_FUNCTION_ARNS": partial(check_patterns, "lambda"),
-    "TARGET_QUEUE_ARNS": partial(check_patterns, "sqs"),
-    "TARGET_TOPIC_ARNS": partial(check_patterns, "sns"),
-    "TARGET_EVENT_BUS_ARNS": partial(check_patterns, "events"),
     "INGEST_BUSINESSES": check_businesses,
 }
+_TARGET_LIST = re.compile("TARGET_[A-Z_]+_ARNS")
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
@@ -170,14 +162,17 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
 def _read_lists(
     environment: Mapping[str, str], values: dict[str, object], problems: list[str]
 ) -> None:
-    for variable, check in _LISTS.items():
+    targets = [variable for variable in environment if _TARGET_LIST.fullmatch(variable)]
+    lists: dict[str, tuple[str, ...]] = {}
+    for variable, check in {**_LISTS, **dict.fromkeys(targets, check_patterns)}.items():
         parts = environment.get(variable, "").replace(" ", "").split(",")
-        listed = tuple(part for part in parts if part)
-        values[variable.lower()] = listed
+        lists[variable] = tuple(part for part in parts if part)
         try:
-            check(listed)
+            check(lists[variable])
         except ValueError as error:
             problems.append(f"{variable}: {error}")
+    values |= {variable.lower(): lists[variable] for variable in _LISTS}
+    values["target_arns"] = {name: lists[name] for name in targets if lists[name]}
 
 
 def _itself(environment: Mapping[str, str]) -> str:

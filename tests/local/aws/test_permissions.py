@@ -91,6 +91,12 @@ def roles(resources: Resources) -> dict[str, Role]:
             {"Entries": [{"EventBusName": "b"}]},
             [("events:PutEvents", "events", "event-bus/b")],
         ),
+        (
+            "stepfunctions",
+            "StartExecution",
+            {"stateMachineArn": "arn:aws:states:us-east-1:123456789012:stateMachine:m:prod"},
+            [("states:StartExecution", "states", "stateMachine:m")],
+        ),
     ],
 )
 def test_a_call_asks_for_the_actions_that_iam_looks_at(

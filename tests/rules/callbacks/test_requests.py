@@ -7,14 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets, Scope
-from duewheel.rules.callbacks.types import (
-    Callback,
-    EventBridgeCallback,
-    HttpCallback,
-    LambdaCallback,
-    SnsCallback,
-    SqsCallback,
-)
+from duewheel.rules.callbacks.aws.eventbridge import EventBridgeCallback
+from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
+from duewheel.rules.callbacks.aws.sns import SnsCallback
+from duewheel.rules.callbacks.aws.sqs import SqsCallback
+from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
+from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.refusals import InvalidField, Refusal, TargetNotEnabled, TooLarge
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.rules.tasks.updates import Change, change_request, changed
@@ -24,10 +22,13 @@ NOW_MS = 1_800_000_000_000
 HERE = Scope("aws", "us-east-1", "123456789012")
 ALLOWED = AllowedTargets(
     HERE,
-    ("arn:aws:lambda:us-east-1:*:function:orders-*",),
-    ("arn:aws:sqs:us-east-1:123456789012:*",),
-    ("arn:aws:sns:us-east-1:123456789012:*",),
-    ("arn:aws:events:us-east-1:123456789012:event-bus/*",),
+    {
+        "TARGET_FUNCTION_ARNS": ("arn:aws:lambda:us-east-1:*:function:orders-*",),
+        "TARGET_QUEUE_ARNS": ("arn:aws:sqs:us-east-1:123456789012:*",),
+        "TARGET_TOPIC_ARNS": ("arn:aws:sns:us-east-1:123456789012:*",),
+        "TARGET_EVENT_BUS_ARNS": ("arn:aws:events:us-east-1:123456789012:event-bus/*",),
+        "TARGET_STATE_MACHINE_ARNS": ("arn:aws:states:us-east-1:123456789012:stateMachine:*",),
+    },
 )
 OWN = "arn:aws:lambda:us-east-1:123456789012:function:orders-close"
 ELSEWHERE = OWN.replace("1234", "9876")  # in another account
@@ -38,6 +39,8 @@ LAMBDA = {"type": "lambda", "function": "orders-close"}
 SQS = {"type": "sqs", "queue_url": QUEUE}
 SNS = {"type": "sns", "topic_arn": TOPIC}
 EVENT = {"type": "eventbridge", "event_bus": "orders", "source": "shop", "detail_type": "due"}
+MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:orders"
+STATES = {"type": "stepfunctions", "state_machine_arn": MACHINE}
 HTTP = {"url": "https://example.com/hook"}
 
 
@@ -63,15 +66,23 @@ def refused(callback: dict[str, Any], allowed: AllowedTargets = ALLOWED, **more:
         ({**LAMBDA, "function": "orders-close:prod"}, LambdaCallback("orders-close:prod")),
         ({**LAMBDA, "function": f"{OWN}:7"}, LambdaCallback(f"{OWN}:7")),
         ({**LAMBDA, "function": ELSEWHERE}, LambdaCallback(ELSEWHERE)),
-        ({**LAMBDA, "invocation": "async"}, LambdaCallback("orders-close", waits=False)),
+        ({**LAMBDA, "invocation": "async"}, LambdaCallback("orders-close", is_async=True)),
         (SQS, SqsCallback(QUEUE)),
         (
             {**SQS, "queue_url": f"{QUEUE}.fifo", "group_id": "g/17", "attributes": {"a.b": "é"}},
-            SqsCallback(f"{QUEUE}.fifo", "g/17", (("a.b", "é"),)),
+            SqsCallback(f"{QUEUE}.fifo", group_id="g/17", attributes=(("a.b", "é"),)),
         ),
         (SNS, SnsCallback(TOPIC)),
-        ({**SNS, "topic_arn": f"{TOPIC}.fifo", "group_id": "g"}, SnsCallback(f"{TOPIC}.fifo", "g")),
+        (
+            {**SNS, "topic_arn": f"{TOPIC}.fifo", "group_id": "g"},
+            SnsCallback(f"{TOPIC}.fifo", group_id="g"),
+        ),
         (EVENT, EventBridgeCallback("orders", "shop", "due")),
+        (STATES, StepFunctionsCallback(MACHINE)),
+        (
+            {**STATES, "state_machine_arn": f"{MACHINE}:prod"},
+            StepFunctionsCallback(f"{MACHINE}:prod"),
+        ),
         ({**EVENT, "event_bus": BUS}, EventBridgeCallback(BUS, "shop", "due")),
     ],
 )  # fmt: skip
@@ -119,6 +130,12 @@ def test_each_type_is_understood(callback: dict[str, Any], meant: Callback) -> N
         ({**EVENT, "detail_type": "d" * 129}, "detail_type"),
         ({"type": "eventbridge", "event_bus": "orders", "source": "shop"}, "detail_type"),
         ({"type": "eventbridge", "source": "shop", "detail_type": "due"}, "event_bus"),
+        ({"type": "stepfunctions"}, "state_machine_arn"),
+        ({**STATES, "state_machine_arn": "orders"}, "state_machine_arn"),
+        ({**STATES, "state_machine_arn": f"{MACHINE}:a:b"}, "state_machine_arn"),
+        ({**STATES, "state_machine_arn": f"{MACHINE}/label"}, "state_machine_arn"),
+        ({**STATES, "state_machine_arn": MACHINE.replace("us-", "eu-")}, "state_machine_arn"),
+        ({**STATES, "state_machine_arn": MACHINE.replace("stateM", "m")}, "state_machine_arn"),
     ],
 )  # fmt: skip
 def test_what_is_not_understood_is_refused_by_its_field(
@@ -145,6 +162,7 @@ def test_attributes_have_a_bound_in_bytes() -> None:
         (SQS, "TargetQueueArns"),
         (SNS, "TargetTopicArns"),
         (EVENT, "TargetEventBusArns"),
+        (STATES, "TargetStateMachineArns"),
     ],
 )
 def test_a_target_that_is_not_enabled_is_refused_with_its_parameter(
@@ -176,9 +194,17 @@ def test_a_resource_that_the_list_does_not_cover_is_refused(
 
 
 def test_an_alias_needs_to_be_covered_as_well() -> None:
-    exact = replace(ALLOWED, function_arns=(OWN,))
+    exact = replace(ALLOWED, arns={"TARGET_FUNCTION_ARNS": (OWN,)})
     single_request(body(LAMBDA), NOW_MS, exact)
     assert isinstance(refused({**LAMBDA, "function": "orders-close:prod"}, exact), TargetNotEnabled)
+
+
+def test_an_alias_of_a_state_machine_is_covered_with_it() -> None:
+    """As IAM judges it: by the ARN of the state machine."""
+    exact = replace(ALLOWED, arns={"TARGET_STATE_MACHINE_ARNS": (MACHINE,)})
+    single_request(body({**STATES, "state_machine_arn": f"{MACHINE}:prod"}), NOW_MS, exact)
+    other = {**STATES, "state_machine_arn": f"{MACHINE}s:prod"}
+    assert isinstance(refused(other, exact), TargetNotEnabled)
 
 
 def test_in_a_batch_and_in_a_change_the_same_is_allowed() -> None:

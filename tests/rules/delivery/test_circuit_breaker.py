@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.businesses.health import Breaker
+from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
+from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.rules.callbacks.types import Callback, HttpCallback, LambdaCallback, SqsCallback
+from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.delivery import circuit_breaker as rules
 from duewheel.rules.delivery.circuit_breaker import (
     CALLS_MAX,

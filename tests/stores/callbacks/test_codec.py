@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.callbacks.types import (
-    Callback,
-    EventBridgeCallback,
-    HttpCallback,
-    LambdaCallback,
-    SnsCallback,
-    SqsCallback,
-)
+from duewheel.rules.callbacks.aws.eventbridge import EventBridgeCallback
+from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
+from duewheel.rules.callbacks.aws.sns import SnsCallback
+from duewheel.rules.callbacks.aws.sqs import SqsCallback
+from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
+from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.stores.callbacks.codec import callback_of_row, callback_row
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -22,9 +20,14 @@ pairs = st.lists(st.tuples(texts, texts), max_size=3).map(tuple)
 callbacks = st.one_of(
     st.builds(HttpCallback, texts, st.sampled_from(["GET", "POST"]), pairs, st.booleans()),
     st.builds(LambdaCallback, texts, st.booleans()),
-    st.builds(SqsCallback, texts, st.none() | texts, pairs, st.booleans()),
-    st.builds(SnsCallback, texts, st.none() | texts, pairs, st.booleans()),
+    st.builds(
+        SqsCallback, texts, group_id=st.none() | texts, attributes=pairs, is_raw=st.booleans()
+    ),
+    st.builds(
+        SnsCallback, texts, group_id=st.none() | texts, attributes=pairs, is_raw=st.booleans()
+    ),
     st.builds(EventBridgeCallback, texts, texts, texts),
+    st.builds(StepFunctionsCallback, texts),
 )
 
 
@@ -43,7 +46,17 @@ def test_a_callback_comes_back_as_it_was(callback: Callback) -> None:
             {"url": "https://a.example", "method": "PUT", "headers": (("x-a", "1"),)},
         ),
         (LambdaCallback("f"), {"type": "lambda", "function": "f"}),
-        (LambdaCallback("f", waits=False), {"type": "lambda", "function": "f", "async": True}),
+        (LambdaCallback("f", is_async=True), {"type": "lambda", "function": "f", "async": True}),
+        (
+            SqsCallback("q", group_id="g", attributes=(("a", "b"),), is_raw=True),
+            {"type": "sqs", "queue": "q", "group": "g", "attributes": (("a", "b"),), "raw": True},
+        ),
+        (SnsCallback("t"), {"type": "sns", "topic": "t"}),
+        (
+            EventBridgeCallback("b", "shop", "due"),
+            {"type": "eventbridge", "bus": "b", "source": "shop", "as": "due"},
+        ),
+        (StepFunctionsCallback("m"), {"type": "stepfunctions", "machine": "m"}),
     ],
 )
 def test_what_says_nothing_is_left_out(callback: Callback, row: dict[str, Any]) -> None:
@@ -57,7 +70,7 @@ def test_what_says_nothing_is_left_out(callback: Callback, row: dict[str, Any]) 
         {"type": "lambda"},
         {"type": "lambda", "function": 7},
         {"type": "lambda", "function": "f", "async": 1},
-        {"type": "sqs", "queue": "q", "group": None},
+        {"type": "sqs", "queue": "q", "group": 7},
         {"type": "sns", "topic": "t", "attributes": [["a"]]},
         {"type": "eventbridge", "bus": "b", "source": "s"},
         {"url": "a", "raw": "yes"},

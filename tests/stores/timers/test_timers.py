@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.types import HttpCallback, LambdaCallback, RetryPolicy
+from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Gap, Misfire, Overlap, Rules, Timer

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
@@ -12,22 +13,19 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from msgspec.structs import replace
 
+from duewheel.rules.callbacks.aws.eventbridge import EventBridgeCallback
+from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
+from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
+from duewheel.rules.callbacks.aws.sns import SnsCallback
+from duewheel.rules.callbacks.aws.sqs import SqsCallback
+from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
+from duewheel.rules.callbacks.aws.target import AwsTarget
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.rules.callbacks.types import (
-    Callback,
-    EventBridgeCallback,
-    LambdaCallback,
-    SnsCallback,
-    SqsCallback,
-)
+from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.targets.aws.calls import AwsCalls
-from duewheel.targets.aws.eventbridge import EventBridgeTarget
-from duewheel.targets.aws.lambda_function import LambdaTarget
-from duewheel.targets.aws.sns import SnsTarget
-from duewheel.targets.aws.sqs import SqsTarget
 from duewheel.targets.by_type import Targets
 from duewheel.targets.http.target import HttpTarget
 from local.aws.emulator import Emulator
@@ -40,11 +38,12 @@ from tests.support.clock import NOON_MS, ManualClock
 ACCOUNT = "us-east-1:123456789012"
 QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue"
 TO_QUEUE = SqsCallback(QUEUE, attributes=(("team", "billing"),))
-TO_FIFO_QUEUE = SqsCallback(f"{QUEUE}.fifo", "order-17")
+TO_FIFO_QUEUE = SqsCallback(f"{QUEUE}.fifo", group_id="order-17")
 TO_TOPIC = SnsCallback(f"arn:aws:sns:{ACCOUNT}:inbox-topic", attributes=(("team", "billing"),))
-TO_FIFO_TOPIC = SnsCallback(f"arn:aws:sns:{ACCOUNT}:inbox-topic.fifo", "order-17")
+TO_FIFO_TOPIC = SnsCallback(f"arn:aws:sns:{ACCOUNT}:inbox-topic.fifo", group_id="order-17")
 TO_BUS = EventBridgeCallback("inbox-bus", "shop", "order due")
 TO_FUNCTION = LambdaCallback("orders-close")
+TO_MACHINE = StepFunctionsCallback(f"arn:aws:states:{ACCOUNT}:stateMachine:inbox-machine")
 HOME = address_at(NOON_MS, bytes(TOKEN_BYTES))
 TASK = Task(
     home=HOME,
@@ -83,15 +82,15 @@ def side(emulator: Emulator, clock: ManualClock) -> Side:
     clients = TargetClients(seconds_max=5, calls_at_once=10)
     built: list[str] = []
 
-    def calls_of(service: str) -> AwsCalls:
+    def calls_of(target: AwsTarget) -> AwsCalls:
         def client() -> Any:
-            built.append(service)
-            return clients.of(service)
+            built.append(target.client)
+            return clients.of(target.client)
 
-        return AwsCalls(client, clock)
+        return AwsCalls(target, client, clock)
 
     inbox = Inbox(clock.now_ms)
-    resources = InboxResources(inbox, *(boto3.client(s) for s in ("sqs", "sns", "events")))
+    resources = InboxResources(inbox, boto3.client)
 
     async def with_a_loop() -> HttpTarget:
         return HttpTarget(clock=clock, allowed_private_cidrs=())
@@ -99,10 +98,7 @@ def side(emulator: Emulator, clock: ManualClock) -> Side:
     return Side(
         Targets(
             asyncio.run(with_a_loop()),
-            LambdaTarget(calls_of("lambda")),
-            SqsTarget(calls_of("sqs")),
-            SnsTarget(calls_of("sns")),
-            EventBridgeTarget(calls_of("events")),
+            {target.name: calls_of(target) for target in AWS_TARGETS},
         ),
         inbox,
         resources,
@@ -188,10 +184,29 @@ def test_a_function_that_is_not_waited_for_has_taken_it_when_lambda_has(
 ) -> None:
     accepted: list[Invocation] = []
     emulator.accept_invocation = accepted.append
-    callback = LambdaCallback(f"arn:aws:lambda:{ACCOUNT}:function:orders-close:prod", waits=False)
+    callback = LambdaCallback(f"arn:aws:lambda:{ACCOUNT}:function:orders-close:prod", is_async=True)
     assert side.deliver(callback) == Outcome(Verdict.DELIVERED, "", 202)
     assert accepted[0].function == callback.function
     assert accepted[0].function_name == "orders-close"
+
+
+def test_an_execution_gets_the_envelope_as_its_input(side: Side) -> None:
+    outcome = side.deliver(TO_MACHINE)
+    (got,) = side.received("inbox-machine")
+    name = got["headers"]["execution-name"]
+    assert outcome == Outcome(Verdict.DELIVERED, f"execution {name}", 200)
+    assert name.startswith(f"{TASK.task_id}-0-")
+    assert json.loads(got["body"])["payload"] == {"order": 1.0}
+    assert json.loads(got["body"])["task_id"] == TASK.task_id
+
+
+def test_an_execution_whose_start_was_not_heard_of_is_started_once(side: Side) -> None:
+    side.deliver(TO_MACHINE)
+    again = side.deliver(TO_MACHINE, replace(TASK, attempts=1))
+    assert again == Outcome(Verdict.DELIVERED, "accepted before: ExecutionAlreadyExists", 400)
+    assert len(side.received("inbox-machine")) == 1
+    side.deliver(TO_MACHINE, replace(TASK, redrives=1))
+    assert len(side.received("inbox-machine")) == 2
 
 
 # What an answer leads to
@@ -258,15 +273,16 @@ def test_a_refusal_of_lambda_is_read_by_its_code(
         SqsCallback(QUEUE.replace("inbox", "no")),
         SnsCallback(f"arn:aws:sns:{ACCOUNT}:no-topic"),
         EventBridgeCallback("no-bus", "shop", "due"),
+        StepFunctionsCallback(f"arn:aws:states:{ACCOUNT}:stateMachine:no-machine"),
     ],
 )
 def test_what_is_not_there_may_come_back(side: Side, callback: Callback) -> None:
     outcome = side.deliver(callback)
     assert outcome.verdict is Verdict.RETRY
-    assert "not exist" in outcome.note or "NotFound" in outcome.note
+    assert re.search("not exist|NotFound|DoesNotExist", outcome.note, re.I)
 
 
-@pytest.mark.parametrize("callback", [TO_QUEUE, TO_TOPIC, TO_BUS, TO_FUNCTION])
+@pytest.mark.parametrize("callback", [TO_QUEUE, TO_TOPIC, TO_BUS, TO_FUNCTION, TO_MACHINE])
 @pytest.mark.parametrize("fault", [Fault.THROTTLED, Fault.FAILED, Fault.LOST])
 def test_trouble_on_the_way_is_tried_again_by_the_task_alone(
     side: Side, callback: Callback, fault: Fault

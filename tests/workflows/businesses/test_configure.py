@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy, SqsCallback
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import InvalidField, UnreadableItem
 from duewheel.rules.tasks.task import Status, Task

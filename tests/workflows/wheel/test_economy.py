@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Made, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.leader_election import KNOWN_BY_ALL_MS, LEASE_MS, POINTER_WRITE_EVERY_MS
@@ -298,8 +298,8 @@ def test_functions_of_the_precise_profile_write_nothing_into_what_economy_has_ha
     create, tasks = world.create, list[Task]()
 
     def made(in_ms: int) -> Task:
-        task = create.placed(world.new(in_ms))
-        create.one(task)
+        (task,) = create.entry_writer.placed([world.new(in_ms)])
+        assert create.store([task]) == [Made(task)]
         return task
 
     made(FAR_MS * 10)  # it knows where the time pointer stands

@@ -5,7 +5,7 @@ a value like any other, so a field that is not wanted is left out.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Self
 
@@ -67,6 +67,13 @@ class Fields:
         if _LONE_SURROGATE.search(value):
             raise self.invalid(name, "has half of a surrogate pair, which no text may hold.")
         return value
+
+    def one_of(self, name: str, choices: Sequence[str]) -> str:
+        """The first is the default."""
+        choice = self.text(name) if name in self else choices[0]
+        if choice not in choices:
+            raise self.invalid(name, f"must be one of {', '.join(choices)}.")
+        return choice
 
     def whole_number(self, name: str, smallest: int, largest: int) -> int:
         value = self.source(name).scalar

@@ -15,7 +15,8 @@ from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores.conditional_writes import Item
 
-ITEM_VERSION = 1  # the `v` of what this release writes to the wheel, and the newest that it reads
+ITEM_VERSION = 2  # the newest `v` of an item of the wheel that this release reads
+USUAL_VERSION = 1  # the `v` that it writes, unless the item holds what came later
 INSTANT_MS_MAX = SECOND_MAX * 1000 + 999
 TEXT_BYTES_MAX = 2_048
 SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring

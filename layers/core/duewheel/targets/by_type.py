@@ -1,26 +1,17 @@
 """The one door to all targets: a callback goes to that of its type, and has one outcome."""
 
-from typing import assert_never
+from collections.abc import Mapping
 
 from msgspec import Struct
 
+from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.payload_encoding import text_of, unsuitable
 from duewheel.rules.callbacks.signature import has_second_reading
-from duewheel.rules.callbacks.types import (
-    Callback,
-    EventBridgeCallback,
-    HttpCallback,
-    LambdaCallback,
-    SnsCallback,
-    SqsCallback,
-)
+from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback
 from duewheel.rules.tasks.callback_headers import callback_headers
-from duewheel.rules.tasks.payload_encoding import text_of, unsuitable
 from duewheel.rules.tasks.task import Task
-from duewheel.targets.aws.eventbridge import EventBridgeTarget
-from duewheel.targets.aws.lambda_function import LambdaTarget
-from duewheel.targets.aws.sns import SnsTarget
-from duewheel.targets.aws.sqs import SqsTarget
+from duewheel.targets.aws.calls import AwsCalls
 from duewheel.targets.http.target import HttpTarget
 
 NOT_TO_BE_SIGNED = "cannot be signed: a number between dots in the body reads as a later timestamp"
@@ -28,15 +19,11 @@ NOT_TO_BE_SIGNED = "cannot be signed: a number between dots in the body reads as
 
 class Targets(Struct, frozen=True):
     http: HttpTarget
-    lambda_function: LambdaTarget
-    sqs: SqsTarget
-    sns: SnsTarget
-    eventbridge: EventBridgeTarget
+    aws: Mapping[str, AwsCalls]  # by type
 
     @property
     def calls_in_flight(self) -> int:
-        others = (self.lambda_function, self.sqs, self.sns, self.eventbridge)
-        return self.http.calls_in_flight + sum(target.calls.calls_in_flight for target in others)
+        return self.http.calls_in_flight + sum(one.calls_in_flight for one in self.aws.values())
 
     async def call(
         self,
@@ -50,23 +37,13 @@ class Targets(Struct, frozen=True):
         goes to its services; HTTP is signed with the secrets."""
         if (reason := unsuitable(callback, task.payload)) is not None:
             return Outcome(Verdict.STOP, f"cannot be sent: the payload {reason}")
-        match callback:
-            case HttpCallback():
-                body = _body(callback, task)
-                if secrets and body and has_second_reading(body, now_ms // 1000):
-                    return Outcome(Verdict.STOP, NOT_TO_BE_SIGNED)
-                headers = callback_headers(task, now_ms, secrets, body)
-                return await self.http.call(callback, headers, body, timeout_seconds)
-            case LambdaCallback():
-                return await self.lambda_function.call(callback, task, timeout_seconds)
-            case SqsCallback():
-                return await self.sqs.call(callback, task, timeout_seconds)
-            case SnsCallback():
-                return await self.sns.call(callback, task, timeout_seconds)
-            case EventBridgeCallback():
-                return await self.eventbridge.call(callback, task, timeout_seconds)
-            case _:
-                assert_never(callback)
+        if isinstance(callback, AwsCallback):
+            return await self.aws[target_of(callback).name](callback, task, timeout_seconds)
+        body = _body(callback, task)
+        if secrets and body and has_second_reading(body, now_ms // 1000):
+            return Outcome(Verdict.STOP, NOT_TO_BE_SIGNED)
+        headers = callback_headers(task, now_ms, secrets, body)
+        return await self.http.call(callback, headers, body, timeout_seconds)
 
 
 def _body(callback: HttpCallback, task: Task) -> bytes | None:

@@ -11,6 +11,8 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
+from duewheel.rules.callbacks.aws.target import AwsTarget
 from duewheel.rules.timers.withdrawal import Claims
 from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.stores.aws_clients import TargetClients
@@ -19,10 +21,6 @@ from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.stores.timers.last_started import RunningStore
 from duewheel.stores.timers.planned_occurrences import PlannedRuns
 from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
-from duewheel.targets.aws.eventbridge import EventBridgeTarget
-from duewheel.targets.aws.lambda_function import LambdaTarget
-from duewheel.targets.aws.sns import SnsTarget
-from duewheel.targets.aws.sqs import SqsTarget
 from duewheel.targets.by_type import Targets
 from duewheel.targets.http.target import HttpTarget
 from duewheel.wiring.businesses import (
@@ -189,15 +187,12 @@ def check_occurrences() -> CheckOccurrences:
 def targets() -> Targets:
     """Belongs to one event loop, with its connections."""
 
-    def calls_of(service: str) -> AwsCalls:
-        return AwsCalls(lambda: target_clients().of(service), clock())
+    def calls_of(target: AwsTarget) -> AwsCalls:
+        return AwsCalls(target, lambda: target_clients().of(target.client), clock())
 
     return Targets(
         http=HttpTarget(clock=clock(), allowed_private_cidrs=settings().allowed_private_cidrs),
-        lambda_function=LambdaTarget(calls_of("lambda")),
-        sqs=SqsTarget(calls_of("sqs")),
-        sns=SnsTarget(calls_of("sns")),
-        eventbridge=EventBridgeTarget(calls_of("events")),
+        aws={target.name: calls_of(target) for target in AWS_TARGETS},
     )
 
 

@@ -4,12 +4,14 @@ import { choiceOfFields } from "./choice_of_fields.js";
 import { area, choice, text } from "./form.js";
 import { Problem } from "./service.js";
 
-const MEMBERS = {
+// The address is the first member of each.
+export const MEMBERS = {
   http: ["url", "method", "headers", "body"],
   lambda: ["function", "invocation"],
   sqs: ["queue_url", "group_id", "attributes", "body"],
   sns: ["topic_arn", "group_id", "attributes", "body"],
   eventbridge: ["event_bus", "source", "detail_type"],
+  stepfunctions: ["state_machine_arn"],
 };
 const LINES = new Set(["headers", "attributes"]);
 const ONE_A_LINE = "One a line: name: value";
@@ -26,6 +28,7 @@ const FIELDS = {
   attributes: (name, value) => area(name, "Message attributes", lines(value), { hint: ONE_A_LINE, rows: 3 }),
   event_bus: (name, value) => text(name, "Event bus", value ?? "", { hint: "Its name or ARN; default is one" }),
   source: (name, value) => text(name, "Source", value ?? ""),
+  state_machine_arn: (name, value) => text(name, "State machine ARN", value ?? "", { hint: "With an alias or a version if wanted" }),
   detail_type: (name, value) => text(name, "Detail type", value ?? ""),
 };
 

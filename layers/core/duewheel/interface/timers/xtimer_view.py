@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from duewheel.interface.response import Answer, compact
+from duewheel.rules.callbacks.payload_encoding import text_of
 from duewheel.rules.callbacks.secret_headers import shown_value
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import MalformedBody, Refusal
-from duewheel.rules.tasks.payload_encoding import text_of
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.timer import Timer
 from duewheel.rules.timers.xtimer.app_names import app_of

@@ -5,7 +5,9 @@ matched no more generously than IAM matches them, so what passes here is not ref
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Self
 
 from msgspec import Struct
@@ -34,13 +36,10 @@ class Scope(Struct, frozen=True):
 
 
 class AllowedTargets(Struct, frozen=True):
-    """ARNs, in which `*` and `?` stand for others, as they do in IAM. None: not enabled."""
+    """ARNs, with `*` and `?` as in IAM. A type without ARNs is not enabled."""
 
     scope: Scope = Scope()
-    function_arns: tuple[str, ...] = ()
-    queue_arns: tuple[str, ...] = ()
-    topic_arns: tuple[str, ...] = ()
-    event_bus_arns: tuple[str, ...] = ()
+    arns: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by environment variable
     own_names: tuple[str, ...] = ()  # of the deployment's queues and functions
 
     def is_own(self, arn: str) -> bool:
@@ -57,12 +56,12 @@ def is_covered(arn: str, patterns: tuple[str, ...]) -> bool:
     return any(_expression(pattern).fullmatch(arn) for pattern in patterns)
 
 
-def check_patterns(service: str, patterns: tuple[str, ...]) -> None:
-    """Raises ValueError for what is no ARN of this service."""
+def check_patterns(patterns: tuple[str, ...]) -> None:
+    """Raises ValueError for what is no ARN."""
     for pattern in patterns:
         segments = pattern.split(":", _SEGMENTS - 1)
-        if len(segments) < _SEGMENTS or segments[0] != "arn" or segments[2] != service:
-            raise ValueError(f"{pattern!r} is no ARN of {service}")
+        if len(segments) < _SEGMENTS or segments[0] != "arn":
+            raise ValueError(f"{pattern!r} is no ARN")
 
 
 @lru_cache(maxsize=64)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from duewheel.rules.callbacks.named_secrets import is_reference, wrong_reference
+from duewheel.rules.callbacks.payload_encoding import is_raw
 from duewheel.rules.callbacks.secret_headers import carries_secret, is_shown_form
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import parse_callback_url
@@ -41,6 +42,7 @@ def is_of_the_delivery(name: str) -> bool:
     return read_as in _FORBIDDEN_HEADERS or read_as.startswith(_FORBIDDEN_PREFIXES)
 
 
+MEMBERS = ("url", "method", "headers", "body")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 HEADERS_MAX = 20
 HEADERS_BYTES_MAX = 4_096
@@ -49,15 +51,15 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[!-~](?:[!-~ \t]*[!-~])?)?")
 
 
-def http_callback(fields: Fields, *, is_raw: bool) -> HttpCallback:
+def http_callback(fields: Fields) -> HttpCallback:
     """What is left out is left to the business: it is empty."""
-    fields.refuse_unknown(("type", "url", "method", "headers", "body"))
+    fields.refuse_unknown(("type", *MEMBERS))
     method = (
         checked_method(fields.text("method"), fields.where("method")) if "method" in fields else ""
     )
     url = checked_url(fields.text("url"), fields.where("url")) if "url" in fields else ""
     headers = _headers(fields.nested("headers")) if "headers" in fields else ()
-    return HttpCallback(url, method, headers, is_raw)
+    return HttpCallback(url, method, headers, is_raw(fields))
 
 
 def checked_method(method: str, path: str) -> str:

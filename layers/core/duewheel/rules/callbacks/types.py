@@ -13,41 +13,12 @@ class HttpCallback(Struct, frozen=True):
     is_raw: bool = False
 
 
-class LambdaCallback(Struct, frozen=True):
-    """`function` is a name or an ARN, with or without an alias or a version."""
-
-    function: str
-    waits: bool = True  # for the function's answer; else Lambda keeps the event and tries it
+class AwsCallback(Struct, frozen=True, tag_field="type", omit_defaults=True):
+    """Each target has a class of its own (`aws/`), with the tag and names of its stored form."""
 
 
-class SqsCallback(Struct, frozen=True):
-    """`group_id` is there for a FIFO queue, and for no other."""
-
-    queue_url: str
-    group_id: str | None = None
-    attributes: tuple[tuple[str, str], ...] = ()
-    is_raw: bool = False
-
-
-class SnsCallback(Struct, frozen=True):
-    """`group_id` is there for a FIFO topic, and for no other."""
-
-    topic_arn: str
-    group_id: str | None = None
-    attributes: tuple[tuple[str, str], ...] = ()
-    is_raw: bool = False
-
-
-class EventBridgeCallback(Struct, frozen=True):
-    """`event_bus` is a name or an ARN."""
-
-    event_bus: str
-    source: str
-    detail_type: str
-
-
-# Where and what to deliver: data, not a function. One type for each target.
-Callback = HttpCallback | LambdaCallback | SqsCallback | SnsCallback | EventBridgeCallback
+# Where and what to deliver: data, not a function.
+Callback = HttpCallback | AwsCallback
 
 
 class RetryPolicy(Struct, frozen=True):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from duewheel.rules.callbacks.aws import NOT_IN_A_MESSAGE
+from duewheel.rules.callbacks.payload_encoding import NOT_IN_A_MESSAGE
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.json_source import Source

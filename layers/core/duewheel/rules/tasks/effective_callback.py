@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.named_secrets import names_in
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.fields import invalid
-from duewheel.rules.tasks.payload_encoding import unsuitable
 from duewheel.rules.tasks.task import Task
 
 METHOD_DEFAULT = "POST"

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.access.grants import Permit
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
+from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.callbacks.requests import callback_from
 from duewheel.rules.callbacks.retry import retry_from
 from duewheel.rules.fields import SECONDS_MIN, Fields, invalid
@@ -22,7 +23,6 @@ from duewheel.rules.json_source import Source
 from duewheel.rules.names import AHEAD_SECONDS_MAX, checked_biz_type, checked_key
 from duewheel.rules.query_string import Parameters
 from duewheel.rules.refusals import NotPermitted, Refusal, TooLarge
-from duewheel.rules.tasks.payload_encoding import unsuitable
 from duewheel.rules.tasks.task import NewTask
 
 SINGLE_BYTES_MAX = 256 * 1024

@@ -7,11 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
+from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.callbacks.requests import callback_from
 from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.fields import Fields, invalid
 from duewheel.rules.refusals import MalformedBody
-from duewheel.rules.tasks.payload_encoding import unsuitable
 from duewheel.rules.tasks.requests import DUE_FIELDS, due_ms_from, payload_from
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing

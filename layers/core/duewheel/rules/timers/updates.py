@@ -10,9 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
+from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.fields import invalid
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.payload_encoding import unsuitable
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.timers.schedule import DstGap, DstOverlap, Schedule, seconds_from
 from duewheel.rules.timers.schedule_validation import refusal_of

@@ -1,71 +1,38 @@
 """Callbacks and retry policies as JSON in tasks and businesses.
 
-Short: a member that says nothing is left out. A row without `type` is of type http.
+Short: a member that has its default is left out. A row without `type` is of type http; the form of
+the others is declared by their classes.
 """
 
-from typing import Any, assert_never
+from typing import Any
 
-from duewheel.rules.callbacks.types import (
-    Callback,
-    EventBridgeCallback,
-    HttpCallback,
-    LambdaCallback,
-    RetryPolicy,
-    SnsCallback,
-    SqsCallback,
-)
+from msgspec import ValidationError, convert, to_builtins
+from msgspec.structs import astuple
+
+from duewheel.rules.callbacks.aws.registry import BY_TYPE
+from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback, RetryPolicy
 from duewheel.stores.item_attributes import decimal, whole, words
-
-_Pairs = tuple[tuple[str, str], ...]
 
 
 def callback_row(callback: Callback) -> dict[str, Any]:
-    return {name: value for name, value in _row(callback).items() if value not in (None, False, ())}
-
-
-def _row(callback: Callback) -> dict[str, Any]:
-    match callback:
-        case HttpCallback(url, method, headers, is_raw):
-            said = {"url": url or None, "method": method or None}
-            return {**said, "headers": headers, "raw": is_raw}
-        case LambdaCallback(function, waits):
-            return {"type": "lambda", "function": function, "async": not waits}
-        case SqsCallback(queue_url, group_id, attributes, is_raw):
-            message = {"group": group_id, "attributes": attributes, "raw": is_raw}
-            return {"type": "sqs", "queue": queue_url, **message}
-        case SnsCallback(topic_arn, group_id, attributes, is_raw):
-            message = {"group": group_id, "attributes": attributes, "raw": is_raw}
-            return {"type": "sns", "topic": topic_arn, **message}
-        case EventBridgeCallback(event_bus, source, detail_type):
-            return {"type": "eventbridge", "bus": event_bus, "source": source, "as": detail_type}
-        case _:
-            assert_never(callback)
+    if isinstance(callback, AwsCallback):
+        row: dict[str, Any] = to_builtins(callback)
+        return row
+    url, method, headers, is_raw = astuple(callback)
+    members = {"url": url or None, "method": method or None, "headers": headers, "raw": is_raw}
+    return {name: value for name, value in members.items() if value not in (None, False, ())}
 
 
 def callback_of_row(row: dict[str, Any]) -> Callback:
     """Raises what is `NOT_UNDERSTOOD` for a row that is never written here."""
-    match row.get("type", "http"):
-        case "http":
-            url, method = words(row.get("url", "")), words(row.get("method", ""))
-            return HttpCallback(url, method, _pairs(row, "headers"), _flag(row, "raw"))
-        case "lambda":
-            return LambdaCallback(words(row["function"]), not _flag(row, "async"))
-        case "sqs":
-            return SqsCallback(words(row["queue"]), *_message(row))
-        case "sns":
-            return SnsCallback(words(row["topic"]), *_message(row))
-        case "eventbridge":
-            return EventBridgeCallback(words(row["bus"]), words(row["source"]), words(row["as"]))
-    raise ValueError("no type of a callback")
-
-
-def _message(row: dict[str, Any]) -> tuple[str | None, _Pairs, bool]:
-    group_id = words(row["group"]) if "group" in row else None
-    return group_id, _pairs(row, "attributes"), _flag(row, "raw")
-
-
-def _pairs(row: dict[str, Any], name: str) -> _Pairs:
-    return tuple((words(key), words(value)) for key, value in row.get(name, ()))
+    if "type" in row:
+        try:
+            return convert(row, BY_TYPE[row["type"]].callback)
+        except ValidationError as error:
+            raise ValueError("no callback") from error
+    url, method = words(row.get("url", "")), words(row.get("method", ""))
+    headers = tuple((words(name), words(value)) for name, value in row.get("headers", ()))
+    return HttpCallback(url, method, headers, _flag(row, "raw"))
 
 
 def _flag(row: dict[str, Any], name: str) -> bool:

@@ -108,7 +108,7 @@ class ParkedStore(Struct, frozen=True):
 def item_of(task: Task) -> dict[str, Any]:
     return {
         **key_of(task),
-        "v": {"N": str(item_attributes.ITEM_VERSION)},
+        "v": {"N": str(item_attributes.USUAL_VERSION)},
         "task": {"S": task.home.name},
     }
 

@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Verdict
-from duewheel.rules.callbacks.types import Callback
+from duewheel.rules.callbacks.types import AwsCallback, Callback
 from duewheel.rules.json_source import is_json
 from duewheel.rules.names import BIZ_TYPE, KEY, TIMER_ID
 from duewheel.rules.sweep.verdict import HomeState, Reentry
@@ -37,7 +38,7 @@ from duewheel.stores.callbacks.codec import (
     retry_row,
 )
 from duewheel.stores.item_attributes import (
-    ITEM_VERSION,
+    USUAL_VERSION,
     InvalidAttribute,
     decimal,
     reads_an_item,
@@ -257,7 +258,7 @@ def reentry_item(entry: Address, home: Address, buckets: int, now_ms: int) -> di
     """`written_ms` tells later whether its home may have been deleted by time."""
     return {
         **key(entry, buckets),
-        "v": {"N": str(ITEM_VERSION)},
+        "v": {"N": str(USUAL_VERSION)},
         "home": {"S": home.name},
         "written_ms": {"N": str(now_ms)},
     }
@@ -272,7 +273,7 @@ def reentry_from(item: Mapping[str, Any]) -> Reentry:
 def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     item = {
         **key(task.home, buckets),
-        "v": {"N": str(ITEM_VERSION)},
+        "v": {"N": str(_version(task))},
         "biz_type": {"S": task.biz_type},
         "status": {"S": task.status.value},
         "callback": {"S": compact(task.callback and callback_row(task.callback))},
@@ -298,6 +299,13 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     if task.history:
         item["history"] = {"S": compact([attempt_row(attempt) for attempt in task.history])}
     return item | _plain_attributes(task) | _of_a_timer(task)
+
+
+def _version(task: Task) -> int:
+    """A release that does not know the type of a callback must not take the task for damage."""
+    if isinstance(task.callback, AwsCallback):
+        return target_of(task.callback).item_version
+    return USUAL_VERSION
 
 
 def _of_a_timer(task: Task) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class KeyStore(Struct, frozen=True):
             "ExpressionAttributeValues": {
                 ":home": {"S": before.home.name},
                 ":redrives": {"N": str(after.redrives)},
-                ":v": {"N": str(item_attributes.ITEM_VERSION)},
+                ":v": {"N": str(item_attributes.USUAL_VERSION)},
             },
         }
         home_update = self.tasks.update_request(before, after)
@@ -189,7 +189,7 @@ def item_of(task: Task) -> dict[str, Any]:
     """By which its key names a live task."""
     return {
         **key_of(task),
-        "v": {"N": str(item_attributes.ITEM_VERSION)},
+        "v": {"N": str(item_attributes.USUAL_VERSION)},
         "task": {"S": task.home.name},
         "redrives": {"N": str(task.redrives)},
     }

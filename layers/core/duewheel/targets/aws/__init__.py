@@ -1,1 +1,1 @@
-"""Call Lambda, SQS, SNS and EventBridge."""
+"""Call AWS services through the SDK."""

@@ -1,4 +1,4 @@
-"""Calls of one AWS service through the SDK, on threads, each with one outcome.
+"""Call AWS services through the SDK, on threads. Each call has one outcome.
 
 Threads since the SDK knows nothing else, and as many as a process may have calls in flight,
 so that no call waits for another's answer. A call that outlasts its timeout is given up at
@@ -12,39 +12,47 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from botocore.parsers import ResponseParserError
+from botocore.response import StreamingBody
 
 from duewheel.clock import Clock
-from duewheel.rules.callbacks.aws_outcome import outcome_of_refusal
+from duewheel.rules.callbacks.aws.outcome import ANSWER_BYTES_MAX, outcome_of_refusal
+from duewheel.rules.callbacks.aws.target import AwsTarget
 from duewheel.rules.callbacks.http_outcome import note_from
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.payload_encoding import TaskData
+from duewheel.rules.callbacks.types import AwsCallback
 
 CALLS_AT_ONCE = 100
 
-Call = Callable[[Any], Outcome]
-
 
 class AwsCalls:
-    def __init__(self, client: Callable[[], Any], clock: Clock) -> None:
+    """Calls of one target."""
+
+    def __init__(self, target: AwsTarget, client: Callable[[], Any], clock: Clock) -> None:
         self.calls_in_flight = 0
+        self._target = target
         self._client = client  # built by the first call
         self._clock = clock
         self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="target")
 
-    async def __call__(self, call: Call, timeout_seconds: float) -> Outcome:
-        """What `call`, handed the client, made of the answer; or what became of it otherwise."""
+    async def __call__(
+        self, callback: AwsCallback, task: TaskData, timeout_seconds: float
+    ) -> Outcome:
+        request = self._target.request(callback, task)
         loop = asyncio.get_running_loop()
         self.calls_in_flight += 1
         try:
             async with asyncio.timeout(timeout_seconds):
-                return await loop.run_in_executor(self._threads, self._outcome, call)
+                return await loop.run_in_executor(self._threads, self._outcome, request)
         except TimeoutError:
             return Outcome(Verdict.RETRY, f"no whole reply within {timeout_seconds:g} s")
         finally:
             self.calls_in_flight -= 1
 
-    def _outcome(self, call: Call) -> Outcome:
+    def _outcome(self, request: dict[str, Any]) -> Outcome:
         try:
-            return call(self._client())
+            answer = getattr(self._client(), self._target.operation)(**request)
+            return self._target.outcome(_read(answer), self._clock.now_ms())
         except ClientError as error:
             return self._refused(error.response)
         except ParamValidationError as error:
@@ -54,10 +62,21 @@ class AwsCalls:
 
     def _refused(self, response: Any) -> Outcome:
         error, about = response.get("Error", {}), response.get("ResponseMetadata", {})
-        return outcome_of_refusal(
-            error.get("Code", ""),
-            error.get("Message", ""),
-            about.get("HTTPStatusCode"),
-            about.get("HTTPHeaders", {}).get("retry-after", ""),
-            self._clock.now_ms(),
-        )
+        code, message = error.get("Code", ""), error.get("Message", "")
+        status_code = about.get("HTTPStatusCode")
+        if code in self._target.accepted_codes:
+            return Outcome(Verdict.DELIVERED, note_from(f"accepted before: {code}"), status_code)
+        if code in self._target.stop_codes:
+            return Outcome(Verdict.STOP, note_from(f"{code}: {message}"), status_code)
+        retry_after = about.get("HTTPHeaders", {}).get("retry-after", "")
+        return outcome_of_refusal(code, message, status_code, retry_after, self._clock.now_ms())
+
+
+def _read(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with the beginning of what the SDK streams."""
+    whole = dict(answer)
+    for name, value in answer.items():
+        if isinstance(value, StreamingBody):
+            with value:
+                whole[name] = value.read(ANSWER_BYTES_MAX)
+    return whole

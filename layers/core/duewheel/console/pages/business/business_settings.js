@@ -1,5 +1,6 @@
 // The settings of a business as people read them, each with whether it is its own.
 
+import { MEMBERS } from "../../parts/callback_form.js";
 import { el } from "../../parts/elements.js";
 import { span } from "../../parts/instants.js";
 import { badge, facts } from "../../parts/table.js";
@@ -36,7 +37,7 @@ function limit(value) {
   return value === null ? "no limit" : value.toLocaleString("en-GB");
 }
 
-const WHERE = ["url", "function", "queue_url", "topic_arn", "event_bus"];
+const WHERE = Object.values(MEMBERS).map(([address]) => address);
 
 function callback({ type, headers: _, attributes: __, ...more }) {
   const where = WHERE.map((name) => more[name]).find(Boolean) ?? "each task's own address";

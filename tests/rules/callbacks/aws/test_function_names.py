@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.callbacks.allowed_targets import Scope
-from duewheel.rules.callbacks.function_names import FunctionName, function_name, is_plain
+from duewheel.rules.callbacks.aws.function_names import FunctionName, function_name, is_plain
 
 HERE = Scope("aws", "eu-west-1", "123456789012")
 OWN = FunctionName("aws", "eu-west-1", "123456789012", "close")

@@ -5,11 +5,13 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.types import SqsCallback
-from duewheel.rules.tasks.payload_encoding import attributes_of, deduplication_id, envelope, text_of
+from duewheel.rules.callbacks.aws.message import message_request
+from duewheel.rules.callbacks.aws.sqs import SqsCallback
+from duewheel.rules.callbacks.payload_encoding import attributes_of, envelope, text_of
+from duewheel.rules.tasks.task import Task
 from tests.rules.tasks.test_lifecycle import TASK
 
-FIFO = SqsCallback("https://sqs.us-east-1.amazonaws.com/123456789012/q.fifo", "g")
+FIFO = SqsCallback("https://sqs.us-east-1.amazonaws.com/123456789012/q.fifo", group_id="g")
 
 
 @pytest.mark.parametrize("payload", ['{"b":1.0, "a":1e400,"a":2}', '"é\\u0000"', "null", None])
@@ -39,20 +41,25 @@ def test_attributes_say_whose_attempt_it_is() -> None:
     }
 
 
+def sent_id(callback: SqsCallback, task: Task) -> str:
+    members = message_request(callback, task)
+    return str(members["MessageDeduplicationId"])
+
+
 def test_a_repeat_has_the_same_deduplication_id() -> None:
-    first = deduplication_id(FIFO, TASK)
+    first = sent_id(FIFO, TASK)
     assert first.startswith(f"{TASK.task_id}.0.")
     assert len(first) <= 128
-    assert deduplication_id(FIFO, replace(TASK, attempts=7, version=9)) == first
+    assert sent_id(FIFO, replace(TASK, attempts=7, version=9)) == first
 
 
 def test_what_is_to_come_through_has_another() -> None:
     changed = {
-        deduplication_id(FIFO, TASK),
-        deduplication_id(FIFO, replace(TASK, redrives=1)),
-        deduplication_id(FIFO, replace(TASK, payload="1")),
-        deduplication_id(replace(FIFO, group_id="h"), TASK),
-        deduplication_id(replace(FIFO, attributes=(("a", "b"),)), TASK),
-        deduplication_id(replace(FIFO, is_raw=True), TASK),
+        sent_id(FIFO, TASK),
+        sent_id(FIFO, replace(TASK, redrives=1)),
+        sent_id(FIFO, replace(TASK, payload="1")),
+        sent_id(replace(FIFO, group_id="h"), TASK),
+        sent_id(replace(FIFO, attributes=(("a", "b"),)), TASK),
+        sent_id(replace(FIFO, is_raw=True), TASK),
     }
     assert len(changed) == 6

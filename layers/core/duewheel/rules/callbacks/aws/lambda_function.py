@@ -1,0 +1,76 @@
+"""Invoke a Lambda function, and wait for its answer or not."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from duewheel.rules.callbacks.allowed_targets import AllowedTargets
+from duewheel.rules.callbacks.aws.function_names import function_name, is_plain
+from duewheel.rules.callbacks.aws.outcome import outcome_of_function
+from duewheel.rules.callbacks.aws.target import AwsTarget, check_not_own, check_region, choice
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
+from duewheel.rules.callbacks.types import AwsCallback
+from duewheel.rules.fields import Fields
+
+INVOCATIONS = ("sync", "async")  # the first is the default
+
+
+class LambdaCallback(AwsCallback, frozen=True, tag="lambda", rename={"is_async": "async"}):
+    """`function` is a name or an ARN, with or without an alias or a version. `is_async`: Lambda
+    keeps the event and retries it; else the function's answer is awaited."""
+
+    function: str
+    is_async: bool = False
+
+
+def _read(fields: Fields, allowed: AllowedTargets) -> LambdaCallback:
+    text = fields.text("function")
+    named = function_name(text, allowed.scope)
+    if named is None or named.partition != allowed.scope.partition:
+        raise fields.invalid("function", "is no function's name or ARN, with or without an alias.")
+    check_region(fields, "function", named.region, allowed)
+    check_not_own(fields, "function", named.function_arn, allowed)
+    TARGET.check_covered(fields, "function", named.arn, allowed)
+    is_async = fields.one_of("invocation", INVOCATIONS) == "async"
+    # A part of an ARN could be read otherwise than here.
+    return LambdaCallback(text if is_plain(text) else named.arn, is_async)
+
+
+def _shown(callback: LambdaCallback) -> dict[str, object]:
+    return {"function": callback.function, "invocation": INVOCATIONS[callback.is_async]}
+
+
+def _request(callback: LambdaCallback, task: TaskData) -> dict[str, Any]:
+    return {
+        "FunctionName": callback.function,
+        "Payload": envelope(task).encode(),
+        "InvocationType": "Event" if callback.is_async else "RequestResponse",
+    }
+
+
+def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
+    if answer["StatusCode"] == 202:  # of an asynchronous invocation
+        return Outcome(Verdict.DELIVERED, "", 202)
+    has_failed = "FunctionError" in answer
+    return outcome_of_function(answer["Payload"], answer["StatusCode"], has_failed=has_failed)
+
+
+TARGET = AwsTarget(
+    name="lambda",
+    callback=LambdaCallback,
+    members={
+        "function": {"type": "string", "minLength": 1},
+        "invocation": choice(INVOCATIONS),
+    },
+    optional=("invocation",),
+    read=_read,
+    shown=_shown,
+    service="lambda",
+    kind="function:",
+    action="lambda:InvokeFunction",
+    parameter="TargetFunctionArns",
+    client="lambda",
+    operation="invoke",
+    request=_request,
+    outcome=_outcome,
+)

@@ -1,0 +1,90 @@
+"""Every place that has to know a target of AWS knows each one that is registered."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
+from duewheel.rules.callbacks.aws.target import AwsTarget
+from duewheel.rules.callbacks.http import MEMBERS as HTTP_MEMBERS
+from duewheel.rules.callbacks.requests import TYPES
+from local.aws.actions import _READERS
+from local.aws.template import source_of
+from tests.support.aws_guard import AwsGuard
+
+ROOT = Path(__file__).parents[2]
+FORM = (ROOT / "layers/core/duewheel/console/parts/callback_form.js").read_text("utf-8")
+TEMPLATE: dict[str, Any] = source_of(ROOT / "template.yaml")
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def section(text: str, title: str) -> str:
+    return re.split(r"^##", text.partition(f"{title}\n")[2], maxsplit=1, flags=re.M)[0]
+
+
+@pytest.fixture(params=AWS_TARGETS, ids=lambda target: target.name)
+def target(request: pytest.FixtureRequest) -> AwsTarget:
+    made: AwsTarget = request.param
+    return made
+
+
+def test_the_console_has_the_members_of_each_type() -> None:
+    listed = re.search(r"MEMBERS = \{(.*?)\};", FORM, re.S)
+    fields = re.search(r"FIELDS = \{(.*?)\n\};", FORM, re.S)
+    assert listed
+    assert fields
+    shown = dict(re.findall(r"(\w+): (\[.*?\])", listed[1]))
+    assert {name: json.loads(members) for name, members in shown.items()} == {
+        "http": list(HTTP_MEMBERS),
+        **{target.name: list(target.members) for target in AWS_TARGETS},
+    }
+    named = set(re.findall(r"^  (\w+): ", fields[1], re.M))
+    assert named == {member for members in shown.values() for member in json.loads(members)}
+
+
+def test_the_api_page_has_each_type_with_its_members(target: AwsTarget) -> None:
+    text = page("docs/api.md")
+    (types,) = re.findall(r"^\| `callback.type` \|.*$", text, re.M)
+    assert re.findall(r"`(\w+)`", types) == list(TYPES)
+    about = section(text, "### Callbacks to AWS services")
+    assert f"`{target.name}`" in about
+    for member in target.members:
+        assert f"`{member}`" in about
+
+
+def test_the_delivery_page_says_what_arrives(target: AwsTarget) -> None:
+    assert f"| `{target.name}`" in section(page("docs/delivery.md"), "## What arrives")
+
+
+def test_the_page_on_private_networks_has_its_endpoint(target: AwsTarget) -> None:
+    assert f"`{target.service}`, of type Interface" in page("docs/guides/private-network.md")
+
+
+def test_the_template_allows_it_by_one_parameter(target: AwsTarget) -> None:
+    resource = target.parameter.removesuffix("Arns")
+    conditions = {name for name in TEMPLATE["Conditions"] if name.startswith(f"Has{resource}")}
+    (condition,) = conditions
+    policy = TEMPLATE["Resources"][condition.removeprefix("Has")]
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert policy["Condition"] == condition
+    assert statement["Action"] == target.action
+    assert statement["Resource"] == {"Fn::Split": [",", {"Ref": target.parameter}]}
+    assert f":{target.service}:" in TEMPLATE["Parameters"][target.parameter]["AllowedPattern"]
+    variables = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
+    assert variables[target.environment_variable] == {"Ref": target.parameter}
+    groups = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    assert sum(target.parameter in group["Parameters"] for group in groups) == 1
+
+
+def test_the_emulator_asks_for_its_right_and_checks_its_calls(target: AwsTarget) -> None:
+    client = boto3.client(target.client, region_name="us-east-1")  # type: ignore[call-overload]
+    operation = client.meta.method_to_api_mapping[target.operation]
+    assert (target.client, operation) in _READERS
+    assert target.client in AwsGuard()._checks
