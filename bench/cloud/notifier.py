@@ -24,7 +24,13 @@ from bench.cloud.loop import Loop, Signal, Story
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import Entry, WheelState
 from duewheel.rules.callbacks import retry
-from duewheel.rules.delivery.page_lease import HIDDEN_MS, TRIES_MAX, Finished, Held, PageLease
+from duewheel.rules.delivery.page_lease import (
+    HIDDEN_MS,
+    TRIES_MAX,
+    LeaseHeld,
+    PageFinished,
+    PageLease,
+)
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import address_named, next_page
 from duewheel.rules.wheel.profile import PRECISE
@@ -104,7 +110,7 @@ class Notifier:
         yield from self._table.write_patiently(slot, deadline_ms - BEGIN_RESERVE_MS)
         lease = self._take(message)
         if not isinstance(lease, PageLease):
-            if isinstance(lease, Held):
+            if isinstance(lease, LeaseHeld):
                 raise RunFailed(lease.until_ms - self._loop.now_ms + 1_000)
             return
         yield max(self._loop.now_ms, timing.opens_ms(second, self._knobs.lead_ms))
@@ -125,15 +131,15 @@ class Notifier:
         key = second, shard, message.page
         self._state.leases[key] = replace(self._state.leases[key], done=True)
 
-    def _take(self, message: PageMessage) -> PageLease | Held | Finished:
+    def _take(self, message: PageMessage) -> PageLease | LeaseHeld | PageFinished:
         """The condition of stores/delivery/page_leases.py. Each run of the model is an owner."""
         now_ms = int(self._loop.now_ms)
         key = message.second, message.shard, message.page
         seen = self._state.leases.get(key, PageLease(message.second, message.shard, message.page))
         if seen.done or seen.tries >= TRIES_MAX:
-            return Finished()
+            return PageFinished()
         if seen.until_ms >= now_ms:
-            return Held(seen.until_ms)
+            return LeaseHeld(seen.until_ms)
         until_ms = now_ms + self._knobs.page_lease_ms
         self._state.leases[key] = replace(seen, until_ms=until_ms, tries=seen.tries + 1)
         return self._state.leases[key]

@@ -236,7 +236,7 @@ def count_idle(profile: Profile) -> tuple[Units, Units]:
             for _ in range(IDLE_MINUTES):
                 idle_minute(world)
     seconds = IDLE_MINUTES * 60
-    # The standby looks at the lease each second, and each newcomer registers.
+    # The standby looks at the lease each second, and each candidate registers.
     standby = Units(write=1 / 60, read=0.5 / leader_election.WATCH_SECONDS)
     pointers = ledger.registry / seconds
     return ledger.wheel / seconds, pointers + standby if profile.stays else pointers

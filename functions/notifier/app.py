@@ -10,7 +10,7 @@ from typing import Any
 
 from duewheel.log import logger, logs_failure
 from duewheel.metrics import counts
-from duewheel.rules.delivery.page_lease import Finished, Held
+from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished
 from duewheel.rules.embedded_metrics import FAILED_MESSAGES
 from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.queue_messages import (
@@ -28,7 +28,7 @@ from duewheel.wiring.metrics import tells_metrics
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS, Hidden, Hold
 from duewheel.workflows.gather_all import in_thread, outcomes_of
 
-Result = Held | Finished | BaseException
+Result = LeaseHeld | PageFinished | BaseException
 Receipts = dict[Lane, dict[str, list[str]]]  # by text
 
 
@@ -62,8 +62,8 @@ def _from_the_queue(records: list[Any], context: Any) -> dict[str, Any]:
     return {"batchItemFailures": failed}
 
 
-def _comes_after_seconds(result: Held | BaseException) -> int:
-    if isinstance(result, Held):
+def _comes_after_seconds(result: LeaseHeld | BaseException) -> int:
+    if isinstance(result, LeaseHeld):
         return (result.until_ms - process.clock().now_ms()) // 1000 + 1
     return FAILED_COMES_AFTER_SECONDS
 
@@ -103,13 +103,13 @@ def _deliver_all(
         texts.append(text)
         owners.setdefault(text, f"{run}:{name}")
 
-    async def deliver(text: str, hold: Hold | None) -> Held | Finished:
+    async def deliver(text: str, hold: Hold | None) -> LeaseHeld | PageFinished:
         return await notifier.deliver(decode(text), owners[text], deadline_ms, hold)
 
     async def deliver_hidden(text: str, hidden: Hidden) -> Result:
         """What is left comes back though others of the batch go on for long."""
         (result,) = await outcomes_of([deliver(text, hidden.holds.get(text))])
-        if not isinstance(result, Finished):
+        if not isinstance(result, PageFinished):
             await in_thread(hidden.leave, text, _comes_after_seconds(result))
         return result
 
@@ -136,7 +136,7 @@ def _is_left(name: str, text: str, result: Result) -> bool:
             message_id=name,
             **_about(text),
         )
-    return not isinstance(result, Finished)
+    return not isinstance(result, PageFinished)
 
 
 def _about(text: str) -> dict[str, Any]:

@@ -39,7 +39,9 @@ class WheelPointers:
         """Those who led or waited have ended; what they left would only delay their successor."""
         for name in (pointers.TIME, pointers.SWEEP):
             while (
-                (seen := self._store.read(name, self._origin)).owner or seen.heir or seen.newcomer
+                (seen := self._store.read(name, self._origin)).owner
+                or seen.standby
+                or seen.candidate
             ):
                 mine = self._store.claim(seen, _ME, self._now_ms())
                 if mine is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.delivery.page_lease import HIDDEN_MS, Finished, PageLease
+from duewheel.rules.delivery.page_lease import HIDDEN_MS, PageFinished, PageLease
 from duewheel.rules.wheel.queue_messages import PageMessage, ReleaseMessage, decode, encode
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.wheel.page_queue import Refused, SliceQueue
@@ -79,7 +79,7 @@ def test_a_message_that_another_holds_comes_back_while_the_other_page_of_its_bat
     page = decode(held["body"])
     assert isinstance(page, PageMessage)
     lease = PageLease(page.second, page.shard)
-    assert pages().take(lease, "another", wired.now_ms(), 4_000) != Finished()
+    assert pages().take(lease, "another", wired.now_ms(), 4_000) != PageFinished()
     hidden: list[tuple[str, int]] = []
     is_hidden = Event()
     mark_done = PageLeaseStore.mark_done

@@ -45,6 +45,7 @@ class Call:
 class Receiver:
     def __init__(self, faults: Faults) -> None:
         self.calls: list[Call] = []
+        self.dropped: list[tuple[str, Invocation]] = []  # calls that never arrived, by task
         self._faults = faults
         self._answered: Counter[str] = Counter()
 
@@ -63,6 +64,7 @@ class Receiver:
         )
         trouble = "dropped on the way" if is_down else self._trouble()
         if trouble == "dropped on the way":
+            self.dropped.append((headers["webhook-id"], by))
             await asyncio.sleep(0.05)
             return _NOTHING_HEARD
         outcome = self._answer(callback.url, headers["webhook-id"])

@@ -99,7 +99,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         items = [*health, *expiry.gone]
         messages = _messages_judged(service, clients, items)
         _note_occurrences(clients, items)
-        report = judged(clients.ledger, service.receiver.calls, items)
+        report = judged(clients.ledger, service.receiver, items)
         report.messages = messages
         report.sweep_behind_seconds = sweep.behind_seconds_max
         report.left_at_work = service.environments.left_at_work

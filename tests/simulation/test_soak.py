@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.idempotency import Asked
+from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.profile import ECONOMY, PRECISE, Profile
 from duewheel.stores.ingest.queue import IngestQueue
@@ -217,5 +217,5 @@ def test_a_message_that_is_forgotten_when_it_comes_again_is_found_made_twice() -
 @pytest.mark.soak
 def test_a_delay_that_counts_from_when_its_message_is_worked_off_is_found() -> None:
     soak = small(15, WITH_MESSAGES, Rates(delay=1.0), settling_seconds_max=60)
-    with patch.object(Asked, "read_ms", lambda self, now_ms: now_ms):
+    with patch.object(IdempotentRequest, "read_ms", lambda self, now_ms: now_ms):
         assert report_of(soak).messages.misjudged

@@ -1,6 +1,9 @@
 """What the verdict says of a task, by what its clients know and of its calls."""
 
+from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback
@@ -41,8 +44,14 @@ def ledger(*dues: DueAsked, cancels: tuple[Asked, ...] = ()) -> Ledger:
     return made
 
 
+@dataclass
+class Seen:
+    calls: list[Call] = field(default_factory=list)
+    dropped: list[tuple[str, Invocation]] = field(default_factory=list)
+
+
 def verdict(made: Ledger, *calls: Call, status: Status = Status.DELIVERED) -> Report:
-    return judged(made, list(calls), [item(status)])
+    return judged(made, Seen(list(calls)), [item(status)])
 
 
 def test_a_task_that_was_called_on_time_and_delivered_is_as_it_should_be() -> None:
@@ -52,7 +61,7 @@ def test_a_task_that_was_called_on_time_and_delivered_is_as_it_should_be() -> No
 
 
 def test_a_task_that_is_gone_or_pending_is_lost() -> None:
-    assert judged(ledger(), [], []).lost == [f"{ID} is gone"]
+    assert judged(ledger(), Seen(), []).lost == [f"{ID} is gone"]
     assert verdict(ledger(), status=Status.PENDING).lost == [f"{ID} is still pending"]
 
 
@@ -97,6 +106,16 @@ def test_a_repeat_is_explained_by_its_own_message_having_come_twice() -> None:
     """The other copy may have been passed on, and called by a run that met with nothing."""
     assert verdict(ledger(), call(10.0), call(10.1, OK, DUPLICATE)).unexplained == []
     assert verdict(ledger(), call(10.0), call(10.1, OK, "throttled")).unexplained
+
+
+@pytest.mark.parametrize("troubles", [[], ["timed out, and yet done"]])
+def test_a_repeat_is_explained_by_the_run_of_a_call_that_never_arrived(
+    troubles: list[str],
+) -> None:
+    by = Invocation("notifier", 2, Environment("notifier"), 0, troubles=troubles)
+    seen = Seen([call(10.0), call(11.0)], [(ID, by)])
+    report = judged(ledger(), seen, [item()])
+    assert (report.unexplained == []) == bool(troubles)
 
 
 def test_an_attempt_after_a_failed_one_is_no_repeat() -> None:

@@ -2,11 +2,11 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from duewheel.rules.tasks.task import Status
 from duewheel.stores.tasks import codec
-from tests.simulation.invocation import DUPLICATE
+from tests.simulation.invocation import DUPLICATE, Invocation
 from tests.simulation.ledger import Known, Ledger
 from tests.simulation.message_verdict import MessageReport
 from tests.simulation.receiver import Call
@@ -56,8 +56,16 @@ class Report:
         ]
 
 
-def judged(ledger: Ledger, calls: list[Call], items: list[dict[str, Any]]) -> Report:
+class Received(Protocol):
+    """What the receivers saw, and the calls that were dropped on the way to them."""
+
+    calls: list[Call]
+    dropped: list[tuple[str, Invocation]]
+
+
+def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> Report:
     """`items` is all that stands in the wheel once nothing is left to do."""
+    calls = received.calls
     homes = [item for item in items if "status" in item]
     tasks = {task.task_id: task for task in map(codec.task_from, homes)}
     by_task: dict[str, list[Call]] = defaultdict(list)
@@ -79,11 +87,16 @@ def judged(ledger: Ledger, calls: list[Call], items: list[dict[str, Any]]) -> Re
         status = tasks[task_id].status
         if known.cancelled_from_seconds is not None and status is not Status.CANCELLED:
             report.untrue.append(f"{task_id} was cancelled and is {status.value}")
-        _judge_calls(report, known, by_task[task_id])
+        dropped = [by for of_task, by in received.dropped if of_task == task_id]
+        _judge_calls(report, known, by_task[task_id], dropped)
     return report
 
 
-def _judge_calls(report: Report, known: Known, calls: list[Call]) -> None:
+def _judge_calls(
+    report: Report, known: Known, calls: list[Call], dropped: list[Invocation]
+) -> None:
+    """A repeat is explained by the trouble of another run that called the task, be it by a call
+    that never arrived: so its message is another one, or the outcome was not written."""
     cancelled = known.cancelled_from_seconds
     delivered_by: Call | None = None
     for call in calls:
@@ -94,8 +107,9 @@ def _judge_calls(report: Report, known: Known, calls: list[Call]) -> None:
             report.early.append(f"{known.task_id} by {earliest - call.notifier_ms} ms")
         if delivered_by is not None and not _revived_between(known, delivered_by, call):
             report.repeated += 1
-            others = any(other.by.troubles for other in calls if other is not call)
-            if not others and DUPLICATE not in call.by.troubles:
+            others = [other.by for other in calls if other is not call] + dropped
+            is_explained = any(by.troubles for by in others) or DUPLICATE in call.by.troubles
+            if not is_explained:
                 report.unexplained.append(f"{known.task_id} at {call.began_seconds:.3f}")
         if call.is_heard_delivered:
             delivered_by = call

@@ -16,7 +16,7 @@ from duewheel.clock import SystemClock
 from duewheel.metrics import counts
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.delivery.page_lease import HIDDEN_MS, Finished, Held
+from duewheel.rules.delivery.page_lease import HIDDEN_MS, LeaseHeld, PageFinished
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep.resends import Unbegun
@@ -280,7 +280,7 @@ class World:
 
     def handle(
         self, message: dict[str, Any], deliver: Deliver | None = None, lambda_ms: int = LAMBDA_MS
-    ) -> Held | Finished:
+    ) -> LeaseHeld | PageFinished:
         """What one notifier does with one message; deleted only if it says it is done."""
         decoded = decode(message["Body"])
         queue = self.queues[decoded.lane]
@@ -296,7 +296,7 @@ class World:
         except Exception:
             self._hide(queue, message, FAILED_COMES_AFTER_SECONDS)
             raise
-        if isinstance(result, Finished):
+        if isinstance(result, PageFinished):
             self.sqs.delete_message(QueueUrl=queue.url, ReceiptHandle=message["ReceiptHandle"])
         else:
             seconds = (result.until_ms - self.clock.now_ms()) // 1000 + 1
@@ -338,7 +338,7 @@ class World:
             for number, text in enumerate(texts)
         ]
         results = self.loop.run_until_complete(_all_of(work))
-        if all(isinstance(result, Finished) for result in results):
+        if all(isinstance(result, PageFinished) for result in results):
             return True
         if invocation.tries < len(RETRY_AFTER_MS):
             due_ms = self.clock.now_ms() + RETRY_AFTER_MS[invocation.tries]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.delivery.page_lease import Finished, Held
+from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.stores import registry_keys
@@ -38,12 +38,12 @@ def test_many_notifiers_with_one_message_deliver_each_task_once(world: World) ->
     message = PageMessage(tasks[0].home.second, 0)
     deadline_ms = world.clock.now_ms() + LAMBDA_MS
 
-    def deliver(number: int) -> Held | Finished:
+    def deliver(number: int) -> LeaseHeld | PageFinished:
         return asyncio.run(notifiers[number](message, f"notifier-{number}", deadline_ms))
 
     results = all_at_once(deliver)
 
-    assert any(isinstance(result, Finished) for result in results)
+    assert any(isinstance(result, PageFinished) for result in results)
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 

@@ -35,7 +35,7 @@ from duewheel.rules.refusals import (
     UnknownTask,
     UnreadableItem,
 )
-from duewheel.rules.tasks.idempotency import Asked, is_key
+from duewheel.rules.tasks.idempotency import IdempotentRequest, is_key
 from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask
 
@@ -257,4 +257,4 @@ def test_a_failure_says_where_to_look_and_nothing_else() -> None:
 
 def test_a_message_is_read_with_the_instant_at_which_it_was_sent() -> None:
     assert asked_of(MESSAGE, is_single=True).read_ms(NOW_MS + 9) == NOW_MS
-    assert Asked("name", "digest", is_single=True).read_ms(NOW_MS + 9) == NOW_MS + 9
+    assert IdempotentRequest("name", "digest", is_single=True).read_ms(NOW_MS + 9) == NOW_MS + 9

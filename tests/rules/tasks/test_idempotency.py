@@ -20,8 +20,8 @@ from duewheel.rules.refusals import (
 from duewheel.rules.tasks.idempotency import (
     LEASE_MS,
     REMEMBERED_SECONDS,
-    Asked,
     Claim,
+    IdempotentRequest,
     RequestRecord,
     State,
     asked_once,
@@ -37,7 +37,7 @@ from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import address_at
 
 NOW_MS = 1_900_000_000_123
-ASKED = Asked("name", "digest", is_single=False)
+ASKED = IdempotentRequest("name", "digest", is_single=False)
 TAKEN = KeyTaken("The key names a live task made by another body.", "key")
 
 
@@ -77,7 +77,9 @@ def test_another_key_is_refused_by_the_name_of_its_header(key: str) -> None:
 
 
 def test_a_request_is_named_by_caller_and_key_and_told_by_path_and_body() -> None:
-    def asked(caller: str = "me", key: str = "k", path: str = "/p", body: str = "{}") -> Asked:
+    def asked(
+        caller: str = "me", key: str = "k", path: str = "/p", body: str = "{}"
+    ) -> IdempotentRequest:
         return asked_once(caller, key, path, body, is_single=False)
 
     assert asked() == asked()

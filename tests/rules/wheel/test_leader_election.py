@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.wheel.leader_election import (
-    HEIR_GRACE_MS,
     LEASE_MS,
     POINTER_WRITE_EVERY_MS,
+    STANDBY_GRACE_MS,
     WATCH_SECONDS,
     WATCH_SECONDS_AT_HANDOVER,
     Pointer,
     Step,
-    heir_after_claim,
     next_step,
+    standby_after_claim,
     watch_seconds,
 )
 from duewheel.rules.wheel.timing import SKEW_MS
@@ -26,12 +26,12 @@ NOW_MS = 1_900_000_000_000
 LIVE = {"owner": "leader", "lease_until_ms": NOW_MS + 1}
 LAPSED = {"owner": "leader", "lease_until_ms": NOW_MS}
 RELEASED = {"owner": None, "lease_until_ms": NOW_MS}
-LAPSED_WITHIN_GRACE = {"owner": "leader", "lease_until_ms": NOW_MS - HEIR_GRACE_MS + 1}
-LAPSED_BEYOND_GRACE = {"owner": "leader", "lease_until_ms": NOW_MS - HEIR_GRACE_MS}
+LAPSED_WITHIN_GRACE = {"owner": "leader", "lease_until_ms": NOW_MS - STANDBY_GRACE_MS + 1}
+LAPSED_BEYOND_GRACE = {"owner": "leader", "lease_until_ms": NOW_MS - STANDBY_GRACE_MS}
 NEVER_CLAIMED = {"owner": None, "lease_until_ms": 0}
 
 CLAIM, WAIT = Step.CLAIM, Step.WAIT
-AS_HEIR, AS_NEWCOMER = Step.REGISTER_AS_HEIR, Step.REGISTER_AS_NEWCOMER
+AS_STANDBY, AS_CANDIDATE = Step.REGISTER_AS_STANDBY, Step.REGISTER_AS_CANDIDATE
 
 
 def pointer(**state: Any) -> Pointer:
@@ -42,11 +42,11 @@ def pointer(**state: Any) -> Pointer:
 
 
 @pytest.mark.parametrize(
-    ("lease", "heir", "newcomer", "step"),
+    ("lease", "standby", "candidate", "step"),
     [
-        (LIVE, None, None, AS_HEIR),
+        (LIVE, None, None, AS_STANDBY),
         (LIVE, "me", None, WAIT),
-        (LIVE, "other", None, AS_NEWCOMER),
+        (LIVE, "other", None, AS_CANDIDATE),
         (LIVE, "other", "me", WAIT),
         (LIVE, "me", "other", WAIT),
         (LIVE, "other", "third", WAIT),
@@ -67,45 +67,49 @@ def pointer(**state: Any) -> Pointer:
     ],
 )
 def test_what_a_waiting_scheduler_does(
-    lease: dict[str, Any], heir: str | None, newcomer: str | None, step: Step
+    lease: dict[str, Any], standby: str | None, candidate: str | None, step: Step
 ) -> None:
-    assert next_step(pointer(**lease, heir=heir, newcomer=newcomer), "me", NOW_MS) is step
+    assert next_step(pointer(**lease, standby=standby, candidate=candidate), "me", NOW_MS) is step
 
 
 def test_a_lease_released_by_a_clock_that_is_ahead_is_free_at_once() -> None:
-    released = pointer(owner=None, lease_until_ms=NOW_MS + SKEW_MS, heir="me")
+    released = pointer(owner=None, lease_until_ms=NOW_MS + SKEW_MS, standby="me")
     assert next_step(released, "me", NOW_MS) is CLAIM
 
 
 @pytest.mark.parametrize(
-    ("heir", "newcomer", "claimant", "next_heir"),
+    ("standby", "candidate", "claimant", "next_standby"),
     [
         (None, None, "me", None),
         ("me", None, "me", None),
         ("me", "other", "me", "other"),  # who waited behind is next
-        ("other", "me", "me", None),  # the old heir let its grace pass: it is gone
+        ("other", "me", "me", None),  # the old standby let its grace pass: it is gone
         ("other", "third", "me", "third"),
     ],
 )
 def test_who_waits_behind_whoever_claims(
-    heir: str | None, newcomer: str | None, claimant: str, next_heir: str | None
+    standby: str | None, candidate: str | None, claimant: str, next_standby: str | None
 ) -> None:
-    assert heir_after_claim(pointer(heir=heir, newcomer=newcomer), claimant) == next_heir
+    assert (
+        standby_after_claim(pointer(standby=standby, candidate=candidate), claimant) == next_standby
+    )
 
 
 def test_everyone_looks_more_often_once_a_hand_over_is_near() -> None:
-    assert watch_seconds(pointer(**LIVE, heir="me")) == WATCH_SECONDS
-    assert watch_seconds(pointer(**LIVE, heir="me", newcomer="other")) == WATCH_SECONDS_AT_HANDOVER
+    assert watch_seconds(pointer(**LIVE, standby="me")) == WATCH_SECONDS
+    assert (
+        watch_seconds(pointer(**LIVE, standby="me", candidate="other")) == WATCH_SECONDS_AT_HANDOVER
+    )
 
 
 def test_the_lease_outlives_the_pauses_between_its_renewals_and_the_skew_of_clocks() -> None:
     assert POINTER_WRITE_EVERY_MS + SKEW_MS < LEASE_MS
-    assert WATCH_SECONDS * 1000 < HEIR_GRACE_MS
-    assert SKEW_MS <= HEIR_GRACE_MS
+    assert WATCH_SECONDS * 1000 < STANDBY_GRACE_MS
+    assert SKEW_MS <= STANDBY_GRACE_MS
 
 
-def test_a_dead_leader_and_its_dead_heir_are_replaced_within_twelve_seconds() -> None:
-    assert LEASE_MS + HEIR_GRACE_MS + WATCH_SECONDS * 1000 <= 12_000
+def test_a_dead_leader_and_its_dead_standby_are_replaced_within_twelve_seconds() -> None:
+    assert LEASE_MS + STANDBY_GRACE_MS + WATCH_SECONDS * 1000 <= 12_000
 
 
 # Any state
@@ -114,24 +118,24 @@ names = st.sampled_from([None, "a", "b", "c"])
 pointers = st.builds(
     pointer,
     owner=st.sampled_from([None, "leader"]),
-    lease_until_ms=st.integers(NOW_MS - 2 * HEIR_GRACE_MS, NOW_MS + LEASE_MS),
-    heir=names,
-    newcomer=names,
+    lease_until_ms=st.integers(NOW_MS - 2 * STANDBY_GRACE_MS, NOW_MS + LEASE_MS),
+    standby=names,
+    candidate=names,
 )
 clocks = st.integers(NOW_MS - SKEW_MS, NOW_MS + SKEW_MS)
 schedulers = st.sampled_from(["a", "b", "c"])
 
 
 @given(pointers, schedulers, schedulers, clocks, clocks)
-def test_within_the_grace_of_an_heir_no_other_claims_whatever_its_clock(
+def test_within_the_grace_of_an_standby_no_other_claims_whatever_its_clock(
     seen: Pointer, one: str, other: str, one_ms: int, other_ms: int
 ) -> None:
     claims = {
         me
         for me, now_ms in ((one, one_ms), (other, other_ms))
-        if now_ms < seen.lease_until_ms + HEIR_GRACE_MS and next_step(seen, me, now_ms) is CLAIM
+        if now_ms < seen.lease_until_ms + STANDBY_GRACE_MS and next_step(seen, me, now_ms) is CLAIM
     }
-    assert seen.heir is None or claims <= {seen.heir}
+    assert seen.standby is None or claims <= {seen.standby}
 
 
 @given(pointers, schedulers)
@@ -142,10 +146,10 @@ def test_a_lease_that_is_kept_is_claimed_by_nobody(seen: Pointer, me: str) -> No
 
 @given(pointers, schedulers)
 def test_a_free_lease_never_stays_free(seen: Pointer, me: str) -> None:
-    """Its heir may claim at once, and everybody else when the heir does not."""
+    """Its standby may claim at once, and everybody else when the standby does not."""
     free = replace(seen, owner=None)
-    assert next_step(free, seen.heir or me, NOW_MS) is CLAIM
-    assert next_step(free, me, free.lease_until_ms + HEIR_GRACE_MS) is CLAIM
+    assert next_step(free, seen.standby or me, NOW_MS) is CLAIM
+    assert next_step(free, me, free.lease_until_ms + STANDBY_GRACE_MS) is CLAIM
 
 
 @given(pointers, schedulers, clocks)
@@ -153,23 +157,23 @@ def test_nobody_takes_two_places_or_the_place_of_another(
     seen: Pointer, me: str, now_ms: int
 ) -> None:
     step = next_step(seen, me, now_ms)
-    if step is AS_HEIR:
-        assert seen.heir is None
-    if step is AS_NEWCOMER:
-        assert seen.newcomer is None
-    if step in (AS_HEIR, AS_NEWCOMER):
-        assert me not in (seen.heir, seen.newcomer)
+    if step is AS_STANDBY:
+        assert seen.standby is None
+    if step is AS_CANDIDATE:
+        assert seen.candidate is None
+    if step in (AS_STANDBY, AS_CANDIDATE):
+        assert me not in (seen.standby, seen.candidate)
 
 
 @given(pointers, schedulers)
 def test_whoever_claims_no_longer_waits(seen: Pointer, me: str) -> None:
-    assert heir_after_claim(seen, me) != me
+    assert standby_after_claim(seen, me) != me
 
 
 # Timelines
 
 STEP_MS = 250
-LONGEST_GAP_MS = LEASE_MS + HEIR_GRACE_MS + int(WATCH_SECONDS * 1000) + STEP_MS
+LONGEST_GAP_MS = LEASE_MS + STANDBY_GRACE_MS + int(WATCH_SECONDS * 1000) + STEP_MS
 LIFE_MS = 290_000
 
 
@@ -196,13 +200,13 @@ class Scheduler:
                     seen,
                     owner=self.name,
                     lease_until_ms=now_ms + LEASE_MS,
-                    heir=heir_after_claim(seen, self.name),
-                    newcomer=None,
+                    standby=standby_after_claim(seen, self.name),
+                    candidate=None,
                 )
-            case Step.REGISTER_AS_HEIR:
-                return replace(seen, heir=self.name)
-            case Step.REGISTER_AS_NEWCOMER:
-                return replace(seen, newcomer=self.name)
+            case Step.REGISTER_AS_STANDBY:
+                return replace(seen, standby=self.name)
+            case Step.REGISTER_AS_CANDIDATE:
+                return replace(seen, candidate=self.name)
             case Step.WAIT:
                 return seen
 
@@ -210,7 +214,7 @@ class Scheduler:
         if now_ms < self.writes_ms + POINTER_WRITE_EVERY_MS:
             return seen
         self.writes_ms = now_ms
-        if seen.newcomer is not None:
+        if seen.candidate is not None:
             self.end_ms = now_ms
             return replace(seen, owner=None, lease_until_ms=now_ms)
         return replace(seen, lease_until_ms=now_ms + LEASE_MS)
@@ -263,6 +267,6 @@ def test_whoever_dies_whenever_a_waiting_scheduler_takes_over_within_seconds(
         waited = {
             at: who
             for at, who in leaders.items()
-            if one.start_ms <= at < one.end_ms  # it died, or stepped down for a newcomer
+            if one.start_ms <= at < one.end_ms  # it died, or stepped down for a candidate
         }
         assert longest_gap_ms(waited) <= LONGEST_GAP_MS

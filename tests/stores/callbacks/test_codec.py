@@ -69,6 +69,7 @@ def test_what_says_nothing_is_left_out(callback: Callback, row: dict[str, Any]) 
         {"type": "mqtt", "url": "a"},
         {"type": "lambda"},
         {"type": "lambda", "function": 7},
+        {"type": "lambda", "function": "\ud800"},
         {"type": "lambda", "function": "f", "async": 1},
         {"type": "sqs", "queue": "q", "group": 7},
         {"type": "sns", "topic": "t", "attributes": [["a"]]},

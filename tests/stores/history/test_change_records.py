@@ -88,11 +88,11 @@ def test_what_is_made_anew_keeps_its_changes_and_those_before_it(records: Change
 
 
 def test_a_try_knows_its_own_record_and_no_other(records: ChangeRecords) -> None:
-    assert not records.stands(ORDERS, change(1))
+    assert not records.is_recorded(ORDERS, change(1))
     keep(records, change(1))
-    assert records.stands(ORDERS, change(1))
-    assert not records.stands(ORDERS, change(1, ChangeAction.PAUSED))
-    assert not records.stands(ORDERS, change(11))
+    assert records.is_recorded(ORDERS, change(1))
+    assert not records.is_recorded(ORDERS, change(1, ChangeAction.PAUSED))
+    assert not records.is_recorded(ORDERS, change(11))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.outcome import Outcome
-from duewheel.rules.delivery.page_lease import Finished, Held, PageLease
+from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished, PageLease
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.rules.wheel.queue_messages import (
@@ -37,8 +37,8 @@ def test_the_same_slice_message_twice_delivers_once(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)
     world.dispatch_until(task.due_ms // 1000)
     message = only_message(world)
-    assert isinstance(world.handle(message), Finished)
-    assert isinstance(world.handle(message), Finished)
+    assert isinstance(world.handle(message), PageFinished)
+    assert isinstance(world.handle(message), PageFinished)
 
     assert world.receiver.task_ids == [task.task_id]
 
@@ -47,7 +47,7 @@ def test_a_message_whose_page_another_holds_is_hidden_until_that_lease_ends(worl
     (task,) = tasks_of_one_second(world, 1)
     world.dispatch_until(task.due_ms // 1000)
     message = only_message(world)
-    duplicates: list[Held | Finished] = []
+    duplicates: list[LeaseHeld | PageFinished] = []
 
     def duplicate_arrives(received: Received) -> Outcome:
         page = PageLease(task.home.second, task.home.shard)
@@ -61,7 +61,7 @@ def test_a_message_whose_page_another_holds_is_hidden_until_that_lease_ends(worl
     began_ms = world.clock.now_ms()
     world.handle(message)
 
-    assert duplicates == [Held(began_ms + world.settings.page_lease_ms)]
+    assert duplicates == [LeaseHeld(began_ms + world.settings.page_lease_ms)]
     assert world.receiver.task_ids == [task.task_id]
 
 
@@ -175,7 +175,7 @@ def test_a_slice_announced_far_too_early_is_hidden_until_it_opens(world: World) 
     world.queue.send([PageMessage(task.home.second, 0)])
     result = world.handle(only_message(world))
 
-    assert result == Held(task.due_ms // 1000 * 1000 - world.settings.lead_ms)
+    assert result == LeaseHeld(task.due_ms // 1000 * 1000 - world.settings.lead_ms)
     assert world.receiver.received == []
 
 
@@ -221,7 +221,7 @@ def test_a_direct_message_more_than_thirty_seconds_late_is_left_to_the_sweep(wor
     task = world.created(in_ms=0)
     message = only_message(world)
     world.clock.advance_ms(31_000)
-    assert isinstance(world.handle(message), Finished)
+    assert isinstance(world.handle(message), PageFinished)
     assert world.receiver.received == []
 
     world.sweep_past(task.home.second)

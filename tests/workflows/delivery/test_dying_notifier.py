@@ -13,9 +13,9 @@ from duewheel.rules.delivery.page_lease import (
     LEASE_MS,
     RENEWED_EVERY_MS,
     TRIES_MAX,
-    Finished,
-    Held,
+    LeaseHeld,
     LeaseLost,
+    PageFinished,
     PageLease,
     calls_begin_until_ms,
 )
@@ -259,7 +259,7 @@ def test_a_run_thawed_before_another_has_taken_its_page_renews_it_and_goes_on(
     tasks = due_together(world, 4)
     (message,) = world.receive()
     freeze(world, message, taken_by_another=False)
-    assert isinstance(world.handle(message), Finished)
+    assert isinstance(world.handle(message), PageFinished)
 
     check_called_and_settled(world, tasks, at_most=1)
     assert len(renewals(world)) == 1
@@ -275,15 +275,15 @@ def test_two_runs_of_one_event_make_each_call_once(world: World) -> None:
     page = decode(message["Body"])
     deadline_ms = world.clock.now_ms() + LAMBDA_MS
 
-    async def both() -> list[Held | Finished]:
+    async def both() -> list[LeaseHeld | PageFinished]:
         runs = (world.deliver(page, owner, deadline_ms) for owner in ("one", "other"))
         return await asyncio.gather(*runs)
 
     results = world.loop.run_until_complete(both())
 
     assert sorted(type(result).__name__ for result in results) in (
-        ["Finished", "Held"],
-        ["Finished", "Finished"],  # the page was done by then
+        ["LeaseHeld", "PageFinished"],
+        ["PageFinished", "PageFinished"],  # the page was done by then
     )
     check_called_and_settled(world, tasks, at_most=1)
 
@@ -296,7 +296,7 @@ def test_a_lease_of_an_earlier_release_is_obeyed_to_its_end(world: World) -> Non
     until_ms = world.clock.now_ms() + 75_000
     world.pages.take(page, "earlier:0", world.clock.now_ms(), 75_000)
 
-    assert world.handle(message) == Held(until_ms)
+    assert world.handle(message) == LeaseHeld(until_ms)
     world.clock.set_ms(until_ms + 1_001)
     world.drain()
     check_called_and_settled(world, [task], at_most=1)

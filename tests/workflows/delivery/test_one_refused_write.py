@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import ClientError
 
-from duewheel.rules.delivery.page_lease import Finished
+from duewheel.rules.delivery.page_lease import PageFinished
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
@@ -89,7 +89,7 @@ def test_a_page_is_done_in_one_run_though_the_table_refuses_some_of_its_writes(
     world.dispatch_until(tasks[0].home.second)
     (message,) = world.receive()
     refuse(world, is_wanted, "ProvisionedThroughputExceededException")
-    assert isinstance(world.handle(message), Finished)
+    assert isinstance(world.handle(message), PageFinished)
     assert all(is_done(world.read(task)) for task in tasks)
 
 
@@ -119,5 +119,5 @@ def test_a_release_goes_on_though_the_table_refuses_some_of_its_writes(world: Wo
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     (message,) = world.receive()
     refuse(world, of_a_home, "ProvisionedThroughputExceededException", times=8)
-    assert isinstance(world.handle(message), Finished)
+    assert isinstance(world.handle(message), PageFinished)
     assert parked_items_of(world) == []

@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
-from duewheel.rules.delivery.page_lease import Finished
+from duewheel.rules.delivery.page_lease import PageFinished
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.workflows.retry_throttled import PAUSE_MS_MAX, TRY_MS_MAX, pause_ms
 from tests.support.receiver import BUSY
@@ -59,7 +59,7 @@ def test_what_was_called_is_settled_once_the_table_takes_it(world: World) -> Non
     refuse_batches(world, times=12)
     began_ms = world.clock.now_ms()
 
-    assert isinstance(world.handle(message), Finished)
+    assert isinstance(world.handle(message), PageFinished)
 
     check_called_once_and_settled(world, tasks)
     assert 12 * PAUSE_MS_MAX / 2 < world.clock.now_ms() - began_ms < LAMBDA_MS - TRY_MS_MAX
@@ -74,7 +74,7 @@ def test_what_cannot_be_settled_in_time_is_settled_by_another_and_not_called(
     messages = world.receive()
     left = refuse_batches(world)
     for message in messages:
-        assert isinstance(world.handle(message), Finished)
+        assert isinstance(world.handle(message), PageFinished)
     assert {world.read(task).status for task in tasks} == {Status.PENDING}
     assert len(world.receiver.received) == len(tasks)
 
@@ -125,7 +125,7 @@ def test_a_page_waits_for_its_lease_while_the_table_refuses(world: World) -> Non
     (message,) = world.receive()
     refuse_updates(world, world.settings.wheel_table, times=8)
 
-    assert isinstance(world.handle(message), Finished)
+    assert isinstance(world.handle(message), PageFinished)
 
     check_called_once_and_settled(world, tasks)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.requests import DeleteRequest
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
-from duewheel.rules.delivery.page_lease import Finished, PageLease
+from duewheel.rules.delivery.page_lease import PageFinished, PageLease
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
 from duewheel.rules.tasks.task import Status, Task
@@ -126,7 +126,7 @@ def test_a_page_is_done_though_the_keys_of_its_tasks_cannot_be_released(world: W
     world.dispatch_until(task.due_ms // 1000)
     messages = world.receive()
     with conflicts(of_keys):
-        assert all(isinstance(world.handle(message), Finished) for message in messages)
+        assert all(isinstance(world.handle(message), PageFinished) for message in messages)
     assert {world.read(one).status for one in (task, other)} == {Status.DELIVERED}
     assert "expires_at" not in key_of(world, task)
 
@@ -147,7 +147,7 @@ def test_a_rest_is_passed_on_though_the_keys_of_a_page_cannot_be_released(world:
 
     world.receiver.answer = answer
     with conflicts(of_keys):
-        assert isinstance(world.handle(message), Finished)
+        assert isinstance(world.handle(message), PageFinished)
     world.receiver.answer = lambda received: OK
     world.drain()
     assert {world.read(one).status for one in (task, later)} == {Status.DELIVERED}
@@ -164,7 +164,7 @@ def test_a_task_that_ends_undelivered_ends_though_its_key_cannot_be_released(
     world.dispatch_until(task.due_ms // 1000 + (5 if ending == "expired" else 0))
     messages = world.receive()
     with conflicts(of_keys):
-        assert all(isinstance(world.handle(message), Finished) for message in messages)
+        assert all(isinstance(world.handle(message), PageFinished) for message in messages)
     assert world.read(task).status.value == ending
     assert "expires_at" not in key_of(world, task)
 
@@ -209,9 +209,9 @@ def test_the_sweep_leaves_a_key_that_another_task_has_taken(world: World) -> Non
     task = keyed(world)
     with conflicts(of_keys):
         come_up(world, task)
-    heir = keyed(world, in_ms=4_000_000)
+    standby = keyed(world, in_ms=4_000_000)
     swept(world, task)
-    assert key_of(world, task)["task"] == {"S": heir.home.name}
+    assert key_of(world, task)["task"] == {"S": standby.home.name}
     assert "expires_at" not in key_of(world, task)
 
 
@@ -263,8 +263,8 @@ def test_a_key_taken_again_as_its_task_settles_is_taken_or_refused_for_load(worl
     with conflicts(of_transactions), pytest.raises(TooManyWrites):
         keyed(world, in_ms=90_000)
     with conflicts(of_transactions, times=A_MOMENT):
-        heir = keyed(world, in_ms=90_000)
-    assert world.keyed.read("orders", "order-17").home == heir.home
+        standby = keyed(world, in_ms=90_000)
+    assert world.keyed.read("orders", "order-17").home == standby.home
 
 
 def test_a_task_settles_while_its_key_is_being_taken_again(world: World) -> None:
@@ -273,7 +273,7 @@ def test_a_task_settles_while_its_key_is_being_taken_again(world: World) -> None
     world.dispatch_until(task.due_ms // 1000)
     (message,) = world.receive()
     with conflicts(of_keys, times=A_MOMENT) as met:
-        assert isinstance(world.handle(message), Finished)
+        assert isinstance(world.handle(message), PageFinished)
     assert met.refused == A_MOMENT
     assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
 
@@ -314,7 +314,7 @@ def test_a_death_with_notice_beside_a_cancel_is_one_death_with_one_notice(world:
     world.dispatch_until(task.due_ms // 1000)
     (message,) = world.receive()
     with conflicts(of_transactions, times=3 * TRIES):  # it keeps trying
-        assert isinstance(world.handle(message), Finished)
+        assert isinstance(world.handle(message), PageFinished)
     world.clock.advance_ms(10_000)
     world.drain()
     assert world.read(task).status is Status.DEAD

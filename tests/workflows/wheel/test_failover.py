@@ -104,7 +104,7 @@ class Timeline:
         try:
             self.world.pointers.register(seen, me, step)
         except Killed:
-            assert me == "newcomer"
+            assert me == "candidate"
 
     def lead(self, me: str, until_ms: int) -> None:
         """An invocation of the scheduler, up to its death or until then."""
@@ -179,13 +179,13 @@ def test_the_standby_goes_on_where_the_leader_was_killed(
 def test_whoever_is_killed_at_the_hand_over_is_made_up_for(
     world: World, dies_at: Picks, moment: str
 ) -> None:
-    """A newcomer comes: leader, heir or newcomer dies of it."""
+    """A candidate comes: leader, standby or candidate dies of it."""
     tasks = tasks_of_some_seconds(world)
-    number = 1 if dies_at is is_release else 2  # the heir's claim; the newcomer's registration
+    number = 1 if dies_at is is_release else 2  # the standby's claim; the candidate's registration
     line = Timeline(world, dies_at, number, moment)
-    line.others = ["heir", "newcomer"]
+    line.others = ["standby", "candidate"]
     until_ms = tasks[-1].due_ms + TICK_MS
-    for me in ("leader", "heir", "newcomer"):
+    for me in ("leader", "standby", "candidate"):
         line.lead(me, until_ms)
 
     assert line.died_ms is not None

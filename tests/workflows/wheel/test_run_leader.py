@@ -144,53 +144,53 @@ def test_a_deposed_leader_stops_at_its_next_write(world: World) -> None:
     )
 
 
-def test_heir_waits_newcomer_makes_the_leader_step_down_and_the_heir_leads(world: World) -> None:
-    """10:00 leader, 10:01 heir, 10:02 newcomer."""
+def test_a_candidate_makes_the_leader_step_down_and_the_standby_leads(world: World) -> None:
+    """10:00 leader, 10:01 standby, 10:02 candidate."""
     leader = leading(world, "leader")
-    wait_once(world, "heir")
-    assert world.pointer().heir == "heir"
-    wait_once(world, "newcomer")
-    assert world.pointer().newcomer == "newcomer"
+    wait_once(world, "standby")
+    assert world.pointer().standby == "standby"
+    wait_once(world, "candidate")
+    assert world.pointer().candidate == "candidate"
 
     renewed = world.pointers.advance(leader, leader.position, world.clock.now_ms())
     assert renewed is not None
-    assert renewed.newcomer == "newcomer"
+    assert renewed.candidate == "candidate"
     world.pointers.release(renewed, renewed.position, world.clock.now_ms())
 
     freed = world.pointer()
     now_ms = world.clock.now_ms()
-    assert leader_election.next_step(freed, "newcomer", now_ms) is leader_election.Step.WAIT
-    assert leader_election.next_step(freed, "heir", now_ms) is leader_election.Step.CLAIM
-    claimed = leading(world, "heir")
-    assert (claimed.epoch, claimed.heir, claimed.newcomer) == (2, "newcomer", None)
+    assert leader_election.next_step(freed, "candidate", now_ms) is leader_election.Step.WAIT
+    assert leader_election.next_step(freed, "standby", now_ms) is leader_election.Step.CLAIM
+    claimed = leading(world, "standby")
+    assert (claimed.epoch, claimed.standby, claimed.candidate) == (2, "candidate", None)
 
 
-def test_a_leader_steps_down_after_the_tick_in_which_it_hears_of_a_newcomer(world: World) -> None:
-    def newcomers_arrive(call: Call) -> None:
+def test_a_leader_steps_down_after_the_tick_in_which_it_hears_of_a_candidate(world: World) -> None:
+    def candidates_arrive(call: Call) -> None:
         if call.operation == "Query":
             world.recorder.before = None
-            wait_once(world, "heir")
-            wait_once(world, "newcomer")
+            wait_once(world, "standby")
+            wait_once(world, "candidate")
 
-    world.recorder.before = newcomers_arrive
+    world.recorder.before = candidates_arrive
     world.lead.run("leader", lambda: 1_000_000)
 
     freed = world.pointer()
     assert freed.owner is None
-    assert (freed.heir, freed.newcomer) == ("heir", "newcomer")
+    assert (freed.standby, freed.candidate) == ("standby", "candidate")
 
 
-def test_when_the_heir_is_dead_too_the_newcomer_leads_after_a_short_grace(world: World) -> None:
+def test_when_the_standby_is_dead_too_the_candidate_leads_after_a_short_grace(world: World) -> None:
     leader = leading(world, "leader")
-    wait_once(world, "dead heir")
-    wait_once(world, "newcomer")
+    wait_once(world, "dead standby")
+    wait_once(world, "candidate")
     current = world.pointers.advance(leader, leader.position, world.clock.now_ms())
     assert current is not None
     world.pointers.release(current, current.position, world.clock.now_ms())
 
-    world.clock.advance_ms(leader_election.HEIR_GRACE_MS)
+    world.clock.advance_ms(leader_election.STANDBY_GRACE_MS)
     assert (
-        leader_election.next_step(world.pointer(), "newcomer", world.clock.now_ms())
+        leader_election.next_step(world.pointer(), "candidate", world.clock.now_ms())
         is leader_election.Step.CLAIM
     )
 
@@ -212,9 +212,9 @@ def test_a_standby_replaces_a_leader_that_died_within_the_lease_and_a_look(world
 
 def test_a_waiting_scheduler_looks_more_often_once_a_handover_is_near(world: World) -> None:
     leading(world, "leader")
-    wait_once(world, "heir")
+    wait_once(world, "standby")
     calm = leader_election.watch_seconds(world.pointer())
-    wait_once(world, "newcomer")
+    wait_once(world, "candidate")
     assert leader_election.watch_seconds(world.pointer()) < calm
 
 
@@ -270,7 +270,7 @@ def test_a_look_that_was_stale_is_not_repeated_at_once(world: World, waits: bool
         claimed = world.pointers.claim(stale, "leader", world.clock.now_ms() + 600_000)
         assert claimed is not None
         stale = claimed
-        assert world.pointers.register(stale, "heir", Step.REGISTER_AS_HEIR)
+        assert world.pointers.register(stale, "standby", Step.REGISTER_AS_STANDBY)
     else:
         assert world.pointers.claim(stale, "leader", world.clock.now_ms()) is not None
     until_ms = world.clock.now_ms() + 30_000

@@ -60,10 +60,10 @@ def _in_standing(business: Business, status: int = 200) -> Answer:
 
 
 def delete_business(request: Request, biz_type: str) -> Answer:
-    asked = delete_request(request.query)
+    query = delete_request(request.query)
     delete = wiring.delete_business()
     checked, precondition = checked_biz_type(biz_type), request.precondition
-    deleted = delete(checked, asked, precondition, by=request.caller)
+    deleted = delete(checked, query, precondition, by=request.caller)
     return Answer(200 if deleted.done else 202, compact(asdict(deleted)))
 
 
@@ -73,22 +73,22 @@ def read_changes(_: Request, biz_type: str) -> Answer:
 
 
 def list_dead(request: Request, biz_type: str) -> Answer:
-    asked = dead_request(request.query)
-    page = wiring.dead_tasks().page(checked_biz_type(biz_type), asked)
+    query = dead_request(request.query)
+    page = wiring.dead_tasks().page(checked_biz_type(biz_type), query)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
 def redrive_dead(request: Request, biz_type: str) -> Answer:
-    asked = redrive_request(request.text(SINGLE_BYTES_MAX))
+    query = redrive_request(request.text(SINGLE_BYTES_MAX))
     return json_answer(
-        redriven_view(wiring.dead_tasks().redrive(checked_biz_type(biz_type), asked))
+        redriven_view(wiring.dead_tasks().redrive(checked_biz_type(biz_type), query))
     )
 
 
 def read_statistics(request: Request, biz_type: str) -> Answer:
-    asked = stats_request(request.query, process.clock().now_ms())
+    query = stats_request(request.query, process.clock().now_ms())
     checked = checked_biz_type(biz_type)
-    return json_answer(stats_view(checked, wiring.read_statistics()(checked, asked)))
+    return json_answer(stats_view(checked, wiring.read_statistics()(checked, query)))
 
 
 CALLS: dict[str, Mapping[str, Call]] = {

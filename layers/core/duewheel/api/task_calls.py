@@ -64,14 +64,14 @@ def _created(
     key = request.idempotency_key
     if key is None:
         return creating.create_tasks()(parse(process.clock().now_ms()))
-    asked = asked_once(request.caller, key, request.path, body, is_single=is_single)
-    return creating.create_idempotent()(asked, parse)
+    query = asked_once(request.caller, key, request.path, body, is_single=is_single)
+    return creating.create_idempotent()(query, parse)
 
 
 def list_tasks(request: Request) -> Answer:
-    asked = list_request(request.query)
-    request.permit.check(asked.query.biz_type)
-    page = wiring.list_tasks()(asked)
+    query = list_request(request.query)
+    request.permit.check(query.query.biz_type)
+    page = wiring.list_tasks()(query)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
@@ -101,8 +101,8 @@ def redrive_task(request: Request, task_id: str) -> Answer:
 
 def upsert_by_key(request: Request, biz_type: str, key: str) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
-    asked = upsert_request(body, biz_type, key, now_ms, wiring.allowed_targets())
-    return _made(creating.keyed_tasks().upsert(asked))
+    query = upsert_request(body, biz_type, key, now_ms, wiring.allowed_targets())
+    return _made(creating.keyed_tasks().upsert(query))
 
 
 def read_by_key(_: Request, biz_type: str, key: str) -> Answer:
@@ -116,17 +116,17 @@ def cancel_by_key(_: Request, biz_type: str, key: str) -> Answer:
 
 
 def list_by_prefix(request: Request, biz_type: str) -> Answer:
-    asked = prefix_request(request.query)
+    query = prefix_request(request.query)
     live = wiring.key_prefix().live
-    page = live(checked_biz_type(biz_type), asked.prefix, asked.cursor, asked.limit)
+    page = live(checked_biz_type(biz_type), query.prefix, query.cursor, query.limit)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
 def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
-    asked = prefix_request(request.query)
+    query = prefix_request(request.query)
     cancel = wiring.key_prefix().cancel
-    cancelled = cancel(checked_biz_type(biz_type), asked.prefix, asked.cursor)
-    return Answer(200, compact(asdict(cancelled)), log_fields={"key_prefix": asked.prefix})
+    cancelled = cancel(checked_biz_type(biz_type), query.prefix, query.cursor)
+    return Answer(200, compact(asdict(cancelled)), log_fields={"key_prefix": query.prefix})
 
 
 def _changed(task: Task) -> Answer:

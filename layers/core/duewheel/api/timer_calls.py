@@ -35,16 +35,16 @@ def create_timer(request: Request) -> Answer:
 
 
 def list_timers(request: Request) -> Answer:
-    asked = timers_request(request.query)
-    request.permit.check(asked.biz_type)
-    return Answer(200, timers_text(api.read_timers().page(asked)))
+    query = timers_request(request.query)
+    request.permit.check(query.biz_type)
+    return Answer(200, timers_text(api.read_timers().page(query)))
 
 
 def preview(request: Request) -> Answer:
     now_ms = process.clock().now_ms()
-    asked = preview_request(request.text(SINGLE_BYTES_MAX), now_ms)
-    first = first_second(asked.from_ms, now_ms // 1000)
-    return json_answer(upcoming_view(upcoming(asked.rules, 0, first, asked.count)))
+    query = preview_request(request.text(SINGLE_BYTES_MAX), now_ms)
+    first = first_second(query.from_ms, now_ms // 1000)
+    return json_answer(upcoming_view(upcoming(query.rules, 0, first, query.count)))
 
 
 def read_timer(request: Request, timer_id: str) -> Answer:
@@ -80,14 +80,14 @@ def run_timer(request: Request, timer_id: str) -> Answer:
 
 
 def read_upcoming(request: Request, timer_id: str) -> Answer:
-    asked = upcoming_request(request.query)
+    query = upcoming_request(request.query)
     look = api.read_timers().upcoming
-    return json_answer(upcoming_view(look(checked_timer_id(timer_id), asked, request.permit)))
+    return json_answer(upcoming_view(look(checked_timer_id(timer_id), query, request.permit)))
 
 
 def list_runs(request: Request, timer_id: str) -> Answer:
-    asked = runs_request(request.query)
-    page = api.read_timers().runs(checked_timer_id(timer_id), asked, request.permit)
+    query = runs_request(request.query)
+    page = api.read_timers().runs(checked_timer_id(timer_id), query, request.permit)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 

@@ -18,8 +18,8 @@ def read_wheel(_: Request) -> Answer:
 
 
 def read_audit(request: Request) -> Answer:
-    asked = audit_request(request.query, process.clock().now_ms())
-    return json_answer(audit_view(wiring.audit()(asked)))
+    query = audit_request(request.query, process.clock().now_ms())
+    return json_answer(audit_view(wiring.audit()(query)))
 
 
 def read_health(_: Request) -> Answer:

@@ -1,7 +1,7 @@
-"""Opaque cursors: where a listing goes on, sealed together with what was asked for.
+"""Opaque cursors: where a listing goes on, sealed together with its query.
 
-A cursor opens only as it was made, for the very question it was made for, by whoever holds the
-secret. It hides nothing: what stands in it is a position, no data.
+A cursor opens only unchanged, for the query that it was made for, with the secret. It hides
+nothing: it holds a position and no data.
 """
 
 import hmac

@@ -1,7 +1,7 @@
-"""What the functions count, and the log lines of which CloudWatch makes metrics of it.
+"""The metrics of the functions, and the log lines from which CloudWatch makes them.
 
-By the embedded metric format, whose bounds are kept here. There are no dimensions: each stack has
-a namespace of its own, so a metric is one however many businesses, tasks or hosts there are.
+The embedded metric format, within its bounds. There are no dimensions: each stack has a namespace
+of its own, so the number of metrics does not grow with businesses, tasks or hosts.
 """
 
 import json
@@ -73,8 +73,8 @@ METRICS = (
 
 
 class Counted(Struct, frozen=True):
-    """What was counted, none of it zero, and what was measured: each value by itself, so that
-    CloudWatch knows percentiles."""
+    """Counts, none of them zero, and measured values, each by itself, so that CloudWatch computes
+    percentiles."""
 
     counts: Mapping[Metric, int] = field(default_factory=dict)
     values: Mapping[Metric, Sequence[int]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Source(Struct, frozen=True):
 
 
 def metric_lines(counted: Counted, source: Source, now_ms: int) -> Iterator[str]:
-    """As few as the format allows, and none for nothing. Counts stand in the first."""
+    """As few lines as the format allows; none for nothing. The counts are in the first."""
     shown: dict[Metric, int | Sequence[int]] = dict(counted.counts)
     longest = max(map(len, counted.values.values()), default=0)
     for start in range(0, max(longest, 1), VALUES_PER_LINE):

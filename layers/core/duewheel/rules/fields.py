@@ -27,7 +27,7 @@ def _malformed(reason: str, field: str | None) -> MalformedBody:
 
 
 class Fields:
-    """The members of one object; members nobody knows are refused."""
+    """The members of one object; unknown members are refused."""
 
     def __init__(self, members: dict[str, Source], path: str = "") -> None:
         self.members = members

@@ -1,6 +1,5 @@
-"""Instants as text: RFC 3339 in, RFC 3339 out, milliseconds since the epoch in between.
-
-What is read never becomes earlier than it was written: finer fractions are rounded up.
+"""Instants as text: RFC 3339 in and out, milliseconds since the epoch in between. Finer fractions
+are rounded up, so no instant becomes earlier than it was written.
 """
 
 import re
@@ -16,7 +15,7 @@ _EPOCH_DAY = _EPOCH.toordinal()
 
 
 class NoInstant(ValueError):
-    """The text is no RFC 3339 instant; the message says what is wrong with it."""
+    """The text is no RFC 3339 instant; the message says why."""
 
 
 def ms_from_rfc3339(text: str) -> int:

@@ -18,7 +18,7 @@ _EXACT_DIGITS_MAX = 40  # more digits cost quadratic time and fit no field of th
 
 
 class NotJson(ValueError):
-    """The text is not the JSON that was asked for. `member` is where it breaks, if known."""
+    """The text is not the expected JSON. `member`: where it breaks, if known."""
 
     def __init__(self, reason: str, member: str | None = None) -> None:
         super().__init__(reason)

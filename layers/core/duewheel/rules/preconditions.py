@@ -1,4 +1,6 @@
-"""`If-Match` and `If-None-Match`: as what a record must stand for a request to be carried out."""
+"""`If-Match` and `If-None-Match`: the version that a record must have for a request to be carried
+out.
+"""
 
 import re
 

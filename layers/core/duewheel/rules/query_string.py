@@ -1,7 +1,7 @@
-"""Reading the parameters of a query string, one at a time.
+"""Read the parameters of a query string, one at a time.
 
-Nothing is guessed: what is unknown, repeated or not encoded as it should be is refused by its
-name. A plus sign is a plus sign, as RFC 3986 has it, so the offset of an instant survives.
+An unknown, repeated or badly encoded parameter is refused by its name. A plus sign is a plus sign,
+as in RFC 3986, so the offset of an instant survives.
 """
 
 import re

@@ -18,7 +18,7 @@ class Refusal(Exception):
 
 
 def recalled(problem: str, detail: str, field: str | None) -> Refusal:
-    """As it was told once, and stands: of no kind that anything is tried or waited for again."""
+    """The recorded refusal. It is final: no retry and no wait follows from it."""
     refusal = Refusal(detail, field)
     refusal.type = problem
     return refusal
@@ -65,7 +65,7 @@ class MalformedTaskId(Refusal):
 
 
 class NotPermitted(Refusal):
-    """Says nothing of what there is, only of what the call would have needed."""
+    """Names only the right that the call needs, and nothing that exists."""
 
     type = "not-permitted"
     title = "The caller may not do this"
@@ -245,8 +245,8 @@ class TooManyWrites(Unavailable):
 
 
 class UnreadableItem(Refusal):
-    """Not the caller's fault: the record holds what this service never writes, and is left
-    alone until an operator mends it. Never says what it holds, only in which attribute."""
+    """Not an error of the caller: the record holds what this service never writes, and is left
+    alone until an operator mends it. The message names the attribute and never its value."""
 
     type = "unreadable"
     title = "The record is damaged and cannot be read"

@@ -46,8 +46,8 @@ _one_at_a_time = Lock()
 
 @cache
 def shared_session() -> Session:
-    """One for all clients: what it has read of the SDK's descriptions serves the next one, too.
-    It is botocore's own; boto3 would do the same, and import a good deal more."""
+    """One for all clients, so that the SDK's service descriptions are loaded once. It is botocore's
+    own; boto3's would import a good deal more."""
     return Session()
 
 
@@ -79,7 +79,7 @@ class AwsTime:
 
 
 def count_throttles(client: Any) -> None:
-    """What a service refuses or leaves undone for load, after the SDK's own tries."""
+    """Count what a service throttles after the SDK's own retries."""
     client.meta.events.register("after-call.*.*", _count_throttle)
 
 
@@ -88,7 +88,7 @@ def _count_throttle(parsed: Any, **_: object) -> None:
 
 
 def retry_conflicts(client: Any) -> None:
-    """Writes of what a transaction holds, which the SDK would not try again."""
+    """Retry writes of items that a transaction holds; the SDK would not."""
     client.meta.events.register("needs-retry.dynamodb", _pause_after_conflict)
 
 

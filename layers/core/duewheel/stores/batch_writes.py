@@ -1,8 +1,8 @@
-"""Batches that DynamoDB may carry out in part: what is left is sent again.
+"""Batches that DynamoDB may carry out in part: the rest is sent again.
 
-An answer that carried out anything is followed at once by the next request, however many it takes:
-BatchGetItem brings at most 1 MB of a partition. After one that carried out nothing comes a pause,
-and after a few such in a row the end.
+After an answer that carried out anything the next request follows at once, however many it takes:
+BatchGetItem returns at most 1 MB of a partition. After an answer that carried out nothing there is
+a pause, and after a few such answers in a row the rest is left.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -65,8 +65,8 @@ def write_while_taken(client: "DynamoDBClient", table: str, requests: Sequence[A
 def _carry_out(
     left: list[Any], request: Callable[[list[Any]], list[Any]], clock: Clock | None = None
 ) -> list[Any]:
-    """`request` is handed what is left and returns what of it was not carried out. Returns what is
-    left when one carried out nothing; with a clock, when several in a row did so."""
+    """`request` gets the rest and returns the part of it that was not carried out. Returns the rest
+    when one answer carried out nothing; with a clock, when several in a row did so."""
     pauses = iter(PAUSES_SECONDS)
     while left:
         before = len(left)
@@ -93,10 +93,10 @@ def _written(client: "DynamoDBClient", table: str, requests: list[Any]) -> list[
     return list(answer.get("UnprocessedItems", {}).get(table, []))
 
 
-def _answer(client: "DynamoDBClient", asked: Any) -> Any:
+def _answer(client: "DynamoDBClient", sent: Any) -> Any:
     try:
-        return client.batch_get_item(RequestItems=asked)
+        return client.batch_get_item(RequestItems=sent)
     except ClientError as error:
         if not is_throttling(error):
             raise
-        return {"Responses": {}, "UnprocessedKeys": asked}
+        return {"Responses": {}, "UnprocessedKeys": sent}

@@ -1,11 +1,11 @@
-"""Conditional writes, told apart by what a refusal shows.
+"""Conditional writes, told apart by the item that a refusal returns.
 
-An SDK retry can meet the condition a second time after its first try was carried out.
-So a refusal returns the item as it stands, and the caller looks for its own mark in it.
+A retry of the SDK can meet the condition after its first try was carried out. So a refusal returns
+the item as it is, and the caller looks for its own mark in it.
 
 While a transaction holds an item, other writes of it are refused as conflicts, which the SDK does
-not try again. The client does (`aws_clients.py`); what is refused even then counts as throttled,
-and a caller of the API is answered 503.
+not retry. The client does (`aws_clients.py`); a write that is refused even then counts as
+throttled, and a caller of the API gets a 503.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ class Written(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """`item` is what stood there instead; None when there was nothing."""
+    """`item` is the item that was there instead; None if there was none."""
 
     item: Item | None
 
@@ -65,7 +65,7 @@ def is_refused_for_load(answer: Mapping[str, Any]) -> bool:
 
 
 class Throttled(Exception):
-    """DynamoDB did not carry out a read or a write however often it was asked."""
+    """DynamoDB throttled a read or a write through all retries."""
 
 
 class Conflict(Throttled):
@@ -126,7 +126,7 @@ def _raise_for_load(error: ClientError) -> None:
 
 
 def as_read(item: Item | None) -> dict[str, Any]:
-    """The condition that an item stands just as it was read, or that still none does."""
+    """The condition that an item is as it was read, or that there is still none."""
     if item is None:
         return {"ConditionExpression": "attribute_not_exists(place)"}
     return {

@@ -1,7 +1,7 @@
-"""Reading the attributes of an item that anybody with access to the table may have edited.
+"""Reads of attributes that anyone with access to the table may have edited.
 
-Whatever is read is of its kind and within its bounds, or the whole item is unreadable: nothing
-half understood gets into the rules. What an attribute holds is never repeated, only its name.
+A value is of its kind and within its bounds, or the whole item is unreadable. Errors name the
+attribute and never its value.
 """
 
 import json
@@ -33,8 +33,8 @@ class InvalidAttribute(Exception):
 
 
 def reads_an_item(read: Callable[[Item], T]) -> Callable[[Item], T]:
-    """What such a function cannot make sense of leaves it as `UnreadableItem`, whatever it is; so
-    does what a newer release has written, however much of it would make sense."""
+    """A reader raises UnreadableItem for an item that it does not understand, and for an item of a
+    newer release, even if it would understand it."""
 
     @wraps(read)
     def reader(item: Item) -> T:
@@ -53,7 +53,7 @@ def unreadable(item: Item, wrong: str) -> UnreadableItem:
 
 
 def readable(items: list[Item], read: Callable[[Item], T]) -> tuple[list[T], list[UnreadableItem]]:
-    """What can be read, in its order, and what cannot: one does not stand in the others' way."""
+    """The items that are readable, in order, and those that are not."""
     found: list[T] = []
     damaged: list[UnreadableItem] = []
     for item in items:
@@ -65,7 +65,7 @@ def readable(items: list[Item], read: Callable[[Item], T]) -> tuple[list[T], lis
 
 
 def readable_ones(items: list[Item], read: Callable[[Item], T]) -> list[T]:
-    """What can be read; what cannot is reported."""
+    """The items that are readable; the others are reported."""
     found, damaged = readable(items, read)
     for one in damaged:
         report_unreadable(one)
@@ -81,7 +81,7 @@ def text(item: Item, name: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
 
 def number(item: Item, name: str, largest: int = INSTANT_MS_MAX) -> int:
     """A whole number from 0."""
-    return made(item, name, lambda: whole(int(item[name]["N"]), largest))
+    return built(item, name, lambda: integer(int(item[name]["N"]), largest))
 
 
 def parsed(
@@ -92,10 +92,10 @@ def parsed(
 ) -> T:
     """What `build` makes of the JSON in this attribute."""
     source = text(item, name, bytes_max)
-    return made(item, name, lambda: build(json.loads(source)))
+    return built(item, name, lambda: build(json.loads(source)))
 
 
-def made(item: Item, name: str, build: Callable[[], T]) -> T:
+def built(item: Item, name: str, build: Callable[[], T]) -> T:
     try:
         return build()
     except NOT_UNDERSTOOD as error:
@@ -105,7 +105,7 @@ def made(item: Item, name: str, build: Callable[[], T]) -> T:
 # Values within: each raises ValueError for what is none of its kind.
 
 
-def whole(value: Any, largest: int = INSTANT_MS_MAX, smallest: int = 0) -> int:
+def integer(value: Any, largest: int = INSTANT_MS_MAX, smallest: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
         raise ValueError("no such whole number")
     return value
@@ -123,7 +123,7 @@ def flag(value: Any) -> bool:
     return value
 
 
-def words(value: Any) -> str:
+def string(value: Any) -> str:
     """A text that can be written again: half a surrogate pair cannot."""
     if not isinstance(value, str):
         raise ValueError("no text")

@@ -1,7 +1,6 @@
-"""Keys of the Registry: what kind of record it is, and which one of its kind.
+"""Keys of the Registry: the kind of a record, and which one of its kind.
 
-A kind is a partition: what is read in order stands under one kind, what is written often is
-spread over many.
+A kind that is read in order is one partition; a kind that is written often is spread over many.
 """
 
 from collections.abc import Mapping

@@ -18,7 +18,7 @@ class SecretRecords(Struct, frozen=True):
     table: str
 
     def read_or_record(self, name: str, fresh: bytes) -> bytes:
-        """The secret of this name; whoever comes first records `fresh` as such."""
+        """The secret of this name; the first process records `fresh`."""
         key = registry_keys.secret(name)
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         item: Item | None = answer.get("Item")

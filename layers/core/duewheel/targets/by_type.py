@@ -33,8 +33,8 @@ class Targets(Struct, frozen=True):
         timeout_seconds: float,
         secrets: tuple[bytes, ...] = (),
     ) -> Outcome:
-        """`callback` is the task's, or what has been made of it. AWS itself says who sends what
-        goes to its services; HTTP is signed with the secrets."""
+        """`callback`: the effective one. HTTP calls are signed with the secrets; AWS services
+        authenticate the sender themselves."""
         if (reason := unsuitable(callback, task.payload)) is not None:
             return Outcome(Verdict.STOP, f"cannot be sent: the payload {reason}")
         if isinstance(callback, AwsCallback):

@@ -1,4 +1,4 @@
-"""A page of the items that its reader may see, as full as it can be.
+"""Fill a page with the items that its reader may see.
 
 Neither the number of items nor the cursor shows what was left out: the cursor, which its holder can
 read, names the last item shown, and there is one only if there is more to show.

@@ -35,7 +35,7 @@ _NOBODYS = bytes(SECRET_BYTES)  # a hash whose secret nobody has
 
 
 class Brought(Struct, frozen=True):
-    """What a key's text says, with a checksum that is right."""
+    """A key as its text says, with a correct checksum."""
 
     key_id: str
     secret: str
@@ -100,7 +100,7 @@ def is_key_id(text: str) -> bool:
 
 
 def brought_by(authorization: str) -> Brought | None:
-    """What the header brings; None for anything but a bearer token that is a key."""
+    """The key of the header; None unless it is a bearer token with the form of a key."""
     found = _BEARER.fullmatch(authorization)
     if found is None or key_text(found[1], found[2])[-_CHECKSUM_CHARACTERS:] != found[3]:
         return None
@@ -112,8 +112,8 @@ def digest_of(secret: str) -> bytes:
 
 
 def opens(secret: str, key: ApiKey | None, now_ms: int) -> bool:
-    """Whether the secret is good for this key now. Of a key that there is not, or that has no
-    earlier secret, the same is compared, so that the time it takes tells nothing."""
+    """Whether the secret opens this key now. For an unknown key, or one without an earlier secret,
+    the same comparison is made, so that the time it takes reveals nothing."""
     digest = digest_of(secret)
     current = key.digest if key else _NOBODYS
     previous = (key.previous_digest if key else None) or _NOBODYS

@@ -1,7 +1,7 @@
-"""From what API Gateway says of a caller to their access.
+"""The access of a caller, by what API Gateway says of the caller.
 
-Invariant: where the identity that the deployment asks for is not there, or is not understood,
-the caller is nobody and has no grant.
+Invariant: without the identity that the deployment requires, or with one that is not understood,
+the caller is anonymous and has no grant.
 """
 
 import re
@@ -59,8 +59,8 @@ class Callers(Struct, frozen=True):
         return Access(caller) if name is None else Access(caller, self._grants(name))
 
     def _grants(self, name: str) -> tuple[Grant, ...]:
-        """One that begins as if it said a right, and does not go on as it should, has none: it was
-        meant to bound, and is spelt wrongly."""
+        """A name that begins like a right and is malformed has no grant: it was meant to limit, and
+        is misspelt."""
         said = _SAYS_A_RIGHT.fullmatch(name)
         if said is None:
             return () if self.iam_default is None else (Grant(self.iam_default, ALL),)
@@ -75,16 +75,16 @@ class Callers(Struct, frozen=True):
 
 
 def _name(kind: str, rest: str) -> str | None:
-    """Of a role, or of a user, whose path does not matter: IAM takes each name once. Others have
-    none: a federated user is named by whoever makes it, who may be bound by a name."""
+    """The name of a role or of a user; the path does not matter, since IAM takes each name once.
+    Others have no such name: a federated user is named by its creator, who may be limited by a
+    name."""
     if kind == "assumed-role":
         return rest.partition("/")[0]
     return rest.rpartition("/")[2] if kind == "user" else None
 
 
 def _of_key(context: Any, now_ms: int) -> Access:
-    """What the authorizer said when it saw the key, up to a minute ago; so the key may have
-    expired since."""
+    """As the authorizer saw the key up to a minute ago; the key may have expired since."""
     try:
         caller, expires = key_caller(context["key_id"]), str(context["expires_ms"])
         grants, version = granted_by(context["grants"]), int(context["version"])
@@ -101,5 +101,5 @@ def key_id_of(caller: str) -> str | None:
 
 
 def key_caller(key_id: str) -> str:
-    """How a key is named where callers are: in the log, in records, in what is remembered."""
+    """The name of a key in logs, records and request records."""
     return f"{_BY_KEY}{key_id}"

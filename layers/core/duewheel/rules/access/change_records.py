@@ -1,4 +1,4 @@
-"""What a change of an API key leaves in its record; nothing of a secret, not even its hash."""
+"""The record of a change of an API key. It holds nothing of a secret, not even its hash."""
 
 from duewheel.rules.access.api_keys import ApiKey
 from duewheel.rules.access.grants import grants_text

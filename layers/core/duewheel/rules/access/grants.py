@@ -1,7 +1,7 @@
-"""Who may do what: rights, grants of them on businesses, and the permit that one call needs.
+"""Rights, grants of rights on businesses, and the permit that a call needs.
 
-Invariant: a right includes those before it, and what a grant includes it permits as well. So
-nobody who may only grant what their own grants include can ever permit more than they may.
+Invariant: a right includes those before it, and a grant permits all that it includes. So a caller
+who may only grant what its own grants include can never permit more than it has.
 """
 
 import re
@@ -31,8 +31,8 @@ _RANK = {right: rank for rank, right in enumerate(Right)}
 
 
 class Grant(Struct, frozen=True):
-    """A right on businesses: one by its name, those whose names begin with what stands before a
-    `*`, or all of them by a `*` alone."""
+    """A right on one business by its name, on those whose names begin with the text before a `*`,
+    or on all by `*`."""
 
     right: Right
     businesses: str
@@ -48,12 +48,12 @@ class Grant(Struct, frozen=True):
 
 
 def are_businesses(text: str) -> bool:
-    """What may stand in a grant."""
+    """Whether the text may be the businesses of a grant."""
     return bool(BIZ_TYPE.fullmatch(text) or _BEGINNING.fullmatch(text))
 
 
 def check_businesses(listed: Iterable[str]) -> None:
-    """Raises ValueError for what may not stand in a grant."""
+    """Raises ValueError for a text that may not be the businesses of a grant."""
     for text in listed:
         if not are_businesses(text):
             raise ValueError(f"{text!r} names no businesses")
@@ -77,8 +77,7 @@ def _grant(text: str) -> Grant:
 
 
 class Access(Struct, frozen=True):
-    """Who asks, and what is granted to them. `key_version`: of an API key, as it stood when it was
-    let in."""
+    """A caller and its grants. `key_version`: of an API key, as it was when it was admitted."""
 
     caller: str
     grants: tuple[Grant, ...] = ()
@@ -97,13 +96,13 @@ class Access(Struct, frozen=True):
         return any(grant.right.includes(right) and grant.covers(biz_type) for grant in self.grants)
 
     def may_grant(self, grants: Iterable[Grant]) -> bool:
-        """Nobody grants more than they have, and only who is admin there grants at all."""
+        """A caller may grant only what it has, and only where it is admin."""
         mine = [own for own in self.grants if own.right is Right.ADMIN]
         return all(any(own.includes(grant) for own in mine) for grant in grants)
 
     def is_above(self, grants: Iterable[Grant]) -> bool:
-        """Whether of each admin's right in `grants` this one has a wider one, which they have not.
-        Of two who administer the same, neither is above the other."""
+        """True if for each admin right in `grants` this caller has a wider one. Of two callers that
+        administer the same, neither is above the other."""
         theirs = tuple(grants)
         wider = [
             own
@@ -115,25 +114,26 @@ class Access(Struct, frozen=True):
 
 
 class Permit(Struct, frozen=True):
-    """What one call needs, held against the access of who makes it."""
+    """The right that one call needs, checked against the access of its caller."""
 
     access: Access
     right: Right
 
     def check_found(self, biz_type: str, unknown: Refusal) -> None:
-        """Of what was found by its id: whose business is out of reach gets the same answer as
-        for an id that there is not."""
+        """For a record found by its id: a caller without access to its business gets the same
+        answer as for an unknown id."""
         if not self.access.reaches(biz_type):
             raise unknown
         self.check(biz_type)
 
     def check_anywhere(self) -> None:
-        """Raise the refusal of who has the right on no business, whatever else the request says."""
+        """Raise the refusal of a caller that has the right on no business, whatever else the
+        request says."""
         if not any(grant.right.includes(self.right) for grant in self.access.grants):
             raise NotPermitted(f"This call needs the right to {_DOING[self.right]} a business.")
 
     def check(self, biz_type: str, path: str = "biz_type") -> None:
-        """Also for businesses that there are not: the answer tells nobody which there are."""
+        """Also for unknown businesses: the answer does not reveal which exist."""
         if not self.access.may(self.right, biz_type):
             named = "all businesses" if biz_type == ALL else f"business {biz_type}"
             raise NotPermitted(f"This call needs the right to {_DOING[self.right]} {named}.", path)

@@ -62,7 +62,7 @@ def api_keys_request(query_string: str) -> ApiKeysRequest:
 
 
 def checked_key_id(text: str) -> str:
-    """What is no id is the id of no key."""
+    """A malformed id is answered as an unknown one."""
     if not is_key_id(text):
         raise no_such_api_key()
     return text

@@ -1,4 +1,4 @@
-"""What a change of a business leaves in its record."""
+"""The record of a change of a business."""
 
 from typing import Any
 

@@ -1,8 +1,9 @@
-"""The rate limit: GCRA (virtual scheduling). A rate gives turns at equal distances.
+"""The rate limit: GCRA (virtual scheduling).
 
-Who takes turns moves the next free one (the theoretical arrival time) on by as many. Invariant:
-turns that were taken one after the other lie at least an interval apart, so no second holds more of
-them than the rate. Turns that were not used in time are lost; they are never saved up.
+A rate gives turns at equal distances. Reserving turns moves the next free one (the theoretical
+arrival time) by as many. Invariant: turns that were reserved one after the other are at least an
+interval apart, so no second has more than the rate. Turns that were not used in time are lost; they
+are never saved up.
 """
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ class RateLimit(Struct, frozen=True):
 
 
 class ReservedTurns(Struct, frozen=True):
-    """Some turns that belong to whoever took them."""
+    """Turns that belong to the process that reserved them."""
 
     first_us: int
     interval_us: int
@@ -42,8 +43,7 @@ class ReservedTurns(Struct, frozen=True):
 
 
 class RateLimited(Struct, frozen=True):
-    """So many could not be had: how many are free within what was allowed, and when there will
-    be one more."""
+    """So many turns are not free: how many are, within the limit, and when there is one more."""
 
     free: int
     wait_us: int
@@ -71,8 +71,8 @@ class Cursors(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One cursor is moved on by `add_us`, on condition that it stands at `least_us` or later and
-    at `most_us` or earlier; or to `to_us`, on condition that it stands at `most_us` or earlier."""
+    """Move one cursor by `add_us` if it is from `least_us` to `most_us`; or to `to_us` if it is at
+    `most_us` or earlier."""
 
     add_us: int = 0
     to_us: int | None = None

@@ -91,7 +91,7 @@ def _lane(fields: Fields, name: str) -> Lane:
 
 
 def _secrets(fields: Fields, name: str) -> tuple[str, ...]:
-    """Nothing of what is refused is repeated."""
+    """A refusal does not repeat the value."""
     elements = fields.elements(name, SECRETS_MAX)
     if not 1 <= len(elements) <= SECRETS_MAX:
         raise fields.invalid(name, f"must have from 1 to {SECRETS_MAX} elements, the newest first.")

@@ -1,7 +1,7 @@
-"""A business: what it has configured, and what holds for its tasks where it has not.
+"""The settings of a business, and the defaults where it has none.
 
-Nothing of it is copied into tasks: settings are looked up when they are needed, so that a
-change holds for tasks that are pending already.
+Nothing of it is copied into tasks: settings are read when they are used, so a change applies to
+tasks that are pending already.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ RETENTION_SECONDS_MAX = RETENTION_DAYS_MAX * 86_400
 
 
 class Defaults(Struct, frozen=True):
-    """What the deployment says where a business says nothing, and what it allows."""
+    """The defaults of the deployment, and its limits."""
 
     retention_days: int
     timeout_seconds: float
@@ -44,7 +44,7 @@ class SigningSecret(Struct, frozen=True):
 
 
 class Own(Struct, frozen=True):
-    """What a business says itself. None: the default."""
+    """The settings that a business has configured. None: the default."""
 
     callback: Callback | None = None
     retry: RetryPolicy | None = None
@@ -66,7 +66,7 @@ class Own(Struct, frozen=True):
 
 
 class Business(Struct, frozen=True):
-    """`version` 0: never configured. `damaged` names what cannot be read of its record."""
+    """`version` 0: never configured. `damaged`: the unreadable attribute of its record."""
 
     biz_type: str
     defaults: Defaults
@@ -130,7 +130,7 @@ class Business(Struct, frozen=True):
 
     @property
     def paused(self) -> bool:
-        """Whether its tasks are parked when they come up."""
+        """Whether its tasks are parked when they fall due."""
         return bool(self.own.paused)
 
     def lane_at(self, now_ms: int) -> LaneChoice:

@@ -13,7 +13,7 @@ _BELOW = "*."
 
 
 def origin_of(url: str) -> str | None:
-    """Without a port that the scheme has anyway; None for what is no URL."""
+    """Without the scheme's default port; None if it is no URL."""
     try:
         return _origin(parse_callback_url(url))
     except ValueError:
@@ -21,7 +21,7 @@ def origin_of(url: str) -> str | None:
 
 
 def origin_pattern(text: str) -> str:
-    """Raise ValueError, with a reason meant for the caller, for what is no origin."""
+    """Raises ValueError, with a reason for the caller, if it is no origin."""
     scheme, _, rest = text.partition("://")
     below = _BELOW if rest.startswith(_BELOW) else ""
     name = rest.removeprefix(_BELOW)

@@ -17,7 +17,7 @@ _SEGMENTS = 6  # arn, partition, service, Region, account, resource
 
 
 class Scope(Struct, frozen=True):
-    """Where the deployment is: what a bare name is completed with."""
+    """Partition, Region and account of the deployment, which complete a bare name."""
 
     partition: str = ""
     region: str = ""
@@ -25,7 +25,7 @@ class Scope(Struct, frozen=True):
 
     @classmethod
     def of_stack(cls, stack_id: str) -> Self:
-        """Raises ValueError for what is no stack's id."""
+        """Raises ValueError if this is no id of a stack."""
         found = _STACK_ID.fullmatch(stack_id)
         if found is None:
             raise ValueError("is no stack's id")
@@ -57,7 +57,7 @@ def is_covered(arn: str, patterns: tuple[str, ...]) -> bool:
 
 
 def check_patterns(patterns: tuple[str, ...]) -> None:
-    """Raises ValueError for what is no ARN."""
+    """Raises ValueError if one is no ARN."""
     for pattern in patterns:
         segments = pattern.split(":", _SEGMENTS - 1)
         if len(segments) < _SEGMENTS or segments[0] != "arn":

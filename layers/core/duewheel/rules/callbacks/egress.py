@@ -75,7 +75,7 @@ _IPV4_PART = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 
 
 def allowed_networks(cidrs: Sequence[str]) -> tuple[IpNetwork, ...]:
-    """Raise ValueError for what is no network."""
+    """Raises ValueError if one is no network."""
     return tuple(ip_network(cidr) for cidr in cidrs)
 
 

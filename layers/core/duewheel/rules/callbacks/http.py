@@ -52,7 +52,7 @@ _HEADER_VALUE = re.compile(r"(?:[!-~](?:[!-~ \t]*[!-~])?)?")
 
 
 def http_callback(fields: Fields) -> HttpCallback:
-    """What is left out is left to the business: it is empty."""
+    """A missing member is left to the business: it is empty."""
     fields.refuse_unknown(("type", *MEMBERS))
     method = (
         checked_method(fields.text("method"), fields.where("method")) if "method" in fields else ""
@@ -103,7 +103,8 @@ def checked_headers(headers: Sequence[tuple[str, str]], path: str) -> tuple[tupl
 
 
 def _check_reference(name: str, value: str, where: str) -> None:
-    """What is filled in there is shown to nobody, so the header is one of those that are not."""
+    """A header with a reference gets a secret value, so it must be one of the headers whose values
+    are not shown."""
     if wrong_reference(value):
         raise invalid(where, "has a {{secret:NAME}} that is malformed, or does not end the value.")
     if is_reference(value) and not carries_secret(name, value):

@@ -1,8 +1,8 @@
-"""What a callback's answer means: delivered, try again, or stop trying.
+"""The outcome of an HTTP answer: delivered, retry, or stop.
 
-Only a 2xx is a delivery. What will not get better by itself (the request is wrong, the
-receiver moved or says so) stops at once; everything else is worth another attempt. Which status
-is which, a business may say by lists of its own.
+Only a 2xx is a delivery. An answer that would stay the same (the request is wrong, the receiver
+moved or says so) stops at once; everything else is worth another attempt. A business may have
+status lists of its own.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _REDIRECT_NOTE = "redirects are not followed: "
 def outcome_of_answer(
     status_code: int, headers: Mapping[str, str], body_start: bytes, now_ms: int
 ) -> Outcome:
-    """`headers` has lower-case names; `now_ms` is what a date in `Retry-After` is counted from."""
+    """`headers` has lower-case names; a date in `Retry-After` counts from `now_ms`."""
     if 200 <= status_code < 300:
         return Outcome(Verdict.DELIVERED, note_from(body_start), status_code)
     if headers.get(STOP_HEADER, "").strip().lower() == "true":
@@ -73,7 +73,7 @@ def _escaped(character: str) -> str:
 
 
 def retry_after_seconds(text: str, now_ms: int) -> float | None:
-    """Seconds or an HTTP date; None for what is neither."""
+    """Seconds or an HTTP date; None for anything else."""
     if text.isascii() and text.isdecimal():
         digits = text.lstrip("0") or "0"
         seconds = float(digits) if len(digits) < 10 else RETRY_AFTER_SECONDS_MAX

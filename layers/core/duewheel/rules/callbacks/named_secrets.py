@@ -1,8 +1,8 @@
-"""Secrets that a business keeps by names, and headers that refer to them.
+"""Named secrets of a business, and headers that refer to them.
 
-A header's value ends with `{{secret:NAME}}`; what stands before it, such as `Bearer `, is no
-secret. Invariant: a secret stands in a header only from its filling in to its call, and only where
-the call goes to an origin that the business trusts.
+A header's value ends with `{{secret:NAME}}`; the text before it, such as `Bearer `, is no secret.
+Invariant: a secret is in a header only between filling in and the call, and only if the call goes
+to an origin that the business trusts.
 """
 
 import re
@@ -57,7 +57,7 @@ def filled(callback: HttpCallback, values: Mapping[str, str]) -> HttpCallback:
 def merged(
     before: Iterable[NamedSecret], change: Mapping[str, NamedSecret | None]
 ) -> tuple[NamedSecret, ...] | None:
-    """By their names: what the change names is set, replaced, or with None taken away."""
+    """By name: the change sets, replaces, or with None removes a secret."""
     by_name = {secret.name: secret for secret in before}
     after = {name: one for name, one in {**by_name, **change}.items() if one is not None}
     return tuple(after[name] for name in sorted(after)) or None

@@ -23,7 +23,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TaskData(Protocol):
-    """What a target gets of a task."""
+    """The data of a task that a target gets."""
 
     @property
     def task_id(self) -> str: ...
@@ -82,7 +82,7 @@ def attributes_of(task: TaskData) -> dict[str, str]:
 
 
 def envelope(task: TaskData) -> str:
-    """What a function, an event or an execution gets: the same task id with every attempt."""
+    """The input of a function, an event or an execution: the same task id with every attempt."""
     head = json.dumps(
         {
             "task_id": task.task_id,
@@ -95,8 +95,8 @@ def envelope(task: TaskData) -> str:
 
 
 def deduplication_id(task: TaskData, said: Sequence[object], separator: str = ".") -> str:
-    """The same with every attempt, so that AWS drops the repeat of a delivery whose acceptance was
-    lost; another after a redrive or a change, which are to be delivered. `said`: what a callback
-    adds to the payload."""
+    """The same with every attempt, so that AWS drops the repeat of an accepted delivery whose
+    answer was lost; another one after a redrive or a change, which must be delivered. `said`: what
+    a callback adds to the payload."""
     digest = blake2b(json.dumps([*said, task.payload]).encode(), digest_size=6).hexdigest()
     return f"{task.task_id}{separator}{task.redrives}{separator}{digest}"

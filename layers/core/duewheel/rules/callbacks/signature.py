@@ -35,7 +35,7 @@ _SECRET_SECONDS_MAX = 100 * 366 * 86_400  # longer than a secret is kept
 
 
 def secret_from(text: str) -> bytes:
-    """Raises ValueError, which does not repeat what was given."""
+    """Raises ValueError, which does not repeat the text."""
     encoded = text.removeprefix(_PREFIX)
     if encoded == text or not _BASE64.fullmatch(encoded):
         raise ValueError(SECRET_IS)

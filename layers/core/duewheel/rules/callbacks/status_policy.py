@@ -36,7 +36,7 @@ class StatusLists(Struct, frozen=True):
 def lists_of(
     retry: tuple[StatusEntry, ...] | None, stop: tuple[StatusEntry, ...] | None
 ) -> StatusLists:
-    """Of what a business lists itself: the default of one list gives way to the other."""
+    """The lists of a business: each overrides the default of the other."""
     return StatusLists(
         retry=_without(RETRY_DEFAULT, stop or ()) if retry is None else retry,
         stop=_without(STOP_DEFAULT, retry or ()) if stop is None else stop,

@@ -1,4 +1,4 @@
-"""What a callback may be, one type for each target, and how it is tried again."""
+"""Types of callbacks, and the retry policy."""
 
 from msgspec import Struct
 

@@ -43,7 +43,7 @@ class CallbackUrl(Struct, frozen=True):
 
 @lru_cache(maxsize=256)  # a page's tasks tend to share theirs
 def parse_callback_url(url: str) -> CallbackUrl:
-    """Raise ValueError, with a reason meant for the caller, for what cannot be called."""
+    """Raises ValueError, with a reason for the caller, if the URL cannot be called."""
     if len(url) > URL_LENGTH_MAX:
         raise ValueError(f"the URL is longer than {URL_LENGTH_MAX:,} characters")
     if any(character <= " " or character == "\x7f" for character in url):
@@ -124,7 +124,7 @@ _BELOW = "*."
 
 
 def host_pattern(text: str) -> str:
-    """Raise ValueError, with a reason meant for the caller, for what is no name of a host."""
+    """Raises ValueError, with a reason for the caller, if it is no host name."""
     below = _BELOW if text.startswith(_BELOW) else ""
     name = text.removeprefix(_BELOW)
     if not name or any(mark in name for mark in "/?#:@*"):

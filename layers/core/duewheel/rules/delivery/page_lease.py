@@ -58,11 +58,11 @@ def renewal_ms(begun_ms: int, renewed_ms: int) -> int:
     return max(begun_ms + FIRST_RENEWAL_MS, renewed_ms + RENEWED_EVERY_MS)
 
 
-class Held(Struct, frozen=True):
+class LeaseHeld(Struct, frozen=True):
     """Another run works on it; come back after `until_ms`."""
 
     until_ms: int
 
 
-class Finished(Struct, frozen=True):
+class PageFinished(Struct, frozen=True):
     """Nothing is left to do for this message."""

@@ -1,8 +1,8 @@
-"""Tasks that wait on the wheel without an attempt: how long, by the reason.
+"""How long a task waits on the wheel without an attempt, by the reason.
 
-A task that the slow lane has not got to waits about as long as it is late already. So it comes up
-a few times only, however long the lane has more than it can take. A task whose call could not
-begin, because its business has too many look-ups of host names under way, comes up again soon.
+A task that the slow lane has not reached waits about as long as it is late already, so it falls due
+a few times only, however long the lane is overloaded. A task whose call could not begin, because
+its business has too many look-ups of host names under way, falls due again soon.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ UNBEGUN_WAIT_MS = 5_000  # and as long again for the last of many
 
 
 def spread_unbegun(tasks: Sequence[Task], now_ms: int) -> list[tuple[Task, Task]]:
-    """Each with what it becomes: spread, so that they do not find the same look-ups again."""
+    """Pairs of a task and what it becomes: spread, so that they do not meet the same look-ups
+    again."""
     return [
         (
             task,

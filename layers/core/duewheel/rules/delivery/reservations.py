@@ -73,7 +73,7 @@ def slack_us(interval_us: int) -> int:
 
 
 def guessed(tasks: Sequence[Task], seen: Cursors, now_ms: int) -> Cursors:
-    """Where the cursors are likely to stand: tasks of a line follow each other without a gap."""
+    """Where the cursors probably are: tasks of a line follow each other without a gap."""
     if tries(tasks[0], seen.version) is Tries.FIRST:
         return seen
     from_us = max(tasks[0].next_ms, now_ms) * US_PER_MS
@@ -124,7 +124,7 @@ def _open_turns(task: Task, tried: Tries, interval_us: int, now_ms: int) -> tupl
 
 
 def _taken(plan: Plan, cursors: Cursors, least_us: int, most_us: int | None) -> Step | None:
-    """From `least_us` to `most_us` a cursor may stand if all turns follow each other from it."""
+    """From `least_us` to `most_us` a cursor may be if all turns follow each other from it."""
     if not plan.soon:
         return None
     if cursors.free_us >= least_us:

@@ -1,8 +1,8 @@
-"""What was changed of a definition, when and by whom: a record that is kept with it.
+"""A change of a definition: what, when and by whom. It is kept with the definition.
 
-Of a setting that differs, the record has the name, and what it was and became only where the
-definition's own answer shows that in clear and it is small. A value that is `Hidden` is compared
-and never written down: no record repeats what a callback, a payload or a secret holds.
+Of a setting that differs, the record has the name, and the old and the new value only if the
+definition's own answer shows the setting in clear and it is small. A `Hidden` value is compared and
+never written: no record repeats a callback, a payload or a secret.
 """
 
 import json
@@ -38,8 +38,8 @@ DELETED_KEPT_SECONDS = 30 * 86_400
 
 
 class Subject(Struct, frozen=True):
-    """What is changed. `owner` says whose it is, also when it is no more: its business. `gone_ms`:
-    when it goes by itself, where that is known beforehand."""
+    """The changed definition. `owner`: its business, also after its end. `gone_ms`: when it
+    expires, if known."""
 
     kind: str
     name: str
@@ -52,7 +52,7 @@ class Hidden(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """`shown`: from and to. None: the name alone is said."""
+    """`shown`: old and new value. None: the record has the name alone."""
 
     setting: str
     shown: tuple[Any, Any] | None = None
@@ -100,14 +100,14 @@ def plain(value: Any) -> Any:
 
 
 def gone_ms(thing: Subject, change: Change) -> int | None:
-    """When what is kept of it goes; never while it is there."""
+    """When the record expires; never while the definition exists."""
     if change.did is ChangeAction.DELETED:
         return change.at_ms + DELETED_KEPT_SECONDS * 1000
     return thing.gone_ms
 
 
 def deleted(version: int, updated_ms: int, by: str, now_ms: int) -> Change:
-    """The end of a definition that stood at this version."""
+    """The end of a definition of this version."""
     return Change(version + 1, max(now_ms, updated_ms), by, ChangeAction.DELETED)
 
 

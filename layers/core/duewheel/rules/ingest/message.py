@@ -1,7 +1,6 @@
-"""A message that asks for tasks: what its queue says of it, and what its body asks for.
+"""A message that requests tasks: the attributes of its queue, and the request in its body.
 
-Invariant: what a message asks for follows from the message alone, whenever it is looked at and
-however often.
+Invariant: the request follows from the message alone, whenever and however often it is read.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from duewheel.rules.fields import Fields
 from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import CallbackRefused, Refusal, TooLarge
 from duewheel.rules.tasks.callback_headers import ATTEMPT
-from duewheel.rules.tasks.idempotency import HEADER, Asked, asked_once
+from duewheel.rules.tasks.idempotency import HEADER, IdempotentRequest, asked_once
 from duewheel.rules.tasks.requests import (
     BATCH_MEMBER,
     SINGLE_BYTES_MAX,
@@ -48,7 +47,7 @@ class IngestMessage(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What tells a repeat, of the sender or of the queue."""
+        """The key that identifies a repeat, of the sender or of the queue."""
         return self.attributes.get(KEY_ATTRIBUTE, self.message_id)
 
 
@@ -101,7 +100,7 @@ def wanted(message: IngestMessage) -> Wanted:
     return Wanted(fields, None)
 
 
-def asked_of(message: IngestMessage, *, is_single: bool) -> Asked:
+def asked_of(message: IngestMessage, *, is_single: bool) -> IdempotentRequest:
     return asked_once(
         _CALLER,
         message.key,

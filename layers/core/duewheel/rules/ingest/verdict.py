@@ -1,7 +1,7 @@
-"""What becomes of a message that asked for tasks: done, another try, or a dead letter.
+"""The end of a message that requests tasks: done, another try, or a dead letter.
 
-Invariant: what is left for another try, or is in a dead letter, has the key of the request that
-created the rest of it, or that gave it up. So nothing is created twice.
+Invariant: a task that is left for another try, or is in a dead letter, has the key of the request
+that created the others, or that gave it up. So no task is created twice.
 """
 
 import json
@@ -86,8 +86,8 @@ def judged(
     *,
     is_last: bool,
 ) -> Verdict:
-    """What was made stays made, and only what was refused becomes a dead letter. Without the
-    sources of a batch there is one result, of the message as a whole."""
+    """Created tasks stay created; only refused ones become dead letters. Without the sources of a
+    batch there is one result, for the whole message."""
     refusals = refused(results)
     if not refusals:
         return Verdict()
@@ -107,8 +107,8 @@ def judged(
 
 
 def refused(results: Sequence[Made | Refusal]) -> dict[int, Refusal]:
-    """What was there is none of them: unknown is what its key found at the first try, and what
-    has been deleted since."""
+    """The refused tasks. A task that was found, or that was found and deleted since, is not among
+    them."""
     return {
         index: result
         for index, result in enumerate(results)

@@ -78,8 +78,8 @@ class Pointing(Struct, frozen=True):
 
 
 class AuditedTask(Struct, frozen=True):
-    """A task with what it rests on. `entry` is of no matter when it names its home, or while it
-    is parked."""
+    """A task with the items it rests on. `entry` does not matter if the task names its home or is
+    parked."""
 
     task: Task
     list_partition: str | None
@@ -130,7 +130,7 @@ def judged_pointers(pointers: Pointers, now_ms: int) -> list[Finding]:
 
 
 def unreadable(damaged: UnreadableItem) -> Finding:
-    """The id is that of the task whose home stands there, if one does."""
+    """The id is that of the task whose home is there, if one is."""
     return Finding(
         Wrong.UNREADABLE,
         task_id_at(damaged.slot, damaged.place),
@@ -140,9 +140,9 @@ def unreadable(damaged: UnreadableItem) -> Finding:
 
 
 def _wrong_with_place(audited: AuditedTask) -> Iterator[Wrong]:
-    """Its slot follows from its place, or it would not have been met; its partition in the
-    list index follows from its home; and no place is earlier than its writer's clock, but for
-    that of an occurrence, which comes up for the first time where it says."""
+    """The slot follows from the place, or the item would not have been read; the partition in the
+    list index follows from the home; and no place is earlier than its writer's clock, except of an
+    occurrence, which falls due first at the entry that it names."""
     task = audited.task
     listed = partition_of_business(task.biz_type, task.home)
     is_elsewhere_listed = audited.list_partition not in (None, listed)
@@ -233,18 +233,18 @@ def audit_request(query_string: str, now_ms: int) -> AuditRequest:
     return AuditRequest(from_ms // 1000, last_second, parameters.text("cursor"))
 
 
-def cursor_at(position: Position, asked: AuditRequest, secret: bytes) -> str:
+def cursor_at(position: Position, request: AuditRequest, secret: bytes) -> str:
     text = f"{position.second} {position.shard} {position.shards} {position.after or ''}"
-    return cursors.sealed(text, _question(asked), secret)
+    return cursors.sealed(text, _question(request), secret)
 
 
-def position_of(asked: AuditRequest, secret: bytes) -> Position:
-    if asked.cursor is None:
-        return Position(asked.first_second)
-    text = cursors.opened(asked.cursor, _question(asked), secret)
+def position_of(request: AuditRequest, secret: bytes) -> Position:
+    if request.cursor is None:
+        return Position(request.first_second)
+    text = cursors.opened(request.cursor, _question(request), secret)
     second, shard, shards, after = text.split(" ", 3)
     return Position(int(second), int(shard), int(shards), after or None)
 
 
-def _question(asked: AuditRequest) -> tuple[str | int, ...]:
-    return ("audit", asked.first_second, asked.last_second)
+def _question(request: AuditRequest) -> tuple[str | int, ...]:
+    return ("audit", request.first_second, request.last_second)

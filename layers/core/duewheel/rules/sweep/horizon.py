@@ -25,7 +25,7 @@ def sweepable_second(notes: Notes, now_ms: int, lag_ms: int) -> int | None:
 
 
 def is_waited_for(second: int, now_ms: int) -> bool:
-    """Whether a second that holds what a newer release has written waits for that release. Longer
-    than a deployment takes; but for ever, an item on which somebody wrote a version by hand would
-    hold up all others."""
+    """Whether a second with an item of a newer release waits for that release. It waits longer than
+    a deployment takes, but not for ever: a version that was written by hand would hold up all other
+    seconds."""
     return now_ms < (second + NEWER_WAIT_SECONDS) * 1000

@@ -140,8 +140,8 @@ ELSEWHERE = SHARDS_MAX  # the part behind all shards: homes that re-entries poin
 
 
 class SeenTasks:
-    """The facts of one second: of the homes met in it, slice by slice, each home once however many
-    of its entries stand there."""
+    """The facts of one second: its homes, slice by slice, each once however many of its entries are
+    there."""
 
     def __init__(self, second: int) -> None:
         self.facts: Facts = {}
@@ -149,7 +149,7 @@ class SeenTasks:
         self._from_elsewhere: set[Address] = set()
 
     def add(self, shard: int, homes: Iterable[HomeState]) -> None:
-        """The homes of one slice, each once; one that stands in this second only where it does."""
+        """Add the homes of one slice. A home that is in this second itself counts only there."""
         for home in homes:
             part = shard
             if home.home.second != self._second:
@@ -188,9 +188,9 @@ def merge_into(
     still_open: frozenset[int] = frozenset(),
     partly: Mapping[int, int] = NO_PARTS,
 ) -> MinuteStats:
-    """The sheet with what it does not hold yet of `by_part`. All seconds up to `up_to` but those
-    that are `still_open` have been booked with this, or had nothing for this sheet; of these the
-    shards before the one that `partly` tells."""
+    """The minute with the parts of `by_part` that it does not hold yet. After it, all seconds up to
+    `up_to` except those `still_open` are counted; of a second in `partly` the shards before the
+    given one."""
     new = [tally for part, tally in by_part.items() if not stats.holds(*part)]
     lacked = {second for second in stats.lacks if second > up_to or second in still_open}
     now_open = {second for second in still_open if stats.up_to < second <= up_to}
@@ -251,7 +251,7 @@ def stats_request(query_string: str, now_ms: int) -> StatsRequest:
         from_ms = max(0, to_ms - MINUTES_DEFAULT * MINUTE_MS)
     if not 0 <= from_ms < to_ms:
         raise invalid("from", "must be from 1970 on and earlier than to.")
-    asked = StatsRequest(from_ms // MINUTE_MS, (to_ms - 1) // MINUTE_MS)
-    if asked.last_minute - asked.first_minute >= MINUTES_MAX:
+    request = StatsRequest(from_ms // MINUTE_MS, (to_ms - 1) // MINUTE_MS)
+    if request.last_minute - request.first_minute >= MINUTES_MAX:
         raise invalid("from", f"to and from span more than {MINUTES_MAX:,} minutes.")
-    return asked
+    return request

@@ -1,8 +1,8 @@
-"""How many pages a run of the sweep sends again, so that a backlog is not multiplied.
+"""How many pages a run of the sweep resends, so that a backlog is not multiplied.
 
-Whether the message of one page was lost or only waits, the sweep cannot see. It sees whether pages
-are worked off: where they are, what was not begun is lost, and where none is, it waits. And it sees
-how many messages are in the queues: what is unbegun beyond that number is lost.
+The sweep cannot see whether the message of a page was lost or waits. It sees whether pages are
+worked off: if they are, a page that was not begun is lost, and if none is, it waits. And it sees
+how many messages are in the queues: unbegun pages beyond that number are lost.
 """
 
 from collections.abc import Iterable
@@ -19,16 +19,16 @@ OWED_MAX = 10_000  # held in memory
 
 
 class Unbegun(Struct, frozen=True):
-    """A page that may be sent again, or, sent in vain so often, entered anew (`owed`)."""
+    """A page that may be resent, or, after too many resends, entered anew (`owed`)."""
 
     lease: PageLease
     message: PageMessage | None = None
     owed: tuple[SeenEntry, ...] = ()
 
 
-def has_room(asked: Iterable[Unbegun]) -> bool:
+def has_room(resent: Iterable[Unbegun]) -> bool:
     """For a page that is to be entered anew; if not, it is left to the next run."""
-    return sum(len(each.owed) for each in asked) < OWED_MAX
+    return sum(len(each.owed) for each in resent) < OWED_MAX
 
 
 class Evidence(Struct):
@@ -39,16 +39,16 @@ class Evidence(Struct):
 
     @property
     def seconds_max(self) -> int:
-        """So many seconds' pages are sent again: one in any case; the more, the more of what was
-        sent again is worked off, twice as many with each run; and freely while most are done."""
+        """The number of seconds whose pages are resent: at least one; twice as many with each run
+        if the resent ones are worked off; without limit while most pages are done."""
         return 1 + 2 * self.made_good + self.done // SHARE_OF_DONE
 
 
-def chosen(asked: Iterable[Unbegun], seconds_max: int, waiting: int | None) -> list[Unbegun]:
+def chosen(resent: Iterable[Unbegun], seconds_max: int, waiting: int | None) -> list[Unbegun]:
     """Those that have been sent again least often first, then the oldest seconds: a page that is
     sent in vain keeps none from being sent for the first time. `waiting`: how many messages are in
     the queue of the main lane; None when that is not known."""
-    ranked = sorted(asked, key=lambda each: (each.lease.resends, each.lease.second))
+    ranked = sorted(resent, key=lambda each: (each.lease.resends, each.lease.second))
     seconds = set(list(dict.fromkeys(each.lease.second for each in ranked))[: max(0, seconds_max)])
     main = [page for page in ranked if not is_slow_page(page.lease.page)]
     lost = [] if waiting is None else main[: max(0, len(main) - waiting)]

@@ -33,7 +33,7 @@ SLOW_BEGUN_WITHIN_MS = 90_000
 
 
 class HomeState(Struct, frozen=True):
-    """What the sweep needs to know of a task."""
+    """The part of a task that the sweep reads."""
 
     home: Address
     entry: Address
@@ -96,16 +96,17 @@ class Verdict(Struct):
 
 
 def is_seen_to(home: HomeState | Task, passed: int, is_open: Callable[[Address], bool]) -> bool:
-    """The task has ended, or the sweep will look at the entry it names: that stands ahead of the
-    second `passed`, or in an open place. Or it is parked, and its release will name such an one."""
+    """True if the task has ended; or if the sweep will read the entry that it names, which is ahead
+    of the second `passed`, or in an open place; or if it is parked, and its release will name such
+    an entry."""
     if home.status is not Status.PENDING or home.parked:
         return True
     return home.entry.second > passed or is_open(home.entry)
 
 
 class Waiting(Struct, frozen=True):
-    """Where a slice's homes may name entries that are yet to be looked at: ahead of `passed`, or in
-    a slice that is open, if they stand there."""
+    """Where the homes of a slice may name entries that the sweep has yet to read: ahead of
+    `passed`, or in an open slice, if they are there."""
 
     passed: int
     is_open: Callable[[Address], bool]
@@ -159,7 +160,8 @@ def _names_another(seen: SeenEntry) -> bool:
 
 
 class _PassedOn(Struct, frozen=True):
-    """What a page was given, and until when whoever gave it may have worked."""
+    """The entries that a page was passed, and until when the run that passed them may have
+    worked."""
 
     places: tuple[str, ...]
     until_ms: int
@@ -172,8 +174,8 @@ class _Judging(Struct, frozen=True):
     page_size: int
 
     def pages(self, first: PageLease, owed: Sequence[SeenEntry]) -> None:
-        """Walk the chain of pages as far as their ends are recorded: what nobody has cut is the
-        last of them, with all that lies behind it."""
+        """Follow the chain of pages as far as their ends are recorded: the last page has no end
+        yet, and all that lies behind it."""
         page, remaining = first, list(owed)
         while remaining:
             lease = self.leases.get(page.page) or page
@@ -194,7 +196,7 @@ class _Judging(Struct, frozen=True):
         self.verdict.owed.extend(owed)
 
     def _page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None = None) -> None:
-        """A page with all that it passed on; the rest, once nothing of its own is owed."""
+        """A page with all that it passed on; the rest, once all of its own is done."""
         slow, owed = _split(owed, lease.slow)
         self._passed_on(lease, slow_page(lease.page), lease.slow, slow)
         rest, own = _split(owed, lease.rest)
@@ -208,17 +210,15 @@ class _Judging(Struct, frozen=True):
     def _passed_on(
         self, parent: PageLease, page: str, places: tuple[str, ...], owed: list[SeenEntry]
     ) -> None:
-        """The same for what a page passed on by id."""
+        """The same for the entries that a page passed on by id."""
         if owed:
             lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page)
             self._page(lease, owed, _PassedOn(places, parent.until_ms))
 
     def _open_page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None) -> None:
-        """A page that still owes calls: wait for it, send it again, or take it apart.
-
-        In the slow lane one that nobody has begun in all this time waits behind others: its
-        entries are to come up again, so that the sweep does not wait for that lane.
-        """
+        """A page with calls left: wait for it, resend it, or take it apart. An unbegun page of the
+        slow lane waits behind others: its entries fall due again later, so that the sweep does not
+        wait for that lane."""
         is_held = lease.owner is not None and self.now_ms < lease.until_ms
         why = Why.UNBEGUN
         if by is not None and is_slow_page(lease.page) and not lease.tries:
@@ -241,8 +241,8 @@ class _Judging(Struct, frozen=True):
 
 
 def _resend_ms(lease: PageLease) -> int:
-    """When it may be sent again. While nobody begins it, it waits behind others, and messages only
-    add to those that wait: the distance doubles."""
+    """When the page may be resent. While no run begins it, messages only add to those that wait:
+    the distance doubles."""
     if not lease.resends:
         return 0
     if lease.tries:
@@ -254,7 +254,7 @@ def _resend_ms(lease: PageLease) -> int:
 def _split(
     owed: list[SeenEntry], places: tuple[str, ...]
 ) -> tuple[list[SeenEntry], list[SeenEntry]]:
-    """Those that stand at these places, and the others."""
+    """The entries at these places, and the others."""
     there = set(places)
     inside = [seen for seen in owed if seen.address.place in there]
     return inside, [seen for seen in owed if seen.address.place not in there]

@@ -39,7 +39,7 @@ _IN_PARTS = "in parts"
 
 
 class DeadFilter(Struct, frozen=True):
-    """What is None does not matter. `until_ms` is exclusive."""
+    """None: any value. `until_ms` is exclusive."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -80,7 +80,8 @@ class Died(Struct, frozen=True):
 
 
 class Stretch(Struct, frozen=True):
-    """What is still to be looked at: from `low_ms` to `high_ms`, both included, behind `after`."""
+    """The part that is still to be read: from `low_ms` to `high_ms`, both included, behind
+    `after`."""
 
     low_ms: int
     high_ms: int
@@ -88,7 +89,7 @@ class Stretch(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """What is still to be looked at of one partition."""
+    """The part of one partition that is still to be read."""
 
     partition: str
     low_ms: int
@@ -138,7 +139,7 @@ def cursor_at(stretch: Stretch, question: Sequence[str | int | None], secret: by
 
 
 def stretch_of(
-    cursor: str, asked: DeadFilter, question: cursors.Question, secret: bytes
+    cursor: str, query: DeadFilter, question: cursors.Question, secret: bytes
 ) -> Stretch:
     """Of a cursor of an earlier release, too: it had come so far in the one partition."""
     try:
@@ -147,7 +148,7 @@ def stretch_of(
         position = cursors.opened(cursor, question, secret) + " 0"
     high_ms, settled_ms, name, part = position.split(" ")
     after = Died(int(settled_ms), address_named(name), is_spread=part != "0")
-    return replace(first_stretch(asked, int(high_ms)), low_ms=after.settled_ms, after=after)
+    return replace(first_stretch(query, int(high_ms)), low_ms=after.settled_ms, after=after)
 
 
 def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int | None, ...]:

@@ -46,8 +46,8 @@ Outcome = int | Address | Refusal
 _GIVEN_UP_CHARACTERS_MAX = 300  # of a detail, and of a field: 500 of both fit into an item
 
 
-class Asked(Struct, frozen=True):
-    """A request under an idempotency key, as far as repeats are told by it."""
+class IdempotentRequest(Struct, frozen=True):
+    """A request under an idempotency key: the parts by which repeats are recognised."""
 
     name: str  # of caller and key
     digest: str  # of path and body
@@ -61,8 +61,8 @@ class Asked(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """One invocation's right to carry a request out. The random token is its owner's mark, and
-    what the places of the tasks follow from that are created under it."""
+    """The right of one invocation to carry a request out. The random token identifies its owner,
+    and the places of the tasks that are created under it follow from it."""
 
     number: int
     token: str
@@ -97,7 +97,8 @@ class RequestRecord(Struct, frozen=True):
         return self.claims[-1]
 
     def result(self, index: int, new: NewTask) -> Made | Refusal | Address:
-        """What the task came to; the home of one that was live already, and is to be read."""
+        """The result of the task; the home of a task that was live already, which has to be
+        read."""
         match self.outcomes.get(index, self.latest.number):
             case int(number):
                 (claim,) = (claim for claim in self.claims if claim.number == number)
@@ -127,69 +128,70 @@ def asked_once(
     is_single: bool,
     sent_ms: int | None = None,
     remembered_seconds: int = REMEMBERED_SECONDS,
-) -> Asked:
+) -> IdempotentRequest:
     if not is_key(key):
         raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
-    return Asked(_hash(caller, key), _hash(path, body), is_single, sent_ms, remembered_seconds)
-
-
-def key_of_rest(key: str, body: str) -> str:
-    """Under which what was given up of a request is another one: the same however often it is
-    written down."""
-    return f"rest-of-{_hash(key, body)}"
-
-
-def claimed(asked: Asked, claim: Claim) -> RequestRecord:
-    now_ms = claim.placing.now_ms
-    return RequestRecord(
-        asked.name,
-        asked.digest,
-        asked.read_ms(now_ms),
-        (claim,),
-        lease_until_ms=now_ms + LEASE_MS,
-        expires_at=_expires_at(asked, now_ms),
+    return IdempotentRequest(
+        _hash(caller, key), _hash(path, body), is_single, sent_ms, remembered_seconds
     )
 
 
-def _expires_at(asked: Asked, now_ms: int) -> int:
-    return -(-now_ms // 1000) + asked.remembered_seconds
+def key_of_rest(key: str, body: str) -> str:
+    """The key under which the given-up rest of a request becomes another request. It is the same
+    however often it is computed."""
+    return f"rest-of-{_hash(key, body)}"
 
 
-def check_repeat(asked: Asked, record: RequestRecord, now_ms: int) -> None:
+def claimed(request: IdempotentRequest, claim: Claim) -> RequestRecord:
+    now_ms = claim.placing.now_ms
+    return RequestRecord(
+        request.name,
+        request.digest,
+        request.read_ms(now_ms),
+        (claim,),
+        lease_until_ms=now_ms + LEASE_MS,
+        expires_at=_expires_at(request, now_ms),
+    )
+
+
+def _expires_at(request: IdempotentRequest, now_ms: int) -> int:
+    return -(-now_ms // 1000) + request.remembered_seconds
+
+
+def check_repeat(request: IdempotentRequest, record: RequestRecord, now_ms: int) -> None:
     """Refuse what may neither be answered from this record nor be taken over."""
-    if asked.digest != record.digest:
+    if request.digest != record.digest:
         raise IdempotencyKeyReused("This key came with another request before.", HEADER)
     if record.state is State.RUNNING and now_ms < record.lease_until_ms:
         raise IdempotencyKeyInUse("The first request with this key is still at work.", HEADER)
 
 
 def taken_over(
-    asked: Asked, record: RequestRecord, found: Iterable[int], claim: Claim
+    request: IdempotentRequest, record: RequestRecord, found: Iterable[int], claim: Claim
 ) -> RequestRecord:
-    """`found` are the tasks that the latest claim did create. What stands nowhere is created
-    anew: where it was to stand may lie in the past, where nobody looks again."""
+    """`found`: the tasks that the latest claim created. A task that is not found is created anew:
+    its old place may lie in the past."""
     created = dict.fromkeys(found, record.latest.number)
     outcomes: dict[int, Outcome] = {**record.outcomes, **created}
     return replace(
         record,
         claims=(*(old for old in record.claims if old.number in outcomes.values()), claim),
         lease_until_ms=claim.placing.now_ms + LEASE_MS,
-        expires_at=_expires_at(asked, claim.placing.now_ms),
+        expires_at=_expires_at(request, claim.placing.now_ms),
         outcomes=outcomes,
     )
 
 
 def ended(
-    asked: Asked,
+    request: IdempotentRequest,
     record: RequestRecord,
     results: Mapping[int, Made | Refusal],
     *,
     is_rest_given_up: bool = False,
 ) -> RequestRecord:
-    """Done, or left for a repeat when something was refused that another try may bring about:
-    also what the settings of a business refuse, since they may have changed by then. A repeat may
-    come when what was created has been deleted again: so it is recorded, and not looked for. What
-    is given up no repeat creates: whoever asked makes another request of it."""
+    """Done; or left for a repeat if a task was refused that another try may create, also by the
+    settings of a business, since these may change. The results are recorded, since a repeat may
+    come after the created tasks were deleted. No repeat creates a task that was given up."""
     outcomes = dict(record.outcomes)
     state = State.DONE
     for index, result in results.items():
@@ -207,7 +209,7 @@ def ended(
     if state is State.RUNNING:
         created = (n for n, r in results.items() if isinstance(r, Made) and r.is_new)
         outcomes.update(dict.fromkeys(created, record.latest.number))
-    if asked.is_single and any(isinstance(r, KeyTaken | InvalidField) for r in results.values()):
+    if request.is_single and any(isinstance(r, KeyTaken | InvalidField) for r in results.values()):
         state = State.RELEASED
     return replace(record, outcomes=outcomes, state=state, lease_until_ms=0)
 

@@ -175,7 +175,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
 
 
 def _kept(revivals: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """The first tells in which minute the task counts; the latest may not be swept yet."""
+    """The first one decides in which minute the task counts; the latest may not be swept yet."""
     return (*revivals[:1], *revivals[1:][-REVIVALS_MAX:])
 
 

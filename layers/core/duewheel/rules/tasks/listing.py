@@ -41,7 +41,7 @@ class Order(StrEnum):
 
 
 class ListQuery(Struct, frozen=True):
-    """What is asked for, the same on every page. `due_to_ms` is exclusive."""
+    """The query, the same on every page. `due_to_ms` is exclusive."""
 
     biz_type: str
     status: Status | None = None
@@ -57,7 +57,7 @@ class ListQuery(Struct, frozen=True):
         )
 
     def keys_at_once(self, limit: int) -> int:
-        """A status may sieve out most of what is read, so then more is read."""
+        """More keys are read if a status filter may leave out most of them."""
         return limit if self.status is None else LIMIT_MAX
 
 
@@ -69,7 +69,7 @@ class Listed(Struct, frozen=True):
 
 
 class Stretch(Struct, frozen=True):
-    """What is still to be listed of one partition; both bounds are inclusive."""
+    """The part of one partition that is still to be listed; both bounds are inclusive."""
 
     partition: str
     low_ms: int
@@ -194,8 +194,8 @@ def filled(
     payload_of: Callable[[V], str | None],
     limit: int,
 ) -> tuple[list[V], Sequence[K]]:
-    """What the keys lead to, and the keys that were looked at for it. `find` answers None for
-    what is not to be shown."""
+    """The tasks that the keys lead to, and the keys that were read for them. `find` returns None
+    for a task that is not shown."""
     found: list[V] = []
     payload_bytes = 0
     for number, key in enumerate(keys, start=1):

@@ -1,4 +1,4 @@
-"""Placement: what the address of an entry and of a new task follows from, besides random bytes.
+"""Placement: all that decides the address of an entry and of a new task, besides random bytes.
 
 The same placement and the same bytes give the same address, in any process and at any time.
 """

@@ -1,6 +1,6 @@
 """Requests that create tasks, and queries by key prefix: their fields and limits.
 
-Nothing is guessed or repaired: what is not understood is refused with the path of its field.
+A field that is not understood is refused with its path; no value is guessed or repaired.
 """
 
 import math
@@ -103,7 +103,7 @@ def _permitted(task: NewTask | Refusal, permit: Permit, index: int) -> NewTask |
 def upsert_request(
     body: str, biz_type: str, key: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE
 ) -> NewTask:
-    """The body of a PUT to a key, which stands in the path."""
+    """The body of a PUT; the key is in the path."""
     fields = Fields.of(body)
     fields.refuse_unknown(_UPSERT_FIELDS)
     new = _task(fields, checked_biz_type(biz_type), checked_key(key), now_ms, allowed)
@@ -213,7 +213,7 @@ class PrefixRequest(Struct, frozen=True):
 
 
 def prefix_request(query_string: str) -> PrefixRequest:
-    """A prefix is never empty: nobody cancels a whole business by leaving something out."""
+    """A prefix is never empty, so that a missing value does not cancel a whole business."""
     parameters = Parameters.of(query_string, ("key_prefix", "cursor", "limit"))
     return PrefixRequest(
         checked_key(parameters.required_text("key_prefix"), "key_prefix"),

@@ -1,6 +1,5 @@
-"""A change of a pending task: its request body, and what the task becomes.
-
-A member changes its field; an absent one changes nothing.
+"""A change of a pending task: its request body, and the changed task. An absent member changes
+nothing.
 """
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from duewheel.rules.wheel import timing
 
 
 class Change(Struct, frozen=True):
-    """What is absent stays. `sets_payload` tells a payload taken away from one left alone."""
+    """`sets_payload` tells a removed payload from one that is left alone."""
 
     due_ms: int | None = None
     callback: Callback | None = None
@@ -51,9 +50,9 @@ def brought_forward(task: Task, now_ms: int) -> Task:
 
 
 def needs_new_entry(task: Task, now_ms: int) -> bool:
-    """An entry that comes up too early is placed anew by the notifier, and costs nothing
-    until then; one that would come up too late must be replaced before it is named. So must one
-    whose second is past: its message was lost, and each change would get ahead of its rescue."""
+    """If the entry is too early, the notifier places the task anew, and it costs nothing until
+    then. If it would be too late it must be replaced first. So must an entry whose second is past:
+    its message was lost, and each change would come before its rescue."""
     is_past = (task.entry.second + 1) * 1000 + timing.SKEW_MS <= now_ms
     return is_past or task.next_ms // 1000 < task.entry.second
 

@@ -27,8 +27,8 @@ def bounded(new: NewTask) -> NewTask:
 
 
 def rescheduled(task: Task, new: NewTask, now_ms: int) -> Task:
-    """The live task as an upsert leaves it. The bound that came with its creation stands:
-    a later beat cannot push the bound out along with the instant."""
+    """The live task after an upsert. The bound of its creation stays: a later heartbeat cannot move
+    the bound with the instant."""
     bound_ms = task.max_due_ms if task.max_due_ms is not None else new.max_due_ms
     due_ms = new.due_ms if bound_ms is None else min(new.due_ms, bound_ms)
     return replace(

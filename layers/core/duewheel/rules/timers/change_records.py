@@ -1,4 +1,4 @@
-"""What a change of a timer leaves in its record."""
+"""The record of a change of a timer."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def thing_of(timer: Timer) -> Subject:
 
 
 def timer_created(timer: Timer, by: str) -> Change:
-    """With what its owner said, where that is not the default."""
+    """With the owner's settings that are not the default."""
     usual, made = _settings(BLANK), _settings(timer.rules)
     said = {name: value for name, value in made.items() if value != usual[name]}
     found = differences({}, {**said, "enabled": timer.enabled})

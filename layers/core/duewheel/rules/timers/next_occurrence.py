@@ -1,4 +1,4 @@
-"""What is still to come of a timer."""
+"""The next occurrences of a timer."""
 
 from collections.abc import Sequence
 
@@ -34,5 +34,5 @@ def state_of(timer: Timer, next_one: int | None) -> State:
 
 
 def first_second(from_ms: int | None, now_second: int) -> int:
-    """Where a look ahead begins: after the second that has begun, where nothing else is said."""
+    """Where a forecast begins: by default after the current second."""
     return now_second + 1 if from_ms is None else -(-from_ms // 1000)

@@ -1,7 +1,7 @@
-"""Whether an occurrence that comes up is called, by its timer as it now stands.
+"""Whether an occurrence that falls due is called, by its timer as it is now.
 
-Occurrences are only ever added, never taken away: what its owner has changed since is obeyed
-here. One rule says what is misfired, to whoever plans and to whoever calls.
+Planned occurrences stay when a timer changes; the change is obeyed here. Planner and notifier use
+the same rule for misfires.
 """
 
 from enum import StrEnum
@@ -69,8 +69,8 @@ def reason_of_misfires(rules: Rules) -> Reason:
 
 
 def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
-    """The occurrence with all that its timer says of the call. Who redrives one wants the call
-    made, however late it is."""
+    """The occurrence with payload, callback, retry policy and grace of its timer. A redrive has no
+    grace."""
     rules = timer.rules
     return replace(
         task,
@@ -82,8 +82,8 @@ def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
 
 
 def should_disable_timer(timer: Timer, outcome: Outcome) -> bool:
-    """Whether the receiver itself wants no more calls, and its owner wants it to be obeyed. Other
-    answers end an occurrence for reasons of their own, and what was never sent was not refused."""
+    """Whether the receiver itself wants no more calls, and the timer obeys that. Other answers end
+    an occurrence for other reasons, and a call that was not made was not refused."""
     if not timer.rules.disable_on_stop or outcome.verdict is not Verdict.STOP:
         return False
     return outcome.said_stop or outcome.status_code == GONE
@@ -98,8 +98,8 @@ def _is_contained(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
 
 
 def _is_in_gap(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
-    """Put by a planner that was slow while its timer was disabled and enabled again, or planned
-    before and late. What was begun before goes on."""
+    """The occurrence was put by a planner that was slow while the timer was disabled and enabled
+    again, or was planned before and is late. An occurrence with attempts goes on."""
     if task.attempts or task.redrives:
         return False
     return timer.gap_of(occurrence.second) is not None

@@ -1,7 +1,7 @@
-"""Placeholders in a timer's payload: what stands in its strings for what each occurrence is.
+"""Placeholders in the strings of a timer's payload, filled in for each occurrence.
 
-They stand in the source text. A text that is to keep its braces has the first one escaped, as
-JSON has it: `\\u007b{due_at}}` comes out as `{{due_at}}`.
+They are found in the source text. To keep braces as text, escape the first one as in JSON:
+`\\u007b{due_at}}` becomes `{{due_at}}`.
 """
 
 import re
@@ -19,7 +19,7 @@ _BRACE_BEFORE_ANOTHER = re.compile(r"\{(?=\{)")
 
 
 def wrong_placeholder(payload: str) -> str | None:
-    """What is wrong with those of this payload, as a caller is told; None when nothing is."""
+    """The error of the first wrong placeholder, as text for the caller; None if all are right."""
     names = PLACEHOLDER.findall(payload)
     if len(names) > PLACEHOLDERS_MAX:
         return f"must have at most {PLACEHOLDERS_MAX} placeholders."
@@ -31,8 +31,8 @@ def wrong_placeholder(payload: str) -> str | None:
 
 
 def filled_in(payload: str, task: Task, occurrence: Occurrence) -> str:
-    """For this occurrence; all else stays byte for byte. What is put in needs no escapes. The
-    instant is the one by the schedule, which jitter does not move."""
+    """For this occurrence; all else stays byte for byte. The values need no escapes. The instant is
+    the one of the schedule, which jitter does not move."""
     values = {
         "due_at": rfc3339(occurrence.second * 1000),
         "due_ms": str(occurrence.second * 1000),

@@ -30,11 +30,10 @@ LOOK_AGAIN_MS = 60_000  # longer than a planner writes that has read the timer b
 
 
 class Step(Struct, frozen=True):
-    """What a planning entry does when it comes up: these are to be written, then the chain is to
-    stand so, and to come up again at that instant. None: there is nothing more to come.
-
-    `misfired`: so many are late by more than the grace, and are not called. They are counted and
-    not written, in a step of their own: so what may have been written is never counted here."""
+    """What a chain does when it falls due: write these occurrences, then become this, and fall due
+    again at that instant. None: there are no more. `misfired`: so many are late by more than the
+    grace. They are counted and not written, in a step of their own: so an occurrence that may have
+    been written is never counted here."""
 
     occurrences: tuple[Occurrence, ...]
     plan: Plan
@@ -60,8 +59,8 @@ def chain_home(timer: Timer, placing: Placement, random_bytes: bytes) -> Task:
 
 
 def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
-    """Two steps ahead of now, or one further than planned, but no more than fit into one; what
-    is left then comes up at once."""
+    """Plan two steps ahead of now, or one further than planned, but no more than fit into one step;
+    for the rest the chain falls due again at once."""
     misfired = _misfired(timer, plan, now_ms // 1000)
     if not misfired:
         return _step_ahead(timer, plan, now_ms)
@@ -71,9 +70,9 @@ def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
 
 
 def _misfired(timer: Timer, plan: Plan, now: int) -> list[int]:
-    """The seconds that are surely not called, but for the latest of them. The latest are left to be
-    judged one by one: behind each of these there is a later one due. So are all that somebody may
-    have written before: what is written is counted when it is judged."""
+    """The seconds that are certainly not called, except the latest of them. The latest are judged
+    one by one: behind each of these a later one is due. So are all that another planner may have
+    written before: these are counted when they are judged."""
     rules = timer.rules
     if rules.misfire is Misfire.ALL or plan.planned_until_second < plan.sizes.until_second:
         return []
@@ -107,7 +106,7 @@ def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
 
 
 def unsized(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
-    """Those of whose homes nobody can have decided the shard: due seconds, by their own."""
+    """The due seconds, by nominal second, for whose homes no planner has recorded a shard count."""
     return {
         occurrence.second: _due_second_of(timer, occurrence)
         for occurrence in step.occurrences
@@ -118,8 +117,8 @@ def unsized(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
 def sized(
     chain: Task, plan: Plan, step: Step, shards: Mapping[int, int], now_ms: int
 ) -> tuple[Task, Step]:
-    """The chain with the shards of all that the step is to write, as it is to stand before the
-    first of it is written; and the step, which leaves the chain with them."""
+    """The chain with the shard counts of all that the step writes, to be written before the first
+    occurrence; and the step with these counts."""
     # What is past and was planned before is planned by nobody any more.
     kept = plan.sizes.kept_from(min(plan.planned_until_second, now_ms // 1000))
     sizes = Sizes(step.occurrences[-1].second + 1, {**kept.shards, **shards})
@@ -141,15 +140,15 @@ def moved_on(chain: Task, step: Step, entry: Address, next_ms: int, now_ms: int)
 
 
 def named_later(chain: Task, entry: Address, next_ms: int, now_ms: int) -> Task:
-    """The chain of a timer that has been stopped: to come up at this instant, and take back what
-    it has planned."""
+    """The chain of a stopped timer: it falls due at this instant and withdraws what it has
+    planned."""
     return replace(
         chain, entry=entry, next_ms=next_ms, updated_ms=now_ms, version=chain.version + 1
     )
 
 
 def due_second(timer_id: str, second: int, jitter_seconds: int) -> int:
-    """Of the occurrence of this second: the same whoever asks."""
+    """Of the occurrence of this second: the same in every process."""
     if not jitter_seconds:
         return second
     return second + _hash(f"{timer_id} {second}", b"jitter") % (jitter_seconds + 1)
@@ -166,7 +165,7 @@ def occurrence_home(timer_id: str, second: int, due: int, shards: int) -> Addres
 def occurrence_task(
     timer: Timer, occurrence: Occurrence, now_ms: int, sizes: Sizes = UNSIZED
 ) -> Task:
-    """As it stands where it is its own entry. What is called its timer says, when it is called."""
+    """The task of an occurrence, its own entry. Its timer decides at the call what is called."""
     due = _due_second_of(timer, occurrence)
     home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
     return Task(
@@ -183,7 +182,7 @@ def occurrence_task(
 
 
 def manual_task(timer: Timer, placing: Placement, random_bytes: bytes) -> Task:
-    """One that somebody asked for by hand, now."""
+    """An occurrence that was requested by hand, due now."""
     home = placing.address(placing.now_ms, random_bytes)
     return Task(
         home=home,

@@ -64,8 +64,7 @@ class NewTimer(Struct, frozen=True):
 
 
 class TimerChange(Struct, frozen=True):
-    """`values`: what is named, by the names of requests; None where it goes back to its default.
-    `enabled` None: as it is."""
+    """`values`: the named members; None resets one to its default. `enabled` None: unchanged."""
 
     values: Values
     enabled: bool | None = None
@@ -99,7 +98,7 @@ def timer_change(body: str, allowed: AllowedTargets = HTTP_ALONE) -> TimerChange
 
 
 def preview_request(body: str, now_ms: int) -> Preview:
-    """What a timer of this schedule would have ahead."""
+    """A schedule whose next occurrences are requested."""
     fields = Fields.of(body)
     readers = {name: read for name, read in _readers(fields).items() if name in SCHEDULE_FIELDS}
     fields.refuse_unknown((*readers, "count", "from"))
@@ -109,7 +108,7 @@ def preview_request(body: str, now_ms: int) -> Preview:
 
 
 def checked_name(name: str, path: str = "name") -> str:
-    """A name can be read where it is listed, and is what it looks like."""
+    """A name is printable in lists and has no look-alike characters."""
     if not 1 <= len(name) <= NAME_CHARACTERS_MAX or not name.isprintable() or name.strip() != name:
         raise invalid(path, NAME_IS)
     return name

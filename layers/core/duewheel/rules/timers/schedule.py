@@ -113,13 +113,13 @@ def contains(schedule: Schedule, second: int) -> bool:
     if schedule.every_seconds is not None:
         return _has_any(_of_interval(schedule, schedule.every_seconds, second, second))
     zone = zone_named(schedule.timezone)
-    wall = second + offset_at(zone, second)
-    if _has_any(_walls(schedule, wall, wall)):
-        moments = moments_of(zone, wall)
+    local_time = second + offset_at(zone, second)
+    if _has_any(_walls(schedule, local_time, local_time)):
+        moments = moments_of(zone, local_time)
         return second in (pick(moments) for pick in _PICKS[schedule.dst_overlap])
     before = second + offset_at(zone, second - 1)
-    is_after_gap = schedule.dst_gap is DstGap.SHIFT and before < wall
-    return is_after_gap and _has_any(_walls(schedule, before, wall - 1))
+    is_after_gap = schedule.dst_gap is DstGap.SHIFT and before < local_time
+    return is_after_gap and _has_any(_walls(schedule, before, local_time - 1))
 
 
 def cron_of(schedule: Schedule) -> Cron:
@@ -168,10 +168,10 @@ def _instants(
 ) -> Iterator[int]:
     """One for each wall; they rise as the walls do, since all take the same of two moments."""
     gap_until = 0
-    for wall in walls:
-        if wall < gap_until:
+    for local_time in walls:
+        if local_time < gap_until:
             continue
-        moments = moments_of(zone, wall)
+        moments = moments_of(zone, local_time)
         if moments.gap_until is not None:
             gap_until = moments.gap_until
             if schedule.dst_gap is DstGap.SKIP:

@@ -1,7 +1,7 @@
-"""Time zones: which instants a wall-clock time has, of the zones of the IANA database.
+"""Time zones: the instants of a local time, in the zones of the IANA database.
 
-The database is the one that is packaged (tzdata), on every machine: what is computed here decides
-what is called, so two functions must never differ. Instants and walls are whole seconds.
+The database is the packaged one (tzdata), on every machine: two functions must never compute
+different instants. Instants and local times are whole seconds.
 """
 
 from bisect import bisect_left
@@ -47,13 +47,13 @@ def offset_at(zone: "ZoneInfo", second: int) -> int:
     return _offset(_local(zone, second))
 
 
-def moments_of(zone: "ZoneInfo", wall: int) -> Moments:
-    local = (_START + timedelta(seconds=wall)).replace(tzinfo=zone)
+def moments_of(zone: "ZoneInfo", local_time: int) -> Moments:
+    local = (_START + timedelta(seconds=local_time)).replace(tzinfo=zone)
     before, after = _offset(local), _offset(local.replace(fold=1))
     if before >= after:
-        return Moments(wall - before, wall - after)
+        return Moments(local_time - before, local_time - after)
     # Clocks were set forward over this wall, at an instant between these two.
-    instants = range(wall - after, wall - before + 1)
+    instants = range(local_time - after, local_time - before + 1)
     at = instants[bisect_left(instants, True, key=lambda at: offset_at(zone, at) != before)]
     return Moments(at, at, gap_until=at + after)
 

@@ -33,7 +33,7 @@ class Overlap(StrEnum):
 
 
 class Rules(Struct, frozen=True):
-    """What its owner has said of a timer."""
+    """The owner's settings of a timer."""
 
     name: str
     schedule: Schedule
@@ -97,7 +97,7 @@ def timer_id_of(random_number: int) -> str:
 
 
 def checked_timer_id(text: str) -> str:
-    """What is no id is the id of no timer."""
+    """A malformed id is answered as an unknown one."""
     if not _DECIMAL.fullmatch(text) or not _SMALLEST <= int(text) < _BEYOND:
         raise no_such_timer()
     return text

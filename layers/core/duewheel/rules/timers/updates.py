@@ -1,7 +1,7 @@
-"""What a timer becomes when it is changed, and whether another chain has to plan it.
+"""A changed timer, and whether it needs a new chain.
 
-A chain goes on as long as what it plans stays: the seconds, how many of them, how far they are
-put off. All else is looked up when an occurrence is called, so a change of it needs no new chain.
+A chain goes on while its plan stays the same: the seconds, their number, their jitter. Everything
+else is read when an occurrence is called, so a change of it needs no new chain.
 """
 
 from collections.abc import Mapping
@@ -109,8 +109,8 @@ def _planned(timer: Timer) -> tuple[object, ...]:
 
 
 def without_chain(before: Timer, after: Timer, chain: Task | None, now_second: int) -> Timer:
-    """`after` without the chain of `before`, numbered as if it had planned nothing ahead. What it
-    did plan ahead stands there, and is not to be put beside itself in another shard."""
+    """`after` without the chain of `before`, numbered as if that had planned nothing ahead.
+    Occurrences that it has planned must not be put again in another shard."""
     plan = None if chain is None else chain.plan
     numbered = numbered_until(before, plan, now_second)
     sizes = (before if plan is None else plan).sizes.kept_from(now_second + 1)
@@ -144,8 +144,8 @@ def planned_ahead(timer: Timer, plan: Plan, now_second: int) -> int:
 
 
 def to_take_back(before: Timer, after: Timer | None, plan: Plan, now_second: int) -> int:
-    """How many that are not called any more may stand behind that second: written by this chain,
-    which may be about to, or by the one before. `after` None: its timer is deleted."""
+    """How many occurrences that are no longer called may exist behind that second: written by this
+    chain, or by the one before. `after` None: the timer is deleted."""
     until = max(plan.planned_until_second, plan.sizes.until_second)
     written = seconds_from(before.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
     if after is None or not after.enabled:

@@ -1,7 +1,7 @@
-"""Taking back: which planned occurrences are deleted instead of being ended one by one.
+"""Withdrawal: which planned occurrences are deleted instead of being cancelled one by one.
 
-An occurrence is taken back only if the rule that judges one that comes up would end it, now and
-at any later moment, as long as its timer stands as it was read.
+An occurrence is withdrawn only if the rule that judges one that falls due would cancel it, now and
+at any later moment, while its timer is as it was read.
 """
 
 from threading import Lock
@@ -21,8 +21,8 @@ _TIMERS_MAX = 1_000
 
 
 class Stretch(Struct, frozen=True):
-    """Due seconds to look through, both included. What is missed is taken back up to the nominal
-    second `last_missed`."""
+    """Due seconds to read, both included. Missed ones are withdrawn up to the nominal second
+    `last_missed`."""
 
     first: int
     last: int
@@ -35,8 +35,8 @@ class Stretch(Struct, frozen=True):
 
 
 def missed_stretch(timer: Timer, plan: Plan, missed: Task, now: int) -> Stretch | None:
-    """What lies behind a missed occurrence. The latest missed ones are left to be listed. All that
-    the timer's chain may write again is left, too: the chain counts what it writes."""
+    """The seconds behind a missed occurrence. The latest missed ones stay, to be listed. So do all
+    that the chain may write again, since the chain counts what it writes."""
     rules = timer.rules
     if missed.occurrence is None:
         return None
@@ -52,7 +52,7 @@ def missed_stretch(timer: Timer, plan: Plan, missed: Task, now: int) -> Stretch 
 def reason_to_take_back(
     task: Task, timer: Timer | None, now_ms: int, last_missed: int
 ) -> Reason | None:
-    """None: it is left. Only what stands as it was planned is taken back."""
+    """None: it is left. Only an occurrence that is as it was planned is withdrawn."""
     occurrence = task.occurrence
     is_as_planned = task.is_live and task.version == 1 and task.names_its_home
     if occurrence is None or occurrence.manual or not is_as_planned:

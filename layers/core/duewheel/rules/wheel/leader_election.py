@@ -1,7 +1,7 @@
 """Leader election: which of several schedulers moves the time pointer, and how they take turns.
 
-The lease is part of the pointer's record. A waiting scheduler registers as heir (standby); one
-that finds leader and heir registers as newcomer (candidate), which makes the leader step down.
+The lease is part of the pointer's record. A waiting scheduler registers as standby; one
+that finds leader and standby registers as candidate, which makes the leader step down.
 """
 
 from enum import Enum
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from duewheel.rules.wheel.open_places import OpenPlace
 
 LEASE_MS = 8_000
-HEIR_GRACE_MS = 2_000  # how long a free lease is left to its heir
+STANDBY_GRACE_MS = 2_000  # how long a free lease is left to its standby
 POINTER_WRITE_EVERY_MS = 5_000  # what the seconds between share; less than the lease
 # Every process reads the time pointer's record every ten seconds; what it places just before has
 # been written five seconds later, or is left to the sweep.
@@ -31,8 +31,8 @@ class Pointer(Struct, frozen=True):
     epoch: int = 0
     owner: str | None = None
     lease_until_ms: int = 0
-    heir: str | None = None
-    newcomer: str | None = None
+    standby: str | None = None
+    candidate: str | None = None
     notes: tuple[tuple[int, int], ...] = ()  # sweep pointer: (time pointer, seen at ms)
     open_places: tuple[OpenPlace, ...] = ()  # sweep pointer, oldest second first
     ahead_seconds: int = 0  # time pointer, as the one below
@@ -41,23 +41,23 @@ class Pointer(Struct, frozen=True):
 
 class Step(Enum):
     CLAIM = "claim"
-    REGISTER_AS_HEIR = "register as heir"
-    REGISTER_AS_NEWCOMER = "register as newcomer"
+    REGISTER_AS_STANDBY = "register as standby"
+    REGISTER_AS_CANDIDATE = "register as candidate"
     WAIT = "wait"
 
 
 def next_step(pointer: Pointer, me: str, now_ms: int) -> Step:
     if pointer.owner is None or pointer.lease_until_ms <= now_ms:
-        left_to_heir = now_ms < pointer.lease_until_ms + HEIR_GRACE_MS
-        if pointer.heir in (None, me) or not left_to_heir:
+        left_to_standby = now_ms < pointer.lease_until_ms + STANDBY_GRACE_MS
+        if pointer.standby in (None, me) or not left_to_standby:
             return Step.CLAIM
         return Step.WAIT
-    if me in (pointer.heir, pointer.newcomer):
+    if me in (pointer.standby, pointer.candidate):
         return Step.WAIT
-    if pointer.heir is None:
-        return Step.REGISTER_AS_HEIR
-    if pointer.newcomer is None:
-        return Step.REGISTER_AS_NEWCOMER
+    if pointer.standby is None:
+        return Step.REGISTER_AS_STANDBY
+    if pointer.candidate is None:
+        return Step.REGISTER_AS_CANDIDATE
     return Step.WAIT
 
 
@@ -72,10 +72,10 @@ def led_ahead(seen: Pointer, ahead_seconds: int, now_ms: int) -> Pointer:
 
 
 def watch_seconds(pointer: Pointer) -> float:
-    """A hand-over is near once there is a newcomer: check more often, so that no tick is late."""
-    return WATCH_SECONDS if pointer.newcomer is None else WATCH_SECONDS_AT_HANDOVER
+    """A hand-over is near once there is a candidate: check more often, so that no tick is late."""
+    return WATCH_SECONDS if pointer.candidate is None else WATCH_SECONDS_AT_HANDOVER
 
 
-def heir_after_claim(pointer: Pointer, me: str) -> str | None:
-    """The newcomer that waited behind the old heir; the old heir itself is gone or is `me`."""
-    return None if pointer.newcomer == me else pointer.newcomer
+def standby_after_claim(pointer: Pointer, me: str) -> str | None:
+    """The candidate that waited behind the old standby, which is gone or is `me`."""
+    return None if pointer.candidate == me else pointer.candidate

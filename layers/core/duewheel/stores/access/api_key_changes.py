@@ -1,4 +1,4 @@
-"""Writes API keys, each with the record of the change: neither stands without the other.
+"""Writes of API keys: each key together with the record of its change, in one transaction.
 
 Every change is conditional on the version that was read.
 """
@@ -29,19 +29,20 @@ class ApiKeyChanges(Struct, frozen=True):
         return self._written({"Put": {"TableName": self.table, **put}}, key, key_created(key))
 
     def change(self, before: ApiKey, after: ApiKey, change: Change) -> bool:
-        """Its secrets, or its end. False when it no longer stands as `before`."""
+        """Change the secrets of a key, or end it. False if the key changed since `before` was
+        read."""
         update = {"TableName": self.table, **_update(before, after)}
         return self._written({"Update": update}, after, change)
 
     def _written(self, action: dict[str, Any], key: ApiKey, change: Change) -> bool:
-        """A refusal may be met by an SDK's retry, when the first try was carried out: then the key
-        stands as that leaves it, and so does its change."""
+        """If a retry of the SDK is refused because its first try was carried out, key and change
+        are as that try left them: this counts as written."""
         records, thing = ChangeRecords(self.client, self.table), key_named(key)
         if transact(self.client, [action, records.recorded(thing, change)]):
             return True
-        stands = self._item_of(key.key_id)
-        is_ours = all(stands.get(name) == value for name, value in _changing(key).items())
-        return is_ours and records.stands(thing, change)
+        current = self._item_of(key.key_id)
+        is_ours = all(current.get(name) == value for name, value in _changing(key).items())
+        return is_ours and records.is_recorded(thing, change)
 
     def _item_of(self, key_id: str) -> Item:
         key = registry_keys.api_key(key_id)
@@ -62,7 +63,7 @@ def _item(key: ApiKey) -> dict[str, Any]:
 
 
 def _changing(key: ApiKey) -> dict[str, Any]:
-    """What a change may write; nothing of it is ever taken away."""
+    """The attributes that a change may write. A change removes none."""
     item: dict[str, Any] = {"digest": {"B": key.digest}, "version": {"N": str(key.version)}}
     if key.previous_digest is not None:
         item["previous_digest"] = {"B": key.previous_digest}

@@ -1,7 +1,7 @@
 """API keys in the Registry: one record each, with the hashes of its secrets.
 
-Here is what the authorizer needs, and every call with a key waits for: api_key_changes.py writes.
-The day of the last use is beside all that: no version tells of it.
+The authorizer needs this module alone, and every call with a key waits for it; `api_key_changes.py`
+has the writes. The day of the last use is written without a new version.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Throttled, write_if
-from duewheel.stores.item_attributes import whole
+from duewheel.stores.item_attributes import integer
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -29,7 +29,7 @@ class ApiKeyStore(Struct, frozen=True):
     table: str
 
     def read(self, key_id: str) -> ApiKey | None:
-        """As it stands; raises UnreadableItem, and reports it, when somebody has damaged it."""
+        """Raises UnreadableItem, and reports it, if the record is damaged."""
         answer = self.client.get_item(
             TableName=self.table, Key=registry_keys.api_key(key_id), ConsistentRead=True
         )
@@ -37,8 +37,8 @@ class ApiKeyStore(Struct, frozen=True):
         return None if item is None else _read(item)
 
     def page(self, after: str | None, limit: int) -> tuple[list[ApiKey], str | None]:
-        """In the order of their ids, and the last id that was looked at if there may be more. What
-        somebody has damaged is reported, and left out."""
+        """In the order of their ids, with the last id that was read if there may be more. Damaged
+        records are reported and left out."""
         start: dict[str, Any] = {}
         if after is not None:
             start["ExclusiveStartKey"] = registry_keys.api_key(after)
@@ -68,7 +68,7 @@ class ApiKeyStore(Struct, frozen=True):
         return True
 
     def mark_used(self, key_id: str, day: int) -> None:
-        """Never in the way of whoever brings the key: what cannot be written is reported."""
+        """A failed write is reported and fails no call."""
         try:
             write_if(
                 self.client.update_item,
@@ -104,9 +104,9 @@ def _read(item: Item) -> ApiKey:
             name=item["name"]["S"],
             grants=grants_of(item["grants"]["S"]),
             digest=_digest(item["digest"]["B"]),
-            created_ms=whole(int(item["created_ms"]["N"])),
+            created_ms=integer(int(item["created_ms"]["N"])),
             created_by=item["created_by"]["S"],
-            version=whole(int(item["version"]["N"]), smallest=1),
+            version=integer(int(item["version"]["N"]), smallest=1),
             expires_ms=_instant_ms(item, "expires_ms"),
             previous_digest=(
                 _digest(item["previous_digest"]["B"]) if "previous_digest" in item else None
@@ -122,7 +122,7 @@ def _read(item: Item) -> ApiKey:
 
 
 def _instant_ms(item: Item, name: str) -> int | None:
-    return whole(int(item[name]["N"])) if name in item else None
+    return integer(int(item[name]["N"])) if name in item else None
 
 
 def _digest(value: Any) -> bytes:

@@ -1,7 +1,7 @@
-"""Businesses as a process knows them: read once every few seconds, however many tasks ask.
+"""The settings of businesses as a process caches them: read once every few seconds.
 
-That a business has no record is known as well. Nobody waits for another's read: two that ask in the
-same moment both read, which costs less than a wait that a dying reader could make endless.
+That a business has no record is cached as well. No reader waits for another one: two that miss at
+the same moment both read, which costs less than a wait that a dying reader could make endless.
 """
 
 from collections.abc import Iterable
@@ -47,15 +47,15 @@ class BusinessCache:
 
     def many(self, biz_types: Iterable[str]) -> dict[str, Business]:
         """No older than they are kept for; of version 0 where there is no record."""
-        asked = dict.fromkeys(biz_types)
+        wanted = dict.fromkeys(biz_types)
         now_ms = self._clock.now_ms()
         with self._lock:
             found = {
                 biz_type: known.business
-                for biz_type in asked
+                for biz_type in wanted
                 if (known := self._known.get(biz_type)) and known.is_fresh(now_ms)
             }
-            missing = [biz_type for biz_type in asked if biz_type not in found]
+            missing = [biz_type for biz_type in wanted if biz_type not in found]
             forgotten = self._forgotten
         if not missing:
             return found
@@ -72,7 +72,7 @@ class BusinessCache:
             self._known.pop(biz_type, None)
 
     def put_health(self, biz_type: str, health: BusinessHealth) -> None:
-        """It has just been written or met so; what is being read may be older."""
+        """The health that was just written; a read that is under way may return an older one."""
         with self._lock:
             self._forgotten += 1
             if known := self._known.get(biz_type):
@@ -80,7 +80,7 @@ class BusinessCache:
                 self._known[biz_type] = replace(known, business=business)
 
     def health_of(self, biz_type: str) -> BusinessHealth:
-        """As it was last heard of, however long ago: nothing is read."""
+        """The cached health, however old; reads nothing."""
         with self._lock:
             known = self._known.get(biz_type)
         return known.business.health if known else BusinessHealth()

@@ -1,7 +1,7 @@
-"""How businesses stand, in the Registry: a record each, if there is anything to say of them.
+"""The health of businesses in the Registry: a record each, if there is anything to record.
 
-Every write changes one attribute and answers with all that stands then, carried out or not. A
-record that somebody has damaged reads as if there were none, and is reported.
+Every write changes one attribute and returns the whole record as it then is, whether the write was
+carried out or refused. A damaged record counts as none, and is reported.
 """
 
 import json
@@ -15,7 +15,7 @@ from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, BusinessHeal
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Throttled, Written, write_if
-from duewheel.stores.item_attributes import InvalidAttribute, number, parsed, whole, words
+from duewheel.stores.item_attributes import InvalidAttribute, integer, number, parsed, string
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -26,7 +26,7 @@ _TRIES = 3
 
 
 class HealthWriteFailed(Exception):
-    """The Registry did not take a write. Nobody waits for it: a standing is an aid."""
+    """The Registry did not accept a write. No call waits for it: the health is an aid."""
 
 
 class HealthStore(Struct, frozen=True):
@@ -81,7 +81,7 @@ class HealthStore(Struct, frozen=True):
         )
 
     def move(self, biz_type: str, seen: Breaker, after: Breaker) -> BusinessHealth:
-        """To `after`, if it still stands as `seen`."""
+        """To `after`, if the breaker is as `seen`."""
         return self._write(
             biz_type,
             after.until_ms,
@@ -92,7 +92,7 @@ class HealthStore(Struct, frozen=True):
         )
 
     def close(self, biz_type: str, seen: Breaker) -> BusinessHealth:
-        """If it still stands as `seen`."""
+        """If the breaker is as `seen`."""
         return self._write(
             biz_type,
             seen.until_ms,
@@ -154,10 +154,10 @@ def _breaker(item: Item, name: str) -> Breaker:
         since_ms, until_ms, by, probes_failed = row
         return Breaker(
             name.removeprefix(_HOST),
-            whole(since_ms),
-            whole(until_ms),
-            words(by),
-            whole(probes_failed),
+            integer(since_ms),
+            integer(until_ms),
+            string(by),
+            integer(probes_failed),
         )
 
     return parsed(item, name, build)

@@ -1,7 +1,7 @@
-"""Which businesses may have parked tasks: a record each in the Registry, in one partition.
+"""Records of businesses that may have parked tasks, in one partition of the Registry.
 
-Invariant: it is marked anew before each write that begins or ends a pause, and goes only if it
-stands as it was read. So whatever is parked, there is a record that leads to it.
+Invariant: a record is marked anew before each write that begins or ends a pause, and is deleted
+only if it is as it was read. So every parked task has a record that leads to it.
 """
 
 from collections.abc import Iterable
@@ -34,8 +34,8 @@ class ParkingRecords(Struct, frozen=True):
     table: str
 
     def mark(self, biz_type: str, mark: str) -> None:
-        """A pause is about to begin or to end: what was known of the time before counts no more,
-        and who releases at this moment loses the lease."""
+        """A pause is about to begin or to end: earlier findings no longer count, and a run that is
+        releasing loses its lease."""
         written(
             self.client.update_item,
             TableName=self.table,
@@ -46,7 +46,7 @@ class ParkingRecords(Struct, frozen=True):
         )
 
     def take_part(self, biz_type: str, part: int, me: str, now_ms: int, lease_ms: int) -> bool:
-        """The right to release what is in one slot, beside whoever has the others."""
+        """Take the right to release one slot; other runs may have the other slots."""
         result = write_if(
             self.client.update_item,
             TableName=self.table,
@@ -75,8 +75,8 @@ class ParkingRecords(Struct, frozen=True):
         )
 
     def take(self, biz_type: str, me: str, now_ms: int, lease_ms: int) -> Parking | None:
-        """The right to release; None when another has it, or when nothing can be parked. A lease
-        longer than anybody works was written by hand, and counts for nothing."""
+        """Take the right to release; None if another run has it, or if nothing can be parked. A
+        lease that is longer than any run was written by hand, and is ignored."""
         result = write_if(
             self.client.update_item,
             TableName=self.table,
@@ -95,7 +95,8 @@ class ParkingRecords(Struct, frozen=True):
         return _parking(biz_type, result.attributes) if isinstance(result, Written) else None
 
     def give_back(self, parking: Parking, me: str, unpaused_ms: int | None) -> None:
-        """With what was seen of the business. If it was marked anew, nothing of it counts."""
+        """Give the right back with what was found. If the record was marked anew, the findings do
+        not count."""
         update, names = "REMOVE #owner, #until", _LEASE | _MARK
         values: dict[str, Any] = {":me": {"S": me}}
         if unpaused_ms is not None:
@@ -135,7 +136,7 @@ class ParkingRecords(Struct, frozen=True):
         return found
 
     def biz_types(self) -> list[str]:
-        """All that may have parked tasks, as they stood a moment ago."""
+        """All businesses that may have parked tasks, eventually consistent."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.table,
             KeyConditionExpression="#kind = :kind",
@@ -157,7 +158,7 @@ def _stands_as(parking: Parking) -> tuple[str, dict[str, Any]]:
 
 
 def _parking(biz_type: str, item: Item) -> Parking:
-    """What is nonsense in it is as good as not there: it is found out again."""
+    """A damaged value counts as missing: it is found out again."""
     since = item.get("unpaused_ms", {}).get("N", "")
     return Parking(
         biz_type,

@@ -64,13 +64,13 @@ class RateLimitStore(Struct, frozen=True):
             if isinstance(result, Written):
                 free_us = int(result.attributes["free_us"]["N"])
                 return ReservedTurns(free_us - cost_us, interval_us, count, version)
-            if (stands := result.item) is None:
+            if (current := result.item) is None:
                 continue
-            if int(stands["version"]["N"]) > version:
-                interval_us = int(stands["interval_us"]["N"])
-                version = int(stands["version"]["N"])
-            elif _is_short(stands, version, now_us + ahead_us - cost_us):
-                return shortage(int(stands["free_us"]["N"]), now_us, ahead_us, interval_us)
+            if int(current["version"]["N"]) > version:
+                interval_us = int(current["interval_us"]["N"])
+                version = int(current["version"]["N"])
+            elif _is_short(current, version, now_us + ahead_us - cost_us):
+                return shortage(int(current["free_us"]["N"]), now_us, ahead_us, interval_us)
         raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were taken")
 
     def move(
@@ -112,8 +112,8 @@ class RateLimitStore(Struct, frozen=True):
         return places(after.line_us, count, after)
 
 
-def _is_short(stands: Item, version: int, latest_us: int) -> bool:
-    return int(stands["version"]["N"]) == version and int(stands["free_us"]["N"]) > latest_us
+def _is_short(current: Item, version: int, latest_us: int) -> bool:
+    return int(current["version"]["N"]) == version and int(current["free_us"]["N"]) > latest_us
 
 
 def _moved_on(

@@ -1,8 +1,8 @@
-"""Businesses in the Registry: one record each, of what it has configured itself.
+"""Businesses in the Registry: one record each, with the settings that it has configured.
 
-Every write is conditional on the version that was read, and one with the record of the change. A
-record that somebody has damaged reads as a business without settings that says so: it is never
-called for as if it had none.
+Every write is conditional on the version that was read, and is one transaction with the record of
+the change. A damaged record reads as a business that is marked as damaged: its tasks are not called
+as if it had no settings.
 """
 
 import json
@@ -34,7 +34,7 @@ from duewheel.stores.businesses.health import health_from
 from duewheel.stores.callbacks.codec import callback_of_row, callback_row, retry_of_row, retry_row
 from duewheel.stores.conditional_writes import Item, transact
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import decimal, flag, whole, words
+from duewheel.stores.item_attributes import decimal, flag, integer, string
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -51,8 +51,7 @@ class BusinessStore(Struct, frozen=True):
     reads_standing: bool = False  # along with the settings, for those who call
 
     def read_whole(self, biz_type: str) -> Business:
-        """As it stands, of version 0 when there is no record; raises UnreadableItem when
-        somebody has damaged it."""
+        """Version 0 without a record; raises UnreadableItem if the record is damaged."""
         item = self._item_of(biz_type)
         business = self._from(item) if item else self._unconfigured(biz_type)
         if business.damaged is not None:
@@ -60,7 +59,7 @@ class BusinessStore(Struct, frozen=True):
         return business
 
     def read_many(self, biz_types: Iterable[str]) -> dict[str, Business]:
-        """As they stood a moment ago, at half the price."""
+        """Eventually consistent, at half the price."""
         names = list(biz_types)
         keys = [registry_keys.business(biz_type) for biz_type in names]
         if self.reads_standing:
@@ -79,14 +78,14 @@ class BusinessStore(Struct, frozen=True):
         return found
 
     def write(self, before: Business, after: Business, by: str) -> bool:
-        """False when the record no longer stands as `before`."""
+        """False if the record changed since `before` was read."""
         item = _item(after)
         put = {"Put": {"TableName": self.table, "Item": item, **_as_read(before)}}
         change = business_configured(before, after, by)
         return self._written(after.biz_type, put, change, leaves=item)
 
     def delete(self, business: Business, by: str) -> bool:
-        """False when it no longer stands so."""
+        """False if the record changed since it was read."""
         key = registry_keys.business(business.biz_type)
         delete = {"Delete": {"TableName": self.table, "Key": key, **_as_read(business)}}
         change = business_deleted(business, by, self.clock.now_ms())
@@ -111,12 +110,12 @@ class BusinessStore(Struct, frozen=True):
     def _written(
         self, biz_type: str, action: dict[str, Any], change: Change, leaves: Item | None
     ) -> bool:
-        """Together with its change. A refusal may be met by an SDK's retry, when the first try was
-        carried out: then the record stands as that leaves it, and so does its change."""
+        """If a retry of the SDK is refused because its first try was carried out, record and change
+        are as that try left them: this counts as written."""
         changes, thing = ChangeRecords(self.client, self.table), business_named(biz_type)
         if transact(self.client, [action, changes.recorded(thing, change)]):
             return True
-        return self._item_of(biz_type) == leaves and changes.stands(thing, change)
+        return self._item_of(biz_type) == leaves and changes.is_recorded(thing, change)
 
     def _item_of(self, biz_type: str) -> Item | None:
         key = registry_keys.business(biz_type)
@@ -128,14 +127,14 @@ class BusinessStore(Struct, frozen=True):
     def _from(self, item: Item) -> Business:
         biz_type = item["record"]["S"]
         try:
-            version = whole(int(item["version"]["N"]), smallest=1)
+            version = integer(int(item["version"]["N"]), smallest=1)
             return Business(
                 biz_type,
                 self.defaults,
                 replace(_own(json.loads(item["settings"]["S"])), **_beside_the_settings(item)),
                 version,
-                created_ms=whole(int(item["created_ms"]["N"])),
-                updated_ms=whole(int(item["updated_ms"]["N"])),
+                created_ms=integer(int(item["created_ms"]["N"])),
+                updated_ms=integer(int(item["updated_ms"]["N"])),
             )
         except NOT_UNDERSTOOD:
             report_unreadable(UnreadableItem(item["kind"]["S"], biz_type, "settings"))
@@ -175,7 +174,7 @@ def _item_beside_the_settings(own: Own) -> dict[str, Any]:
 
 def _beside_the_settings(item: Item) -> dict[str, Any]:
     read: dict[str, Callable[[Any], Any]] = {
-        "trusted_origins": lambda origins: tuple(map(words, origins)),
+        "trusted_origins": lambda origins: tuple(map(string, origins)),
         "secrets": lambda rows: tuple(map(_named_of_row, rows)),
     }
     return {name: read[name](json.loads(item[name]["S"])) for name in read if name in item}
@@ -187,7 +186,7 @@ def _named_row(secret: NamedSecret) -> list[str]:
 
 def _named_of_row(row: list[Any]) -> NamedSecret:
     name, sealed = row
-    return NamedSecret(words(name), b64decode(words(sealed), validate=True))
+    return NamedSecret(string(name), b64decode(string(sealed), validate=True))
 
 
 def _compact(value: Any) -> str:
@@ -219,16 +218,16 @@ def _own(row: dict[str, Any]) -> Own:
     read: dict[str, Callable[[Any], Any]] = {
         "callback": callback_of_row,
         "retry": retry_of_row,
-        "retention_days": lambda days: whole(days, _DAYS_MAX, smallest=1),
+        "retention_days": lambda days: integer(days, _DAYS_MAX, smallest=1),
         "timeout_seconds": lambda seconds: decimal(seconds, _DURATION_SECONDS_MAX),
-        "allowed_hosts": lambda hosts: tuple(map(words, hosts)),
+        "allowed_hosts": lambda hosts: tuple(map(string, hosts)),
         "retry_statuses": _statuses,
         "stop_statuses": _statuses,
         "on_dead": callback_of_row,
         "calls_per_second": _rate,
-        "calls_in_flight": lambda number: whole(number, smallest=1),
+        "calls_in_flight": lambda number: integer(number, smallest=1),
         "creates_per_second": _rate,
-        "creates_burst": lambda number: whole(number, smallest=1),
+        "creates_burst": lambda number: integer(number, smallest=1),
         "signing_secrets": lambda rows: tuple(map(_secret_of_row, rows)),
         "paused": flag,
         "lane": Lane,
@@ -242,7 +241,7 @@ def _secret_row(secret: SigningSecret) -> list[str]:
 
 def _secret_of_row(row: list[Any]) -> SigningSecret:
     hint, sealed = row
-    return SigningSecret(words(hint), b64decode(words(sealed), validate=True))
+    return SigningSecret(string(hint), b64decode(string(sealed), validate=True))
 
 
 def _rate(value: Any) -> float:

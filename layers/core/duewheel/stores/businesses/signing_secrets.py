@@ -1,6 +1,7 @@
-"""Signing secrets, sealed by KMS: what lies in the Registry can be read by nobody who reads it.
+"""Signing secrets, sealed by KMS: a reader of the Registry cannot open them.
 
-A sealed secret is bound to its business. Each process opens one once, and keeps it in memory only.
+A sealed secret is bound to its business. Each process opens a secret once and keeps it in memory
+only.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ OPENED_MAX = 1_000
 
 
 class KeyUnavailable(Exception):
-    """KMS did not seal or open: it does not answer, or this function may not ask it."""
+    """KMS did not seal or open: it does not answer, or this function has no right."""
 
 
 class SealedSecrets:

@@ -7,11 +7,12 @@ the others is declared by their classes.
 from typing import Any
 
 from msgspec import ValidationError, convert, to_builtins
+from msgspec.json import encode
 from msgspec.structs import astuple
 
 from duewheel.rules.callbacks.aws.registry import BY_TYPE
 from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback, RetryPolicy
-from duewheel.stores.item_attributes import decimal, whole, words
+from duewheel.stores.item_attributes import decimal, integer, string
 
 
 def callback_row(callback: Callback) -> dict[str, Any]:
@@ -24,14 +25,15 @@ def callback_row(callback: Callback) -> dict[str, Any]:
 
 
 def callback_of_row(row: dict[str, Any]) -> Callback:
-    """Raises what is `NOT_UNDERSTOOD` for a row that is never written here."""
+    """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
     if "type" in row:
+        encode(row)  # raises for half a surrogate pair, which could not be written again
         try:
             return convert(row, BY_TYPE[row["type"]].callback)
         except ValidationError as error:
             raise ValueError("no callback") from error
-    url, method = words(row.get("url", "")), words(row.get("method", ""))
-    headers = tuple((words(name), words(value)) for name, value in row.get("headers", ()))
+    url, method = string(row.get("url", "")), string(row.get("method", ""))
+    headers = tuple((string(name), string(value)) for name, value in row.get("headers", ()))
     return HttpCallback(url, method, headers, _flag(row, "raw"))
 
 
@@ -64,7 +66,7 @@ def retry_row(retry: RetryPolicy) -> dict[str, Any]:
 def retry_of_row(row: dict[str, Any]) -> RetryPolicy:
     age_seconds = row.get("max_age_seconds")
     return RetryPolicy(
-        attempts_max=whole(row["attempts_max"], COUNT_MAX, smallest=1),
+        attempts_max=integer(row["attempts_max"], COUNT_MAX, smallest=1),
         first_delay_seconds=decimal(row["first_delay_seconds"], DURATION_SECONDS_MAX),
         factor=decimal(row["factor"], DURATION_SECONDS_MAX),
         delay_max_seconds=decimal(row["delay_max_seconds"], DURATION_SECONDS_MAX),

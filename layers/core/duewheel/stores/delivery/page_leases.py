@@ -1,7 +1,7 @@
-"""The leases of pages: who delivers a page, and the mark that it is done.
+"""The leases of pages: which run delivers a page, and the mark that it is done.
 
-A lease is bookkeeping, not work: it may expire by TTL, and without it the page would
-merely be looked at again. So one that somebody has damaged is forgotten.
+A lease may expire by TTL: without it the page would only be read again. So a damaged lease is
+forgotten.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,13 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
-from duewheel.rules.delivery.page_lease import TRIES_MAX, Finished, Held, PageLease, is_implausible
+from duewheel.rules.delivery.page_lease import (
+    TRIES_MAX,
+    LeaseHeld,
+    PageFinished,
+    PageLease,
+    is_implausible,
+)
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel import addresses
 from duewheel.stores import item_attributes
@@ -36,7 +42,7 @@ _NAMES = {
 
 
 class LeaseDamaged(Exception):
-    """Somebody damages it faster than it is forgotten; the message comes back."""
+    """The lease is damaged again as soon as it is forgotten; the message comes back."""
 
 
 class PageLeaseStore(Struct, frozen=True):
@@ -47,12 +53,12 @@ class PageLeaseStore(Struct, frozen=True):
 
     def take(
         self, page: PageLease, owner: str, now_ms: int, lease_ms: int
-    ) -> PageLease | Held | Finished:
+    ) -> PageLease | LeaseHeld | PageFinished:
         for _ in range(_TAKES):
             result = self._take(page, owner, now_ms, lease_ms)
             item = result.attributes if isinstance(result, Written) else result.item
             if item is None or (isinstance(result, Refused) and "done" in item):
-                return Finished()
+                return PageFinished()
             try:
                 lease = readable_lease(item, now_ms)
             except UnreadableItem as damaged:
@@ -62,11 +68,11 @@ class PageLeaseStore(Struct, frozen=True):
             if isinstance(result, Written):
                 return lease
             # Lapsed and refused: it was begun too often, and the sweep takes it apart.
-            return Held(lease.until_ms) if lease.until_ms >= now_ms else Finished()
+            return LeaseHeld(lease.until_ms) if lease.until_ms >= now_ms else PageFinished()
         raise LeaseDamaged(f"the lease of page {page.page} is damaged again and again")
 
     def forget(self, damaged: UnreadableItem) -> None:
-        """Take the damaged lease away: whoever comes next begins the page anew."""
+        """Delete the damaged lease: the next run begins the page anew."""
         key = {"slot": {"S": damaged.slot}, "place": {"S": damaged.place}}
         if write_batch(self.client, self.clock, self.table, [{"DeleteRequest": {"Key": key}}]):
             raise Throttled("a damaged lease could not be deleted")
@@ -106,7 +112,8 @@ class PageLeaseStore(Struct, frozen=True):
         )
 
     def renew(self, lease: PageLease, now_ms: int, lease_ms: int) -> int | None:
-        """Until when it is held now; None when another has it, or has marked it done."""
+        """Until when the lease is held now; None if another run has it, or has marked the page
+        done."""
         until_ms = now_ms + lease_ms
         result = self._update(
             lease,
@@ -117,7 +124,7 @@ class PageLeaseStore(Struct, frozen=True):
         return until_ms if isinstance(result, Written) else None
 
     def record_end(self, lease: PageLease, end: str) -> PageLease | None:
-        """Fix where this page ends before the next one is announced; None if deposed."""
+        """Fix where this page ends before the next one is announced; None if the lease was lost."""
         return self._note(lease, replace(lease, end=end), "#end = :value", {"S": end})
 
     def record_rest(self, lease: PageLease, rest: tuple[str, ...]) -> PageLease | None:
@@ -129,8 +136,8 @@ class PageLeaseStore(Struct, frozen=True):
     def record_direct(
         self, page: PageLease, slow: tuple[str, ...], now_ms: int, lease_ms: int
     ) -> PageLease:
-        """What a direct message passes to the slow lane, which has no lease of its own; what was
-        recorded for it first stands."""
+        """Record what a direct message, which has no lease, passes to the slow lane. A second
+        record of the same message leaves the first."""
         answer = written(
             self.client.update_item,
             TableName=self.table,
@@ -150,12 +157,12 @@ class PageLeaseStore(Struct, frozen=True):
         return lease_from(answer["Attributes"])
 
     def mark_done(self, lease: PageLease) -> None:
-        """If another has taken the page meanwhile, its mark is the one that counts."""
+        """If another run has taken the page meanwhile, its mark counts."""
         self._note(lease, replace(lease, done=True), "#done = :value", {"BOOL": True})
 
     def note_resend(self, seen: PageLease, now_ms: int) -> bool:
-        """Claim the right to send this page again, before doing so: at most once a minute,
-        whoever sweeps. False when the page has moved on or another was first."""
+        """Claim the right to resend this page, at most once a minute over all sweepers. False if
+        the page has moved on or another sweeper was first."""
         values: dict[str, Any] = {
             ":resends": {"N": str(seen.resends + 1)},
             ":seen": {"N": str(seen.resends)},
@@ -178,9 +185,9 @@ class PageLeaseStore(Struct, frozen=True):
         return isinstance(result, Written)
 
     def close(self, seen: PageLease, end: str | None, now_ms: int) -> bool:
-        """Mark a page done that is to be taken apart; what lies behind `end` is the next page's.
-        False when it is held, or was begun since it was judged: then its calls may be under way,
-        even if it is done by now, in a page that it was passed on to."""
+        """Mark a page done that is about to be taken apart; entries behind `end` belong to the next
+        page. False if the page is held, or was begun since it was judged: then its calls may be
+        under way, even if it is done by now, in a page that it was passed on to."""
         values: dict[str, Any] = {
             ":done": {"BOOL": True},
             ":expires_at": _expiry(now_ms),
@@ -202,7 +209,7 @@ class PageLeaseStore(Struct, frozen=True):
         return is_as_judged and item.get("expires_at") == values[":expires_at"]
 
     def close_unbegun(self, seen: PageLease, now_ms: int) -> bool:
-        """Mark a page done that nobody has begun, so that nobody will; False when one has."""
+        """Mark a page done that no run has begun; False if one has."""
         result = self._update(
             seen,
             "SET #done = :done, #expires_at = :expires_at",
@@ -215,8 +222,7 @@ class PageLeaseStore(Struct, frozen=True):
         return result.item is not None and "done" in result.item and "owner" not in result.item
 
     def begun(self, slices: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Those slices, by second and shard, of which a run has begun the first page. It comes
-        before all others."""
+        """The slices, by second and shard, of which a run has begun the first page."""
         firsts = [PageLease(second, shard, addresses.first_page()) for second, shard in slices]
         keys = [self._key(first) for first in dict.fromkeys(firsts)]
         found: set[tuple[int, int]] = set()
@@ -288,8 +294,8 @@ def lease_from(item: Item) -> PageLease:
         until_ms=_number(item, "until_ms"),
         done="done" in item,
         end=_bound(item, "end", second),
-        rest=item_attributes.made(item, "rest", lambda: _places(item, "rest", second)),
-        slow=item_attributes.made(item, "slow", lambda: _places(item, "slow", second)),
+        rest=item_attributes.built(item, "rest", lambda: _places(item, "rest", second)),
+        slow=item_attributes.built(item, "slow", lambda: _places(item, "slow", second)),
         tries=_number(item, "tries"),
         resends=_number(item, "resends"),
         resent_ms=_number(item, "resent_ms"),

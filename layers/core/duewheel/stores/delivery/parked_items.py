@@ -1,4 +1,4 @@
-"""What stands for parked tasks: an item each, in sixteen slots of a business, by when they came up.
+"""Parked items: one for each parked task, in sixteen slots of a business, by when they fell due.
 
 An item is put before its home says that the task is parked, and deleted after the home has named
 another entry. It has no TTL.
@@ -34,7 +34,7 @@ _SLOT_SPARE = 4
 
 
 class ParkedBlock(Struct, frozen=True):
-    """A run of them, in their order. `after` is where the next one begins: None at the end."""
+    """Consecutive items. `after`: where the next block begins; None at the end."""
 
     items: list[ParkedItem]
     after: str | None
@@ -46,22 +46,22 @@ class ParkedStore(Struct, frozen=True):
     readers: ThreadPoolExecutor
 
     def put(self, tasks: Sequence[Task]) -> None:
-        """Where one stands already it is the same: it follows from home and entry."""
+        """An item that is there already is the same one: it follows from home and entry."""
         self._write([{"PutRequest": {"Item": item_of(task)}} for task in tasks])
 
     def block(
         self, biz_type: str, after: str | None, size: int, part: int | None = None
     ) -> ParkedBlock:
-        """The next of them, or of one slot, strongly consistent. It ends where a slot has more
-        than was read of it. One that somebody has damaged is reported, and left out."""
-        asked, at_once = parked_slots(biz_type), 2 * size // PARKED_SLOTS + _SLOT_SPARE
+        """The next items, of all slots or of one, strongly consistent. The block ends where a slot
+        has more than was read of it. Damaged items are reported and left out."""
+        wanted, at_once = parked_slots(biz_type), 2 * size // PARKED_SLOTS + _SLOT_SPARE
         if part is not None:
-            asked, at_once = asked[part : part + 1], size
+            wanted, at_once = wanted[part : part + 1], size
 
         def read(slot: str) -> list[Item]:
             return self._slot_page(slot, after, at_once)
 
-        slots = fan_out(self.readers, read, asked)
+        slots = fan_out(self.readers, read, wanted)
         ends = [_place(items[-1]) for items in slots if len(items) == at_once]
         known = [
             item for item in merge(*slots, key=_place) if not ends or _place(item) <= min(ends)
@@ -71,16 +71,16 @@ class ParkedStore(Struct, frozen=True):
         return ParkedBlock(readable_ones(known[:size], _parked_item), last, not known)
 
     def homes(self, items: Iterable[ParkedItem]) -> dict[Address, Task | None]:
-        """As they stand; None for those that are gone. One that somebody has damaged is reported,
-        and left out."""
-        asked = [item.home for item in items]
-        found = [one for one in self.tasks.items_at(asked) if not codec.is_reentry(one)]
+        """The homes of the items; None for those that are gone. Damaged ones are reported and left
+        out."""
+        wanted = [item.home for item in items]
+        found = [one for one in self.tasks.items_at(wanted) if not codec.is_reentry(one)]
         there = {codec.address_of(one) for one in found}
-        gone: dict[Address, Task | None] = {home: None for home in asked if home not in there}
+        gone: dict[Address, Task | None] = {home: None for home in wanted if home not in there}
         return gone | {task.home: task for task in readable_ones(found, codec.task_from)}
 
     def delete(self, items: Sequence[ParkedItem]) -> None:
-        """Each belongs to one parking alone, and that is over."""
+        """Each item belongs to one parking, which is over."""
         keys = [{"slot": {"S": item.slot}, "place": {"S": item.place}} for item in items]
         self._write([{"DeleteRequest": {"Key": key}} for key in keys])
 
@@ -114,14 +114,14 @@ def item_of(task: Task) -> dict[str, Any]:
 
 
 def key_of(task: Task) -> dict[str, Any]:
-    """Of the item that stands for a task which came up on the entry that it names."""
+    """The key of the parked item of a task, which follows from its home and entry."""
     slot = parked_slot(task.biz_type, task.home)
     return {"slot": {"S": slot}, "place": {"S": parked_place(task.entry)}}
 
 
 @reads_an_item
 def home_of_parked(item: Item) -> Address:
-    return item_attributes.made(
+    return item_attributes.built(
         item, "task", lambda: address_named(item_attributes.text(item, "task"))
     )
 

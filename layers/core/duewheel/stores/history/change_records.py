@@ -1,8 +1,7 @@
-"""The last changes of definitions in the Registry: one item for each, beside it.
+"""The last changes of definitions in the Registry: one item for each change, beside the definition.
 
-A change is a part of the transaction that writes the definition, so that neither stands without
-the other, and takes the place of the one ten versions before it. Nothing else writes these items.
-The item goes by itself some time after the definition has ended; who makes it anew keeps it.
+A change is a part of the transaction that writes the definition, and replaces the change of ten
+versions before. The items expire some time after the definition has ended, unless it is made anew.
 """
 
 import json
@@ -24,7 +23,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item
-from duewheel.stores.item_attributes import InvalidAttribute, number, text, whole, words
+from duewheel.stores.item_attributes import InvalidAttribute, integer, number, string, text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -57,14 +56,14 @@ class ChangeRecords(Struct, frozen=True):
             }
         }
 
-    def stands(self, thing: Subject, change: Change) -> bool:
+    def is_recorded(self, thing: Subject, change: Change) -> bool:
         """Whether this very change was recorded: an earlier try of its transaction."""
         item = self._item(thing.kind, thing.name) or {}
         return item.get(_place(change.version)) == {"S": _text(change)}
 
     def read(self, kind: str, name: str, now_ms: int) -> KeptChanges | None:
-        """None when nothing is kept. A record that somebody has damaged is reported, and left
-        out. An expired item does not count: TTL deletes within days."""
+        """None if nothing is kept. A damaged record is reported and left out. An expired item does
+        not count: TTL deletes within days."""
         item = self._item(kind, name)
         if item is None:
             return None
@@ -88,7 +87,7 @@ def _place(version: int) -> str:
 
 
 def _whose_until(item: Item) -> tuple[str, int | None]:
-    """Raises UnreadableItem, and reports it: who may read it follows from whose it is."""
+    """Raises UnreadableItem, and reports it: the business decides who may read the changes."""
     try:
         expires_at = number(item, "expires_at") if "expires_at" in item else None
         return text(item, "owner"), expires_at
@@ -117,9 +116,9 @@ def _read(item: Item, place: str) -> Change | None:
 def _change(row: list[Any]) -> Change:
     version, at_ms, by, did, differences = row
     return Change(
-        whole(version, smallest=1),
-        whole(at_ms),
-        words(by),
+        integer(version, smallest=1),
+        integer(at_ms),
+        string(by),
         ChangeAction(did),
         tuple(_difference(*one) for one in differences),
     )
@@ -127,6 +126,6 @@ def _change(row: list[Any]) -> Change:
 
 def _difference(setting: Any, *shown: Any) -> Difference:
     if not shown:
-        return Difference(words(setting))
+        return Difference(string(setting))
     before, after = shown
-    return Difference(words(setting), (before, after))
+    return Difference(string(setting), (before, after))

@@ -1,4 +1,4 @@
-"""The queue of messages that ask for tasks, and the one where those end that came to nothing."""
+"""The queue of ingest messages, and its dead-letter queue."""
 
 from typing import TYPE_CHECKING
 

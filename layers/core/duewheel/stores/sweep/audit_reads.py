@@ -1,6 +1,7 @@
-"""Reading for the audit: whole items, as they stand, page by page.
+"""Reads of the audit: whole items, page by page.
 
-It only reads. What a page says may be a moment old; what it rests on is read strongly.
+The audit only reads. A page is eventually consistent; the items that its tasks rest on are read
+strongly consistent.
 """
 
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ from duewheel.stores.tasks.tasks import TaskStore
 
 
 class AuditPage(Struct):
-    """What one look into a slice met."""
+    """What one read of a slice found."""
 
     following: Position
     items: int = 0

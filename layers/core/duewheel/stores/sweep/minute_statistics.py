@@ -1,7 +1,7 @@
-"""Statistics in the Registry: one record per business and minute, a day's under one key.
+"""Statistics in the Registry: one record per business and minute, under one key for each day.
 
-Only the sweep writes them, each on condition that it still stands as it was read. One that cannot
-be read is reported; a write replaces it, and a list leaves it out.
+Only the sweep writes them, each on condition that it is as it was read. A damaged record is
+reported; a write replaces it, and a list leaves it out.
 """
 
 import json
@@ -22,7 +22,7 @@ from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Written, as_read, write_if
-from duewheel.stores.item_attributes import InvalidAttribute, made, parsed, text, whole
+from duewheel.stores.item_attributes import InvalidAttribute, built, integer, parsed, text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -45,21 +45,21 @@ class StatisticsStore(Struct, frozen=True):
     table: str
 
     def read(self, name: MinuteName) -> ReadMinute:
-        """Strongly consistent; a minute that is not written yet, or is damaged, is empty."""
+        """Strongly consistent. A minute without a record, or with a damaged one, is empty."""
         items = get_batch(self.client, self.clock, self.table, [_key(name)])
         if not items:
             return ReadMinute(MinuteStats(*name), None)
         return ReadMinute(_readable(items[0]) or MinuteStats(*name), items[0])
 
     def write(self, before: ReadMinute, after: MinuteStats) -> bool:
-        """False if the minute has changed since it was read."""
+        """False if the record changed since it was read."""
         item = {**_key((after.biz_type, after.minute)), **_attributes(after)}
         condition = registry_keys.IF_ABSENT if before.item is None else as_read(before.item)
         result = write_if(self.client.put_item, TableName=self.table, Item=item, **condition)
         return isinstance(result, Written) or result.item == item  # an earlier try of this write
 
     def between(self, biz_type: str, first_minute: int, last_minute: int) -> list[MinuteStats]:
-        """In the order of their minutes, both bounds included."""
+        """In the order of the minutes, both bounds included."""
         minutes: list[MinuteStats] = []
         for day in range(first_minute // MINUTES_PER_DAY, last_minute // MINUTES_PER_DAY + 1):
             items = self._day(biz_type, day, first_minute, last_minute)
@@ -117,14 +117,14 @@ def _sheet_from(item: Item) -> MinuteStats:
         biz_type=text(item, "biz_type"),
         minute=int(item["record"]["S"]),
         tally=Tally(**counts, lateness_classes=_classes(item)),
-        up_to=made(item, "up_to", lambda: whole(int(item["up_to"]["N"]), SECOND_MAX, -1)),
+        up_to=built(item, "up_to", lambda: integer(int(item["up_to"]["N"]), SECOND_MAX, -1)),
         lacks=parsed(item, "lacks", _seconds) if "lacks" in item else frozenset(),
         partly=parsed(item, "partly", _shards) if "partly" in item else {},
     )
 
 
 def _count(item: Item, name: str) -> int:
-    return made(item, name, lambda: whole(int(item[name]["N"]), _COUNT_MAX, -_COUNT_MAX))
+    return built(item, name, lambda: integer(int(item[name]["N"]), _COUNT_MAX, -_COUNT_MAX))
 
 
 def _classes(item: Item) -> tuple[int, ...]:
@@ -134,12 +134,12 @@ def _classes(item: Item) -> tuple[int, ...]:
             raise ValueError("not one number for each class")
         return classes
 
-    return made(item, "lateness_classes", build)
+    return built(item, "lateness_classes", build)
 
 
 def _shards(rows: Any) -> dict[int, int]:
-    return {whole(second, SECOND_MAX): whole(shard, SHARDS_MAX) for second, shard in rows}
+    return {integer(second, SECOND_MAX): integer(shard, SHARDS_MAX) for second, shard in rows}
 
 
 def _seconds(values: Any) -> frozenset[int]:
-    return frozenset(whole(value, SECOND_MAX) for value in values)
+    return frozenset(integer(value, SECOND_MAX) for value in values)

@@ -1,4 +1,4 @@
-"""Reading the wheel by the second: probes, pages of a slice, whole slices for the sweep."""
+"""Reads of the wheel by the second: probes, pages of a slice, whole slices for the sweep."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ _BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"
 
 
 class WholeSlice(Struct):
-    """Everything that stands in one slice, direct entries and leases included."""
+    """All items of one slice, with direct entries and leases."""
 
     shards: int = 1  # from the header, which stands in shard 0
     has_header: bool = False
@@ -60,10 +60,10 @@ class SliceStore(Struct, frozen=True):
     buckets: int
 
     def slices_to_dispatch(self, second: int) -> int:
-        """How many slices this second has; 0 when nothing stands in it.
+        """The shard count of this second; 0 if it is empty.
 
-        One eventually consistent query: half a read unit for an empty second. What was
-        written within the replicas' lag before its second is found by the sweep.
+        One eventually consistent query: half a read unit for an empty second. An entry that was
+        written within the replication lag before its second is found by the sweep.
         """
         low, high = addresses.probe_range(second)
         answer = self._query(
@@ -78,9 +78,9 @@ class SliceStore(Struct, frozen=True):
     def read_page(
         self, second: int, shard: int, after: str | None, end: str | None, size: int
     ) -> tuple[list[FoundEntry], str | None]:
-        """Up to `size` entries behind `after`, strongly consistent, and the page's last
-        place when the slice goes on behind it. A page once cut (`end`) stays as it is. Entries
-        that somebody has damaged are reported, and left out."""
+        """Up to `size` entries behind `after`, strongly consistent, and the last place of the page
+        if the slice goes on behind it. A page that was cut before ends at `end`. Damaged entries
+        are reported and left out."""
         low, high = addresses.entries_range(second)
         arguments: dict[str, Any] = {"ConsistentRead": True}
         if after is not None:
@@ -98,7 +98,7 @@ class SliceStore(Struct, frozen=True):
         return page, items[:size][-1]["place"]["S"] if goes_on else None
 
     def is_bare(self, second: int, shard: int) -> bool:
-        """Whether no entry and no lease stands in it, strongly consistent."""
+        """True if the slice has no entry and no lease, strongly consistent."""
         low, _ = addresses.entries_range(second)
         _, high = addresses.second_range(second)
         answer = self._query(
@@ -125,7 +125,7 @@ class SliceStore(Struct, frozen=True):
         return whole
 
     def shards_of(self, second: int) -> int:
-        """As many as its header says, or as there could be, should that be damaged."""
+        """The shard count that the header says; the largest one if the header is damaged."""
         place = addresses.header_place(second)
         items = self._query(second, 0, place, place)["Items"]
         try:
@@ -134,7 +134,7 @@ class SliceStore(Struct, frozen=True):
             return addresses.SHARDS_MAX
 
     def _shards(self, header: Item) -> int:
-        """A header that is damaged counts for nothing; the sweep sees to the other shards."""
+        """A damaged header counts as none; the sweep reads the other shards."""
         try:
             return shards_from(header)
         except UnreadableItem as damaged:

@@ -1,6 +1,6 @@
 """The list index: the keys of a business's tasks by due instant.
 
-It follows the table a moment later, so what it says is where to look, never what is true.
+It is eventually consistent: it says where to look, and the table says what is true.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,8 @@
 """The index of dead tasks: their homes by business and the instant of their death.
 
 A partition of an index takes a thousand writes a second, so a business has sixteen, and one that
-earlier releases wrote to.
-
-It follows the table a moment later, so what it says is where to look, never what is true.
+earlier releases wrote to. The index is eventually consistent: it says where to look, and the table
+says what is true.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,7 @@ class DeadIndex(Struct, frozen=True):
     readers: ThreadPoolExecutor
 
     def first(self, biz_type: str, stretch: Stretch, count: int) -> Found:
-        """The longest dead come first; and whether there may be more."""
+        """The earliest deaths first, and whether there may be more."""
         # Tasks spread by their homes, so twice a partition's share and a few fill a page. What
         # earlier releases wrote is all in one.
         share = 2 * count // LIST_PARTITIONS + _SPARE

@@ -1,8 +1,8 @@
 """A task as an item of the wheel, and back.
 
-Nested values are kept as rows of JSON text: one attribute, no type markers, small and quick.
-The payload is kept as the source text the caller sent. An item that was edited into what
-is never written here is unreadable as a whole, so that nobody acts on a half of it.
+Nested values are rows of JSON text: one attribute, no type markers, small and quick. The payload is
+the source text that the caller sent. An item with a value that is never written here is unreadable
+as a whole.
 """
 
 import json
@@ -41,9 +41,9 @@ from duewheel.stores.item_attributes import (
     USUAL_VERSION,
     InvalidAttribute,
     decimal,
+    integer,
     reads_an_item,
-    whole,
-    words,
+    string,
 )
 
 VERSION_MAX = 10**15
@@ -66,29 +66,29 @@ def attempt_row(attempt: Attempt) -> list[Any]:
 def _attempt_from(row: list[Any]) -> Attempt:
     at_ms, lateness_ms, duration_ms, outcome, late_seconds, status_code, note = row
     return Attempt(
-        whole(at_ms),
-        whole(lateness_ms),
+        integer(at_ms),
+        integer(lateness_ms),
         # Of a clock that was set back while it was measured.
-        whole(duration_ms, smallest=-item_attributes.INSTANT_MS_MAX),
-        words(outcome)[: item_attributes.TEXT_BYTES_MAX],
-        whole(at_ms // 1000 - whole(late_seconds, smallest=-SECOND_MAX), SECOND_MAX),
-        None if status_code is None else whole(status_code),
-        words(note)[: item_attributes.TEXT_BYTES_MAX],
+        integer(duration_ms, smallest=-item_attributes.INSTANT_MS_MAX),
+        string(outcome)[: item_attributes.TEXT_BYTES_MAX],
+        integer(at_ms // 1000 - integer(late_seconds, smallest=-SECOND_MAX), SECOND_MAX),
+        None if status_code is None else integer(status_code),
+        string(note)[: item_attributes.TEXT_BYTES_MAX],
     )
 
 
 def history_of(item: Mapping[str, Any]) -> tuple[Attempt, ...]:
-    """Of one that was made longer by hand, what would be kept of it."""
+    """The history of a task; of one that was edited to be longer, the part that is kept."""
 
     if "history" not in item:
         return ()
     rows = item_attributes.parsed(item, "history", list, _ITEM_BYTES_MAX)[-HISTORY_MAX:]
-    return item_attributes.made(item, "history", lambda: tuple(map(_attempt_from, rows)))
+    return item_attributes.built(item, "history", lambda: tuple(map(_attempt_from, rows)))
 
 
 def revivals_of(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
     def build(rows: list[Any]) -> tuple[tuple[int, int], ...]:
-        pairs = tuple((whole(died, SECOND_MAX), whole(back, SECOND_MAX)) for died, back in rows)
+        pairs = tuple((integer(died, SECOND_MAX), integer(back, SECOND_MAX)) for died, back in rows)
         if len(pairs) > _ROWS_MAX:
             raise ValueError("too many")
         return pairs
@@ -102,18 +102,20 @@ def promise_row(reservation: Reservation) -> list[Any]:
 
 
 def turn_from(row: list[Any]) -> Reservation:
-    """As older releases write it, for which it is a turn."""
+    """A reservation as older releases write it: always a turn."""
     at_ms, version = row
-    return Reservation(whole(at_ms), whole(version, VERSION_MAX), is_turn=True)
+    return Reservation(integer(at_ms), integer(version, VERSION_MAX), is_turn=True)
 
 
 def place_from(row: list[Any]) -> Reservation:
     at_ms, version, is_late = row
-    return Reservation(whole(at_ms), whole(version, VERSION_MAX), is_late=whole(is_late, 1) == 1)
+    return Reservation(
+        integer(at_ms), integer(version, VERSION_MAX), is_late=integer(is_late, 1) == 1
+    )
 
 
 def occurrence_row(occurrence: Occurrence) -> list[Any]:
-    """The timer's id stands beside it, where the index wants it."""
+    """The timer's id has an attribute of its own, for the index."""
     row: list[Any] = [occurrence.second, occurrence.number]
     return [*row, True] if occurrence.manual else row
 
@@ -121,7 +123,7 @@ def occurrence_row(occurrence: Occurrence) -> list[Any]:
 def occurrence_of(item: Mapping[str, Any]) -> Occurrence | None:
     if "timer" not in item and "occurrence" not in item:
         return None
-    timer_id = item_attributes.made(
+    timer_id = item_attributes.built(
         item, "timer", lambda: _timer_id(item_attributes.text(item, "timer"))
     )
 
@@ -129,7 +131,7 @@ def occurrence_of(item: Mapping[str, Any]) -> Occurrence | None:
         second, number, *manual = row
         is_manual = bool(manual) and item_attributes.flag(*manual)
         return Occurrence(
-            timer_id, whole(second, SECOND_MAX), whole(number, VERSION_MAX), is_manual
+            timer_id, integer(second, SECOND_MAX), integer(number, VERSION_MAX), is_manual
         )
 
     return item_attributes.parsed(item, "occurrence", build)
@@ -144,14 +146,14 @@ def plan_from(row: list[Any]) -> Plan:
     timer_id, until, numbered, *sizes = row
     return Plan(
         _timer_id(timer_id),
-        whole(until, SECOND_MAX),
-        whole(numbered, VERSION_MAX),
+        integer(until, SECOND_MAX),
+        integer(numbered, VERSION_MAX),
         sizes_from(sizes) if sizes else UNSIZED,
     )
 
 
 def sizes_row(sizes: Sizes) -> list[Any]:
-    """The seconds by their distance to the one before, each followed by its shards."""
+    """The seconds by their distance to the one before, each followed by its shard count."""
     row, before = [sizes.until_second], 0
     for second, shards in sorted(sizes.shards.items()):
         row += [second - before, shards]
@@ -164,13 +166,13 @@ def sizes_from(row: list[Any]) -> Sizes:
     shards: dict[int, int] = {}
     second = 0
     for ahead, count in zip(pairs[::2], pairs[1::2], strict=True):
-        second = whole(second + whole(ahead, SECOND_MAX), SECOND_MAX)
-        shards[second] = whole(count, SHARDS_MAX, smallest=1)
-    return Sizes(whole(until, SECOND_MAX), shards)
+        second = integer(second + integer(ahead, SECOND_MAX), SECOND_MAX)
+        shards[second] = integer(count, SHARDS_MAX, smallest=1)
+    return Sizes(integer(until, SECOND_MAX), shards)
 
 
 def _timer_id(value: Any) -> str:
-    if not TIMER_ID.fullmatch(words(value)):
+    if not TIMER_ID.fullmatch(string(value)):
         raise ValueError("no timer id")
     return str(value)
 
@@ -218,7 +220,7 @@ def address_of(item: Mapping[str, Any]) -> Address:
 
 
 def address_of_entry(item: Mapping[str, Any]) -> Address:
-    """The same, of an entry all of which can be read."""
+    """The address of an entry all of which is readable."""
     if is_reentry(item):
         reentry_from(item)
     else:
@@ -249,13 +251,13 @@ def entry_named_by(item: Mapping[str, Any]) -> Address:
 
 @reads_an_item
 def status_of(item: Mapping[str, Any]) -> Status:
-    return item_attributes.made(
+    return item_attributes.built(
         item, "status", lambda: Status(item_attributes.text(item, "status"))
     )
 
 
 def reentry_item(entry: Address, home: Address, buckets: int, now_ms: int) -> dict[str, Any]:
-    """`written_ms` tells later whether its home may have been deleted by time."""
+    """`written_ms` shows later whether the home may have been deleted by TTL."""
     return {
         **key(entry, buckets),
         "v": {"N": str(USUAL_VERSION)},
@@ -309,7 +311,7 @@ def _version(task: Task) -> int:
 
 
 def _of_a_timer(task: Task) -> dict[str, Any]:
-    """What plans one is in no index."""
+    """A chain is in no index."""
     item: dict[str, Any] = {}
     if task.occurrence is not None:
         item["timer"] = {"S": task.occurrence.timer_id}
@@ -388,13 +390,13 @@ def _redrives(item: Mapping[str, Any]) -> int:
 
 
 def _readable_key(item: Mapping[str, Any]) -> str | None:
-    """A task whose key is damaged is swept as any other."""
+    """A task with a damaged key is swept as any other."""
     key = item.get("key", {}).get("S", "")
     return key if KEY.fullmatch(key) else None
 
 
 def _named(item: Mapping[str, Any], name: str) -> Address:
-    return item_attributes.made(
+    return item_attributes.built(
         item, name, lambda: addresses.address_named(item_attributes.text(item, name))
     )
 
@@ -418,7 +420,7 @@ def _promise(item: Mapping[str, Any]) -> Reservation | None:
 def _parked(item: Mapping[str, Any]) -> bool:
     if "parked" not in item:
         return False
-    return item_attributes.made(
+    return item_attributes.built(
         item, "parked", lambda: item_attributes.flag(item["parked"]["BOOL"])
     )
 
@@ -450,7 +452,7 @@ def _numbers(item: Mapping[str, Any]) -> dict[str, int]:
 def _expires_after(item: Mapping[str, Any]) -> float | None:
     if "expires_after" not in item:
         return None
-    return item_attributes.made(
+    return item_attributes.built(
         item,
         "expires_after",
         lambda: decimal(float(item["expires_after"]["N"]), DURATION_SECONDS_MAX),

@@ -1,6 +1,7 @@
-"""What the Registry remembers of requests under idempotency keys: one record each.
+"""Records of requests under idempotency keys, one each in the Registry.
 
-A record is always written whole, by whoever holds its latest claim or takes it over.
+A record is always written whole, by the holder of its latest claim or by the request that takes it
+over.
 """
 
 import json
@@ -27,8 +28,8 @@ class RequestRecords(Struct, frozen=True):
     table: str
 
     def claim(self, record: RequestRecord) -> RequestRecord | None:
-        """Put a new record; returns the one that stands there already. An expired one does
-        not count: TTL deletes within days."""
+        """Put a new record; return the one that is there already. An expired one does not count,
+        since TTL deletes within days."""
         result = write_if(
             self.client.put_item,
             TableName=self.table,
@@ -42,12 +43,12 @@ class RequestRecords(Struct, frozen=True):
         )
         if isinstance(result, Written) or result.item is None:
             return None
-        stands = _record(record.name, result.item)
+        current = _record(record.name, result.item)
         # Refused, it may still be ours: an earlier try of this very write.
-        return None if stands.latest.token == record.latest.token else stands
+        return None if current.latest.token == record.latest.token else current
 
     def replace(self, seen: RequestRecord, after: RequestRecord) -> bool:
-        """False when another has claimed or ended the request since it was seen."""
+        """False if another request has claimed or ended the record since it was read."""
         item = _item(after)
         result = write_if(
             self.client.put_item,

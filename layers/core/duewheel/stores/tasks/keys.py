@@ -1,8 +1,8 @@
 """Keys: the callers' own names for live tasks, one item each beside the tasks.
 
-A key item names a home. It has no TTL while that task is pending, gets the task's when it
-is settled, and may then be taken by another task. A notifier that dies between the two writes
-leaves a key without a TTL; the sweep meets every task once after its end and releases the key.
+A key item names a home. It has no TTL while that task is pending, gets the task's when the task is
+settled, and may then be taken by another task. A notifier that dies between the two writes leaves a
+key without a TTL; the sweep meets every task once after its end and releases the key.
 """
 
 from collections import defaultdict
@@ -39,8 +39,8 @@ class KeyStore(Struct, frozen=True):
     readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
 
     def home(self, biz_type: str, key: str) -> Address | None:
-        """The home of the task that the key names, live or not. Raises UnreadableItem, and
-        reports it, when somebody has damaged the key's item."""
+        """The home of the task that the key names, live or not. Raises UnreadableItem, and reports
+        it, if the key item is damaged."""
         answer = self.tasks.client.get_item(
             TableName=self.tasks.table, Key=key_named(biz_type, key), ConsistentRead=True
         )
@@ -52,8 +52,8 @@ class KeyStore(Struct, frozen=True):
             raise
 
     def create(self, task: Task, replacing: Address | None) -> bool:
-        """Put the task and let its key name it, in one transaction; False if the key names
-        another than `replacing` by now, or if that one is live (again)."""
+        """Put the task and let its key name it, in one transaction. False if the key now names
+        another home than `replacing`, or if that task is live."""
         actions = [
             self._put(item_of(task), **_names(replacing)),
             self._put(self.tasks.item(task), ConditionExpression="attribute_not_exists(place)"),
@@ -63,7 +63,7 @@ class KeyStore(Struct, frozen=True):
         return transact(self.tasks.client, actions)
 
     def redrive(self, before: Task, after: Task) -> bool:
-        """Bring a dead task back to life, if its key names it still or names nothing."""
+        """Make a dead task live again, if its key still names it or names nothing."""
         key_update = {
             "TableName": self.tasks.table,
             "Key": key_of(before),
@@ -80,9 +80,8 @@ class KeyStore(Struct, frozen=True):
         return transact(self.tasks.client, [{"Update": home_update}, {"Update": key_update}])
 
     def release(self, tasks: Sequence[Task]) -> None:
-        """Let the keys of settled tasks expire with them. A key that names another task, or
-        this one redriven since, is left alone. Nothing fails for a key: those that cannot be
-        written are left to the sweep."""
+        """Let the keys of settled tasks expire with them. A key that names another task, or a task
+        that was redriven since, is left alone. A failed write is left to the sweep."""
         keyed = [task for task in tasks if task.key is not None]
         for number, task in enumerate(keyed):
             try:
@@ -99,9 +98,9 @@ class KeyStore(Struct, frozen=True):
     def with_prefix(
         self, biz_type: str, prefix: str, after: str | None, limit: int
     ) -> tuple[list[tuple[str, Address | None]], bool]:
-        """Keys in their order with the homes they name, and whether there may be more. They
-        end where a slot has more than was read of it, so they may be fewer than `limit`. A key
-        whose item somebody has damaged is reported, and names none."""
+        """Keys in order with the homes that they name, and whether there may be more. The list ends
+        where a slot has more than was read of it, so it may be shorter than `limit`. A damaged key
+        item is reported and names no home."""
         at_once = min(limit + 1, 2 * limit // addresses.KEY_SLOTS + _SLOT_SPARE)
 
         def read(slot: str) -> list[tuple[str, Address | None]]:
@@ -165,7 +164,7 @@ def release(
 
 @reads_an_item
 def home_named_by(item: Item) -> Address:
-    return item_attributes.made(
+    return item_attributes.built(
         item, "task", lambda: address_named(item_attributes.text(item, "task"))
     )
 

@@ -1,7 +1,7 @@
 """Tasks and their entries on the wheel.
 
-Callers keep the order that named entries ask for: a new entry is put before its home
-names it, and only the sweep deletes one, when its second is finished.
+Callers keep this order: a new entry is put before its home names it, and only the sweep deletes
+entries, when their second is finished.
 """
 
 import json
@@ -43,40 +43,40 @@ class TaskStore(Struct, frozen=True):
     list_index: bool
 
     def create(self, task: Task) -> bool:
-        """Put if absent. What stands there already can only be this very task, put by an
-        earlier try of the same request, since the place is random; or, of a timer, this very
-        occurrence, whose place follows from it. It is left as it has become: False."""
+        """Put if absent. An item that is there already can only be this very task, put by an
+        earlier try of the same request, since the place is random; or this very occurrence of a
+        timer, whose place is computed. It is left as it is: False."""
         return isinstance(write_if(self.client.put_item, **self.put_request(task)), Written)
 
     def create_with_entry(self, task: Task) -> bool:
-        """Both or neither: put a task, and the entry that it names elsewhere. False when it
-        stands there already."""
+        """Put a task and the entry elsewhere that it names, in one transaction. False if the task
+        is there already."""
         entry = codec.reentry_item(task.entry, task.home, self.buckets, task.created_ms)
         return transact(
             self.client, [{"Put": self.put_request(task)}, {"Put": self._put_if_absent(entry)}]
         )
 
     def create_many(self, tasks: Sequence[Task]) -> set[str]:
-        """Write what DynamoDB takes; returns the ids of the tasks that it did not."""
+        """Write what DynamoDB accepts; return the ids of the tasks that were not written."""
         return self._put(tasks)
 
     def put_delivered(self, tasks: Sequence[Task]) -> list[Task]:
-        """Up to 25 whole items, and no condition: once a call was answered, that is what must
-        stand. Returns those that DynamoDB did not take; asked again at once, it would take none."""
+        """Put up to 25 whole items without a condition: after the call was answered, this is the
+        state. Return the tasks that DynamoDB throttled."""
         requests = [{"PutRequest": {"Item": self.item(task)}} for task in tasks]
         left = write_while_taken(self.client, self.table, requests)
         unwritten = {codec.address_of(one["PutRequest"]["Item"]) for one in left}
         return [task for task in tasks if task.home in unwritten]
 
     def as_text(self, task: Task) -> str:
-        """The item, on its way to another notifier."""
+        """The item as text, for a message to another notifier."""
         return json.dumps(self.item(task), separators=(",", ":"))
 
     def from_text(self, text: str) -> Task:
         return codec.task_from(json.loads(text))
 
     def get(self, home: Address) -> Task | None:
-        """Raises UnreadableItem, and reports it, when somebody has damaged the task."""
+        """Raises UnreadableItem, and reports it, if the task is damaged."""
         answer = self.client.get_item(
             TableName=self.table, Key=self._key(home), ConsistentRead=True
         )
@@ -90,7 +90,7 @@ class TaskStore(Struct, frozen=True):
             raise
 
     def get_many(self, homes: Iterable[Address]) -> dict[Address, Task]:
-        """Those that are there and can be read; the damaged ones are reported."""
+        """The tasks that are there and readable; damaged ones are reported."""
         items = [item for item in self.items_at(homes) if not codec.is_reentry(item)]
         return {task.home: task for task in readable_ones(items, codec.task_from)}
 
@@ -102,29 +102,30 @@ class TaskStore(Struct, frozen=True):
         return {state.home: state for state in states}, damaged
 
     def find(self, entries: Iterable[Address]) -> list[FoundEntry]:
-        """The entries at these addresses, in the order of their places; missing ones are left
-        out, and damaged ones, which are reported."""
+        """The entries at these addresses, in the order of their places; missing ones are left out,
+        and damaged ones, which are reported."""
         found = readable_ones(self.items_at(entries), found_entry)
         return sorted(found, key=lambda entry: entry.address.place)
 
     def change(self, before: Task, after: Task) -> bool:
-        """One conditional update of the home; False when it no longer stands as `before`.
+        """One conditional update of the home; False if the home changed since `before` was read.
 
-        A late SDK retry changes nothing: every change raises the version, and a refusal
-        that shows this very change counts as its success.
+        A late SDK retry changes nothing: every change raises the version, and a refusal that shows
+        this very change counts as its success.
         """
         changed, removed = _difference(self.item(before), self.item(after))
         result = self._update_home(before, changed, removed)
         return not isinstance(result, Refused) or _shows(result.item or {}, changed, removed)
 
     def change_and_create(self, before: Task, after: Task, new: Task) -> bool:
-        """Both or neither: change the home and put a new task; False when the home no longer
-        stands as `before`."""
+        """Change the home and put a new task, in one transaction; False if the home changed since
+        `before` was read."""
         return self.change_along(before, after, {"Put": self.put_request(new)})
 
     def change_along(self, before: Task, after: Task, action: Any) -> bool:
-        """Change the home, and carry out another part of a transaction; False when the home no
-        longer stands as `before`. Refused, it may still be ours: an earlier try of the same."""
+        """Change the home together with another part of a transaction; False if the home changed
+        since `before` was read. A refusal after an earlier try of the same transaction counts as
+        success."""
         changed, removed = _difference(self.item(before), self.item(after))
         update = self._home_update(before, changed, removed)
         if transact(self.client, [{"Update": update}, action]):
@@ -132,7 +133,7 @@ class TaskStore(Struct, frozen=True):
         return any(_shows(item, changed, removed) for item in self.items_at([after.home]))
 
     def name_entry(self, home: HomeState, entry: Address) -> bool:
-        """Make `entry` the one that may fire, if the home is still as it was read."""
+        """Make `entry` the one that may fire, if the home is as it was read."""
         named = {"entry": {"S": entry.name}, "version": {"N": str(home.version + 1)}}
         result = self._update_home(home, named, [])
         if not isinstance(result, Refused):
@@ -149,7 +150,7 @@ class TaskStore(Struct, frozen=True):
         return self._put_if_absent(item)
 
     def put_entries(self, entries: Sequence[tuple[Address, Address]]) -> None:
-        """Of several homes. Nothing can stand there yet: the places are random."""
+        """Put entries of several homes. Their places are random, so nothing is there yet."""
         now_ms = self.clock.now_ms()
         items = [codec.reentry_item(entry, home, self.buckets, now_ms) for entry, home in entries]
         requests = [{"PutRequest": {"Item": item}} for item in items]
@@ -158,8 +159,7 @@ class TaskStore(Struct, frozen=True):
                 raise Throttled(f"{len(left)} entries could not be put")
 
     def delete_entries(self, entries: Sequence[Address]) -> None:
-        """Delete re-entries of finished seconds. A place is never used twice, so this cannot
-        meet anything else."""
+        """Delete re-entries of finished seconds. A place is never used twice."""
         requests = [{"DeleteRequest": {"Key": self._key(entry)}} for entry in entries]
         for chunk in chunks(requests, WRITES_PER_BATCH):
             if left := write_batch(self.client, self.clock, self.table, chunk):
@@ -175,11 +175,11 @@ class TaskStore(Struct, frozen=True):
         return unwritten
 
     def existing(self, addresses: Iterable[Address]) -> set[Address]:
-        """Those at which an entry stands that can be read, strongly consistent."""
+        """The addresses at which a readable entry is, strongly consistent."""
         return set(readable(self.items_at(addresses), codec.address_of_entry)[0])
 
     def items_at(self, addresses: Iterable[Address]) -> list[Item]:
-        """As they stand, strongly consistent, in no order."""
+        """The items, strongly consistent, in no order."""
         keys = [self._key(address) for address in dict.fromkeys(addresses)]
         items: list[Item] = []
         for chunk in chunks(keys, READS_PER_BATCH):
@@ -187,7 +187,7 @@ class TaskStore(Struct, frozen=True):
         return items
 
     def put_request(self, task: Task) -> dict[str, Any]:
-        """The put of a task where nothing stands."""
+        """The put of a task if absent."""
         return self._put_if_absent(self.item(task))
 
     def _put_if_absent(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class TaskStore(Struct, frozen=True):
     def _home_update(
         self, read: Task | HomeState, changed: dict[str, Any], removed: list[str]
     ) -> dict[str, Any]:
-        """Status, version and named entry as read: else somebody else was first."""
+        """Conditional on status, version and named entry as read."""
         names = {"#status": "status", "#version": "version", "#entry": "entry"}
         values: dict[str, Any] = {
             ":read": {"S": read.status.value},
@@ -252,9 +252,9 @@ def found_entry(item: Item) -> FoundEntry:
     return FoundEntry(address, address, codec.task_from(item))
 
 
-def _shows(stands: Item, changed: dict[str, Any], removed: list[str]) -> bool:
-    set_all = all(stands.get(name) == value for name, value in changed.items())
-    return set_all and not any(name in stands for name in removed)
+def _shows(current: Item, changed: dict[str, Any], removed: list[str]) -> bool:
+    set_all = all(current.get(name) == value for name, value in changed.items())
+    return set_all and not any(name in current for name in removed)
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

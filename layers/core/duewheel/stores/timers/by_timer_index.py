@@ -1,6 +1,6 @@
-"""The index of a timer's occurrences: their homes by due instant, those to come included.
+"""The index of a timer's occurrences, past and future: their homes by due instant.
 
-It follows the table a moment later, so what it says is where to look, never what is true.
+It is eventually consistent: it says where to look, and the table says what is true.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,8 @@ class RunIndex(Struct, frozen=True):
     def page(
         self, timer_id: str, *, newest_first: bool, behind: str | None, limit: int
     ) -> tuple[list[Address], bool]:
-        """The next of them behind a place, in their order, and whether there may be more. Any text
-        that sorts among places does: whether something stands there does not matter."""
+        """The next occurrences behind a place, in order, and whether there may be more. The place
+        need not exist."""
         values: dict[str, Any] = {":timer": {"S": timer_id}}
         condition = "timer = :timer"
         if behind is not None:

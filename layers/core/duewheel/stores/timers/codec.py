@@ -1,6 +1,5 @@
-"""What its owner has said of a timer, as it is kept: what JSON can hold.
-
-Short: what is as it is by default is left out. The payload is kept beside it, as source text.
+"""A timer's definition as JSON, and back. Defaults are left out. The payload has an attribute of
+its own, as source text.
 """
 
 import re
@@ -22,7 +21,7 @@ from duewheel.stores.callbacks.codec import (
     retry_of_row,
     retry_row,
 )
-from duewheel.stores.item_attributes import decimal, flag, whole, words
+from duewheel.stores.item_attributes import decimal, flag, integer, string
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RUNS_MAX = 10**15
@@ -40,11 +39,11 @@ def rules_row(rules: Rules) -> dict[str, Any]:
 
 
 def rules_of_row(row: dict[str, Any], payload: str | None) -> Rules:
-    """Raises what is `NOT_UNDERSTOOD` for a row that is never written here."""
+    """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
     read: dict[str, Callable[[Any], Any]] = {
-        "name": words,
+        "name": string,
         "schedule": _schedule,
-        "max_runs": lambda value: whole(value, _RUNS_MAX, smallest=1),
+        "max_runs": lambda value: integer(value, _RUNS_MAX, smallest=1),
         "jitter_seconds": _seconds,
         "callback": callback_of_row,
         "retry": retry_of_row,
@@ -67,11 +66,11 @@ def gaps_from(rows: list[list[Any]]) -> tuple[Gap, ...]:
 
 def _schedule(row: dict[str, Any]) -> Schedule:
     read: dict[str, Callable[[Any], Any]] = {
-        "cron": words,
+        "cron": string,
         "dialect": Dialect,
-        "every_seconds": lambda value: whole(value, SECOND_MAX, smallest=1),
+        "every_seconds": lambda value: integer(value, SECOND_MAX, smallest=1),
         "anchor_second": _seconds,
-        "timezone": words,
+        "timezone": string,
         "start_second": _seconds,
         "end_second": _seconds,
         "dst_gap": DstGap,
@@ -99,10 +98,10 @@ def _said(value: Struct, beside: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def _seconds(value: Any) -> int:
-    return whole(value, SECOND_MAX)
+    return integer(value, SECOND_MAX)
 
 
 def _dates(values: list[Any]) -> tuple[str, ...]:
-    if not all(_DATE.fullmatch(words(value)) and date.fromisoformat(value) for value in values):
+    if not all(_DATE.fullmatch(string(value)) and date.fromisoformat(value) for value in values):
         raise ValueError("no date")
     return tuple(values)

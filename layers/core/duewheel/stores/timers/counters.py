@@ -1,7 +1,7 @@
-"""What has come of a timer's occurrences, counted: a record each, to which pages add.
+"""Counters of outcomes by timer: one record each, to which pages add.
 
-An aid to people: who dies between a call and its count leaves it out, and an SDK's retry may
-count twice. Exact are the runs themselves, and the statistics of the business.
+They are an aid. A notifier that dies between a call and its count leaves it out, and a retry of the
+SDK may count twice. The runs themselves, and the statistics of the business, are exact.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class CounterStore(Struct, frozen=True):
     table: str
 
     def read(self, timer_id: str) -> dict[str, int]:
-        """All of them; of one that somebody has damaged, 0."""
+        """All counters; 0 for a damaged one."""
         answer = self.client.get_item(
             TableName=self.table, Key=registry_keys.timer_counters(timer_id)
         )
@@ -50,7 +50,7 @@ class CounterStore(Struct, frozen=True):
         return {name.value: _count(item, name) for name in Counted}
 
     def add(self, timer_id: str, counts: Mapping[Counted, int]) -> None:
-        """Nobody's call is worth failing for a count."""
+        """A failed count fails no call."""
         counts = {name: count for name, count in counts.items() if count}
         if not counts:
             return

@@ -41,7 +41,8 @@ class RunningStore(Struct, frozen=True):
         return {registry_keys.timer_id_of(item): _running_from(item) for item in items}
 
     def begin(self, timer_id: str, before: Running, home: Address) -> Running:
-        """Put this one there, if it still stands as it was read; what stands there then."""
+        """Put this occurrence, if the record is as it was read; returns the record as it then
+        is."""
         name = {"S": home.name}
         condition, values = "attribute_not_exists(#home)", {":name": name}
         if before.seen is not None:

@@ -1,6 +1,5 @@
-"""Occurrences that have been planned and are to be taken back before they come up.
-
-Each goes only if it stands as it was planned: what it has become since is left alone.
+"""Deletes occurrences that were planned and have not fallen due. An occurrence that has changed
+since it was planned is left alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,9 +20,9 @@ class PlannedRuns(Struct, frozen=True):
     def take_back(
         self, homes: Sequence[Address], check: Any, counted: Callable[[Sequence[Address]], Any]
     ) -> int | None:
-        """Delete those of these that stand as they were planned, all while `check` holds, which is
-        a part of the transaction; `counted` makes the part that counts those it is handed, or
-        None. Returns how many were deleted; None when `check` held no longer."""
+        """Delete the occurrences that are as they were planned, on the condition `check`, which is
+        a part of the transaction. `counted` returns the part that counts the deleted ones, or None.
+        Returns how many were deleted; None if `check` failed."""
         while homes:
             count = counted(homes)
             others = [check] if count is None else [check, count]

@@ -1,8 +1,8 @@
-"""Timers in the Registry: a definition each, and a line in its business's list.
+"""Timers in the Registry: a definition each, and an item in the list of its business.
 
-Both are written in one transaction, together with the record of the change and what changes on
-the wheel at the same time, on condition that the definition stands as it was read. The mark that a
-timer has ended leaves its version alone, and is a condition of its own.
+Both are written in one transaction, with the record of the change and the changes on the wheel, on
+condition that the definition is as it was read. The mark that a timer has ended leaves the version,
+and has a condition of its own.
 """
 
 import json
@@ -31,7 +31,7 @@ from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
 from duewheel.stores.conditional_writes import Item, Refused, transact, write_if
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import flag, whole
+from duewheel.stores.item_attributes import flag, integer
 from duewheel.stores.tasks.codec import compact, sizes_from, sizes_row
 from duewheel.stores.timers.codec import gaps_from, gaps_row, rules_of_row, rules_row
 
@@ -42,7 +42,7 @@ _COUNT_MAX = 10**15
 
 
 class TimerLine(Struct, frozen=True):
-    """What the list of a business's timers says of one."""
+    """A timer as the list of its business shows it."""
 
     name: str
     timer_id: str
@@ -50,19 +50,19 @@ class TimerLine(Struct, frozen=True):
 
 
 class TimerStore(Struct, frozen=True):
-    """`actions` are what a transaction does besides: ready parts of it."""
+    """`actions`: further parts of a transaction."""
 
     client: "DynamoDBClient"
     clock: Clock
     table: str
 
     def read(self, timer_id: str) -> Timer | None:
-        """As it stands; raises UnreadableItem, and reports it, when somebody has damaged it."""
+        """Raises UnreadableItem, and reports it, if the definition is damaged."""
         item = self._item_of(timer_id)
         return None if item is None else _read(item)
 
     def read_many(self, timer_ids: Iterable[str]) -> dict[str, Timer | UnreadableItem]:
-        """Those that are there, as they stand; the damaged ones are reported."""
+        """The timers that are there; damaged ones are reported."""
         keys = [registry_keys.timer(timer_id) for timer_id in dict.fromkeys(timer_ids)]
         found: dict[str, Timer | UnreadableItem] = {}
         for chunk in chunks(keys, READS_PER_BATCH):
@@ -80,7 +80,8 @@ class TimerStore(Struct, frozen=True):
         return self._written(timer, parts, timer_created(timer, by), leaves=_item(timer))
 
     def change(self, before: Timer, after: Timer, by: str, actions: Sequence[Any]) -> bool:
-        """False when it no longer stands as `before`, or an action met something else."""
+        """False if the definition changed since `before` was read, or if the condition of an action
+        failed."""
         parts = [self._put(_item(after), **_as_read(before)), self._put(_line(after))]
         if _line_key(before) != _line_key(after):
             parts.append(self._delete(_line_key(before)))
@@ -88,7 +89,8 @@ class TimerStore(Struct, frozen=True):
         return self._written(after, [*parts, *actions], change, leaves=_item(after))
 
     def delete(self, timer: Timer, by: str, actions: Sequence[Any]) -> bool:
-        """With all that is kept of it, but for its changes. False when it no longer stands so."""
+        """Delete all records of the timer except its changes. False if the definition changed since
+        it was read."""
         parts = [
             self._delete(registry_keys.timer(timer.timer_id), **_as_read(timer)),
             self._delete(_line_key(timer)),
@@ -99,15 +101,15 @@ class TimerStore(Struct, frozen=True):
         return self._written(timer, [*parts, *actions], change, leaves=None)
 
     def unchanged(self, timer_id: str, timer: Timer | None) -> dict[str, Any]:
-        """The part of a transaction that holds as long as it stands as it was read: None, that it
-        has been deleted."""
+        """The part of a transaction that holds while the timer is as it was read; None: while it is
+        deleted."""
         condition = registry_keys.IF_ABSENT if timer is None else _as_read(timer)
         key = registry_keys.timer(timer_id)
         return {"ConditionCheck": {"TableName": self.table, "Key": key, **condition}}
 
     def mark_ended(self, timer_id: str, chain: Address, numbered: int) -> bool:
-        """Its definition contains no more than these. False when the chain is no longer its
-        own: somebody has changed it."""
+        """Mark that the schedule has no further occurrences. False if the chain is no longer the
+        one of this timer."""
         result = write_if(
             self.client.update_item,
             TableName=self.table,
@@ -122,8 +124,8 @@ class TimerStore(Struct, frozen=True):
         )
         if not isinstance(result, Refused):
             return True
-        stands = result.item or {}
-        return "ended" in stands and stands.get("chain") == {"S": chain.name}
+        current = result.item or {}
+        return "ended" in current and current.get("chain") == {"S": chain.name}
 
     def page(
         self, biz_type: str, prefix: str, after: TimerLine | None, limit: int
@@ -155,12 +157,12 @@ class TimerStore(Struct, frozen=True):
     def _written(
         self, timer: Timer, parts: Sequence[Any], change: Change, leaves: Item | None
     ) -> bool:
-        """Together with its change. A refusal may be met by an SDK's retry, when the first try was
-        carried out: then the definition stands as that leaves it, and so does its change."""
+        """If a retry of the SDK is refused because its first try was carried out, definition and
+        change are as that try left them: this counts as written."""
         changes, thing = ChangeRecords(self.client, self.table), thing_of(timer)
         if transact(self.client, [*parts, changes.recorded(thing, change)]):
             return True
-        return self._item_of(timer.timer_id) == leaves and changes.stands(thing, change)
+        return self._item_of(timer.timer_id) == leaves and changes.is_recorded(thing, change)
 
     def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
         return {"Put": {"TableName": self.table, "Item": item, **condition}}
@@ -170,18 +172,18 @@ class TimerStore(Struct, frozen=True):
 
 
 def timer_from(item: Item) -> Timer:
-    """Raises UnreadableItem for what somebody has damaged."""
+    """Raises UnreadableItem if the item is damaged."""
     try:
         return Timer(
             timer_id=registry_keys.timer_id_of(item),
             biz_type=_biz_type(item["biz_type"]["S"]),
             rules=rules_of_row(json.loads(item["rules"]["S"]), _payload(item)),
             enabled=flag(item["enabled"]["BOOL"]),
-            version=whole(int(item["version"]["N"]), smallest=1),
-            created_ms=whole(int(item["created_ms"]["N"])),
-            updated_ms=whole(int(item["updated_ms"]["N"])),
+            version=integer(int(item["version"]["N"]), smallest=1),
+            created_ms=integer(int(item["created_ms"]["N"])),
+            updated_ms=integer(int(item["updated_ms"]["N"])),
             chain=address_named(item["chain"]["S"]) if "chain" in item else None,
-            numbered=whole(int(item["numbered"]["N"]), _COUNT_MAX),
+            numbered=integer(int(item["numbered"]["N"]), _COUNT_MAX),
             sizes=sizes_from(json.loads(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
             ended="ended" in item,
             gaps=gaps_from(json.loads(item["gaps"]["S"])) if "gaps" in item else (),

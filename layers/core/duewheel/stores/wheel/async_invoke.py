@@ -1,7 +1,7 @@
-"""The second link: slice messages handed to the notifier by asynchronous invocation.
+"""The fallback channel: queue messages handed to the notifier by asynchronous invocation.
 
-What Lambda has accepted it keeps and tries again by itself, as the notifier's
-EventInvokeConfig says. It knows no delay: whoever comes early waits in the notifier.
+Lambda keeps an accepted invocation and retries it, as the EventInvokeConfig of the notifier says.
+There is no delay: a message that is early waits in the notifier.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,8 +21,8 @@ class InvokeFallback(Struct, frozen=True):
     function: str
 
     def send(self, messages: Iterable[M]) -> list[M]:
-        """Send all; returns those that Lambda did not take. Where it refuses one invocation,
-        the rest is not tried."""
+        """Send all messages; return those that Lambda did not accept. After the first refusal the
+        rest is not tried."""
         waiting = list(messages)
         for start in range(0, len(waiting), MESSAGES_PER_RUN):
             if not self._invoke(waiting[start : start + MESSAGES_PER_RUN]):

@@ -1,8 +1,7 @@
-"""Headers: how many shards a second has, announced before anything is put there.
+"""Headers: the shard count of a second, recorded before an entry is put into a new shard.
 
-The number only rises. A header has no TTL until the sweep has passed its second. A process keeps
-the numbers that it has read. A kept number may be too small, never too large: entries are put
-where readers look.
+The count only rises. A header gets a TTL when the sweep has passed its second. A process caches
+counts. A cached count may be too small, never too large: entries are put where readers look.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,8 +30,8 @@ class HeaderStore(Struct, frozen=True):
     buckets: int
 
     def read(self, seconds: Iterable[int]) -> dict[int, int]:
-        """The shards of those seconds that have a header, eventually consistent. What is not
-        seen is written where it always was, so a read that fails is not worth failing for."""
+        """The shard counts of the seconds that have a header, eventually consistent. A failed read
+        counts as no header: entries are then written to the first shard."""
         found: dict[int, int] = {}
         keys = [self._key(second) for second in dict.fromkeys(seconds)]
         for chunk in chunks(keys, READS_PER_BATCH):
@@ -46,8 +45,8 @@ class HeaderStore(Struct, frozen=True):
         return found
 
     def raise_to(self, second: int, shards: int) -> int | None:
-        """How many shards the second has now: so many at least, or None when that could not be
-        written, and must not be used."""
+        """Raise the shard count of the second to at least this number. Returns the count, or None
+        if it could not be written; then no new shard may be used."""
         try:
             result = write_if(
                 self.client.update_item,
@@ -66,8 +65,8 @@ class HeaderStore(Struct, frozen=True):
         return shards
 
     def let_go(self, second: int) -> None:
-        """The sweep has passed the second: nobody needs the header but the audit, as long as
-        what has ended there may be kept."""
+        """Give the header a TTL when the sweep has passed the second. The audit reads it as long as
+        ended tasks of the second may be kept."""
         expires_at = self.clock.now_ms() // 1000 + RETENTION_SECONDS_MAX
         write_if(
             self.client.update_item,
@@ -87,7 +86,7 @@ class HeaderStore(Struct, frozen=True):
 
 
 def _readable_shards(header: Item) -> int:
-    """Of one that was damaged nobody but the sweep can say what it has said."""
+    """A damaged header has no shard count; only the sweep reads all shards then."""
     try:
         return shards_from(header)
     except UnreadableItem as damaged:
@@ -99,7 +98,7 @@ _SECONDS_MAX = 10_000
 
 
 class ShardsCache:
-    """Of seconds with more than one. What has passed is forgotten when room is needed."""
+    """Of seconds with more than one shard. Past seconds are evicted when room is needed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

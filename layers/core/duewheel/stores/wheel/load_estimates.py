@@ -1,4 +1,6 @@
-"""What the seconds to come are expected to hold: one record a minute, an hour's under one key."""
+"""Load estimates: how many entries future seconds are expected to hold. One record a minute, under
+one key for each hour.
+"""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -24,8 +26,8 @@ class LoadStore(Struct, frozen=True):
     table: str
 
     def add(self, loads: Iterable[MinuteLoad]) -> dict[int, float]:
-        """How many entries these seconds are expected to hold now. An estimate is not worth
-        failing for: where it could not be noted, nothing is known."""
+        """Add to the expected entries of these seconds; returns the new estimates. A failed write
+        is ignored: then nothing is known."""
         expected: dict[int, float] = {}
         for load in loads:
             try:
@@ -35,7 +37,7 @@ class LoadStore(Struct, frozen=True):
         return expected
 
     def between(self, first_minute: int, last_minute: int) -> list[MinuteLoad]:
-        """Minutes of which something is known, in order, both bounds included."""
+        """The minutes that have a record, in order, both bounds included."""
         first_hour, last_hour = first_minute // _MINUTES_PER_HOUR, last_minute // _MINUTES_PER_HOUR
         return [
             _load_from(item)
@@ -44,7 +46,7 @@ class LoadStore(Struct, frozen=True):
         ]
 
     def _add(self, load: MinuteLoad) -> dict[int, float]:
-        """An SDK retry may add it twice; it is an estimate."""
+        """An SDK retry may add twice; the number is an estimate."""
         seconds = sorted(load.by_second)
         expires_at = load.minute * 60 + _KEPT_SECONDS
         answer = self.client.update_item(

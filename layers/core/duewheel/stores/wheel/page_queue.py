@@ -1,4 +1,4 @@
-"""The queues to the notifiers, one for each lane: send messages, hide them, delete them."""
+"""The queues to the notifiers, one for each lane: send, hide and delete messages."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,8 +18,8 @@ _VISIBILITY_SECONDS_MAX = 43_200
 
 
 class Refused(Struct, frozen=True):
-    """The receipts that SQS did not take: those to be tried `again`, and those that it refuses for
-    good, since their messages are hidden no more, or deleted."""
+    """The receipts that SQS refused: `again` may be retried; those in `for_good` may not, since
+    their messages are visible again or deleted."""
 
     again: frozenset[str] = frozenset()
     for_good: frozenset[str] = frozenset()
@@ -89,9 +89,8 @@ class SliceQueue(Struct, frozen=True):
     url: str
 
     def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
-        """Send all, each to come up after so long; returns those that SQS did not take, for
-        whatever reason. Where it does not answer, the rest is not tried: each further batch would
-        hang as long."""
+        """Send all messages, each with its delay; return those that SQS did not accept. If a
+        request gets no answer, the rest is not tried: each further batch would hang as long."""
         waiting = list(messages)
         refused: list[M] = []
         for start in range(0, len(waiting), _MESSAGES_PER_BATCH):
@@ -103,8 +102,7 @@ class SliceQueue(Struct, frozen=True):
         return refused
 
     def waiting(self) -> int | None:
-        """About how many messages are in the queue, without those that are delayed; None when SQS
-        does not say."""
+        """About how many messages are in the queue, without delayed ones; None if unknown."""
         try:
             answer = self.client.get_queue_attributes(
                 QueueUrl=self.url, AttributeNames=list(_WAITING)
@@ -115,13 +113,16 @@ class SliceQueue(Struct, frozen=True):
         return sum(int(answer["Attributes"][name]) for name in _WAITING)
 
     def hide(self, receipt_handle: str, seconds: int) -> None:
+        """Let a message come back after `seconds`. If SQS refuses, it comes back after the
+        visibility of its queue, which is longer than any run."""
         page_queue.hide(self.client, self.url, receipt_handle, seconds)
 
     def hide_all(self, receipt_handles: Sequence[str], seconds: int) -> Refused:
+        """Hide up to ten messages in one request, counted from when SQS executes it."""
         return page_queue.hide_all(self.client, self.url, receipt_handles, seconds)
 
     def _send(self, batch: list[M], delay_seconds: Callable[[M], int]) -> list[M] | None:
-        """Those of the batch that were refused; None where there was no answer at all."""
+        """The messages of the batch that were refused; None if there was no answer."""
         entries: list[Any] = [
             {
                 "Id": str(number),

@@ -1,6 +1,6 @@
-"""The wheel's own records in the Registry: its shape, and the two pointers with their leases.
+"""The records of the wheel in the Registry: its shape, and the two pointers with their leases.
 
-A process keeps the time pointer for a moment, so that not every task asks for it.
+A process caches the time pointer, so that not every task reads it.
 """
 
 import json
@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
-from duewheel.rules.wheel.leader_election import LEASE_MS, Pointer, Step, heir_after_claim
+from duewheel.rules.wheel.leader_election import LEASE_MS, Pointer, Step, standby_after_claim
 from duewheel.rules.wheel.open_places import OpenPlace, Why
 from duewheel.settings import SettingsError
 from duewheel.stores import registry_keys
@@ -32,8 +32,8 @@ class PointerStore(Struct, frozen=True):
     table: str
 
     def origin(self, buckets: int, now_ms: int) -> int:
-        """The second at which both pointers start; whoever comes first records it, with
-        BUCKETS, which is part of the data: a wheel written with another one is unreadable."""
+        """The second at which both pointers start. The first process records it with BUCKETS, which
+        is part of the data: with another value the wheel is unreadable."""
         key = registry_keys.SHAPE
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         item: Item | None = answer.get("Item")
@@ -58,20 +58,20 @@ class PointerStore(Struct, frozen=True):
         return int(item["origin"]["N"])
 
     def read(self, name: str, origin: int, *, strongly: bool = True) -> Pointer:
-        """A pointer nobody has moved yet stands at the origin."""
+        """A pointer that was never moved is at the origin."""
         answer = self.client.get_item(TableName=self.table, Key=_key(name), ConsistentRead=strongly)
         item = answer.get("Item")
         return _pointer_from(item) if item else Pointer(name, origin)
 
     def claim(self, seen: Pointer, me: str, now_ms: int) -> Pointer | None:
-        """Take the lease that was seen free; None if another was first."""
+        """Take the lease that was read as free; None if another process was first."""
         claimed = replace(
             seen,
             epoch=seen.epoch + 1,
             owner=me,
             lease_until_ms=now_ms + LEASE_MS,
-            heir=heir_after_claim(seen, me),
-            newcomer=None,
+            standby=standby_after_claim(seen, me),
+            candidate=None,
         )
         values: dict[str, Any] = {":seen": {"N": str(seen.epoch)}}
         condition = "(attribute_not_exists(#epoch) OR #epoch = :seen)"
@@ -82,9 +82,8 @@ class PointerStore(Struct, frozen=True):
         return claimed if _mine(result, me, claimed.epoch) else None
 
     def register(self, seen: Pointer, me: str, step: Step) -> bool:
-        """Take a free place in the queue of those who wait; losing the race is no harm:
-        False."""
-        place = "heir" if step is Step.REGISTER_AS_HEIR else "newcomer"
+        """Register as standby or candidate; False if another process was first."""
+        place = "heir" if step is Step.REGISTER_AS_STANDBY else "newcomer"
         result = write_if(
             self.client.update_item,
             TableName=self.table,
@@ -104,8 +103,9 @@ class PointerStore(Struct, frozen=True):
         notes: tuple[tuple[int, int], ...] | None = None,
         open_places: tuple[OpenPlace, ...] | None = None,
     ) -> Pointer | None:
-        """Move the pointer forward and renew the lease, on condition that epoch and position
-        are still as we left them; None when deposed. Brings who has registered meanwhile."""
+        """Move the pointer forward and renew the lease, on condition that epoch and position are as
+        this process left them. Returns the pointer with the schedulers that registered meanwhile;
+        None if the lease was lost."""
         moved = replace(
             mine,
             position=position,
@@ -122,7 +122,7 @@ class PointerStore(Struct, frozen=True):
         now_ms: int,
         open_places: tuple[OpenPlace, ...] | None = None,
     ) -> bool:
-        """Step down: the lease is free from now on, for the heir first."""
+        """Step down: free the lease, for the standby first."""
         freed = replace(
             mine,
             position=position,
@@ -133,8 +133,8 @@ class PointerStore(Struct, frozen=True):
         return self._move(mine, freed) is not None
 
     def skip_to(self, name: str, origin: int, position: int) -> None:
-        """Move a pointer over seconds known to be empty. For whoever sees the whole wheel:
-        the local stack's movable clock."""
+        """Move a pointer over seconds known to be empty. Used by the movable clock of the local
+        stack, which sees the whole wheel."""
         seen = self.read(name, origin)
         if position > seen.position:
             self._write(replace(seen, position=position), None, {})
@@ -149,9 +149,9 @@ class PointerStore(Struct, frozen=True):
         result = self._write(after, condition, values, keep_waiting=True)
         if isinstance(result, Written):
             return _pointer_from(result.attributes)
-        stands = result.item and _pointer_from(result.item)
-        if stands and replace(stands, heir=after.heir, newcomer=after.newcomer) == after:
-            return stands  # an earlier try of this very write
+        current = result.item and _pointer_from(result.item)
+        if current and replace(current, standby=after.standby, candidate=after.candidate) == after:
+            return current  # an earlier try of this very write
         return None
 
     def _write(
@@ -162,7 +162,7 @@ class PointerStore(Struct, frozen=True):
         *,
         keep_waiting: bool = False,
     ) -> Written | Refused:
-        """Write the fields of `pointer`; with `keep_waiting`, those who wait stay as they are."""
+        """Write the fields of `pointer`; with `keep_waiting` the registered schedulers stay."""
         attributes = _attributes(pointer)
         if keep_waiting:
             attributes.pop("heir", None)
@@ -209,7 +209,7 @@ class PointerStore(Struct, frozen=True):
 
 
 def _mine(result: Written | Refused, me: str, epoch: int) -> bool:
-    """Written, or refused because an earlier try of this very write was carried out."""
+    """True if the write was carried out, also by an earlier try of the same write."""
     if isinstance(result, Written):
         return True
     item = result.item or {}
@@ -226,9 +226,14 @@ def _attributes(pointer: Pointer) -> dict[str, Any]:
         "epoch": {"N": str(pointer.epoch)},
         "lease_until_ms": {"N": str(pointer.lease_until_ms)},
     }
-    for name in ("owner", "heir", "newcomer"):
-        if (text := getattr(pointer, name)) is not None:
-            attributes[name] = {"S": text}
+    schedulers = {
+        "owner": pointer.owner,
+        "heir": pointer.standby,
+        "newcomer": pointer.candidate,
+    }
+    for name, scheduler in schedulers.items():
+        if scheduler is not None:
+            attributes[name] = {"S": scheduler}
     if pointer.ahead_seconds:
         attributes["ahead_seconds"] = {"N": str(pointer.ahead_seconds)}
         attributes["ahead_from_ms"] = {"N": str(pointer.ahead_from_ms)}
@@ -240,7 +245,7 @@ def _attributes(pointer: Pointer) -> dict[str, Any]:
 
 
 def _open_places_text(places: tuple[OpenPlace, ...]) -> str:
-    """Short, for the pointer is written every few seconds: a row for each place."""
+    """A row for each place. It is short, since the pointer is written every few seconds."""
     rows = [[p.second, p.shard, p.page, p.since_ms, p.why.value] for p in places]
     return json.dumps(rows, separators=(",", ":"))
 
@@ -264,8 +269,8 @@ def _pointer_from(item: Item) -> Pointer:
         epoch=int(item["epoch"]["N"]),
         owner=text("owner"),
         lease_until_ms=int(item["lease_until_ms"]["N"]),
-        heir=text("heir"),
-        newcomer=text("newcomer"),
+        standby=text("heir"),
+        candidate=text("newcomer"),
         notes=tuple((seen, at) for seen, at in notes),
         open_places=open_places_from(item),
         ahead_seconds=int(item["ahead_seconds"]["N"]) if "ahead_seconds" in item else 0,
@@ -277,9 +282,9 @@ _READ_EVERY_MS = 10_000
 
 
 class TimePointerCache:
-    """Read every ten seconds and taken to move with the clock in between; the near rule's
-    margin covers what this is off by. A leader may reach as far ahead of the clock as the record
-    says, whatever profile this process has, and does so only once every process knows it."""
+    """Read every ten seconds; in between the pointer is taken to move with the clock. The margin of
+    the near rule covers the error. A leader may be ahead of the clock by as much as the record
+    says, and gets ahead only when every process has read the record."""
 
     def __init__(self, store: PointerStore, clock: Clock, origin: int) -> None:
         self._store = store

@@ -38,7 +38,8 @@ class HttpConnection(asyncio.Protocol):
         return reply
 
     def has_something_to_read(self) -> bool:
-        """Asked of the socket: a loop that stood still has not yet heard of a closed connection."""
+        """Ask the socket: an event loop that stood still has not yet been told of a closed
+        connection."""
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
         return bool(poll.poll(0))

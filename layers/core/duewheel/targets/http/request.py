@@ -1,7 +1,6 @@
 """The bytes of an HTTP/1.1 request.
 
-Nothing that a header's value holds can end its line: what is no plain header is refused
-here once more, whatever let it through before.
+No value of a header can end its line: a header that is not plain is refused here again.
 """
 
 import re
@@ -20,8 +19,8 @@ _VALUE = re.compile(r"[\t\x20-\x7e]*")
 def request_bytes(
     url: CallbackUrl, callback: HttpCallback, service_headers: Mapping[str, str], body: bytes | None
 ) -> bytes:
-    """Of the callback's headers, those that the delivery decides on are left out: earlier releases
-    have stored some. One name may have several lines. Raises ValueError for what cannot be sent."""
+    """Headers of the callback that the delivery sets itself are left out: earlier releases stored
+    some. One name may have several lines. Raises ValueError if the request cannot be sent."""
     if callback.method == "GET":
         body = None
     usual = {"host": url.authority, "user-agent": f"duewheel/{__version__}", "accept": "*/*"}

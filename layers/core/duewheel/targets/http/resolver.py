@@ -1,11 +1,11 @@
-"""Names to addresses that may be called.
+"""Resolve names to addresses that may be called.
 
-Whoever connects uses the addresses returned here and never resolves again, so an answer
-that changes between check and connection changes nothing. One forbidden address among
-several refuses the name: which of them a later answer puts first is the far side's choice.
+The connection uses the addresses returned here and is not resolved again, so an answer that changes
+between check and connection changes nothing. One forbidden address among several refuses the name:
+the far side decides which of them comes first.
 
-A look-up holds a thread until the name servers answer, however soon its call is given up. So each
-business has a few, and those whose names hang leave the others theirs.
+A look-up holds a thread until the name servers answer, even if its call was given up. So each
+business has a few threads, and names that hang leave those of the others free.
 """
 
 import asyncio

@@ -148,10 +148,10 @@ class ListKeys(Struct, frozen=True):
     keys: ApiKeyStore
     secret: bytes
 
-    def __call__(self, asked: ApiKeysRequest, by: Access) -> ApiKeyPage:
+    def __call__(self, query: ApiKeysRequest, by: Access) -> ApiKeyPage:
         after = None
-        if asked.cursor is not None:
-            after = cursors.opened(asked.cursor, _QUESTION, self.secret)
+        if query.cursor is not None:
+            after = cursors.opened(query.cursor, _QUESTION, self.secret)
         if not by.administers:
             return ApiKeyPage([], None)
         now_ms = self.clock.now_ms()
@@ -159,7 +159,7 @@ class ListKeys(Struct, frozen=True):
             self.keys.page,
             lambda key: by.may_grant(key.grants) and not key.is_gone(now_ms),
             after,
-            asked.limit,
+            query.limit,
         )
         cursor = cursors.sealed(found[-1].key_id, _QUESTION, self.secret) if goes_on else None
         return ApiKeyPage(found, cursor)

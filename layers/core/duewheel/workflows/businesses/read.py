@@ -40,14 +40,14 @@ class ReadBusinesses(Struct, frozen=True):
         read = self.store.read_many(business.biz_type for business in businesses)
         return [replace(business, health=read[business.biz_type].health) for business in businesses]
 
-    def page(self, asked: BusinessesRequest, access: Access) -> BusinessPage:
+    def page(self, query: BusinessesRequest, access: Access) -> BusinessPage:
         """In the order of their names, those within reach. What somebody has damaged is reported,
         and left out."""
         after = None
-        if asked.cursor is not None:
-            after = cursors.opened(asked.cursor, _QUESTION, self.secret)
+        if query.cursor is not None:
+            after = cursors.opened(query.cursor, _QUESTION, self.secret)
         found, goes_on = within_reach(
-            self._page, lambda business: access.reaches(business.biz_type), after, asked.limit
+            self._page, lambda business: access.reaches(business.biz_type), after, query.limit
         )
         cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
         readable = [business for business in found if business.damaged is None]

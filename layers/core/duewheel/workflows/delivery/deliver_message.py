@@ -14,7 +14,7 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.metrics import counts
-from duewheel.rules.delivery.page_lease import Finished, Held, PageLease, still_ours
+from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished, PageLease, still_ours
 from duewheel.rules.embedded_metrics import PAGES
 from duewheel.rules.tasks.entry_decision import FoundEntry
 from duewheel.rules.tasks.task import Task
@@ -66,14 +66,14 @@ class Deliver(Struct, frozen=True, kw_only=True):
 
     async def __call__(
         self, message: Message, owner: str, deadline_ms: int, hidden: Hold | None = None
-    ) -> Held | Finished:
+    ) -> LeaseHeld | PageFinished:
         """`owner`: of one run and message. `hidden`: keeps the message hidden from other runs."""
         if isinstance(message, ReleaseMessage):
             await self.beside(partial(self.release, message, owner, deadline_ms))
-            return Finished()
+            return PageFinished()
         opens_ms = timing.opens_ms(message.second, self.lead_ms)
         if opens_ms - self.clock.now_ms() > timing.WAIT_SECONDS_MAX * 1000:
-            return Held(opens_ms)
+            return LeaseHeld(opens_ms)
         match message:
             case PageMessage():
                 return await self._page(message, owner, opens_ms, deadline_ms)
@@ -82,12 +82,12 @@ class Deliver(Struct, frozen=True, kw_only=True):
 
     async def _page(
         self, message: PageMessage, owner: str, opens_ms: int, deadline_ms: int
-    ) -> Held | Finished:
+    ) -> LeaseHeld | PageFinished:
         if await self._is_bare(message):
-            return Finished()
+            return PageFinished()
         page = PageLease(message.second, message.shard, message.page, message.after)
 
-        def take() -> PageLease | Held | Finished:
+        def take() -> PageLease | LeaseHeld | PageFinished:
             return self.pages.take(page, owner, self.clock.now_ms(), self.page_lease_ms)
 
         lease = await self.retry_throttled(take, deadline_ms - BEGIN_RESERVE_MS)
@@ -97,7 +97,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
         async with self.keep_hold(begun_ms, lease.until_ms, partial(self._renew, lease)) as hold:
             await self._held_page(message, lease, hold, opens_ms, deadline_ms)
         counts.add(PAGES)
-        return Finished()
+        return PageFinished()
 
     async def _is_bare(self, message: PageMessage) -> bool:
         """Whether a late slice is empty, for instance because its occurrences were withdrawn. Then
@@ -179,7 +179,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
 
     async def _direct(
         self, message: DirectMessage, opens_ms: int, deadline_ms: int, hidden: Hold | None
-    ) -> Held | Finished:
+    ) -> LeaseHeld | PageFinished:
         called = self._called(message)
         is_late = timing.is_direct_too_late(message.second, self.clock.now_ms())
         if is_late and not called:
@@ -188,7 +188,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
                 action="direct-late",
                 entries=message.entries,
             )
-            return Finished()
+            return PageFinished()
         await self.clock.sleep_until_ms(opens_ms)
         entries = await in_thread(self.tasks.find, map(address_named, message.entries))
         owed = await self._owed(entries)
@@ -201,7 +201,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             names = tuple(entry.name for entry in left.entries)
             rest = DirectMessage(message.second, names, self._texts(left.unsettled))
             await in_thread(self.message_sender.send_or_raise, rest)
-        return Finished()
+        return PageFinished()
 
     def _called(self, message: PageMessage | DirectMessage) -> Called:
         """Tasks that another run called and could not settle."""

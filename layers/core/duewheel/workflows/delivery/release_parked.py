@@ -1,9 +1,10 @@
-"""Release the parked tasks of a business that is no longer paused, in the order they came up.
+"""Release the parked tasks of a business that is no longer paused, in the order in which they fell
+due.
 
-Of each task the entry comes first, then its home names it and says that it is parked no more, and
-what stood for it goes last. Who dies in between leaves nothing but an entry that nobody names, or
-an item of which the next release sees that it has done its service. The record that leads here
-stands until nothing is parked and nobody can believe in the pause any more.
+For each task the entry is put first; then its home names the entry and is no longer parked; then
+the parked item is deleted. If a run dies in between it leaves an entry that no home names, or a
+parked item that the next release recognises as done. The parking record is deleted only when no
+task is parked and no process can still have the pause in its cache.
 """
 
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ class Release(Struct, frozen=True):
             self.message_sender.send([message])
 
     def _release_part(self, message: ReleaseMessage, part: int, me: str, deadline_ms: int) -> None:
-        """What it sees says nothing of the other slots, and ends no parking."""
+        """One slot. It says nothing of the other slots, and ends no parking."""
         now_ms = self.clock.now_ms()
         if not self.records.take_part(message.biz_type, part, me, now_ms, self.lease_ms):
             return
@@ -120,7 +121,7 @@ class Release(Struct, frozen=True):
             after, blocks = block.after, blocks + 1
 
     def _unpaused(self, biz_type: str) -> Business | None:
-        """As it stands; None while it is paused, or cannot be read and may be."""
+        """The business; None while it is paused, or if its record is unreadable."""
         try:
             business = self.businesses.read_whole(biz_type)
         except UnreadableItem:
@@ -161,7 +162,7 @@ class Release(Struct, frozen=True):
     def _changes(
         self, tasks: Sequence[Task], business: Business, line_ms: int, part: int | None
     ) -> tuple[list[rules.Release], int]:
-        """Far enough ahead that none of them comes up too late for the line that they stand in."""
+        """Far enough ahead that no task falls due after its reserved place."""
         now_ms = self.clock.now_ms()
         due = [task for task in tasks if rules.is_called_on_release(task, now_ms)]
         others = [task for task in tasks if not rules.is_called_on_release(task, now_ms)]
@@ -178,7 +179,7 @@ class Release(Struct, frozen=True):
 
 
 def _behind_ms(part: int | None) -> int:
-    """The parts stand behind those that were released in line."""
+    """Parts get places behind those that were released in line."""
     return 0 if part is None else rules.BLOCKS_IN_LINE * BLOCK * rules.APART_MS
 
 

@@ -18,7 +18,7 @@ class SendReleases(Struct, frozen=True):
     message_sender: MessageSender
 
     def __call__(self) -> None:
-        """Of a business whose record is damaged nobody knows whether it is paused."""
+        """A business with a damaged record may be paused: it is left out."""
         businesses = self.businesses.read_many(self.records.biz_types())
         self.message_sender.send(
             ReleaseMessage(biz_type)

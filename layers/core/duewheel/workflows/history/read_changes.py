@@ -17,7 +17,7 @@ from duewheel.workflows.businesses.read import NOT_CONFIGURED
 
 
 class ReadChanges(Struct, frozen=True):
-    """What was defined before changes were kept has none until the next."""
+    """A definition that was made before changes were kept has none until the next change."""
 
     clock: Clock
     records: ChangeRecords

@@ -1,9 +1,9 @@
-"""Create what a message asks for, once, and say what becomes of the message.
+"""Create the tasks of a message once, and decide what becomes of the message.
 
-First the tasks, then the dead letter of what was refused for good, and only then is the message
-done with. Whoever dies in between leaves a message that comes back: its tasks are found, and its
-letter is written once more. What is in a letter of its own was given up in the record of the
-request before: so nothing is created under the one and under the other.
+The order: create the tasks, write the dead letter of the tasks that were refused for good, then
+delete the message. If a run dies in between, the message comes back: its tasks are found, and its
+dead letter is written again. A task in a dead letter was given up in the record of the request
+before, so it is not created as well.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +27,7 @@ _FAILED_STATUS = 500
 
 
 class Ingested(Struct, frozen=True):
-    """`status`: what the same request would have been answered over HTTP. `problem`: the first, of
-    what was refused."""
+    """`status`: the HTTP status of the same request. `problem`: the first refusal."""
 
     status: int
     task_ids: Sequence[str] = ()
@@ -74,8 +73,8 @@ class Ingest(Struct, frozen=True):
         def gives_up(refusals: Sequence[Refusal]) -> bool:
             return ingest_verdict.gives_up(refusals, is_last=is_last)
 
-        asked = asked_of(message, is_single=asks.is_single)
-        return asks.sources, self.create_idempotent(asked, parse, gives_up)
+        request = asked_of(message, is_single=asks.is_single)
+        return asks.sources, self.create_idempotent(request, parse, gives_up)
 
     def _given_up(self, message: IngestMessage, reason: Reason) -> Ingested:
         self.queue.give_up(ingest_verdict.whole_letter(message, reason))

@@ -58,19 +58,19 @@ class Audit(Struct, frozen=True):
     readers: ThreadPoolExecutor
     secret: bytes
 
-    def __call__(self, asked: AuditRequest) -> Audited:
+    def __call__(self, request: AuditRequest) -> Audited:
         try:
-            return self._walk(asked, position_of(asked, self.secret))
+            return self._walk(request, position_of(request, self.secret))
         except Throttled as throttled:
             raise Unavailable("Too many reads at once. Try it again.") from throttled
 
-    def _walk(self, asked: AuditRequest, position: Position) -> Audited:
+    def _walk(self, request: AuditRequest, position: Position) -> Audited:
         pointers = self._pointers()
-        done = Audited(asked.first_second, asked.last_second, position.second)
+        done = Audited(request.first_second, request.last_second, position.second)
         done.findings += audit.judged_pointers(pointers, self.clock.now_ms())
         first = position.second
-        while position.second <= asked.last_second and not _is_enough(done, first, position):
-            for page in self._pages(position, asked.last_second):
+        while position.second <= request.last_second and not _is_enough(done, first, position):
+            for page in self._pages(position, request.last_second):
                 done.items += page.items
                 done.findings += self._judged(page, pointers)
                 position = page.following
@@ -79,8 +79,8 @@ class Audit(Struct, frozen=True):
                     break
         done.seconds = position.second - first
         done.audited_until_second = position.second
-        if position.second <= asked.last_second:
-            done.cursor = cursor_at(position, asked, self.secret)
+        if position.second <= request.last_second:
+            done.cursor = cursor_at(position, request, self.secret)
         done.findings = list(dict.fromkeys(done.findings))
         return done
 

@@ -59,38 +59,38 @@ class DeleteBusiness(Struct, frozen=True):
     change_timer: ChangeTimer
 
     def __call__(
-        self, biz_type: str, asked: DeleteRequest, precondition: Precondition, *, by: str
+        self, biz_type: str, query: DeleteRequest, precondition: Precondition, *, by: str
     ) -> Deleted:
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
         precondition.check("business", business.version)
-        timers, goes_on = self._delete_timers(biz_type, asked, by)
+        timers, goes_on = self._delete_timers(biz_type, query, by)
         if goes_on:
-            return Deleted(False, timers, 0, [], asked.cursor)
-        question = ("delete a business", biz_type, asked.cancels_pending)
+            return Deleted(False, timers, 0, [], query.cursor)
+        question = ("delete a business", biz_type, query.cancels_pending)
         at = None
-        if asked.cursor is not None:
-            at = cursors.opened(asked.cursor, question, self.secret)
-        page = self.list_tasks(ListRequest(_pending(biz_type, asked), LIMIT_MAX, at))
-        if page.tasks and not asked.cancels_pending:
+        if query.cursor is not None:
+            at = cursors.opened(query.cursor, question, self.secret)
+        page = self.list_tasks(ListRequest(_pending(biz_type, query), LIMIT_MAX, at))
+        if page.tasks and not query.cancels_pending:
             raise TasksPending(
                 "Cancel them with cancel_pending=true, or wait until they have ended."
             )
         too_late = [task.task_id for task in page.tasks if self._cancel(task) is False]
         cancelled = len(page.tasks) - len(too_late)
         if too_late:
-            return Deleted(False, timers, cancelled, too_late, asked.cursor)
+            return Deleted(False, timers, cancelled, too_late, query.cursor)
         if page.cursor is not None:
             cursor = cursors.sealed(page.cursor, question, self.secret)
             return Deleted(False, timers, cancelled, [], cursor)
         self._delete(business, by)
         return Deleted(True, timers, cancelled, [], None)
 
-    def _delete_timers(self, biz_type: str, asked: DeleteRequest, by: str) -> tuple[int, bool]:
+    def _delete_timers(self, biz_type: str, query: DeleteRequest, by: str) -> tuple[int, bool]:
         """How many were deleted, and whether there are more."""
         lines, goes_on = self.timers.page(biz_type, "", None, TIMERS_AT_ONCE)
-        if lines and not asked.cancels_pending:
+        if lines and not query.cancels_pending:
             raise HasTimers(
                 "Delete them first, or let cancel_pending=true delete them with its tasks."
             )
@@ -123,8 +123,8 @@ class DeleteBusiness(Struct, frozen=True):
             self.pausing.ask_for_release(business.biz_type)
 
 
-def _pending(biz_type: str, asked: DeleteRequest) -> ListQuery:
-    """Who refuses looks first where pending tasks are most likely; who cancels goes with time,
-    so that what is created meanwhile lies ahead."""
-    order = Order.ASC if asked.cancels_pending else Order.DESC
+def _pending(biz_type: str, query: DeleteRequest) -> ListQuery:
+    """Before a refusal: look first where pending tasks are most likely. To cancel: go forward in
+    time, so that tasks that are created meanwhile lie ahead."""
+    order = Order.ASC if query.cancels_pending else Order.DESC
     return ListQuery(biz_type, Status.PENDING, order=order)

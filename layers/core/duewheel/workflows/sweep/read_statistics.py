@@ -43,30 +43,30 @@ class ReadStatistics(Struct, frozen=True):
     statistics: StatisticsStore
     readers: ThreadPoolExecutor
 
-    def __call__(self, biz_type: str, asked: StatsRequest) -> Statistics:
+    def __call__(self, biz_type: str, request: StatsRequest) -> Statistics:
         swept = self.pointers.read(pointers.SWEEP, self.origin)
         closed_until = first_open_second(swept.open_places, swept.position)
-        facts, counted_until = self._not_booked(swept, closed_until, asked)
-        stored = self.statistics.between(biz_type, asked.first_minute, asked.last_minute)
+        facts, counted_until = self._not_booked(swept, closed_until, request)
+        stored = self.statistics.between(biz_type, request.first_minute, request.last_minute)
         minutes = {(stats.biz_type, stats.minute): stats for stats in stored}
         for name, by_part in facts.items():
-            if name[0] == biz_type and asked.first_minute <= name[1] <= asked.last_minute:
+            if name[0] == biz_type and request.first_minute <= name[1] <= request.last_minute:
                 stats = minutes.get(name, MinuteStats(*name))
                 minutes[name] = merge_into(stats, by_part, counted_until - 1)
         return Statistics(
-            asked.first_minute,
-            asked.last_minute,
+            request.first_minute,
+            request.last_minute,
             closed_until,
             counted_until,
             [minutes[name] for name in sorted(minutes)],
         )
 
     def _not_booked(
-        self, swept: Pointer, closed_until: int, asked: StatsRequest
+        self, swept: Pointer, closed_until: int, request: StatsRequest
     ) -> tuple[Facts, int]:
         """What will be booked of the seconds behind now, and the first one not looked at."""
         now_second = self.clock.now_ms() // 1000
-        if asked.last_minute < closed_until // 60:
+        if request.last_minute < closed_until // 60:
             return {}, swept.position + 1
         last = min(now_second, swept.position + SECONDS_AHEAD_MAX)
         still_open = sorted({place.second for place in swept.open_places})

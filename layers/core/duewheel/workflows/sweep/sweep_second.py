@@ -112,10 +112,10 @@ class SweepSecond(Struct, frozen=True):
         part: SliceOfSecond,
         passed: int,
         is_open: Callable[[Address], bool],
-        asked: list[Unbegun],
+        resent: list[Unbegun],
     ) -> Unfinished | None:
         """None if the slice is finished: no task of it can be lost any more. What has to be sent
-        again is added to `asked`, since it depends on what else the run finds."""
+        again is added to `resent`, since it depends on what else the run finds."""
         self._set_damage_aside(part)
         unfinished = [("", Why.NEWER)] if self._waits_for_a_newer_release(part) else []
         verdict = self.judge(part, passed, is_open)
@@ -125,9 +125,9 @@ class SweepSecond(Struct, frozen=True):
         for lease, owed in verdict.take_apart:
             if lease.tries:
                 self._take_apart(lease, owed)
-            elif has_room(asked):
-                asked.append(Unbegun(lease, owed=tuple(owed)))
-        asked += [Unbegun(lease, message) for lease, message in verdict.resend]
+            elif has_room(resent):
+                resent.append(Unbegun(lease, owed=tuple(owed)))
+        resent += [Unbegun(lease, message) for lease, message in verdict.resend]
         unfinished += verdict.unfinished
         if not (is_rescued and is_put_off):
             unfinished.append(("", Why.CHANGED))

@@ -19,7 +19,7 @@ from duewheel.rules.refusals import (
     UnknownTask,
 )
 from duewheel.rules.tasks import idempotency
-from duewheel.rules.tasks.idempotency import Asked, Claim, RequestRecord, State
+from duewheel.rules.tasks.idempotency import Claim, IdempotentRequest, RequestRecord, State
 from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
@@ -49,47 +49,49 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
     random_text: Callable[[], str]
 
     def __call__(
-        self, asked: Asked, parse: Parse, gives_up: GivesUp = _never
+        self, request: IdempotentRequest, parse: Parse, gives_up: GivesUp = _never
     ) -> list[Made | Refusal]:
         """Answers per task, in order."""
         with unavailable_when_throttled("Too many requests at once. Repeat this one."):
-            return self._results(asked, parse, gives_up)
+            return self._results(request, parse, gives_up)
 
-    def _results(self, asked: Asked, parse: Parse, gives_up: GivesUp) -> list[Made | Refusal]:
+    def _results(
+        self, request: IdempotentRequest, parse: Parse, gives_up: GivesUp
+    ) -> list[Made | Refusal]:
         placing = self.entry_writer.placement()
         now_ms = placing.now_ms
-        read_ms = asked.read_ms(now_ms)
+        read_ms = request.read_ms(now_ms)
         requested = parse(read_ms)  # what is refused whole is refused before anything is claimed
         dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
         placing = self.entry_writer.with_shards(placing, dues_ms)
-        mine = idempotency.claimed(asked, self._claim(0, placing))
-        stands = self.records.claim(mine)
-        if stands is None:
-            return self._carry_out(asked, mine, requested, gives_up)
-        idempotency.check_repeat(asked, stands, now_ms)
-        requested = parse(stands.asked_ms)
-        if stands.state is State.DONE:
-            return self._answers(stands, requested, {})
-        mine = self._take_over(asked, stands, requested, self.entry_writer.placement)
-        return self._carry_out(asked, mine, requested, gives_up)
+        mine = idempotency.claimed(request, self._claim(0, placing))
+        current = self.records.claim(mine)
+        if current is None:
+            return self._carry_out(request, mine, requested, gives_up)
+        idempotency.check_repeat(request, current, now_ms)
+        requested = parse(current.asked_ms)
+        if current.state is State.DONE:
+            return self._answers(current, requested, {})
+        mine = self._take_over(request, current, requested, self.entry_writer.placement)
+        return self._carry_out(request, mine, requested, gives_up)
 
     def _take_over(
-        self, asked: Asked, stands: RequestRecord, requested: Requested, place: Place
+        self, request: IdempotentRequest, current: RequestRecord, requested: Requested, place: Place
     ) -> RequestRecord:
         """Read first, then claim: if this invocation dies as well, its findings are recorded, and
         the next one has to read only its own places."""
-        sought = stands.unsettled(requested)
+        sought = current.unsettled(requested)
         states, _ = self.tasks.home_states(task.home for task in sought.values())
         found = [index for index, task in sought.items() if task.home in states]
         placing = place([task.due_ms for task in sought.values() if task.home not in states])
-        claim = self._claim(stands.latest.number + 1, placing)
-        mine = idempotency.taken_over(asked, stands, found, claim)
-        self._replace(stands, mine)
+        claim = self._claim(current.latest.number + 1, placing)
+        mine = idempotency.taken_over(request, current, found, claim)
+        self._replace(current, mine)
         return mine
 
     def _carry_out(
         self,
-        asked: Asked,
+        request: IdempotentRequest,
         mine: RequestRecord,
         requested: Requested,
         gives_up: GivesUp,
@@ -109,12 +111,12 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
             {**dict(enumerate(requested)), **mine.outcomes, **results}, gives_up
         )
         answers = {**_not_allowed(requested, mine), **results}
-        ended = idempotency.ended(asked, mine, answers, is_rest_given_up=is_rest_given_up)
+        ended = idempotency.ended(request, mine, answers, is_rest_given_up=is_rest_given_up)
         self._replace(mine, ended)
         if is_claimed_anew:
             placed_anew = partial(self.entry_writer.placement, is_throttled=True)
-            again = self._take_over(asked, ended, requested, placed_anew)
-            return self._carry_out(asked, again, requested, gives_up, is_last=True)
+            again = self._take_over(request, ended, requested, placed_anew)
+            return self._carry_out(request, again, requested, gives_up, is_last=True)
         return self._answers(mine, requested, results)
 
     def _there_all_the_same(

@@ -66,7 +66,7 @@ class RedriveTask(Struct, frozen=True):
 
 
 class Redriven(Struct, frozen=True):
-    """What a page of redrives came to."""
+    """The result of a page of redrives."""
 
     redriven: int
     refused: list[tuple[str, Refusal]]
@@ -80,12 +80,12 @@ class DeadTasks(Struct, frozen=True):
     redrive_task: RedriveTask
     secret: bytes
 
-    def page(self, biz_type: str, asked: DeadRequest) -> Page:
-        return Page(*self._next("dead", biz_type, asked, asked.limit))
+    def page(self, biz_type: str, query: DeadRequest) -> Page:
+        return Page(*self._next("dead", biz_type, query, query.limit))
 
-    def redrive(self, biz_type: str, asked: DeadRequest) -> Redriven:
+    def redrive(self, biz_type: str, query: DeadRequest) -> Redriven:
         """Call again with the cursor until none comes."""
-        tasks, cursor = self._next("redrive", biz_type, asked, dead_tasks.REDRIVEN_MAX)
+        tasks, cursor = self._next("redrive", biz_type, query, dead_tasks.REDRIVEN_MAX)
         refused = [
             (task.task_id, refusal)
             for task in tasks
@@ -101,14 +101,14 @@ class DeadTasks(Struct, frozen=True):
         return None
 
     def _next(
-        self, call: str, biz_type: str, asked: DeadRequest, limit: int
+        self, call: str, biz_type: str, query: DeadRequest, limit: int
     ) -> tuple[list[Task], str | None]:
-        """The next tasks that are meant, and the cursor behind them."""
-        question = dead_tasks.question_of(call, biz_type, asked.wanted)
-        if asked.cursor is None:
-            stretch = dead_tasks.first_stretch(asked.wanted, self.clock.now_ms())
+        """The next tasks that the filter takes, and the cursor behind them."""
+        question = dead_tasks.question_of(call, biz_type, query.wanted)
+        if query.cursor is None:
+            stretch = dead_tasks.first_stretch(query.wanted, self.clock.now_ms())
         else:
-            stretch = dead_tasks.stretch_of(asked.cursor, asked.wanted, question, self.secret)
+            stretch = dead_tasks.stretch_of(query.cursor, query.wanted, question, self.secret)
         taken: list[Task] = []
         looked_at = payload_bytes = 0
         while True:
@@ -119,7 +119,7 @@ class DeadTasks(Struct, frozen=True):
                 stretch = replace(stretch, low_ms=died.settled_ms, after=died)
                 looked_at += 1
                 task = current.get(died.home)
-                if task is not None and asked.wanted.takes(task):
+                if task is not None and query.wanted.takes(task):
                     taken.append(task)
                     payload_bytes += len((task.payload or "").encode())
                 is_full = len(taken) == limit or payload_bytes > PAYLOAD_BYTES_MAX

@@ -1,10 +1,9 @@
-"""Change a timer, enable, disable, delete or run it, and stop one whose receiver said stop.
+"""Change, enable, disable, delete or run a timer, and disable one whose receiver said stop.
 
-A change reads the timer, decides what it becomes, and writes that if it is unchanged. One
-transaction writes the timer and the record of its change, ends the chain that planned it and
-begins the one that will. From its answer on the timer as it then stands decides what is called.
-A stop holds only for the version that was called: who has changed it since may have mended the
-cause, and the next occurrence will tell.
+A change reads the timer, computes the new definition, and writes it if the timer is unchanged. One
+transaction writes the timer and the record of its change, ends the old chain and begins the new
+one. From the answer on, the new definition decides what is called. A stop applies only to the
+version that was called: a later change may have mended the cause.
 """
 
 from collections.abc import Callable
@@ -55,7 +54,7 @@ class ChangeTimer(Struct, frozen=True):
     def enable(
         self, timer_id: str, precondition: Precondition = _ANYHOW, *, enabled: bool = True, by: str
     ) -> Timer:
-        """One that stands so already stays as it is."""
+        """A timer that is in this state already is left as it is."""
 
         def altered(timer: Timer, now_ms: int) -> Timer:
             return updates.changed(timer, timer.rules, enabled=enabled, now_ms=now_ms)
@@ -66,7 +65,7 @@ class ChangeTimer(Struct, frozen=True):
         return self.enable(timer_id, precondition, enabled=False, by=by)
 
     def delete(self, timer_id: str, precondition: Precondition = _ANYHOW, *, by: str) -> Timer:
-        """The timer as it last stood."""
+        """Returns the timer as it was last."""
 
         def try_once() -> Timer | None:
             timer = self._find(timer_id)
@@ -136,7 +135,7 @@ class RunTimer(Struct, frozen=True):
     entry_writer: EntryWriter
 
     def __call__(self, timer_id: str) -> Task:
-        """As the timer stands when it is called, a moment later."""
+        """Makes one occurrence by the current definition, due at once."""
         timer = self.timers.read(timer_id)
         if timer is None:
             raise no_such_timer()

@@ -1,8 +1,8 @@
-"""Check occurrences when they come up: their timers, as they stand right before the calls, decide.
+"""Check occurrences that fall due: their timers decide, as they are right before the calls.
 
-The timers of a page are read strongly, in one request, a moment before the first of its calls
-is due. A call that begins later than that by more than a moment reads its timer again.
-So a change that was answered is obeyed by every call that begins FRESH_MS after the answer.
+The timers of a page are read strongly consistent, in one request, a moment before the first call. A
+call that begins more than FRESH_MS later reads its timer again. So every call that begins FRESH_MS
+after the answer to a change obeys it.
 """
 
 from collections import Counter
@@ -45,8 +45,8 @@ _OUTCOMES = {
 
 
 class Firing(Struct):
-    """The occurrences of one page: by which timer each may be called and when that was read, and
-    what has come of them. Of all other tasks it knows nothing."""
+    """The occurrences of one page: the timer by which each may be called, when it was read, and the
+    counts of their outcomes."""
 
     _timers: dict[Address, tuple[Timer, int]] = field(default_factory=dict)  # by home
     counts: dict[str, Counter[Counted]] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Firing(Struct):
         return self._timers[task.home][0] if task.home in self._timers else None
 
     def count(self, task: Task, status: Status | None, *, was_called: bool = True) -> None:
-        """What came of it. None: somebody else has changed it meanwhile."""
+        """Count an outcome. None: another writer has changed the task meanwhile."""
         if task.occurrence is None:
             return
         if was_called and not task.attempts and not task.redrives:
@@ -182,7 +182,8 @@ class CheckOccurrences(Struct, frozen=True):
         return checked
 
     def _one_at_a_time(self, alone: Sequence[tuple[Task, Timer]], checked: Checked) -> None:
-        """Of timers that do not overlap: who finds an earlier one under way is skipped."""
+        """Of timers that must not overlap: an occurrence is skipped while an earlier one is under
+        way."""
         if not alone:
             return
         running = self.running.read_many(timer.timer_id for _, timer in alone)

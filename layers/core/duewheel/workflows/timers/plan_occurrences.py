@@ -1,9 +1,10 @@
-"""Plan: when a timer's chain comes up, write the occurrences ahead and let the chain move on.
+"""Plan occurrences: when the chain of a timer falls due, write the next occurrences and move the
+chain on.
 
-One conditional update of the chain says first into which shards they go. Then the occurrences are
-put, each if it is not there; then the chain's next entry; then another update of the chain says how
-far they have been written, and names that entry. Whoever dies in between, or is not alone, is
-followed by somebody who writes the same again.
+The order: one conditional update of the chain records the shards of the occurrences; the
+occurrences are put, each if absent; then the next entry of the chain; then another update of the
+chain records how far they are written, and names that entry. A planner that comes after a crash, or
+at the same time, writes the same items again.
 """
 
 from collections import Counter
@@ -52,9 +53,8 @@ class PlanTimers(Struct, frozen=True):
     writers: ThreadPoolExecutor
 
     def __call__(self, chains: Sequence[tuple[Task, Plan]], deadline_ms: int) -> list[Task]:
-        """One after the other, so that the calls of the page are not in want of the processor.
-        Returns those for which no time was left; one that fails does not stand in the way of
-        the others."""
+        """One chain after the other, since the calls of the page need the processor. Returns the
+        chains for which no time was left. If one fails, the others are planned."""
         timers = self.timers.read_many(plan.timer_id for _, plan in chains)
         failure: Exception | None = None
         for number, (chain, plan) in enumerate(chains):
@@ -96,8 +96,8 @@ class PlanTimers(Struct, frozen=True):
             _log_lost(chain)
 
     def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
-        """Once more later: who plans it at this moment may write more, and the index of its runs
-        follows what is written."""
+        """Withdraw once more later: another planner may be writing at this moment, and the index
+        follows the table."""
         if not self.take_back.ahead(plan.timer_id, timer, until_ms):
             self._end(chain, _PLANS_NOTHING)
             return
@@ -110,8 +110,8 @@ class PlanTimers(Struct, frozen=True):
     def _sized(
         self, chain: Task, plan: Plan, step: Step, due_seconds: Mapping[int, int]
     ) -> tuple[Task, Step] | None:
-        """None when another has changed the chain meanwhile. What is near, or past, has an entry
-        of its own, and there it does not matter where its home is."""
+        """None if another writer has changed the chain meanwhile. An occurrence that is near, or
+        past, has an entry of its own, so the place of its home does not matter."""
         placing = self.entry_writer.placement()
         far = {of: due for of, due in due_seconds.items() if not placing.is_near(due)}
         by_due = self.entry_writer.reserve_shards(far.values(), surely=True)
@@ -123,13 +123,13 @@ class PlanTimers(Struct, frozen=True):
         return None
 
     def _end(self, chain: Task, reason: str) -> None:
-        """Nobody looks for it; whoever has changed it was faster."""
+        """If another writer has changed the chain, that change counts."""
         now_ms = self.clock.now_ms()
         after = lifecycle.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN)
         self.tasks.change(chain, after)
 
     def _change(self, chain: Task, after: Task, misfired: int, timer: Timer) -> bool:
-        """Together with the count of what was passed over, so that it is counted once."""
+        """Together with the count of passed-over occurrences, so that they are counted once."""
         if not misfired:
             return self.tasks.change(chain, after)
         counted = {COUNTED_AS[reason_of_misfires(timer.rules)]: misfired}
@@ -161,8 +161,8 @@ class PlanTimers(Struct, frozen=True):
     def _put(
         self, timer: Timer, kept_seconds: int, sizes: Sizes, occurrence: Occurrence
     ) -> Task | None:
-        """None when it stands there already. One whose second may be read at this very moment, or
-        has been, gets an entry of its own beside it, and first comes up there."""
+        """None if the occurrence is there already. An occurrence whose second may already have been
+        read gets an entry of its own, at which it falls due first."""
         placing = self.entry_writer.placement()
         task = planning.occurrence_task(timer, occurrence, placing.now_ms, sizes)
         reason = misfire(task, occurrence, timer, placing.now_ms)

@@ -29,8 +29,8 @@ class PlanningChain(Struct, frozen=True):
     entry_writer: EntryWriter
 
     def read(self, timer: Timer) -> Task | None:
-        """The home of its chain. One that somebody has damaged is reported, and left alone: it
-        plans for nobody when its timer has another."""
+        """The home of the chain. A damaged one is reported and left alone: it plans nothing once
+        its timer has another chain."""
         if timer.chain is None:
             return None
         return self.tasks.get_many([timer.chain]).get(timer.chain)
@@ -51,9 +51,9 @@ class PlanningChain(Struct, frozen=True):
         return ({"Update": self.tasks.update_request(chain, ended)},)
 
     def stopped(self, before: Timer, chain: Task | None, after: Timer | None) -> Chained:
-        """What ends the chain of a timer that is changed, disabled, or deleted: `after` None. One
-        that has planned much that is not called any more comes up at once, takes that back, and
-        then ends by itself."""
+        """The writes that end the chain of a timer that is changed, disabled, or deleted (`after`
+        is None). If much was planned that is no longer called, the chain falls due at once,
+        withdraws that, and ends."""
         timer, now_ms = after or before, self.clock.now_ms()
         if chain is None or chain.plan is None or not chain.is_live:
             return Chained(timer)

@@ -1,4 +1,6 @@
-"""Read timers: one with its counters, a business's in pages, what is ahead of one, and its runs."""
+"""Read timers: one with its counters, the timers of a business in pages, the next instants of one,
+and its runs.
+"""
 
 from collections.abc import Sequence
 
@@ -75,49 +77,49 @@ class ReadTimers(Struct, frozen=True):
             for timer in timers
         ]
 
-    def page(self, asked: TimersRequest) -> TimerPage:
-        """In the order of their names. What somebody has damaged is reported, and left out."""
+    def page(self, query: TimersRequest) -> TimerPage:
+        """In the order of their names. Damaged timers are reported and left out."""
         after = None
-        if asked.cursor is not None:
-            position = cursors.opened(asked.cursor, asked.question, self.secret)
+        if query.cursor is not None:
+            position = cursors.opened(query.cursor, query.question, self.secret)
             after = _line_at(position)
-        count = asked.limit if asked.state is None else LIMIT_MAX
-        lines, goes_on = self.timers.page(asked.biz_type, asked.name_prefix, after, count)
-        current = self._current([line for line in lines if _may_be_meant(line, asked)])
+        count = query.limit if query.state is None else LIMIT_MAX
+        lines, goes_on = self.timers.page(query.biz_type, query.name_prefix, after, count)
+        current = self._current([line for line in lines if _may_be_meant(line, query)])
 
         def find(line: TimerLine) -> ShownTimer | None:
             one = current.get(line.timer_id)
-            return one if one is not None and asked.state in (None, one.state) else None
+            return one if one is not None and query.state in (None, one.state) else None
 
-        found, seen = filled(lines, find, lambda one: one.timer.rules.payload, asked.limit)
+        found, seen = filled(lines, find, lambda one: one.timer.rules.payload, query.limit)
         if not seen or (not goes_on and len(seen) == len(lines)):
             return TimerPage(found, None)
         position = f"{seen[-1].timer_id} {seen[-1].name}"
-        return TimerPage(found, cursors.sealed(position, asked.question, self.secret))
+        return TimerPage(found, cursors.sealed(position, query.question, self.secret))
 
-    def upcoming(self, timer_id: str, asked: UpcomingRequest, permit: Permit) -> Sequence[int]:
+    def upcoming(self, timer_id: str, query: UpcomingRequest, permit: Permit) -> Sequence[int]:
         """The seconds that its schedule contains, whether it is enabled or not."""
         timer, now_second = self.find(timer_id, permit), self._now_second()
         numbered = numbered_until(timer, self._plans([timer]).get(timer.chain), now_second)
-        first = next_occurrence.first_second(asked.from_ms, now_second)
-        return next_occurrence.upcoming(timer.rules, numbered, first, asked.count)
+        first = next_occurrence.first_second(query.from_ms, now_second)
+        return next_occurrence.upcoming(timer.rules, numbered, first, query.count)
 
-    def runs(self, timer_id: str, asked: RunsRequest, permit: Permit) -> Page:
+    def runs(self, timer_id: str, query: RunsRequest, permit: Permit) -> Page:
         """Its occurrences up to now, the latest first, each by its record as it is now."""
         self.find(timer_id, permit)
-        question = ("runs", timer_id, asked.status)
+        question = ("runs", timer_id, query.status)
         before = addresses.second_range(self._now_second())[1]
-        if asked.cursor is not None:
-            before = cursors.opened(asked.cursor, question, self.secret)
-        count = asked.limit if asked.status is None else LIMIT_MAX
+        if query.cursor is not None:
+            before = cursors.opened(query.cursor, question, self.secret)
+        count = query.limit if query.status is None else LIMIT_MAX
         homes, goes_on = self.index.page(timer_id, newest_first=True, behind=before, limit=count)
         current = self._tasks(homes)
 
         def find(home: Address) -> Task | None:
             task = current.get(home)
-            return task if task is not None and asked.status in (None, task.status) else None
+            return task if task is not None and query.status in (None, task.status) else None
 
-        found, seen = filled(homes, find, lambda task: task.payload, asked.limit)
+        found, seen = filled(homes, find, lambda task: task.payload, query.limit)
         if not seen or (not goes_on and len(seen) == len(homes)):
             return Page(found, None)
         return Page(found, cursors.sealed(seen[-1].place, question, self.secret))
@@ -145,12 +147,12 @@ class ReadTimers(Struct, frozen=True):
         return self.clock.now_ms() // 1000
 
 
-def _may_be_meant(line: TimerLine, asked: TimersRequest) -> bool:
-    """A prefix may reach into what follows the name; and of one that is disabled no more has to
-    be read to know that it is not meant."""
-    if not line.name.startswith(asked.name_prefix):
+def _may_be_meant(line: TimerLine, query: TimersRequest) -> bool:
+    """False if the entry of the list shows that the filter leaves the timer out. A prefix may be
+    longer than the stored beginning of a name."""
+    if not line.name.startswith(query.name_prefix):
         return False
-    return asked.state is None or line.enabled is (asked.state is not State.DISABLED)
+    return query.state is None or line.enabled is (query.state is not State.DISABLED)
 
 
 def _line_at(position: str) -> TimerLine:

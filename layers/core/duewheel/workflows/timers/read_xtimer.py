@@ -1,4 +1,4 @@
-"""Read what the xTimer interface shows: an app's timers and a timer's records, by page number."""
+"""Read timers for the xTimer interface: an app's timers and a timer's records, by page number."""
 
 from collections.abc import Sequence
 

@@ -1,9 +1,8 @@
-"""Take back: delete planned occurrences that would be ended one by one when they come up.
+"""Withdraw occurrences: delete planned ones that would be cancelled one by one when they fall due.
 
-Each transaction deletes a page of occurrences, each if it stands as it was planned, and holds only
-while the timer stands as it was read. So nothing is deleted that the timer, as it stands, wants
-called. The same transaction counts those that were missed. An occurrence that is left is ended
-when it comes up.
+Each transaction deletes a page of occurrences, each if it is as it was planned, on condition that
+the timer is as it was read. So no occurrence that the timer wants is deleted. The same transaction
+counts the missed ones. An occurrence that is left is cancelled when it falls due.
 """
 
 from collections import Counter
@@ -49,8 +48,8 @@ class WithdrawOccurrences(Struct, frozen=True):
     claims: Claims
 
     def ahead(self, timer_id: str, timer: Timer | None, until_ms: int) -> bool:
-        """What is to come of a timer, as it was read, that has been stopped or changed. Returns
-        whether there may be more."""
+        """Withdraw the future occurrences of a timer, as it was read, that was stopped or changed.
+        Returns whether there may be more."""
         placing = self.entry_writer.placement()
         second = placing.now_ms // 1000
         while placing.is_near(second):
@@ -66,7 +65,7 @@ class WithdrawOccurrences(Struct, frozen=True):
         return taken is None or total > 0
 
     def missed(self, met: Task, timer: Timer | None, reason: Reason) -> None:
-        """What lies behind an occurrence that came up late, and is ended for this reason."""
+        """Withdraw the occurrences behind one that fell due late and was cancelled."""
         if met.occurrence is None:
             return
         timer_id, now_ms = met.occurrence.timer_id, self.clock.now_ms()
@@ -101,8 +100,8 @@ class WithdrawOccurrences(Struct, frozen=True):
     def _missed(
         self, timer_id: str, timer: Timer | None, stretch: Stretch, until_ms: int
     ) -> Iterator[int]:
-        """A page of which somebody has begun may hold a call that is under way: it is left. Fewer
-        than fill a page are left, too."""
+        """A page that a run has begun may hold a call that is under way: it is left. Less than a
+        page is left, too."""
         behind, is_first = header_place(stretch.first), True
         for homes in self._pages(timer_id, behind, until_ms):
             within = [home for home in homes if home.second <= stretch.last]

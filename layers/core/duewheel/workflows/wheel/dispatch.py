@@ -24,7 +24,7 @@ _PAUSE_MS_MIN = 200
 _PAUSE_MS_MAX = 2_000
 
 
-class Held(Struct):
+class LeaseHeld(Struct):
     """Refused messages, which stop the pointer. `until`: up to which second all others were
     accepted."""
 
@@ -44,7 +44,7 @@ class Dispatch(Struct, frozen=True):
     aws_ms: Callable[[], int]
     lead_ms: int
     probers: ThreadPoolExecutor
-    latest: list[Held] = field(default_factory=list)  # since `begin`, at most one
+    latest: list[LeaseHeld] = field(default_factory=list)  # since `begin`, at most one
 
     def begin(self) -> None:
         """A new leader starts with no knowledge of what was refused elsewhere."""
@@ -70,11 +70,11 @@ class Dispatch(Struct, frozen=True):
             is_any_taken = any(message not in refused for message in held.messages)
             pause_ms = _PAUSE_MS_MIN if is_any_taken else held.longer_pause_ms()
             again_ms = self.clock.now_ms() + pause_ms
-        self.latest[:] = [Held(until, waiting, pause_ms, again_ms)]
+        self.latest[:] = [LeaseHeld(until, waiting, pause_ms, again_ms)]
         return pointer
 
-    def _held(self, dispatched: int) -> Held:
-        return self.latest[0] if self.latest else Held(dispatched)
+    def _held(self, dispatched: int) -> LeaseHeld:
+        return self.latest[0] if self.latest else LeaseHeld(dispatched)
 
     def last_second(self, ahead_ms: int) -> int:
         """The last second that may be dispatched now, looking `ahead_ms` into the future."""

@@ -1,4 +1,4 @@
-"""The state of the wheel: its pointers, who leads, and what is due in the next hour."""
+"""Read the state of the wheel: its pointers, the leader, and the load of the next hour."""
 
 from msgspec import Struct
 

@@ -50,6 +50,6 @@ class ReserveShards(Struct, frozen=True):
 
     def _raise(self, second: int, shards: int) -> None:
         if shards > self.known.of([second]).get(second, 1):
-            stands = self.headers.raise_to(second, shards)
-            if stands is not None:
-                self.known.keep({second: stands})
+            current = self.headers.raise_to(second, shards)
+            if current is not None:
+                self.known.keep({second: current})

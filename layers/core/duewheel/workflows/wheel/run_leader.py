@@ -36,7 +36,7 @@ class Lead(Struct, frozen=True):
     profile: Profile
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
-        """Wait for the lease, then lead until a newcomer registers or the time runs out."""
+        """Wait for the lease, then lead until a candidate registers or the time runs out."""
         while remaining_ms() > RESERVE_MS:
             # Half a unit a look; a claim or a registration from a stale look is refused.
             seen = self.pointers.read(pointers.TIME, self.origin, strongly=False)
@@ -55,7 +55,7 @@ class Lead(Struct, frozen=True):
                     self.clock.sleep(
                         leader_election.WATCH_SECONDS_AT_HANDOVER
                     )  # the look was stale
-                case Step.REGISTER_AS_HEIR | Step.REGISTER_AS_NEWCOMER as step:
+                case Step.REGISTER_AS_STANDBY | Step.REGISTER_AS_CANDIDATE as step:
                     if not self.pointers.register(seen, me, step):
                         self.clock.sleep(leader_election.WATCH_SECONDS_AT_HANDOVER)
                 case Step.WAIT:
@@ -80,7 +80,7 @@ class Lead(Struct, frozen=True):
                         logger.warning("lost leadership", action="deposed", epoch=mine.epoch)
                         return
                     mine, written_ms, gets_ahead = moved, now_ms, True
-                if mine.newcomer is not None or remaining_ms() <= RESERVE_MS:
+                if mine.candidate is not None or remaining_ms() <= RESERVE_MS:
                     break
                 if self._is_finished(dispatched):
                     break

@@ -61,6 +61,6 @@ def function_name(text: str, scope: Scope) -> FunctionName | None:
 
 
 def is_plain(text: str) -> bool:
-    """A name alone, with or without a version or an alias: no part of an ARN stands before it."""
+    """Whether this is a name, with or without a version or an alias, and no partial ARN."""
     found = _FORM.fullmatch(text)
     return found is not None and not (found["region"] or found["account"] or found["kind"])

@@ -1,4 +1,4 @@
-"""What a message to a queue and one to a topic have in common."""
+"""The parts that a message to a queue and one to a topic share."""
 
 import re
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""What AWS's refusal of a call means: try again, or stop trying.
+"""The outcome of a call that AWS refuses: retry, or stop.
 
-What is wrong with the request itself stays wrong. All else is worth another attempt: a
-throttle passes, and a right or a resource that a deployment took away is put back by another.
+An error of the request itself would come again. Everything else is worth another attempt: a
+throttle passes, and the next deployment restores a right or a resource that one took away.
 """
 
 import json
@@ -45,7 +45,8 @@ def outcome_of_refusal(
 
 
 def outcome_of_function(answer: bytes, status_code: int, *, has_failed: bool) -> Outcome:
-    """Of a function that was waited for; `answer` is what it returned, or its error."""
+    """The outcome of a synchronous invocation. `answer`: what the function returned, or its
+    error."""
     value = _parsed(answer)
     if has_failed:
         return Outcome(Verdict.RETRY, note_from(_error_note(value, answer)), status_code)

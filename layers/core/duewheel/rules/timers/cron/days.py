@@ -1,4 +1,4 @@
-"""What the day fields of a cron expression say beyond numbers: L, L-3, LW, 15W, 5L and 5#2."""
+"""The special values of the day fields of a cron expression: L, L-3, LW, 15W, 5L and 5#2."""
 
 import re
 from collections.abc import Iterable

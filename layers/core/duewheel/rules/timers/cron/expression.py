@@ -17,8 +17,8 @@ _FIRST_ORDINAL = date(1970, 1, 1).toordinal()
 _YEARS_BETWEEN_MAX = 130
 
 
-def day_of(wall: int) -> date:
-    return date.fromordinal(_FIRST_ORDINAL + wall // DAY_SECONDS)
+def day_of(local_time: int) -> date:
+    return date.fromordinal(_FIRST_ORDINAL + local_time // DAY_SECONDS)
 
 
 def midnight_of(day: date) -> int:
@@ -26,8 +26,8 @@ def midnight_of(day: date) -> int:
 
 
 class MonthDays(Struct, frozen=True):
-    """What the day-of-month field names. `before_last`: 0 for L, 3 for L-3. `nearest`: 15 for 15W,
-    the working day nearest to the 15th in the same month. `last_working`: LW."""
+    """The days that the day-of-month field names. `before_last`: 0 for L, 3 for L-3. `nearest`: 15
+    for 15W, the working day nearest to the 15th in the same month. `last_working`: LW."""
 
     numbers: frozenset[int]
     before_last: frozenset[int] = frozenset()
@@ -60,7 +60,8 @@ class MonthDays(Struct, frozen=True):
 
 
 class WeekDays(Struct, frozen=True):
-    """What the day-of-week field names; Sunday is 0. `nth`: (5, 2) for 5#2. `last`: 5 for 5L."""
+    """The days that the day-of-week field names; Sunday is 0. `nth`: (5, 2) for 5#2. `last`: 5 for
+    5L."""
 
     numbers: frozenset[int]
     nth: frozenset[tuple[int, int]] = frozenset()

@@ -14,11 +14,11 @@ _NUMBER = re.compile("[0-9]{1,4}")
 
 
 class NotUnderstood(ValueError):
-    """The text is no such expression; the message says what is wrong with it."""
+    """The text is no such expression; the message says why."""
 
 
 class Field(Struct, frozen=True):
-    """One field: its smallest and largest number, and the words that stand for some of them."""
+    """One field: its smallest and largest number, and the names of some of them."""
 
     name: str
     low: int

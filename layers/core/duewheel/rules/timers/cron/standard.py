@@ -55,5 +55,5 @@ def _sorted(field: Field, text: str) -> tuple[int, ...]:
 
 
 def _entries(text: str) -> list[str]:
-    """Of a day field, where a question mark may stand instead of an asterisk."""
+    """Of a day field, which may have a question mark instead of an asterisk."""
     return ["*"] if text == "?" else text.split(",")

@@ -1,8 +1,8 @@
 """An app of the xTimer interface as a business, and back.
 
-An app whose name may be a business's is that business. Any other is written as `x.` and its
-name, in which whatever a business's name may not hold stands as `_` and two hexadecimal digits
-for each byte of UTF-8; so is one that begins with `x.` itself. So no two apps share a business.
+An app whose name is a valid business name is that business. Any other is `x.` and its name, with
+`_` and two hexadecimal digits for each UTF-8 byte that a business name may not hold; so is a name
+that begins with `x.`. So no two apps share a business.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The requests of the xTimer interface.
 
-What its own server could not have read at all is malformed; what it would have read and what
-cannot be carried out is refused by its field. As there, members nobody knows are passed over.
+A body that xTimer's own server could not read is malformed; one that it could read, and that cannot
+be carried out, is refused by its field. As there, unknown members are ignored.
 """
 
 import json
@@ -33,7 +33,7 @@ _BLANK = replace(BLANK, schedule=Schedule(dialect=Dialect.CRONEXPR))
 
 
 class Named(Struct, frozen=True):
-    """A timer, and the app that says it is its own; None where a call does not ask for one."""
+    """A timer, and the app that claims it; None where a call names no app."""
 
     timer_id: str
     app: str | None
@@ -49,7 +49,7 @@ class Paging(Struct, frozen=True):
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Self:
-        """As its own server reads them: what is not above 0 is the default."""
+        """As xTimer's own server reads them: a value that is not above 0 is the default."""
         index = _whole(parameters, "pageIndex") or 1
         return cls(max(index, 1), min(_size(parameters), PAGE_SIZE_MAX))
 
