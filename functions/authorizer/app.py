@@ -1,7 +1,7 @@
-"""Who brings a good API key, and what is granted to them: an HTTP API's Lambda authorizer.
+"""The Lambda authorizer of the HTTP API: authenticate an API key and return its grants.
 
-API Gateway keeps the answer for a minute, by the header's value alone, and for every route. So it
-follows from that value and from nothing else of the request. What was brought is never logged.
+API Gateway caches the answer for a minute, by the value of the header alone, for every route. So
+the answer follows from that value and from nothing else of the request. The value is never logged.
 """
 
 from typing import Any

@@ -1,7 +1,6 @@
-"""A batch of messages that ask for tasks: create what each asks for, and report those that are
-left, which come back.
+"""A batch of ingest messages: create the tasks of each, and report the messages that come back.
 
-What a message says is never logged: it is its sender's and may hold secrets.
+The content of a message is never logged: it may hold secrets of its sender.
 """
 
 from typing import Any
@@ -46,7 +45,7 @@ def _is_done(ingest: Ingest, record: dict[str, Any], context: Any) -> bool:
 
 
 def _line(message: IngestMessage, ingested: Ingested) -> dict[str, Any]:
-    """Who did what, as the api function's line says it of a call: ids, and nothing of a body."""
+    """The caller and the change, as in the log of the api function: ids, and nothing of a body."""
     problem = {} if ingested.problem is None else {"problem": ingested.problem}
     return {
         "action": "change",

@@ -1,8 +1,8 @@
-"""A batch of messages: deliver each, and see to it that those that are left come back.
+"""A batch of messages: deliver each, and let undelivered ones come back.
 
-From the queue, by reporting them; past the queue, where nobody hears a report, by raising,
+From the queue, by reporting them. An invocation past the queue has no such report: there it raises,
 so that Lambda invokes the function again with the same event. Lambda may also run such an event
-twice at once, with one request id: what a run holds it holds by a token of its own.
+twice at once, with one request id: so each run holds its leases by a random token.
 """
 
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ def _comes_after_seconds(result: LeaseHeld | BaseException) -> int:
 
 
 def _receipts(records: list[Any]) -> Receipts:
-    """Of those messages whose visibility is that of what a run holds."""
+    """Of the messages that this run keeps hidden."""
     receipts: Receipts = {}
     for record in records:
         lane = _hidden_lane(record["body"])
@@ -80,8 +80,8 @@ def _receipts(records: list[Any]) -> Receipts:
 
 
 def _hidden_lane(text: str) -> Lane | None:
-    """None of what nobody can read, and of a release: the lease of that outlives its run, and the
-    sweeper sees to it."""
+    """None for an unreadable message, and for a release: its lease outlives the run, and the
+    sweeper repeats it."""
     try:
         message = decode(text)
     except MalformedMessage:
@@ -92,8 +92,8 @@ def _hidden_lane(text: str) -> Lane | None:
 def _deliver_all(
     named_texts: Iterable[tuple[str, str]], context: Any, receipts: Receipts
 ) -> list[Result]:
-    """What stands in a batch twice, as it does when the SDK sent it twice, is worked off once:
-    nothing would yet stand in the way of a second call."""
+    """A message that is in the batch twice, because the SDK sent it twice, is delivered once: two
+    runs of it would make two calls."""
     notifier = wiring.notifier()
     deadline_ms = process.clock().now_ms() + context.get_remaining_time_in_millis()
     texts: list[str] = []
@@ -140,7 +140,7 @@ def _is_left(name: str, text: str, result: Result) -> bool:
 
 
 def _about(text: str) -> dict[str, Any]:
-    """What it was to deliver, as the sweeper's records name it."""
+    """The log fields of its page or entries, as in the records of the sweeper."""
     try:
         message = decode(text)
     except MalformedMessage:

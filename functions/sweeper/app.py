@@ -1,4 +1,6 @@
-"""Each minute: sweep behind the time pointer, as far as its lag allows; release what is parked."""
+"""Each minute: sweep behind the time pointer, as far as its lag allows, and send the releases of
+parked tasks.
+"""
 
 from typing import Any
 

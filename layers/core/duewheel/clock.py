@@ -1,4 +1,4 @@
-"""The one place that reads the time; whoever needs an instant is handed a clock."""
+"""The one place that reads the time; all other code gets a clock."""
 
 import time
 from typing import Protocol

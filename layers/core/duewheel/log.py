@@ -1,6 +1,6 @@
 """The structured log. Every record has a stable `action`; none carries a payload or a secret.
 
-A record is one line of ASCII, whatever a caller has put into what it says.
+A record is one line of ASCII, whatever a caller has put into its fields.
 """
 
 import json
@@ -54,7 +54,7 @@ def logs_failure(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
 
 
 def report_unreadable(damaged: UnreadableItem) -> None:
-    """What the alarm on unreadable items counts: where it stands, and nothing that it holds."""
+    """Counted by the alarm on unreadable items: the key of the item, and nothing of its content."""
     logger.error(
         "item cannot be read",
         action="unreadable",

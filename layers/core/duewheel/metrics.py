@@ -1,8 +1,8 @@
-"""What this process has done and not said yet: whoever does something counts it here.
+"""Counters of this process, one object as the logger is: a run writes at its end all that was
+counted since the last run ended.
 
-One for the whole process, as the logger is: a run says at its end what was counted since the last
-one did. Where one process plays several functions, as on one machine, each thing is said once,
-by whichever of them ends first.
+Where one process plays several functions, as the local stack does, each count is written once, by
+whichever function ends first.
 """
 
 from collections import Counter, defaultdict
@@ -27,7 +27,7 @@ class Counts:
             self._values[metric].append(value)
 
     def take(self) -> Counted:
-        """What has come together; from here on it is counted anew."""
+        """All counts so far; then count anew."""
         with self._lock:
             taken = Counted(self._counts, self._values)
             self._counts, self._values = Counter(), defaultdict(list)

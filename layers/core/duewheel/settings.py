@@ -1,4 +1,4 @@
-"""One frozen settings object from the environment, and one error that names what is wrong."""
+"""One frozen settings object from the environment, and one error that names all that is wrong."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -176,8 +176,8 @@ def _read_lists(
 
 
 def _itself(environment: Mapping[str, str]) -> str:
-    """What the notifier invokes: a template cannot tell it its own name, which would go round in
-    a circle. By its alias, since what was last deployed without being published is not live."""
+    """The function that the notifier invokes: itself, whose name the template cannot give it. By
+    its alias, since an unpublished version is not live."""
     name = environment.get("AWS_LAMBDA_FUNCTION_NAME", "")
     return f"{name}:{LIVE}" if name else ""
 

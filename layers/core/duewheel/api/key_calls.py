@@ -1,4 +1,4 @@
-"""The calls on API keys. What a key needs of its admin follows from its grants."""
+"""The calls on API keys. The grants of a key decide which admin may change it."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The calls on timers: what they are, what is ahead of them, what has come of them."""
+"""The calls on timers: definitions, next occurrences, past runs."""
 
 from collections.abc import Mapping
 

@@ -1,5 +1,4 @@
-"""The calls on the wheel as a whole: where it stands, what is wrong with it, whether it is well,
-and what calls there are."""
+"""The calls on the wheel as a whole: its state, the audit, health, and the API document."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,7 @@
-"""Who did what, in the log: one line for each call that may change something, whatever its end.
+"""The access log: one line for each call that may change something, whatever its status.
 
-Nothing of a body, a header or a payload is in it; what the call was about is told by its path, by
-what stands in the place of the path's placeholders, and by the ids of what it made.
+It holds nothing of a body, a header or a payload: the path, the values of its placeholders, and the
+ids of created items.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ _CHARACTERS_MAX = 128  # as many as a key may have: what is longer is none
 
 
 def change_line(request: Request, meant: Matched, answer: Answer) -> dict[str, Any] | None:
-    """None for a call that only reads, and for what is no call at all."""
+    """None for a call that only reads, and for an unknown call."""
     if request.method == "GET" or meant.call.on_none:
         return None
     return {

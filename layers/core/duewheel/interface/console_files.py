@@ -1,7 +1,7 @@
-"""The console: static files, the same for everybody, with nothing in them of anybody's.
+"""The console: static files, the same for every caller, without data.
 
-They alone are answered without asking who it is. What they show they fetch from `/v1`, with the
-access of whoever looks at them; and no script runs there but those that stand here.
+They alone are answered without authentication. The page fetches its data from `/v1` with the
+caller's access, and runs no scripts but these files.
 """
 
 from functools import cache
@@ -76,9 +76,9 @@ def console_file(request: Request) -> Answer:
 
 @cache
 def _files() -> dict[str, _File]:
-    """By name: what is asked for is looked up here, and never becomes a path. The page names its
-    files within their edition, and they each other by where they stand, so within it as well:
-    while it is the same, a browser asks for the page alone."""
+    """By name: a requested name is looked up here and never becomes a path. The page names its
+    files within their edition, and the files name each other relatively, so a browser that has the
+    edition requests the page alone."""
     paths = sorted(path for path in _FOLDER.rglob("*") if path.suffix in _TYPES)
     texts = {path.relative_to(_FOLDER).as_posix(): path.read_text("utf-8") for path in paths}
     edition = _mark("".join(texts.values()))

@@ -36,7 +36,7 @@ def refused(refusal: Refusal) -> Answer:
 
 
 def misconfigured(detail: str) -> Answer:
-    """For the operator, who can mend it by what the detail says."""
+    """For the operator; the detail says what to mend."""
     return _failed("misconfigured", "This deployment is configured wrongly", detail)
 
 

@@ -54,8 +54,8 @@ class Request(Struct, frozen=True):
         return precondition(self.if_match, self.if_none_match)
 
     def text(self, bytes_max: int) -> str:
-        """The body, which this call needs. It is looked into for callers who may make the call on
-        some business, and for no others: reading costs CPU."""
+        """The body, which this call needs. It is parsed only for callers who may make the call on
+        some business: parsing costs CPU."""
         self.permit.check_anywhere()
         if not self.body:
             raise MalformedBody("The body is missing; this call takes a JSON object.")
@@ -70,7 +70,7 @@ class Request(Struct, frozen=True):
 
 
 def _header(event: Mapping[str, Any], name: str) -> str | None:
-    """API Gateway writes names in lower case; who invokes the function directly may not."""
+    """API Gateway writes names in lower case; a direct invocation may not."""
     for given, value in (event.get("headers") or {}).items():
         if given.lower() == name:
             return str(value)

@@ -1,8 +1,8 @@
-"""Routes: which call a method and a path mean; the API document.
+"""Routes: the call of a method and a path; the API document.
 
-A table of its own, since the resolver at hand keeps the event it works on in a class
-attribute: two threads, as one machine's stack has them, would answer each other's requests.
-The document (OpenAPI) is kept as a file and read when it is asked for.
+A table of its own, since the resolver of the library keeps its event in a class attribute: two
+threads, as in the local stack, would answer each other's requests. The document (OpenAPI) is a
+file, read on request.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,8 +25,8 @@ _BUSINESS = "biz_type"  # the placeholder
 
 
 class Call(Struct, frozen=True):
-    """`right`: what the caller needs on the business that is meant. A path that names it is
-    checked here; what is named elsewhere, the call itself checks by its request's permit."""
+    """`right`: the right that the caller needs on the business. A business in the path is checked
+    here; one that is named elsewhere is checked by the call, with the permit of its request."""
 
     right: Right
     carry: Carry
@@ -55,7 +55,7 @@ def for_all_callers(carry: Carry) -> Call:
 
 
 class Matched(Struct, frozen=True):
-    """A call, the path that it stands under, and what the placeholders of that stand for."""
+    """A call, its path template, and the values of the placeholders."""
 
     call: Call
     path: str
@@ -75,12 +75,12 @@ class Matched(Struct, frozen=True):
 
 
 class Calls(Struct, frozen=True):
-    """By path (`/v1/tasks/{task_id}`) and method. The first path that matches is meant."""
+    """By path template (`/v1/tasks/{task_id}`) and method. The first path that matches counts."""
 
     by_path: Mapping[str, Mapping[str, Call]]
 
     def match_route(self, request: Request) -> Matched:
-        """There always is one: what is no call is refused when it is made."""
+        """Always returns one: an unknown call is refused when it is made."""
         for path, by_method in self.by_path.items():
             arguments = _match(path, request.path)
             if arguments is None:

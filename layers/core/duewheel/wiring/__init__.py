@@ -1,5 +1,5 @@
-"""What the handlers run on, built once per process from the environment, never at import.
+"""The parts of the handlers, built once per process from the environment, never at import.
 
-A module for each function, so that one pays at its cold start only for what it uses, and
+A module for each function, so that a cold start pays only for what the function uses, and
 `process`, which they share.
 """

@@ -1,4 +1,4 @@
-"""What the api function runs on."""
+"""The parts of the api function."""
 
 import secrets
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ def callers() -> Callers:
 
 
 def access(authorizer: Mapping[str, Any]) -> Access:
-    """Of whoever API Gateway says is asking."""
+    """Of the caller as API Gateway has authenticated it."""
     return callers().access(authorizer, clock().now_ms())
 
 

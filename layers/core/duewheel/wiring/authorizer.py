@@ -1,4 +1,4 @@
-"""What the authorizer runs on."""
+"""The parts of the authorizer."""
 
 from duewheel.wiring.api_keys import api_keys
 from duewheel.wiring.process import clock, once

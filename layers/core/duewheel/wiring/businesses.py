@@ -29,7 +29,7 @@ def business_cache() -> BusinessCache:
 
 @once
 def businesses_with_health() -> BusinessCache:
-    """Who makes calls reads the health of a business with its settings."""
+    """The notifier reads the health of a business with its settings."""
     return BusinessCache(replace(businesses(), reads_standing=True), clock())
 
 

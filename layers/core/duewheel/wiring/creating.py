@@ -1,4 +1,4 @@
-"""What creates tasks, for whoever is asked to: over HTTP, or by a queue."""
+"""The parts that create tasks, over HTTP or by messages."""
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor

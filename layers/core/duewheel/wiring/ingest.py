@@ -1,4 +1,4 @@
-"""What the ingest function runs on."""
+"""The parts of the ingest function."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""At the end of each run, what it has counted becomes lines of its log."""
+"""At the end of each run its counts become lines of its log."""
 
 import logging
 from collections.abc import Callable
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def tells_metrics(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
-    """The same handler; it tells them however it ends."""
+    """The same handler; it writes the counts however it ends."""
 
     @wraps(handler)
     def telling(event: Any, context: Any) -> R:

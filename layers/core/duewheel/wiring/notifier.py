@@ -1,7 +1,7 @@
-"""What the notifier runs on.
+"""The parts of the notifier.
 
-It is wired once per thread, since an event loop and its connections belong to one: in AWS a
-process has one thread, on one machine a thread plays the environment.
+It is wired once per thread, since an event loop and its connections belong to one: in AWS a process
+has one thread, on one machine a thread plays the environment.
 """
 
 import asyncio

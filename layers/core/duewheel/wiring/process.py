@@ -61,7 +61,7 @@ def replace_parts(by: Mapping[Callable[[], Any], Callable[[], Any]]) -> None:
 
 
 def generation() -> int:
-    """Tells what was built before from what was built after the last new start."""
+    """Changes with each new start, so that parts of an earlier one are recognised."""
     return _generation
 
 

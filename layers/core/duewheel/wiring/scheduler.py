@@ -1,4 +1,4 @@
-"""What the scheduler runs on."""
+"""The parts of the scheduler."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""What the sweeper runs on."""
+"""The parts of the sweeper."""
 
 from concurrent.futures import ThreadPoolExecutor
 

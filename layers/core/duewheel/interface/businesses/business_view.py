@@ -21,7 +21,7 @@ def etag(business: Business) -> str:
 
 
 def business_view(business: Business, now_ms: int) -> dict[str, object]:
-    """`now_ms`: what was observed of its calls holds for a while only."""
+    """`now_ms`: observations of its calls expire."""
     hosts, trusted = business.own.allowed_hosts, business.own.trusted_origins
     secrets, choice = business.own.secrets, business.lane_at(now_ms)
     return {

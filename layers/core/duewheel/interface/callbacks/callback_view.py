@@ -1,5 +1,6 @@
-"""A callback in an answer: the members that a create takes. What is null is left to the
-business. Of a header that carries a secret its shown form alone."""
+"""A callback in an answer: the members of a request. A null member is left to the business. Of a
+header with a secret, its shown form.
+"""
 
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.secret_headers import shown_value

@@ -1,8 +1,8 @@
 """Tasks in answers: one, a batch, a page of a list, a page of redrives.
 
-The payload stands in an answer as the very text that came in. So the answer is put together as
-text: everything else is written by `json`, and the payload is set between two halves, never in
-the place of something that other text could contain.
+The payload is in an answer byte for byte. So the answer is joined as text: everything else is
+written by `json`, and the payload is put between two halves, never in the place of a text that
+could occur elsewhere.
 """
 
 from collections.abc import Iterable, Sequence
@@ -65,7 +65,7 @@ def _after_payload(task: Task) -> dict[str, object]:
 
 
 def _when_asked_for(task: Task) -> dict[str, object]:
-    """What the caller may leave to the service's defaults appears only when it was given."""
+    """Optional members appear only if the request set them."""
     members: dict[str, object] = {}
     if task.retry is not None:
         members["retry"] = retry_members(task.retry)

@@ -1,5 +1,4 @@
-"""A timer in an answer. The payload stands in it as the very text that came in, placeholders
-and all."""
+"""A timer in an answer. The payload is in it byte for byte, with its placeholders."""
 
 from collections.abc import Iterable
 

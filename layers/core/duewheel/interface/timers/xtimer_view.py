@@ -1,4 +1,4 @@
-"""The answers of the xTimer interface: a code (0 for success), its message, what was asked for."""
+"""The answers of the xTimer interface: a code (0 for success), its message, the data."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -25,14 +25,14 @@ def done(**members: object) -> Answer:
 
 
 def refused(refusal: Refusal) -> Answer:
-    """The code of what is understood and refused is the status that `/v1` would answer."""
+    """The code of a refusal is the status that `/v1` would answer."""
     if isinstance(refusal, MalformedBody):
         return Answer(400, compact({"code": MALFORMED, "msg": refusal.detail}))
     return Answer(200, compact({"code": refusal.status, "msg": refusal.detail}))
 
 
 def timer_view(timer: Timer) -> dict[str, object]:
-    """What it has no words for (an interval, a callback of another type) is empty."""
+    """A property that xTimer lacks (an interval, a callback of another type) is empty."""
     callback = timer.rules.callback
     return {
         "id": int(timer.timer_id),

@@ -1,4 +1,4 @@
-"""The wheel in an answer: its pointers, what the sweep has left open, what is to come; an audit."""
+"""The wheel in an answer: its pointers, open places, and forecast; an audit."""
 
 from collections.abc import Sequence
 
