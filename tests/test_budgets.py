@@ -359,12 +359,14 @@ def ingested(world: World, tasks: int, message_id: str = "m-1") -> tuple[Ingeste
     body = json.dumps(one if tasks == 1 else {"tasks": [one] * tasks})
     now_ms = world.clock.now_ms()
     ingest = Ingest(
-        world.clock,
-        world.create_idempotent,
-        IngestQueue(world.sqs, world.settings.slice_queue_url, world.settings.slice_queue_url),
-        Permit(Access("ingest", (Grant(Right.WRITE, "*"),)), Right.WRITE),
-        world.settings.allowed_targets,
-        lambda: 0.5,
+        clock=world.clock,
+        create_idempotent=world.create_idempotent,
+        queue=IngestQueue(
+            world.sqs, world.settings.slice_queue_url, world.settings.slice_queue_url
+        ),
+        permit=Permit(Access("ingest", (Grant(Right.WRITE, "*"),)), Right.WRITE),
+        allowed=world.settings.allowed_targets,
+        random_unit=lambda: 0.5,
     )
     meters = [Meter(world.settings.wheel_table), Meter(world.settings.registry_table)]
 

@@ -146,12 +146,14 @@ def _by_message(world: World, body: str, tasks: int) -> None:
     message = IngestMessage("id", "handle", body, "sender", now_ms, now_ms, 1, attributes)
     permit = Permit(Access("ingest", (Grant(Right.WRITE, "*"),)), Right.WRITE)
     ingest = Ingest(
-        world.clock,
-        world.create_idempotent,
-        IngestQueue(world.sqs, "nowhere", "nowhere"),  # it asks neither where nothing is refused
-        permit,
-        world.settings.allowed_targets,
-        lambda: 0.0,
+        clock=world.clock,
+        create_idempotent=world.create_idempotent,
+        queue=IngestQueue(
+            world.sqs, "nowhere", "nowhere"
+        ),  # it asks neither where nothing is refused
+        permit=permit,
+        allowed=world.settings.allowed_targets,
+        random_unit=lambda: 0.0,
     )
     ingested = ingest(message, "run")
     if ingested.is_left or ingested.problem or len(ingested.task_ids) != tasks:

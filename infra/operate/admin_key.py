@@ -45,9 +45,9 @@ def registry_of(cloudformation: Any, stack: str) -> str:
 
 def issued(dynamodb: Any, table: str, operator: str, clock: Clock) -> Issued:
     issue = IssueKeys(
-        clock,
-        ApiKeyStore(dynamodb, table),
-        ApiKeyChanges(dynamodb, table),
+        clock=clock,
+        keys=ApiKeyStore(dynamodb, table),
+        changes=ApiKeyChanges(dynamodb, table),
         random_number=lambda: secrets.randbelow(ID_RANGE),
         random_bytes=lambda: secrets.token_bytes(SECRET_BYTES),
     )

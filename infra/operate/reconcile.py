@@ -67,7 +67,13 @@ def of_stack(client: Any, outputs: dict[str, str], clock: Clock, asked: Any) -> 
     table = client.describe_table(TableName=wheel)["Table"]
     indexes = {index["IndexName"] for index in table.get("GlobalSecondaryIndexes", [])}
     buckets, origin = (int(shape[name]["N"]) for name in ("buckets", "origin"))
-    tasks = TaskStore(client, clock, wheel, buckets, "by_business" in indexes)
+    tasks = TaskStore(
+        client=client,
+        clock=clock,
+        table=wheel,
+        buckets=buckets,
+        list_index="by_business" in indexes,
+    )
     return Reconciling(clock, tasks, records, origin, asked.overdue, asked.per_second, asked.write)
 
 

@@ -187,12 +187,22 @@ class World:
     def _create_timer(self) -> CreateTimer:
         chain = wired_timers.chain_timer()
         return CreateTimer(
-            self.clock, self.timers, chain, self.business_cache, lambda: next(self._numbers)
+            clock=self.clock,
+            timers=self.timers,
+            chain=chain,
+            known=self.business_cache,
+            random_number=lambda: next(self._numbers),
         )
 
     def _fail_attempt(self) -> FailAttempt:
         """A failed task waits for all of its delay."""
-        return FailAttempt(self.clock, self.tasks, self.keys, self.entry_writer, lambda: 1.0)
+        return FailAttempt(
+            clock=self.clock,
+            tasks=self.tasks,
+            keys=self.keys,
+            entry_writer=self.entry_writer,
+            random_unit=lambda: 1.0,
+        )
 
     @property
     def queue(self) -> SliceQueue:

@@ -83,9 +83,9 @@ def list_tasks() -> ListTasks:
     config = settings()
     origin()  # with other BUCKETS the index would lead to homes that are not there
     return ListTasks(
-        clock(),
-        ListIndex(dynamodb(), config.wheel_table, config.buckets),
-        tasks(),
+        clock=clock(),
+        index=ListIndex(dynamodb(), config.wheel_table, config.buckets),
+        tasks=tasks(),
         readers=ThreadPoolExecutor(READERS),
         secret=cursor_secret(),
         is_on=config.list_index,
@@ -100,7 +100,13 @@ def cursor_secret() -> bytes:
 
 @once
 def configure_business() -> ConfigureBusiness:
-    return ConfigureBusiness(clock(), businesses(), business_cache(), sealed_secrets(), pausing())
+    return ConfigureBusiness(
+        clock=clock(),
+        store=businesses(),
+        known=business_cache(),
+        sealed_secrets=sealed_secrets(),
+        pausing=pausing(),
+    )
 
 
 @once
@@ -124,14 +130,14 @@ def read_changes() -> ReadChanges:
 @once
 def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
-        businesses(),
-        business_cache(),
-        list_tasks(),
-        cancel_task(),
-        cursor_secret(),
-        pausing(),
-        timers(),
-        change_timer(),
+        store=businesses(),
+        known=business_cache(),
+        list_tasks=list_tasks(),
+        cancel_task=cancel_task(),
+        secret=cursor_secret(),
+        pausing=pausing(),
+        timers=timers(),
+        change_timer=change_timer(),
     )
 
 
@@ -140,7 +146,13 @@ def dead_tasks() -> DeadTasks:
     config = settings()
     readers = ThreadPoolExecutor(DEAD_READERS)
     index = DeadIndex(dynamodb(), config.wheel_table, config.buckets, readers)
-    return DeadTasks(clock(), index, tasks(), redrive_task(), cursor_secret())
+    return DeadTasks(
+        clock=clock(),
+        index=index,
+        tasks=tasks(),
+        redrive_task=redrive_task(),
+        secret=cursor_secret(),
+    )
 
 
 @once
@@ -151,9 +163,9 @@ def key_prefix() -> KeyPrefix:
 @once
 def issue_keys() -> IssueKeys:
     return IssueKeys(
-        clock(),
-        api_keys(),
-        ApiKeyChanges(dynamodb(), settings().registry_table),
+        clock=clock(),
+        keys=api_keys(),
+        changes=ApiKeyChanges(dynamodb(), settings().registry_table),
         random_number=lambda: secrets.randbelow(ID_RANGE),
         random_bytes=lambda: secrets.token_bytes(API_KEY_BYTES),
     )
@@ -167,34 +179,48 @@ def list_keys() -> ListKeys:
 @once
 def read_statistics() -> ReadStatistics:
     readers = ThreadPoolExecutor(SECOND_READERS)
-    return ReadStatistics(clock(), pointers(), origin(), read_second(), statistics(), readers)
+    return ReadStatistics(
+        clock=clock(),
+        pointers=pointers(),
+        origin=origin(),
+        read_second=read_second(),
+        statistics=statistics(),
+        readers=readers,
+    )
 
 
 @once
 def audit() -> Audit:
     return Audit(
-        clock(),
-        pointers(),
-        origin(),
-        AuditStore(tasks(), parking_records()),
-        ThreadPoolExecutor(AUDIT_READERS),
-        cursor_secret(),
+        clock=clock(),
+        pointers=pointers(),
+        origin=origin(),
+        store=AuditStore(tasks(), parking_records()),
+        readers=ThreadPoolExecutor(AUDIT_READERS),
+        secret=cursor_secret(),
     )
 
 
 @once
 def read_wheel() -> ReadWheel:
     config = settings()
-    return ReadWheel(clock(), pointers(), loads(), origin(), config.buckets, config.profile)
+    return ReadWheel(
+        clock=clock(),
+        pointers=pointers(),
+        loads=loads(),
+        origin=origin(),
+        buckets=config.buckets,
+        profile=config.profile,
+    )
 
 
 @once
 def read_timers() -> ReadTimers:
     return ReadTimers(
-        clock(),
-        timers(),
-        tasks(),
-        counters(),
-        run_index(),
-        cursor_secret(),
+        clock=clock(),
+        timers=timers(),
+        tasks=tasks(),
+        counters=counters(),
+        index=run_index(),
+        secret=cursor_secret(),
     )

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 @once
 def businesses() -> BusinessStore:
     config = settings()
-    return BusinessStore(dynamodb(), clock(), config.registry_table, config.business_defaults)
+    return BusinessStore(
+        client=dynamodb(),
+        clock=clock(),
+        table=config.registry_table,
+        defaults=config.business_defaults,
+    )
 
 
 @once

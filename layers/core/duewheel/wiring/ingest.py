@@ -14,10 +14,10 @@ def ingest() -> Ingest:
     config = settings()
     grants = tuple(Grant(Right.WRITE, businesses) for businesses in config.ingest_businesses)
     return Ingest(
-        clock(),
-        create_idempotent(),
-        IngestQueue(sqs(), config.ingest_queue_url, config.ingest_dead_letter_queue_url),
-        Permit(Access("ingest", grants), Right.WRITE),
-        config.allowed_targets,
-        random.random,
+        clock=clock(),
+        create_idempotent=create_idempotent(),
+        queue=IngestQueue(sqs(), config.ingest_queue_url, config.ingest_dead_letter_queue_url),
+        permit=Permit(Access("ingest", grants), Right.WRITE),
+        allowed=config.allowed_targets,
+        random_unit=random.random,
     )

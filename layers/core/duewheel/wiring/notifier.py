@@ -112,7 +112,13 @@ def retry_throttled() -> RetryThrottled:
 
 @once
 def fail_attempt() -> FailAttempt:
-    return FailAttempt(clock(), tasks(), keys(), entry_writer(), random_unit())
+    return FailAttempt(
+        clock=clock(),
+        tasks=tasks(),
+        keys=keys(),
+        entry_writer=entry_writer(),
+        random_unit=random_unit(),
+    )
 
 
 @once
@@ -129,58 +135,58 @@ def parked() -> ParkedStore:
 def release() -> Release:
     """With writers of its own: a release of many tasks takes none from the pages."""
     return Release(
-        clock(),
-        parking_records(),
-        businesses(),
-        parked(),
-        Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(WRITERS)),
-        turns(),
-        message_sender(),
-        retry_throttled(),
-        settings().notifier_lives_ms,
+        clock=clock(),
+        records=parking_records(),
+        businesses=businesses(),
+        parked=parked(),
+        reschedule=Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(WRITERS)),
+        turns=turns(),
+        message_sender=message_sender(),
+        retry_throttled=retry_throttled(),
+        lease_ms=settings().notifier_lives_ms,
     )
 
 
 @once
 def withdraw_occurrences() -> WithdrawOccurrences:
     return WithdrawOccurrences(
-        clock(),
-        PlannedRuns(tasks()),
-        pages(),
-        timers(),
-        counters(),
-        run_index(),
-        entry_writer(),
-        Claims(),
+        clock=clock(),
+        planned=PlannedRuns(tasks()),
+        pages=pages(),
+        timers=timers(),
+        counters=counters(),
+        index=run_index(),
+        entry_writer=entry_writer(),
+        claims=Claims(),
     )
 
 
 @once
 def plan_timers() -> PlanTimers:
     return PlanTimers(
-        clock(),
-        tasks(),
-        timers(),
-        counters(),
-        businesses_with_health(),
-        entry_writer(),
-        reschedule(),
-        withdraw_occurrences(),
-        ThreadPoolExecutor(PLANNERS),
+        clock=clock(),
+        tasks=tasks(),
+        timers=timers(),
+        counters=counters(),
+        known=businesses_with_health(),
+        entry_writer=entry_writer(),
+        reschedule=reschedule(),
+        take_back=withdraw_occurrences(),
+        writers=ThreadPoolExecutor(PLANNERS),
     )
 
 
 @once
 def check_occurrences() -> CheckOccurrences:
     return CheckOccurrences(
-        clock(),
-        tasks(),
-        timers(),
-        RunningStore(dynamodb(), clock(), settings().registry_table),
-        counters(),
-        reschedule(),
-        withdraw_occurrences(),
-        ThreadPoolExecutor(ENDERS),
+        clock=clock(),
+        tasks=tasks(),
+        timers=timers(),
+        running=RunningStore(dynamodb(), clock(), settings().registry_table),
+        counters=counters(),
+        reschedule=reschedule(),
+        take_back=withdraw_occurrences(),
+        writers=ThreadPoolExecutor(ENDERS),
     )
 
 
@@ -216,7 +222,9 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         random_bytes=lambda: random_bytes()(MARK_BYTES),
     )
     gates = (
-        PauseGate(clock(), known, park, rescheduling, retrying),
+        PauseGate(
+            clock=clock(), known=known, park=park, reschedule=rescheduling, retry_throttled=retrying
+        ),
         OccurrenceGate(check_occurrences()),
         circuit_breaker,
         RateLimitGate(LimitCallRate(clock(), turns()), rescheduling, retrying),
@@ -232,7 +240,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         fail_attempt=fail_attempt(),
         reschedule=rescheduling,
         stop_timer=StopTimer(ChangeTimer(clock(), timers(), chain_timer(), known)),
-        detect_slow_calls=DetectSlowCalls(clock(), known, health_store()),
+        detect_slow_calls=DetectSlowCalls(clock=clock(), known=known, health_store=health_store()),
         retry_throttled=retrying,
     )
     return DeliverEntries(
@@ -268,7 +276,13 @@ def deliver(
         deliver_entries=_deliver_entries(targets, known, call_slots),
         release=release(),
         beside=beside,
-        slow_lane=SlowLane(clock(), known, pages(), message_sender(), config.notifier_lives_ms),
+        slow_lane=SlowLane(
+            clock=clock(),
+            known=known,
+            pages=pages(),
+            message_sender=message_sender(),
+            page_lease_ms=config.notifier_lives_ms,
+        ),
         lead_ms=config.lead_ms,
         page_size=config.page_size,
         page_lease_ms=config.page_lease_ms,

@@ -19,9 +19,9 @@ from duewheel.workflows.wheel.run_leader import Lead
 @once
 def dispatch() -> Dispatch:
     return Dispatch(
-        clock(),
-        slices(),
-        message_sender(),
+        clock=clock(),
+        slices=slices(),
+        message_sender=message_sender(),
         aws_ms=lambda: aws_time().latest_ms,
         lead_ms=settings().lead_ms,
         probers=ThreadPoolExecutor(PROBES_AT_ONCE),
@@ -30,4 +30,10 @@ def dispatch() -> Dispatch:
 
 @once
 def lead() -> Lead:
-    return Lead(clock(), pointers(), dispatch(), origin(), settings().profile)
+    return Lead(
+        clock=clock(),
+        pointers=pointers(),
+        dispatch=dispatch(),
+        origin=origin(),
+        profile=settings().profile,
+    )

@@ -27,14 +27,14 @@ from duewheel.workflows.tasks.reschedule import Reschedule
 def sweep_second() -> SweepSecond:
     reschedule = Reschedule(clock(), tasks(), entry_writer(), ThreadPoolExecutor(PUTTING_OFF))
     return SweepSecond(
-        clock(),
-        read_second(),
-        tasks(),
-        pages(),
-        message_sender(),
-        Rescue(clock(), tasks(), entry_writer(), ThreadPoolExecutor(RESCUING)),
-        PostponePage(clock(), tasks(), pages(), reschedule),
-        settings().page_size,
+        clock=clock(),
+        read_second=read_second(),
+        tasks=tasks(),
+        pages=pages(),
+        message_sender=message_sender(),
+        rescue=Rescue(clock(), tasks(), entry_writer(), ThreadPoolExecutor(RESCUING)),
+        come_up_again=PostponePage(clock(), tasks(), pages(), reschedule),
+        page_size=settings().page_size,
     )
 
 
@@ -46,13 +46,13 @@ def record_statistics() -> RecordStatistics:
 @once
 def sweep() -> Sweep:
     return Sweep(
-        clock(),
-        pointers(),
-        sweep_second(),
-        record_statistics(),
-        headers(),
-        origin(),
-        settings().sweep_delay_seconds * 1000,
+        clock=clock(),
+        pointers=pointers(),
+        sweep_second=sweep_second(),
+        record_statistics=record_statistics(),
+        headers=headers(),
+        origin=origin(),
+        lag_ms=settings().sweep_delay_seconds * 1000,
         aws_ms=lambda: aws_time().latest_ms,
     )
 

@@ -28,7 +28,11 @@ def chain_timer() -> PlanningChain:
 @once
 def create_timer() -> CreateTimer:
     return CreateTimer(
-        clock(), timers(), chain_timer(), business_cache(), lambda: secrets.randbelow(ID_RANGE)
+        clock=clock(),
+        timers=timers(),
+        chain=chain_timer(),
+        known=business_cache(),
+        random_number=lambda: secrets.randbelow(ID_RANGE),
     )
 
 

@@ -30,7 +30,13 @@ from duewheel.workflows.wheel.reserve_shards import ReserveShards
 @once
 def tasks() -> TaskStore:
     config = settings()
-    return TaskStore(dynamodb(), clock(), config.wheel_table, config.buckets, config.list_index)
+    return TaskStore(
+        client=dynamodb(),
+        clock=clock(),
+        table=config.wheel_table,
+        buckets=config.buckets,
+        list_index=config.list_index,
+    )
 
 
 @once

@@ -43,7 +43,7 @@ _DURATION_SECONDS_MAX = 10**9
 _DAYS_MAX = 10**6
 
 
-class BusinessStore(Struct, frozen=True):
+class BusinessStore(Struct, frozen=True, kw_only=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

@@ -29,7 +29,7 @@ from duewheel.stores.tasks import codec, keys
 from duewheel.stores.tasks.tasks import TaskStore
 
 
-class AuditPage(Struct):
+class AuditPage(Struct, kw_only=True):
     """What one read of a slice found."""
 
     following: Position
@@ -60,7 +60,7 @@ class AuditStore(Struct, frozen=True):
             Limit=items_max,
             **start,
         )
-        page = AuditPage(position, items=len(answer["Items"]))
+        page = AuditPage(following=position, items=len(answer["Items"]))
         shards = position.shards
         for item in answer["Items"]:
             try:
@@ -111,7 +111,9 @@ class AuditStore(Struct, frozen=True):
     def still_unreadable(self, damaged: Iterable[UnreadableItem]) -> list[UnreadableItem]:
         """In the order of their places."""
         wanted = [{"slot": {"S": one.slot}, "place": {"S": one.place}} for one in damaged]
-        _, unreadable = readable(self._items(wanted), partial(_add, AuditPage(Position(0))))
+        _, unreadable = readable(
+            self._items(wanted), partial(_add, AuditPage(following=Position(0)))
+        )
         return sorted(unreadable, key=lambda one: (one.place, one.slot))
 
     def _pointing(self, wanted: list[Any], read: Any) -> dict[tuple[str, str], Pointing]:

@@ -43,7 +43,7 @@ _SWEPT = (
 _BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"
 
 
-class WholeSlice(Struct):
+class WholeSlice(Struct, kw_only=True):
     """All items of one slice, with direct entries and leases."""
 
     shards: int = 1  # from the header, which stands in shard 0

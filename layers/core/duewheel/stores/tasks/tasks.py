@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _KEY_ATTRIBUTES = ("slot", "place")
 
 
-class TaskStore(Struct, frozen=True):
+class TaskStore(Struct, frozen=True, kw_only=True):
     client: "DynamoDBClient"
     clock: Clock
     table: str

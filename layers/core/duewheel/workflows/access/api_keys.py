@@ -36,7 +36,7 @@ class Issued(Struct, frozen=True):
     text: str
 
 
-class IssueKeys(Struct, frozen=True):
+class IssueKeys(Struct, frozen=True, kw_only=True):
     clock: Clock
     keys: ApiKeyStore
     changes: ApiKeyChanges

@@ -50,7 +50,7 @@ class Pausing(Struct, frozen=True):
 _TRIES = 5
 
 
-class ConfigureBusiness(Struct, frozen=True):
+class ConfigureBusiness(Struct, frozen=True, kw_only=True):
     clock: Clock
     store: BusinessStore
     known: BusinessCache

@@ -26,7 +26,7 @@ from duewheel.workflows.gather_all import in_thread
 TELL_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
 
 
-class DetectSlowCalls(Struct, frozen=True):
+class DetectSlowCalls(Struct, frozen=True, kw_only=True):
     clock: Clock
     known: BusinessCache
     health_store: HealthStore

@@ -31,7 +31,7 @@ class PlacementFailed(Exception):
     """SQS delivers the message again, and the placement is retried."""
 
 
-class FailAttempt(Struct, frozen=True):
+class FailAttempt(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore

@@ -23,7 +23,7 @@ AHEAD_MS = 150  # long enough for the request, so that a turn is not late for it
 WAITED_MS = 250  # less is no wait, and reads nothing
 
 
-class PauseGate(Gate, Struct, frozen=True):
+class PauseGate(Gate, Struct, frozen=True, kw_only=True):
     clock: Clock
     known: BusinessCache
     park: Park

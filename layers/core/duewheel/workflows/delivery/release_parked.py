@@ -46,7 +46,7 @@ class Seen(Struct, frozen=True):
     empty_ms: int | None = None
 
 
-class Release(Struct, frozen=True):
+class Release(Struct, frozen=True, kw_only=True):
     clock: Clock
     records: ParkingRecords
     businesses: BusinessStore

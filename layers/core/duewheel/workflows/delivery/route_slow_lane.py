@@ -24,7 +24,7 @@ from duewheel.workflows.wheel.send_messages import MessageSender
 Owed = Sequence[tuple[Address, Task | None]]
 
 
-class SlowLane(Struct, frozen=True):
+class SlowLane(Struct, frozen=True, kw_only=True):
     clock: Clock
     known: BusinessCache
     pages: PageLeaseStore

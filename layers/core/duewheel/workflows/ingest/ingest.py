@@ -35,7 +35,7 @@ class Ingested(Struct, frozen=True):
     is_left: bool = False
 
 
-class Ingest(Struct, frozen=True):
+class Ingest(Struct, frozen=True, kw_only=True):
     clock: Clock
     create_idempotent: CreateIdempotent
     queue: IngestQueue

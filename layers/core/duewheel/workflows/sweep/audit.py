@@ -40,7 +40,7 @@ ITEMS_AT_ONCE = 500
 _LOOKS = 3  # at what looks wrong; a task that changes each time is alive
 
 
-class Audited(Struct):
+class Audited(Struct, kw_only=True):
     first_second: int
     last_second: int
     audited_until_second: int  # not included
@@ -50,7 +50,7 @@ class Audited(Struct):
     cursor: str | None = None
 
 
-class Audit(Struct, frozen=True):
+class Audit(Struct, frozen=True, kw_only=True):
     clock: Clock
     pointers: PointerStore
     origin: int
@@ -66,7 +66,11 @@ class Audit(Struct, frozen=True):
 
     def _walk(self, request: AuditRequest, position: Position) -> Audited:
         pointers = self._pointers()
-        done = Audited(request.first_second, request.last_second, position.second)
+        done = Audited(
+            first_second=request.first_second,
+            last_second=request.last_second,
+            audited_until_second=position.second,
+        )
         done.findings += audit.judged_pointers(pointers, self.clock.now_ms())
         first = position.second
         while position.second <= request.last_second and not _is_enough(done, first, position):

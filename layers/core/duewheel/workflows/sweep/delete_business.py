@@ -37,7 +37,7 @@ TIMERS_AT_ONCE = 50
 CANCELLED_WITH_IT = "cancelled with its business"
 
 
-class Deleted(Struct, frozen=True):
+class Deleted(Struct, frozen=True, kw_only=True):
     """The result of one call: `timers` deleted, tasks `cancelled`, and the ids of tasks that were
     `too_late`, whose calls may be under way."""
 
@@ -48,7 +48,7 @@ class Deleted(Struct, frozen=True):
     cursor: str | None
 
 
-class DeleteBusiness(Struct, frozen=True):
+class DeleteBusiness(Struct, frozen=True, kw_only=True):
     store: BusinessStore
     known: BusinessCache
     list_tasks: ListTasks
@@ -67,7 +67,7 @@ class DeleteBusiness(Struct, frozen=True):
         precondition.check("business", business.version)
         timers, goes_on = self._delete_timers(biz_type, query, by)
         if goes_on:
-            return Deleted(False, timers, 0, [], query.cursor)
+            return Deleted(done=False, timers=timers, cancelled=0, too_late=[], cursor=query.cursor)
         question = ("delete a business", biz_type, query.cancels_pending)
         at = None
         if query.cursor is not None:
@@ -80,12 +80,20 @@ class DeleteBusiness(Struct, frozen=True):
         too_late = [task.task_id for task in page.tasks if self._cancel(task) is False]
         cancelled = len(page.tasks) - len(too_late)
         if too_late:
-            return Deleted(False, timers, cancelled, too_late, query.cursor)
+            return Deleted(
+                done=False,
+                timers=timers,
+                cancelled=cancelled,
+                too_late=too_late,
+                cursor=query.cursor,
+            )
         if page.cursor is not None:
             cursor = cursors.sealed(page.cursor, question, self.secret)
-            return Deleted(False, timers, cancelled, [], cursor)
+            return Deleted(
+                done=False, timers=timers, cancelled=cancelled, too_late=[], cursor=cursor
+            )
         self._delete(business, by)
-        return Deleted(True, timers, cancelled, [], None)
+        return Deleted(done=True, timers=timers, cancelled=cancelled, too_late=[], cursor=None)
 
     def _delete_timers(self, biz_type: str, query: DeleteRequest, by: str) -> tuple[int, bool]:
         """How many were deleted, and whether there are more."""

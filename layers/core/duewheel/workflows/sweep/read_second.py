@@ -15,7 +15,7 @@ from duewheel.stores.sweep.slices import SliceStore, WholeSlice
 from duewheel.stores.tasks.tasks import TaskStore
 
 
-class SliceOfSecond(Struct, frozen=True):
+class SliceOfSecond(Struct, frozen=True, kw_only=True):
     second: int
     shard: int
     whole: WholeSlice
@@ -84,4 +84,10 @@ class ReadSecond(Struct, frozen=True):
             second, shard, strongly=strongly, reentries_only=reentries_only
         )
         homes, damaged = self.tasks.home_states(r.home for r in whole.reentries.values())
-        return SliceOfSecond(second, shard, whole, homes, [*damaged, *whole.damaged])
+        return SliceOfSecond(
+            second=second,
+            shard=shard,
+            whole=whole,
+            elsewhere=homes,
+            damaged=[*damaged, *whole.damaged],
+        )

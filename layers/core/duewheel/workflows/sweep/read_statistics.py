@@ -35,7 +35,7 @@ SECONDS_AHEAD_MAX = 600
 HOMES_AHEAD_MAX = 10_000
 
 
-class ReadStatistics(Struct, frozen=True):
+class ReadStatistics(Struct, frozen=True, kw_only=True):
     clock: Clock
     pointers: PointerStore
     origin: int

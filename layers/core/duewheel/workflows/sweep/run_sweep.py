@@ -47,7 +47,7 @@ TURN_MS = 15_000
 FAILURES_IN_A_ROW_MAX = 10
 
 
-class Sweep(Struct, frozen=True):
+class Sweep(Struct, frozen=True, kw_only=True):
     clock: Clock
     pointers: PointerStore
     sweep_second: SweepSecond

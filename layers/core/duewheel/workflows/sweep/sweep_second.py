@@ -97,7 +97,7 @@ class SweptSecond:
         self.reentries += part.whole.reentries
 
 
-class SweepSecond(Struct, frozen=True):
+class SweepSecond(Struct, frozen=True, kw_only=True):
     clock: Clock
     read_second: ReadSecond
     tasks: TaskStore

@@ -73,7 +73,7 @@ class Redriven(Struct, frozen=True):
     cursor: str | None
 
 
-class DeadTasks(Struct, frozen=True):
+class DeadTasks(Struct, frozen=True, kw_only=True):
     clock: Clock
     index: DeadIndex
     tasks: TaskStore

@@ -30,7 +30,7 @@ class Page(Struct, frozen=True):
     cursor: str | None
 
 
-class ListTasks(Struct, frozen=True):
+class ListTasks(Struct, frozen=True, kw_only=True):
     clock: Clock
     index: ListIndex
     tasks: TaskStore

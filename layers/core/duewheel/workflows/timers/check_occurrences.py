@@ -88,7 +88,7 @@ class Checked(Struct, frozen=True):
         )
 
 
-class CheckOccurrences(Struct, frozen=True):
+class CheckOccurrences(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     timers: TimerStore

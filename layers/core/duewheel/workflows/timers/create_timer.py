@@ -19,7 +19,7 @@ _TRIES = 3
 NOT_STORED = "The timer was not stored: too many writes at once. Try it again."
 
 
-class CreateTimer(Struct, frozen=True):
+class CreateTimer(Struct, frozen=True, kw_only=True):
     clock: Clock
     timers: TimerStore
     chain: PlanningChain

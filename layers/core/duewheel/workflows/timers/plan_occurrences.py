@@ -41,7 +41,7 @@ RESERVE_MS = 20_000  # what a step may take, with time to spare
 _PLANS_NOTHING = "plans no timer any more"
 
 
-class PlanTimers(Struct, frozen=True):
+class PlanTimers(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     timers: TimerStore

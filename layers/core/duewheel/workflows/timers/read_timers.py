@@ -48,7 +48,7 @@ class TimerPage(Struct, frozen=True):
     cursor: str | None
 
 
-class ReadTimers(Struct, frozen=True):
+class ReadTimers(Struct, frozen=True, kw_only=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore

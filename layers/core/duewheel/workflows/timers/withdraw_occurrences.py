@@ -37,7 +37,7 @@ PAGE = TAKEN_BACK_MIN - 2  # a transaction takes a hundred parts: the check, and
 MISSED_WITHIN_MS = 5_000  # of a run that has more to do
 
 
-class WithdrawOccurrences(Struct, frozen=True):
+class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     clock: Clock
     planned: PlannedRuns
     pages: PageLeaseStore

@@ -37,7 +37,7 @@ class LeaseHeld(Struct):
         return min(max(2 * self.pause_ms, _PAUSE_MS_MIN), _PAUSE_MS_MAX)
 
 
-class Dispatch(Struct, frozen=True):
+class Dispatch(Struct, frozen=True, kw_only=True):
     clock: Clock
     slices: SliceStore
     message_sender: MessageSender

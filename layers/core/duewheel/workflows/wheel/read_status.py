@@ -11,7 +11,7 @@ from duewheel.stores.wheel.load_estimates import LoadStore
 from duewheel.stores.wheel.pointers import PointerStore
 
 
-class WheelState(Struct, frozen=True):
+class WheelState(Struct, frozen=True, kw_only=True):
     now_ms: int
     profile: str
     buckets: int
@@ -23,7 +23,7 @@ class WheelState(Struct, frozen=True):
     forecast: list[MinuteLoad]  # of minutes from now on of which something is known
 
 
-class ReadWheel(Struct, frozen=True):
+class ReadWheel(Struct, frozen=True, kw_only=True):
     clock: Clock
     pointers: PointerStore
     loads: LoadStore

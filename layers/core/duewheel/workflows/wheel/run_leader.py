@@ -28,7 +28,7 @@ FAILED_TICKS_MAX = 5  # in a row, until the lease is left to another
 _PAUSE_WHEN_STUCK_MS = 200  # the queue refuses, or this clock is ahead of AWS's
 
 
-class Lead(Struct, frozen=True):
+class Lead(Struct, frozen=True, kw_only=True):
     clock: Clock
     pointers: PointerStore
     dispatch: Dispatch
