@@ -1,4 +1,4 @@
-"""Dead tasks (dead letters) of a business: which of them are meant, and where a list of them goes on.
+"""Dead tasks (dead letters) of a business: the filter of a list, and where the list goes on.
 
 They are listed by the instant of their death. The index keeps those of a business in seventeen
 partitions: one of the business, where earlier releases put all of them, and sixteen by the home.
