@@ -62,3 +62,8 @@ def report_unreadable(damaged: UnreadableItem) -> None:
         place=damaged.place,
         wrong=damaged.wrong,
     )
+
+
+def report_lost_race(task_id: str, biz_type: str) -> None:
+    """Another writer changed the task first; that change counts."""
+    logger.info("task changed meanwhile", action="lost-race", task_id=task_id, biz_type=biz_type)

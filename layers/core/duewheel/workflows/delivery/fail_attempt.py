@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
-from duewheel.log import logger
+from duewheel.log import logger, report_lost_race
 from duewheel.metrics import counts
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
@@ -85,12 +85,7 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
 
     def _name(self, before: Task, after: Task) -> bool:
         if not self.tasks.change(before, after):
-            logger.info(
-                "task changed meanwhile",
-                action="lost-race",
-                task_id=before.task_id,
-                biz_type=before.biz_type,
-            )
+            report_lost_race(before.task_id, before.biz_type)
             return False
         self.entry_writer.announce([after.entry])
         return True
@@ -112,12 +107,7 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
 
     def _log_settled(self, before: Task, after: Task, is_changed: bool) -> Status | None:
         if not is_changed:
-            logger.info(
-                "task changed meanwhile",
-                action="lost-race",
-                task_id=before.task_id,
-                biz_type=before.biz_type,
-            )
+            report_lost_race(before.task_id, before.biz_type)
             return None
         counts.add(_COUNTED_AS[after.status])
         self.keys.release([after])

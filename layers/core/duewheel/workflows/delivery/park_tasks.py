@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.log import logger
+from duewheel.log import report_lost_race
 from duewheel.metrics import counts
 from duewheel.rules.embedded_metrics import PARKED
 from duewheel.rules.tasks import lifecycle
@@ -41,10 +41,5 @@ class Park(Struct, frozen=True):
         if is_parked:
             counts.add(PARKED)
         else:
-            logger.info(
-                "task changed meanwhile",
-                action="lost-race",
-                task_id=task.task_id,
-                biz_type=task.biz_type,
-            )
+            report_lost_race(task.task_id, task.biz_type)
         return is_parked

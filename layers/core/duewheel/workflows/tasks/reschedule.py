@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.log import logger
+from duewheel.log import report_lost_race
 from duewheel.metrics import counts
 from duewheel.rules.embedded_metrics import LIMITER_WAITS
 from duewheel.rules.tasks import lifecycle
@@ -72,10 +72,5 @@ class Reschedule(Struct, frozen=True):
         (before, after), entry = named
         if self.tasks.change(before, replace(after, entry=entry)):
             return True
-        logger.info(
-            "task changed meanwhile",
-            action="lost-race",
-            task_id=before.task_id,
-            biz_type=before.biz_type,
-        )
+        report_lost_race(before.task_id, before.biz_type)
         return False
