@@ -59,7 +59,7 @@ def steady(rate: int, seconds: int, random: Random) -> dict[int, list[int]]:
 def swept_in_a_minute(knobs: Knobs, rate: int) -> int:
     """How many finished seconds, each with so many tasks, one run of the sweep passes."""
     loop, random = Loop(), Random(1)
-    state = WheelState(now_ms=random)
+    state = WheelState(random)
     last = FIRST_SECOND + 59
     shards, entry = shards_for(rate), Entry(due_ms=0)
     for second in range(FIRST_SECOND, last + 1):
@@ -89,7 +89,7 @@ def run(
     """`creates_a_second`: what the table's writes are also needed for meanwhile.
     `created_before_ms`: near tasks, created singly so long before they are due."""
     loop, random, record = Loop(), Random(1), Record()
-    state = WheelState(now_ms=random)
+    state = WheelState(random)
     for second, due_ms in due.items():
         if created_before_ms is None:
             shards = shards_for(len(due_ms) * SLICE_ENTRIES / knobs.slice_entries)

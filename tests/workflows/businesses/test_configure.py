@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
@@ -87,13 +88,8 @@ def test_a_change_of_another_process_holds_within_the_seconds_that_a_business_is
     world.created(in_ms=0)
     world.drain()
     other = world.businesses.read_whole("orders")
-    elsewhere = type(world.configure_business)(
-        world.clock,
-        world.businesses,
-        type(world.business_cache)(world.businesses, world.clock),
-        world.sealed_secrets,
-        world.pausing,
-    )
+    cache = type(world.business_cache)(world.businesses, world.clock)
+    elsewhere = replace(world.configure_business, known=cache)
     elsewhere("orders", {"timeout_seconds": 3.0}, Precondition(version=other.version), by=CALLER)
     world.created(in_ms=0)
     world.drain()
