@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
+import boto3
 from botocore import client, endpoint, hooks, httpsession, regions, session
 from botocore.hooks import EventAliaser, NodeList
 from botocore.signers import RequestSigner
@@ -27,6 +28,7 @@ _ClientCreator: Any = vars(client)["ClientCreator"]
 _PrefixTrie: Any = vars(hooks)["_PrefixTrie"]
 _any_provider: Any = vars(regions)["EndpointProvider"]
 
+_session = cache(boto3.Session)
 _loader = cache(session.create_loader)
 _event_names: dict[str, str] = {}
 _any_init = EventAliaser.__init__
@@ -42,6 +44,7 @@ def sdk_without_idle_work() -> Iterator[None]:
     with ExitStack() as patched:
         for target, name, replacement in (
             # Each `mock_aws` has a session of its own, which would read all models anew.
+            (boto3, "DEFAULT_SESSION", _session()),
             (session, "create_loader", _loader),
             (UserAgentString, "to_string", lambda _: "emulated"),
             (RequestSigner, "sign", lambda *_, **__: None),
