@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 IN_VENV := $(VENV)/bin
+UV := $(IN_VENV)/uv
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
@@ -147,17 +148,16 @@ redrive-dead-letters: $(VENV)/ready ##o move its messages (QUEUE_URL=...) back t
 	  "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))" \
 	  "$(or $(SLOW_QUEUE_URL),$(error SLOW_QUEUE_URL=... is missing))")
 
-PINS := .venv-pins
-PIN = $(PINS)/bin/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --generate-hashes --upgrade
+PIN = $(IN_VENV)/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --generate-hashes --upgrade
 
-pins: $(PINS)/ready ##m choose versions anew for the requirements files, with the hash of every file
+pins: $(UV) ##m choose versions anew for the requirements files, with the hash of every file
 	$(PIN) --python-version 3.11 layers/vendor/requirements.in -o layers/vendor/requirements.txt
 	$(PIN) --python-version 3.11 requirements/dev.in -o requirements/dev.txt
 	$(PIN) --python-version 3.11 requirements/check.in -o requirements/check.txt
 	$(PIN) --python-version 3.11 requirements/browser.in -o requirements/browser.txt
 	$(PIN) --python-version 3.11 requirements/second.in -o requirements/second.txt
 	$(PIN) --python-version 3.11 requirements/bench.in -o requirements/bench.txt
-	$(PIN) --python-version 3.11 requirements/pins.in -o requirements/pins.txt
+	$(PIN) --python-version 3.11 requirements/uv.in -o requirements/uv.txt
 	$(PIN) --python-version 3.13 requirements/sam.in -o requirements/sam.txt
 	$(PIN) --python-version 3.13 requirements/runtime.in -o requirements/runtime.txt
 
@@ -183,41 +183,41 @@ fresh: ##m run what README.md says in a clone with an empty HOME, no caches and 
 clean: ## remove what was made
 	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis client/.*_cache
 
-# Nothing is installed that is not, byte for byte, what was pinned. The files name all that the packages
-# need, so that pip need not look for it, which takes it longer than all else; `make check` holds it.
-# Nor does it compile all they have: what is imported is compiled then, and most of it never is.
-INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile
+# Nothing is installed that is not, byte for byte, what was pinned. The files name all that the packages need, so nothing is looked
+# for; `make check` holds it. uv takes two seconds where pip takes twenty. It does not read pip's configuration: where it finds
+# no index, or there is no uv for the machine, pip installs the same. $(1): a Python, $(2): a requirements file.
+PINNED = --quiet --require-hashes --no-deps
+BY_PIP = -m pip install $(PINNED) --disable-pip-version-check --no-compile -r
+INSTALL = $(UV) pip install $(PINNED) --python $(1) -r $(2) || $(1) $(BY_PIP) $(2)
 
-$(VENV)/ready: requirements/dev.txt layers/vendor/requirements.txt
+$(UV): requirements/uv.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv $(VENV)
-	$(IN_VENV)/$(INSTALL) -r requirements/dev.txt
+	$(IN_VENV)/python $(BY_PIP) $< || echo "there is no uv for this machine; pip is slower"
+	@touch $@
+
+$(VENV)/ready: requirements/dev.txt layers/vendor/requirements.txt $(UV)
+	$(call INSTALL,$(IN_VENV)/python,requirements/dev.txt)
 	@touch $@
 
 $(CHECKS): requirements/check.txt $(VENV)/ready
-	$(IN_VENV)/$(INSTALL) -r requirements/check.txt
+	$(call INSTALL,$(IN_VENV)/python,requirements/check.txt)
 	@touch $@
 
 $(BROWSER): requirements/browser.txt $(VENV)/ready
-	$(IN_VENV)/$(INSTALL) -r requirements/browser.txt
+	$(call INSTALL,$(IN_VENV)/python,requirements/browser.txt)
 	@touch $@
 
-$(SECOND)/ready: requirements/second.txt
+$(SECOND)/ready: requirements/second.txt $(UV)
 	rm -rf $(SECOND)
 	$(PYTHON) -m venv $(SECOND)
-	$(SECOND)/bin/$(INSTALL) -r requirements/second.txt
+	$(call INSTALL,$(SECOND)/bin/python,requirements/second.txt)
 	@touch $@
 
-$(BENCH)/ready: requirements/bench.txt
+$(BENCH)/ready: requirements/bench.txt $(UV)
 	rm -rf $(BENCH)
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/$(INSTALL) -r requirements/bench.txt
-	@touch $@
-
-$(PINS)/ready: requirements/pins.txt
-	rm -rf $(PINS)
-	$(PYTHON) -m venv $(PINS)
-	$(PINS)/bin/$(INSTALL) -r requirements/pins.txt
+	$(call INSTALL,$(BENCH)/bin/python,requirements/bench.txt)
 	@touch $@
 
 include infra/build.mk

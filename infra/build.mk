@@ -67,21 +67,21 @@ bench-cold: $(VENV)/ready ##m build, and print what each function costs until it
 	@$(IN_VENV)/python -m bench.cold_starts --build $(PACKAGES)/$(MACHINE) \
 	  --python "$$(infra/find-python313)/python3.13"
 
-$(SAM_READY): requirements/sam.txt
+$(SAM_READY): requirements/sam.txt $(UV)
 	rm -rf .venv-sam
 	bin=$$(infra/find-python313) && "$$bin/python3.13" -m venv .venv-sam
-	.venv-sam/bin/$(INSTALL) -r requirements/sam.txt
+	$(call INSTALL,.venv-sam/bin/python,requirements/sam.txt)
 	touch "$@"
 
 # It runs the functions itself, so it has to be the Python that Lambda has.
-$(EMULATED)/ready: requirements/second.txt
+$(EMULATED)/ready: requirements/second.txt $(UV)
 	rm -rf $(EMULATED)
 	bin=$$(infra/find-python313) && "$$bin/python3.13" -m venv $(EMULATED)
-	$(EMULATED)/bin/$(INSTALL) -r requirements/second.txt
+	$(call INSTALL,$(EMULATED)/bin/python,requirements/second.txt)
 	touch "$@"
 
 # Plays the Lambda base image in package-test; no part of the package.
 $(RUNTIME_CLIENT): requirements/runtime.txt $(SAM_READY)
 	rm -rf "$@"
-	.venv-sam/bin/$(INSTALL) --target "$@" -r requirements/runtime.txt
+	$(call INSTALL,.venv-sam/bin/python,requirements/runtime.txt --target "$@")
 	touch "$@"

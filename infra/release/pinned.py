@@ -11,7 +11,7 @@ TOOLS = (
     "requirements/check.txt",
     "requirements/sam.txt",
     "requirements/runtime.txt",
-    "requirements/pins.txt",
+    "requirements/uv.txt",
     "requirements/second.txt",
     "requirements/browser.txt",
     "requirements/bench.txt",

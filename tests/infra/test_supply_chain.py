@@ -40,14 +40,16 @@ def test_a_line_that_does_not_pin_is_an_error(
 
 
 def test_nothing_is_installed_without_its_hash() -> None:
+    recipes = [(ROOT / name).read_text("utf-8").replace("\\\n", " ") for name in RECIPES]
     commands = [
         line
-        for recipe in RECIPES
-        for line in (ROOT / recipe).read_text("utf-8").replace("\\\n", " ").splitlines()
-        if "pip install" in line
+        for text in recipes
+        for line in text.splitlines()
+        if " pip install " in line and "#" not in line
     ]
-    assert len(commands) == 2, "one of contributors and tools, one of what is deployed"
-    assert all("--require-hashes" in line for line in commands)
+    assert len(commands) == 3, "uv's and pip's, and the one of what is deployed"
+    assert all("--require-hashes" in line or "$(PINNED)" in line for line in commands)
+    assert re.search(r"^PINNED = .*--require-hashes", recipes[0], re.MULTILINE)
 
 
 def test_what_is_deployed_is_installed_from_wheels_alone() -> None:
