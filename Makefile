@@ -12,7 +12,7 @@ UV := $(IN_VENV)/uv
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-patches bench-catch-up bench-crowd bench-slow-lane \
   audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
 
 help: ## list what can be made
@@ -38,7 +38,7 @@ test-all: test ## run the long tests, too: each case and each crash, soaks, stac
 
 BROWSER := $(VENV)/browser
 
-console-test: $(BROWSER) ## drive the console in a headless Chromium (CHROMIUM=path; else the first on the PATH)
+console-test: $(BROWSER) ## drive the console in a headless Chromium; needs one on the PATH, or CHROMIUM=path
 	CHROMIUM="$$(infra/find-chromium)" $(IN_VENV)/python -m pytest -n 2 tests/console
 
 screenshots: $(BROWSER) ##m take the pictures of the console that the docs show
@@ -112,6 +112,9 @@ bench: $(VENV)/ready $(BENCH)/ready ##m measure the local stack, and Celery, Pro
 
 bench-cpu: $(VENV)/ready ##m print what a delivered task costs in CPU, beside an UpdateItem of boto3
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cpu_per_task
+
+bench-patches: $(VENV)/ready ##m print what each patch of moto and of the SDK saves tests, in CPU time
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m bench.moto_patches
 
 bench-slow-lane: $(VENV)/ready ##m print how late a quick business is beside a slow one, with and without the slow lane
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane

@@ -41,7 +41,7 @@ artefacts: $(VENV)/ready packages sbom ##m build what a release consists of into
 	$(IN_CLIENT)/python -m hatchling build --target wheel --directory "$(CURDIR)/build/wheel"
 	@$(IN_VENV)/python -m infra.release.artefacts build build/release
 
-package-test: $(VENV)/ready $(RUNTIME_CLIENT) packages ##m boot the built functions in the real Lambda runtime
+package-test: $(VENV)/ready $(RUNTIME_CLIENT) packages ##m boot the built functions in the real Lambda runtime; needs Python 3.13
 	PACKAGES="$(PACKAGES)" RUNTIME_CLIENT="$(RUNTIME_CLIENT)" PYTHON313_BIN="$$(infra/find-python313)" \
 	$(IN_VENV)/python -m pytest tests/package
 
@@ -49,7 +49,7 @@ MACHINE := $(patsubst aarch64,arm64,$(shell uname -m))
 
 EMULATED := .venv-emulated
 
-deploy-emulated: $(VENV)/ready $(EMULATED)/ready ##m build, deploy to an emulator of AWS by sam deploy, let tasks fire there, and delete it (BEFORE=commit: an update from that one, else from itself)
+deploy-emulated: $(VENV)/ready $(EMULATED)/ready ##m build, deploy to an emulator of AWS by sam deploy, let tasks fire there, and delete it (BEFORE=commit: an update from that one, else from itself); needs Python 3.13 and an idle machine
 	$(MAKE) build ARCHITECTURE=$(MACHINE) BUILD_DIR=$(PACKAGES)/$(MACHINE)
 	$(if $(BEFORE),$(MAKE) package-before)
 	PACKAGE="$(PACKAGES)/$(MACHINE)" BEFORE="$(if $(BEFORE),build/package-before,$(PACKAGES)/$(MACHINE))" SAM="$(SAM)" EMULATOR_PYTHON="$(EMULATED)/bin/python" \
