@@ -66,9 +66,9 @@ format: $(CHECKS) ## rewrite the sources as the checks want them
 	$(IN_VENV)/ruff check --fix $(SOURCES)
 	$(IN_VENV)/python client/make_sync.py
 
-examples: $(VENV)/ready ##m make the examples in docs/api.md and the tables of parameters in docs/reference.md anew
+examples: $(VENV)/ready ##m make the examples in docs/api.md anew, and what pages hold of the code
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.tables
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.examples.make
-	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.parameters
 
 openapi: $(VENV)/ready ##m make the API document anew, from the table of calls, the rules and docs/api.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make

@@ -16,6 +16,7 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
+from docs.tables import MAKEFILES, VERBS
 from functions.api.app import CALLS
 from infra.operate.deploy_parameters import WrongParameters, chosen
 from local.aws.template import source_of
@@ -24,7 +25,6 @@ from tests.support.page_blocks import PAGES, ROOT, indented, text_of
 from tests.support.set_in_commands import commands, options
 
 TEMPLATE: Any = source_of(ROOT / "template.yaml")
-MAKEFILES = "".join((ROOT / name).read_text() for name in ("Makefile", "infra/build.mk"))
 LOCAL = (ROOT / "local/__main__.py").read_text()
 EXTRAS = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"][
     "optional-dependencies"
@@ -220,3 +220,9 @@ def test_a_command_that_is_wrong_is_found_out(wrong: str) -> None:
 def test_a_parameter_that_is_wrong_is_found_out(wrong: str) -> None:
     with pytest.raises((AssertionError, WrongParameters)):
         assert_parameters(wrong)
+
+
+def test_no_page_names_a_verb_that_is_none() -> None:
+    for page in PAGES:
+        named = re.findall(r"`make ([a-z-]+)[ `]", text_of(page))
+        assert set(named) <= {verb for verb, *_ in VERBS}, page

@@ -1,4 +1,5 @@
-"""Every place that has to know a target of AWS knows each one that is registered."""
+"""Console, template and emulator know each target of AWS that is registered; the pages do by
+`test_tables.py`."""
 
 import json
 import re
@@ -11,7 +12,6 @@ import pytest
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.aws.target import AwsTarget
 from duewheel.rules.callbacks.http import MEMBERS as HTTP_MEMBERS
-from duewheel.rules.callbacks.requests import TYPES
 from local.aws.actions import _READERS
 from local.aws.template import source_of
 from tests.support.aws_guard import AwsGuard
@@ -19,14 +19,6 @@ from tests.support.aws_guard import AwsGuard
 ROOT = Path(__file__).parents[2]
 FORM = (ROOT / "layers/core/duewheel/console/parts/callback_form.js").read_text("utf-8")
 TEMPLATE: dict[str, Any] = source_of(ROOT / "template.yaml")
-
-
-def page(name: str) -> str:
-    return (ROOT / name).read_text("utf-8")
-
-
-def section(text: str, title: str) -> str:
-    return re.split(r"^##", text.partition(f"{title}\n")[2], maxsplit=1, flags=re.M)[0]
 
 
 @pytest.fixture(params=AWS_TARGETS, ids=lambda target: target.name)
@@ -47,24 +39,6 @@ def test_the_console_has_the_members_of_each_type() -> None:
     }
     named = set(re.findall(r"^  (\w+): ", fields[1], re.M))
     assert named == {member for members in shown.values() for member in json.loads(members)}
-
-
-def test_the_api_page_has_each_type_with_its_members(target: AwsTarget) -> None:
-    text = page("docs/api.md")
-    (types,) = re.findall(r"^\| `callback.type` \|.*$", text, re.M)
-    assert re.findall(r"`(\w+)`", types) == list(TYPES)
-    about = section(text, "### Callbacks to AWS services")
-    assert f"`{target.name}`" in about
-    for member in target.members:
-        assert f"`{member}`" in about
-
-
-def test_the_delivery_page_says_what_arrives(target: AwsTarget) -> None:
-    assert f"| `{target.name}`" in section(page("docs/delivery.md"), "## What arrives")
-
-
-def test_the_page_on_private_networks_has_its_endpoint(target: AwsTarget) -> None:
-    assert f"`{target.service}`, of type Interface" in page("docs/guides/private-network.md")
 
 
 def test_the_template_allows_it_by_one_parameter(target: AwsTarget) -> None:

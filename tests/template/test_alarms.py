@@ -259,7 +259,7 @@ def test_the_alarm_on_open_places_goes_by_the_oldest_and_by_a_quarter_of_what_th
     [
         ("layers/core/duewheel/console/pages/wheel/wheel_open_places.js", "OLD_MS = 1_800_000;"),
         ("client/src/duewheel/cli/doctor.py", "OPEN_PLACE_SECONDS_MAX = 1800.0"),
-        ("docs/operations.md", "one is open for 30 minutes, or 250 are"),
+        ("infra/observability.yaml", "open for more than 30 minutes, or had 250 open"),
     ],
 )
 def test_a_place_is_old_to_the_console_and_the_command_line_when_the_alarm_goes_off(

@@ -14,6 +14,7 @@ from duewheel.rules.access.api_keys import (
     DAY_MS,
     ID_RANGE,
     KEPT_DAYS,
+    PATTERN,
     SECRET_BYTES,
     ApiKey,
     Brought,
@@ -36,8 +37,7 @@ KEY = ApiKey(
     "0123456789ab", "orders", (Grant(Right.READ, "*"),), digest_of(SECRET), NOW_MS, "somebody"
 )
 TEXT = key_text(KEY.key_id, SECRET)
-# As docs/security.md has it, for scanners.
-PATTERN = re.compile(r"\bdw_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}\b")
+SCANNED = re.compile(rf"\b{PATTERN}\b")  # docs/security.md shows it to scanners
 
 ids = st.integers(0, ID_RANGE - 1).map(id_text)
 secrets = st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES).map(secret_text)
@@ -47,8 +47,17 @@ secrets = st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES).map(secret_tex
 def test_a_key_comes_back_as_what_it_was_made_of(key_id: str, secret: str) -> None:
     text = key_text(key_id, secret)
     assert brought_by(f"Bearer {text}") == Brought(key_id, secret)
-    assert PATTERN.fullmatch(text)
+    assert SCANNED.fullmatch(text)
     assert is_key_id(key_id)
+
+
+@pytest.mark.parametrize(
+    "text", ["'{}'", "KEY={}\n", "bearer {};", '{{"key":"{}"}}', "https://a.example/?{}&a"]
+)
+def test_a_scanner_finds_a_key_wherever_it_lies(text: str) -> None:
+    keys = [key_text(id_text(number), secret_text(bytes([number] * 32))) for number in range(256)]
+    found = SCANNED.finditer("".join(text.format(key) for key in keys))
+    assert [one[0] for one in found] == keys
 
 
 @given(st.lists(st.binary(min_size=32, max_size=32), unique=True, min_size=2, max_size=2))

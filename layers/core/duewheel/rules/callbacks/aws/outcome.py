@@ -10,7 +10,7 @@ from duewheel.rules.callbacks.http_outcome import note_from, retry_after_seconds
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 
 # Of all four services; a code that only one of them has means the same wherever it comes from.
-_ABOUT_THE_REQUEST = frozenset(
+ABOUT_THE_REQUEST = frozenset(
     {
         "BatchRequestTooLong",
         "InvalidArgument",
@@ -39,7 +39,7 @@ def outcome_of_refusal(
 ) -> Outcome:
     name = code.rpartition(".")[2]  # SQS: AWS.SimpleQueueService.NonExistentQueue
     note = note_from(f"{name}: {message}")
-    if name in _ABOUT_THE_REQUEST or status_code == 413:
+    if name in ABOUT_THE_REQUEST or status_code == 413:
         return Outcome(Verdict.STOP, note, status_code)
     return Outcome(Verdict.RETRY, note, status_code, retry_after_seconds(retry_after, now_ms))
 

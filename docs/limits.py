@@ -1,0 +1,222 @@
+"""The limits of docs/api.md, a line each. What a field must be is said in the words of its refusal;
+what another system sets is a number here."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
+from duewheel.rules.access import requests as access_requests
+from duewheel.rules.access.api_keys import KEPT_DAYS
+from duewheel.rules.businesses import requests as business_requests
+from duewheel.rules.callbacks import http, retry, url
+from duewheel.rules.callbacks.aws import message, outcome
+from duewheel.rules.callbacks.named_secrets import NAMED_SECRETS_MAX
+from duewheel.rules.history import changes
+from duewheel.rules.json_source import MEMBERS_MAX
+from duewheel.rules.names import AHEAD_DAYS_MAX
+from duewheel.rules.refusals import Refusal
+from duewheel.rules.sweep import minute_statistics
+from duewheel.rules.tasks import dead_tasks, idempotency, lifecycle, listing
+from duewheel.rules.tasks import requests as task_requests
+from duewheel.rules.timers import requests as timer_requests
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.timers.timer import Rules
+from duewheel.rules.timers.xtimer import requests as xtimer
+from duewheel.rules.wheel.addresses import LIST_PARTITIONS
+from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX
+from duewheel.rules.wheel.timing import SKEW_MS
+from duewheel.settings import Settings
+from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.targets.http.reply import REPLY_BYTES_MAX
+from duewheel.targets.http.target import CONNECT_SECONDS_MAX
+from duewheel.workflows.access.api_keys import KEYS_MAX
+from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
+from duewheel.workflows.sweep import audit
+from duewheel.workflows.sweep.delete_business import TIMERS_AT_ONCE
+from duewheel.workflows.tasks.key_prefix import KEYS_AT_ONCE
+from duewheel.workflows.timers.read_xtimer import LINES_MAX
+from local.aws.template import source_of
+
+NESTING_TAKEN = 900  # as test_tables.py shows
+PARTITION_WRITES = 1_000  # of DynamoDB, a second
+
+TEMPLATE: Any = source_of(Path(__file__).parents[1] / "template.yaml")
+RESOURCES = TEMPLATE["Resources"]
+AUTHORIZER = RESOURCES["KeyAuthorizer"]["Properties"]
+LEAD_MS = int(TEMPLATE["Mappings"]["Constants"]["Wheel"]["LeadMilliseconds"])
+SETTINGS = Settings("wheel", "registry", "queue", "slow queue", "notifier", "key", "stack")
+
+NOW_MS = 1_800_000_000_000
+USUAL = retry.DEFAULT_RETRY
+PAYLOADS = f"about {listing.PAYLOAD_BYTES_MAX / 1e6:g} MB of payloads"
+
+
+Members = dict[str, Any]
+
+
+def said_of(read: Callable[[str], object], usual: Members, wrong: Members) -> str:
+    """What the refusal of the wrong members says that they must be."""
+    try:
+        read(json.dumps(usual | wrong))
+    except Refusal as refusal:
+        if re.split(r"\W", refusal.field or "")[0] in wrong:
+            must = refusal.detail.rpartition(" must ")[2].partition(" ")[2].rstrip(".")
+            return re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", must)
+    raise ValueError(f"not refused for {wrong}")
+
+
+def task(**members: Any) -> str:
+    usual = {"biz_type": "orders", "delay_seconds": 5}
+    return said_of(lambda body: task_requests.single_request(body, NOW_MS), usual, members)
+
+
+def retried(**members: Any) -> str:
+    return task(retry=members)
+
+
+def business(**members: Any) -> str:
+    defaults = SETTINGS.business_defaults
+    return said_of(lambda body: business_requests.business_change(body, defaults), {}, members)
+
+
+def timer(**members: Any) -> str:
+    usual = {"biz_type": "orders", "name": "close"}
+    return said_of(lambda body: timer_requests.new_timer(body, NOW_MS), usual, members)
+
+
+def api_key(**members: Any) -> str:
+    usual = {"name": "orders", "grants": []}
+    return said_of(lambda body: access_requests.new_api_key(body, NOW_MS), usual, members)
+
+
+def overlap(**members: Any) -> str:
+    return said_of(access_requests.overlap_seconds, {}, members)
+
+
+def parameter(name: str, unit: str = "") -> str:
+    declared = TEMPLATE["Parameters"][name]
+    least, most = declared["MinValue"], declared["MaxValue"]
+    return f"{declared['Default']:,}{unit} (`{name}`, {least:,} to {most:,})"
+
+
+def page(of: ModuleType) -> str:
+    return f"1 to {of.LIMIT_MAX} (`limit`), by default {of.LIMIT_DEFAULT}"
+
+
+def visible(pattern: re.Pattern[str]) -> str:
+    taken = [length for length in range(1_000) if pattern.fullmatch("a" * length)]
+    return f"{taken[0]} to {taken[-1]} visible ASCII characters"
+
+
+CALLS = f"""
+a request | 10 MB, and 10,240 bytes of request line and headers (API Gateway)
+an answer | comes within {RESOURCES["ApiFunction"]["Properties"]["Timeout"]} s, or API Gateway \
+answers in its place
+requests | {parameter("ApiRequestsPerSecond", " a second")}; beyond that API Gateway answers 429
+creates of one business | {LIST_PARTITIONS * PARTITION_WRITES:,} a second where the list index is on
+creates for one due second | about {PARTITION_WRITES:,} write units a second: they are written to \
+one partition
+body of a single create, of a change, of a `PUT` | {task_requests.SINGLE_BYTES_MAX // 1024} KiB
+body of a batch | {task_requests.BATCH_BYTES_MAX:,} bytes, and 6 MB once API Gateway has written \
+it as a JSON string for Lambda: text full of quotation marks reaches this first
+tasks in a batch | {task_requests.BATCH_TASKS_MAX}
+members of an object that is no payload, nor within one | {MEMBERS_MAX}
+nesting of JSON | {NESTING_TAKEN} levels at least; how many more depends on the Python that runs it
+idempotency key | {visible(idempotency._VISIBLE_ASCII)}, remembered for \
+{idempotency.REMEMBERED_SECONDS // 3600} hours
+a revoked API key | is refused within {AUTHORIZER["AuthorizerResultTtlInSeconds"]} s
+API keys of a deployment | {KEYS_MAX:,}, those that ended within {KEPT_DAYS} days included
+API keys on a page of their list | {page(access_requests)}
+businesses on a page of their list | {page(business_requests)}
+tasks on a page of a list | {page(listing)}, and {PAYLOADS}
+tasks that a page of a list looks at | {listing.KEYS_MAX}
+keys that a page under a prefix looks at | {page(task_requests)}, and {PAYLOADS}
+keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
+dead tasks on a page | {page(dead_tasks)}, and {PAYLOADS}
+dead tasks that a page or a redrive looks at | {dead_tasks.LOOKED_AT_MAX}
+dead tasks that one call redrives | {dead_tasks.REDRIVEN_MAX}
+pending tasks that a `DELETE` of a business cancels in one call | {listing.LIMIT_MAX}
+timers that a `DELETE` of a business deletes in one call | {TIMERS_AT_ONCE}
+timers on a page of their list, runs on a page | {page(timer_requests)}, and {PAYLOADS}
+what is ahead | 1 to {timer_requests.UPCOMING_MAX} occurrences (`count`), by default \
+{timer_requests.UPCOMING_DEFAULT}
+pages of the xTimer interface | 1 to {xtimer.PAGE_SIZE_MAX} (`pageSize`), by default \
+{xtimer.PAGE_SIZE_DEFAULT}; a larger one counts as {xtimer.PAGE_SIZE_MAX}; the first {LINES_MAX:,} \
+timers, the latest {xtimer.RECORDS_MAX:,} records
+range of statistics | {minute_statistics.MINUTES_MAX:,} minutes; they are kept for \
+{minute_statistics.KEPT_DAYS} days
+open places that are listed | {OPEN_PLACES_SHOWN}, of {OPEN_PLACES_MAX:,} that there can be
+an audit | {audit.SECONDS_MAX:,} seconds or about {audit.ITEMS_MAX:,} items a call
+"""
+
+FIELDS = f"""
+`biz_type` | {task(biz_type="")}
+`key`, `key_prefix` | {task(key="")}
+`payload` | {task_requests.PAYLOAD_BYTES_MAX // 1024} KiB of UTF-8
+`due_at`, `due_ms`, `max_due_at` | from 1970 to {AHEAD_DAYS_MAX:,} days ahead
+`delay_seconds` | {task(delay_seconds=-1)} ({AHEAD_DAYS_MAX:,} days)
+`expires_after_seconds` | {task(expires_after_seconds=0)} ({AHEAD_DAYS_MAX:,} days)
+URL | {url.URL_LENGTH_MAX:,} characters, {url._HOST_LENGTH_MAX} of them its host
+headers | {http.HEADERS_MAX}, and {http.HEADERS_BYTES_MAX:,} bytes of names and values
+message attributes | {message.ATTRIBUTES_MAX}, and {message.ATTRIBUTES_BYTES_MAX:,} bytes of names \
+and values
+`group_id` | {visible(message._GROUP_ID)}
+`retry.attempts` | {retried(attempts=0)}, by default {USUAL.attempts_max}
+`retry.delays_seconds` | {retried(delays_seconds=[])}, each {retried(delays_seconds=[-1])}
+`retry.first_delay_seconds` | {retried(first_delay_seconds=0)}, by default \
+{USUAL.first_delay_seconds:g}
+`retry.factor` | {retried(factor=0)}, by default {USUAL.factor:g}
+`retry.max_delay_seconds` | from the first delay to {retry.RETRY_DELAY_SECONDS_MAX:,}, by default \
+{USUAL.delay_max_seconds:,.0f}
+`retry.max_age_seconds` | {retried(max_age_seconds=0)}
+settings of a business | hold within {KEPT_MS // 1000} s everywhere
+`retention_days` | {business(retention_days=0)}
+`timeout_seconds` | {business(timeout_seconds=0)}: half of the notifier's timeout
+`allowed_hosts`, `trusted_origins` | {business(allowed_hosts=[])} each
+`retry_statuses`, `stop_statuses` | {business(stop_statuses=[0] * 999)} each: \
+{business(stop_statuses=[0])}
+`calls_per_second`, `creates_per_second` | {business(calls_per_second=0)}
+`calls_in_flight` | {business(calls_in_flight=0)}
+`creates_burst` | {business(creates_burst=0)}
+`signing_secrets` | {business(signing_secrets=[])}; each is {business(signing_secrets=[""])}
+`secrets` | {NAMED_SECRETS_MAX} of a business, each {business(secrets={"a": ""})}
+`name` of a timer | {timer(name="")}
+`cron` | {timer(cron="*" * 999)}
+`every_seconds` | {timer(every_seconds=0)} ({timer_requests.EVERY_SECONDS_MAX // 86_400} days)
+`start_at`, `end_at` | {timer(start_at="1969-01-01T00:00:00Z").replace(",", "")}
+`max_runs` | {timer(max_runs=0)}
+`jitter_seconds` | {timer(jitter_seconds=-1)}
+`grace_seconds` | {timer(grace_seconds=-1)}, by default {Rules("", Schedule()).grace_seconds}
+`exclude` | {timer(exclude=[""] * 999)}
+`payload` of a timer | {timer(payload="{{number}}" * 999)}
+`name` of an API key | {api_key(name="")}
+`grants` of an API key | {api_key(grants=[])}
+`expires_at` of an API key | up to {AHEAD_DAYS_MAX:,} days ahead
+`overlap_seconds` | {overlap(overlap_seconds=-1)}, by default \
+{access_requests.OVERLAP_SECONDS_DEFAULT:,}
+"""
+
+WORK = f"""
+a change, a run, a cancel | until {(LEAD_MS + SKEW_MS) / 1000:g} s before the second of `next_at`: \
+the lead of {LEAD_MS} ms and {SKEW_MS // 1000} s for the skew of clocks
+a redrive | until {lifecycle.ABOUT_TO_GO_MS // 60_000} minutes before `expires_at`
+a callback | {parameter("CallbackTimeoutSeconds", " s")}, or `timeout_seconds` of the business, \
+from the name's look-up to the end of the reply, {CONNECT_SECONDS_MAX:g} s of them to connect
+the reply of a callback | {REPLY_BYTES_MAX:,} bytes are read; a longer one counts by its status, \
+if its head has come
+the answer of a function | {outcome.ANSWER_BYTES_MAX:,} bytes are read
+redirects of a callback | none is followed
+`Retry-After` | obeyed up to {retry.RETRY_AFTER_SECONDS_MAX:,.0f} s
+callbacks of one notifier at once | {CALLS_IN_FLIGHT_MAX}
+attempts in `history` | the last {lifecycle.HISTORY_MAX}
+`note`, `last_error` | {lifecycle.NOTE_CHARACTERS_MAX} characters
+changes that are kept | the last {changes.KEPT_MAX} of each definition, and \
+{changes.DELETED_KEPT_SECONDS // 86_400} days after it is deleted; values up to \
+{changes.SHOWN_CHARACTERS_MAX} characters
+the record of a task that has ended | kept {parameter("RetentionDays", " days")}, or \
+`retention_days` of the business
+"""

@@ -1,0 +1,68 @@
+"""The pages hold what is made of the code. After a change that is meant: `make examples`."""
+
+import json
+from threading import Thread
+
+import pytest
+
+from docs.limits import NESTING_TAKEN, NOW_MS, TEMPLATE
+from docs.tables import BLOCKS, GROUPS, PAGES, PLACE, TABLES, TableError, explained, with_all_made
+from duewheel.rules.refusals import MalformedBody
+from duewheel.rules.tasks.requests import single_request
+from tests.support.page_blocks import ROOT
+
+MADE = {page: PLACE.findall(page.read_text("utf-8")) for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    "page", [str(page.relative_to(ROOT)) for page, places in MADE.items() if places]
+)
+def test_a_page_holds_what_is_made_of_the_code(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    assert with_all_made(text) == text
+
+
+def test_every_parameter_is_of_a_group_and_so_in_a_table() -> None:
+    listed = [name for group in GROUPS for name in group["Parameters"]]
+    assert sorted(listed) == sorted(TEMPLATE["Parameters"])
+
+
+def test_all_that_is_made_has_its_place() -> None:
+    named = {name for places in MADE.values() for _, name, *_ in places}
+    assert named == {*TABLES, *BLOCKS}
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [(["one"], "there is no two"), (["one", "two", "three"], "no row explains three")],
+)
+def test_words_and_code_must_belong_together(known: list[str], reason: str) -> None:
+    rows = [["`one`, `two`", "words"], ["", "more of them"]]
+    assert list(explained(["one", "two"])(rows)) == [tuple(row) for row in rows]
+    with pytest.raises(TableError, match=reason):
+        list(explained(known)(rows))
+
+
+def test_facts_of_a_row_stand_before_its_words() -> None:
+    rows = explained({"one": ("Count",)})([["`one`", "Seconds", "words"]])
+    assert list(rows) == [("`one`", "Count", "words")]
+
+
+def test_nesting_is_taken_as_deep_as_the_page_says_and_refused_somewhere_deeper() -> None:
+    """In a thread, whose stack is as shallow as that of a function."""
+    taken: list[int] = []
+    usual = {"biz_type": "orders", "delay_seconds": 5, "callback": {"url": "https://example.com/"}}
+
+    def nest(levels: int) -> None:
+        payload = "[" * (levels - 1) + "]" * (levels - 1)
+        try:
+            single_request(f'{json.dumps(usual)[:-1]}, "payload": {payload}}}', NOW_MS)
+        except MalformedBody:
+            return
+        taken.append(levels)
+
+    for levels in (NESTING_TAKEN, 30_000):
+        thread = Thread(target=nest, args=[levels])
+        thread.start()
+        thread.join()
+    assert taken == [NESTING_TAKEN]
