@@ -24,18 +24,18 @@ from tests.support.clock import ManualClock
 
 GOALS = {"POST /v1/tasks": 30, "the delivery of a page": 40}
 
-_entered: set[str] = set()
+_entered: dict[str, set[str]] = {}  # functions by module
 
 
 def main() -> None:
     for name, modules in passed().items():
         print(f"{name} passes {len(modules)} modules (goal: at most {GOALS[name]})")
-        for module in modules:
-            print(f"  {module.removeprefix('duewheel.')}")
+        for module in sorted(modules):
+            print(f"  {module.removeprefix('duewheel.')}: {', '.join(sorted(modules[module]))}")
 
 
-def passed() -> dict[str, list[str]]:
-    """By what is done: the modules of the core that it passes."""
+def passed() -> dict[str, dict[str, set[str]]]:
+    """By what is done: the modules of the core that it passes, with the functions entered."""
     threading.settrace(_trace)  # of threads to come: all run under it from their start
     try:
         with (
@@ -48,7 +48,7 @@ def passed() -> dict[str, list[str]]:
         threading.settrace(None)  # type: ignore[arg-type]
 
 
-def _warm_runs(clock: ManualClock, receiver: str) -> Iterator[list[str]]:
+def _warm_runs(clock: ManualClock, receiver: str) -> Iterator[dict[str, set[str]]]:
     begin = clock.now_ms() // 1000 + AHEAD_SECONDS
     seconds = (begin, begin + 1)
     for second in seconds:
@@ -57,14 +57,14 @@ def _warm_runs(clock: ManualClock, receiver: str) -> Iterator[list[str]]:
         if answer["statusCode"] != 201:
             raise AssertionError(f"the task was not created: {answer}")
         clock.advance_ms(1000)
-    yield sorted(_entered)
+    yield dict(_entered)
     for second in seconds:
         clock.set_ms(second * 1000)
         with _traced():
             deliver(encode(PageMessage(second, 0)), nullcontext)
     if calls_at(receiver) != len(seconds):
         raise AssertionError("not all tasks were called, or not once")
-    yield sorted(_entered)
+    yield dict(_entered)
 
 
 def _request(second: int, url: str) -> dict[str, object]:
@@ -96,7 +96,7 @@ def _traced() -> Iterator[None]:
 def _trace(frame: FrameType, event: str, argument: object) -> None:
     name = frame.f_globals.get("__name__", "")
     if name.startswith("duewheel."):
-        _entered.add(name)
+        _entered.setdefault(name, set()).add(frame.f_code.co_qualname)
 
 
 if __name__ == "__main__":
