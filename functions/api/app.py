@@ -29,7 +29,7 @@ from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.settings import SettingsError
 from duewheel.stores.conditional_writes import is_for_load
 from duewheel.wiring import api as wiring
-from duewheel.wiring.metrics import tells_metrics
+from duewheel.wiring.process import writes_metrics
 
 CALLS = Calls(
     {
@@ -45,7 +45,7 @@ CALLS = Calls(
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
 @logs_failure
-@tells_metrics
+@writes_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = Request.of(event)
     if is_of_console(request):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from duewheel.rules.embedded_metrics import METRICS
+from duewheel.metrics import METRICS
 from local.aws.metrics import filters_of
 from local.aws.resources import Resources
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
+from duewheel.metrics import BREAKERS_OPENED, counts
 from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
@@ -23,7 +23,6 @@ from duewheel.rules.delivery.circuit_breaker import (
     host_of,
     signal_of,
 )
-from duewheel.rules.embedded_metrics import BREAKERS_OPENED
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
 from duewheel.rules.tasks.entry_decision import is_expired

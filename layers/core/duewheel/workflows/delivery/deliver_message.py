@@ -13,9 +13,8 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
+from duewheel.metrics import PAGES, counts
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished, PageLease, still_ours
-from duewheel.rules.embedded_metrics import PAGES
 from duewheel.rules.tasks.entry_decision import FoundEntry
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
+from duewheel.metrics import LATENESS, counts
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.slow_calls import (
     SLOW_FOR_MS,
@@ -17,7 +17,6 @@ from duewheel.rules.delivery.slow_calls import (
     should_publish,
     with_call,
 )
-from duewheel.rules.embedded_metrics import LATENESS
 from duewheel.rules.tasks.task import Attempt
 from duewheel.stores.businesses.cache import KNOWN_MAX, BusinessCache
 from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger, report_lost_race
-from duewheel.metrics import counts
+from duewheel.metrics import DEAD, EXPIRED, FAILED_ATTEMPTS, counts
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
-from duewheel.rules.embedded_metrics import DEAD, EXPIRED, FAILED_ATTEMPTS
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.death_notification import dead_notice, is_told
 from duewheel.rules.tasks.entry_decision import is_expired

@@ -12,8 +12,7 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import report_lost_race
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import PARKED
+from duewheel.metrics import PARKED, counts
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.delivery.parked_items import ParkedStore

@@ -13,8 +13,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from duewheel.log import logger
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import DELIVERED
+from duewheel.metrics import DELIVERED, counts
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.batch_writes import WRITES_PER_BATCH

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import (
+from duewheel.metrics import (
     OPEN_PLACE_AGE,
     OPEN_PLACES,
     POINTER_LAG,
     SWEEP_LAG,
     SWEPT,
+    counts,
 )
 from duewheel.rules.sweep import horizon
 from duewheel.rules.sweep.resends import Evidence, Unbegun, chosen

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from duewheel.metrics import counts
+from duewheel.metrics import CREATES_REFUSED, counts
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.embedded_metrics import CREATES_REFUSED
 from duewheel.rules.refusals import Refusal, TooManyCreates
 from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.tasks.task import NewTask, Task

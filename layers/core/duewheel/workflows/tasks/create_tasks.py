@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 
 from duewheel.fan_out import fan_out
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import CREATED
+from duewheel.metrics import CREATED, counts
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.stores.conditional_writes import Throttled, is_for_load

@@ -6,8 +6,7 @@ transaction that checks just that. So of two takers, or of a taker and a redrive
 
 from msgspec import Struct
 
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import CREATED
+from duewheel.metrics import CREATED, counts
 from duewheel.rules.refusals import (
     AlreadySettled,
     KeyTaken,

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import report_lost_race
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import LIMITER_WAITS
+from duewheel.metrics import LIMITER_WAITS, counts
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.rules.wheel.addresses import Address
