@@ -6,8 +6,7 @@ from msgspec.structs import asdict
 
 from duewheel.interface.businesses.business_view import business_answer, business_view
 from duewheel.interface.history.changes_view import changes_view
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer, compact, json_answer
+from duewheel.interface.http import Answer, Request, compact, json_answer
 from duewheel.interface.routes import Call, administers, reads, writes
 from duewheel.interface.sweep.stats_view import stats_view
 from duewheel.interface.tasks.task_view import page_text, redriven_view
