@@ -11,9 +11,9 @@ from typing import Any
 from duewheel.log import logger, logs_failure
 from duewheel.metrics import FAILED_MESSAGES, counts
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished
-from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.queue_messages import (
     DirectMessage,
+    Lane,
     MalformedMessage,
     PageMessage,
     ReleaseMessage,

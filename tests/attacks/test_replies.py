@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.callbacks.http_outcome import NOTE_BYTES_MAX, outcome_of_answer
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import NOTE_BYTES_MAX, Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.retry import RETRY_AFTER_SECONDS_MAX
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.targets.http.reply import REPLY_BYTES_MAX

@@ -18,15 +18,9 @@ from duewheel.rules.access import requests as access_requests
 from duewheel.rules.businesses import requests as business_requests
 from duewheel.rules.businesses import settings, trusted_origins
 from duewheel.rules.callbacks import http as http_callback
-from duewheel.rules.callbacks import (
-    http_outcome,
-    named_secrets,
-    retry,
-    signature,
-    status_policy,
-    url,
-)
-from duewheel.rules.callbacks.aws import message, outcome
+from duewheel.rules.callbacks import outcome, retry, secret_headers, signature, url
+from duewheel.rules.callbacks.aws import message
+from duewheel.rules.callbacks.aws import outcome as aws_outcome
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.history import changes
 from duewheel.rules.refusals import MalformedBody, Refusal
@@ -97,7 +91,7 @@ def lengths(pattern: re.Pattern[str]) -> Numbers:
 DEFAULT = RetryPolicy()
 AUTHORIZER = TEMPLATE["Resources"]["KeyAuthorizer"]["Properties"]
 SETTINGS = Settings("wheel", "registry", "queue", "slow queue", "notifier", "key", "stack")
-LISTABLE = [status for status in range(1_000) if status_policy.is_entry(status)]
+LISTABLE = [status for status in range(1_000) if outcome.is_status_entry(status)]
 STATUSES = LISTABLE[0], LISTABLE[-1]
 AHEAD_DAYS = names.AHEAD_DAYS_MAX
 PAYLOADS_OF_A_PAGE_MB = listing.PAYLOAD_BYTES_MAX / 1e6
@@ -166,7 +160,7 @@ HELD: dict[str, Numbers] = {
         SETTINGS.business_defaults.timeout_seconds_max,
     ),
     "`allowed_hosts`, `trusted_origins`": (1, trusted_origins.ORIGINS_MAX),
-    "`retry_statuses`, `stop_statuses`": (status_policy.ENTRIES_MAX, *STATUSES),
+    "`retry_statuses`, `stop_statuses`": (outcome.STATUS_ENTRIES_MAX, *STATUSES),
     "`calls_per_second`, `creates_per_second`": (
         business_requests.RATE_MIN,
         business_requests.RATE_MAX,
@@ -179,7 +173,7 @@ HELD: dict[str, Numbers] = {
         signature.SECRET_BYTES_MIN,
         signature.SECRET_BYTES_MAX,
     ),
-    "`secrets`": (named_secrets.NAMED_SECRETS_MAX, 1, named_secrets.VALUE_CHARACTERS_MAX),
+    "`secrets`": (secret_headers.NAMED_SECRETS_MAX, 1, secret_headers.VALUE_CHARACTERS_MAX),
     "businesses on a page of their list": (
         1,
         business_requests.LIMIT_MAX,
@@ -259,7 +253,7 @@ HELD: dict[str, Numbers] = {
     "a redrive": (lifecycle.ABOUT_TO_GO_MS / 60_000,),
     "a callback": (*parameter("CallbackTimeoutSeconds"), target.CONNECT_SECONDS_MAX),
     "the reply of a callback": (reply.REPLY_BYTES_MAX,),
-    "the answer of a function": (outcome.ANSWER_BYTES_MAX,),
+    "the answer of a function": (aws_outcome.ANSWER_BYTES_MAX,),
     "redirects of a callback": (),
     "`Retry-After`": (retry.RETRY_AFTER_SECONDS_MAX,),
     "callbacks of one notifier at once": (deliver_entries.CALLS_IN_FLIGHT_MAX,),
@@ -280,7 +274,7 @@ def test_the_page_says_what_the_code_holds(what: str) -> None:
 
 
 def test_a_note_is_cut_to_what_the_page_says() -> None:
-    assert http_outcome.NOTE_BYTES_MAX >= lifecycle.NOTE_CHARACTERS_MAX
+    assert outcome.NOTE_BYTES_MAX >= lifecycle.NOTE_CHARACTERS_MAX
 
 
 def test_nesting_is_taken_as_deep_as_the_page_says_and_refused_somewhere_deeper() -> None:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from duewheel.rules.callbacks import named_secrets, secret_headers
+from duewheel.rules.callbacks import secret_headers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
 SECTION = PAGE.partition("### Headers with secrets\n")[2].partition("\n### ")[0]
@@ -19,4 +19,4 @@ def test_the_page_names_the_words_and_schemes_of_the_rule() -> None:
 def test_the_page_shows_the_form_that_answers_have() -> None:
     shown, reference = re.findall(r'"authorization": "([^"]+)"', SECTION)
     assert secret_headers.is_shown_form(shown)
-    assert named_secrets.is_reference(reference)
+    assert secret_headers.is_reference(reference)

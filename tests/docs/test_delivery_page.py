@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from duewheel.rules.callbacks.aws.outcome import outcome_of_refusal
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
-from duewheel.rules.callbacks.outcome import Verdict
+from duewheel.rules.callbacks.outcome import RETRY_DEFAULT, STOP_DEFAULT, Verdict
 from duewheel.rules.callbacks.payload_encoding import attributes_of, envelope
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY, delay_ms
-from duewheel.rules.callbacks.status_policy import RETRY_DEFAULT, STOP_DEFAULT
 from local.aws.template import source_of
 from tests.rules.tasks.test_lifecycle import TASK
 

@@ -22,10 +22,9 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep.resends import Unbegun
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.leader_election import Pointer
 from duewheel.rules.wheel.open_places import first_open_second
-from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode, texts_of_event
+from duewheel.rules.wheel.queue_messages import Lane, ReleaseMessage, decode, texts_of_event
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws_clients import AwsTime, retry_conflicts
 from duewheel.stores.businesses.cache import BusinessCache

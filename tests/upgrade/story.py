@@ -15,7 +15,7 @@ from duewheel.rules.tasks.requests import batch_request
 from duewheel.rules.tasks.task import Made
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.timers.timer import Overlap
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.secrets import CURSOR, SecretRecords
 from infra.operate.admin_key import issued

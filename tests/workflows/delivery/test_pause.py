@@ -10,7 +10,7 @@ from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import TasksPending, TooLate, UnreadableItem
 from duewheel.rules.sweep.audit import AuditRequest
-from duewheel.rules.tasks.entry_decision import Decision, decide
+from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.stores.businesses.cache import KEPT_MS

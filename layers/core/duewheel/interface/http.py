@@ -8,9 +8,9 @@ from typing import Any, Self
 from msgspec import Struct, field
 
 from duewheel.rules.access.grants import NOBODY, Access, Permit, Right
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import MalformedBody, TooLarge
-from duewheel.rules.tasks.callback_headers import ATTEMPT
 from duewheel.rules.tasks.idempotency import HEADER
 
 CONSOLE_PATH = "/console"

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from duewheel.interface.http import Answer, Request
 from duewheel.rules.access.grants import ALL, Permit, Right
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.names import checked_biz_type
 from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, NotPermitted, UnknownCall
-from duewheel.rules.tasks.callback_headers import ATTEMPT
 
 Carry = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
 

@@ -15,7 +15,7 @@ from duewheel import __version__
 from duewheel.clock import Clock, SystemClock
 from duewheel.log import logger
 from duewheel.metrics import Source, counts, metric_lines
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws_clients import AwsTime, dynamodb_client, lambda_client, sqs_client
 from duewheel.stores.sweep.slices import SliceStore

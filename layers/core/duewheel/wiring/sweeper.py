@@ -33,7 +33,7 @@ def sweep_second() -> SweepSecond:
         pages=pages(),
         message_sender=message_sender(),
         rescue=Rescue(clock(), tasks(), entry_writer(), ThreadPoolExecutor(RESCUING)),
-        come_up_again=PostponePage(clock(), tasks(), pages(), reschedule),
+        postpone_page=PostponePage(clock(), tasks(), pages(), reschedule),
         page_size=settings().page_size,
     )
 

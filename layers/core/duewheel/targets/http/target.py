@@ -14,12 +14,11 @@ from functools import cached_property
 
 from duewheel.clock import Clock
 from duewheel.rules.callbacks.egress import allowed_networks
-from duewheel.rules.callbacks.http_outcome import note_from, outcome_of_answer
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, note_from, outcome_of_answer
+from duewheel.rules.callbacks.payload_encoding import BIZ_TYPE
 from duewheel.rules.callbacks.secret_headers import without_secrets
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import CallbackUrl, parse_callback_url
-from duewheel.rules.tasks.callback_headers import BIZ_TYPE
 from duewheel.targets.http.connection import HttpConnection
 from duewheel.targets.http.kept_connections import KeptConnections
 from duewheel.targets.http.reply import Reply, ReplyFailed

@@ -14,7 +14,7 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.businesses.settings import Business, SigningSecret, changed
-from duewheel.rules.callbacks.named_secrets import NamedSecret
+from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.signature import hint_of, secret_from
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Unavailable

@@ -25,7 +25,7 @@ from duewheel.rules.delivery.circuit_breaker import (
 )
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
-from duewheel.rules.tasks.entry_decision import is_expired
+from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.tasks.entry_decision import Decision, decide
+from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.businesses.cache import BusinessCache

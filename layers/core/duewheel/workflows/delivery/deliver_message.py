@@ -15,7 +15,7 @@ from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.metrics import PAGES, counts
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished, PageLease, still_ours
-from duewheel.rules.tasks.entry_decision import FoundEntry
+from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import (

@@ -9,20 +9,20 @@ from msgspec import Struct, field
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.metrics import LATENESS, counts
-from duewheel.rules.businesses.settings import Business
-from duewheel.rules.delivery.slow_calls import (
+from duewheel.rules.businesses.lanes import (
+    PUBLISH_EVERY_MS,
     SLOW_FOR_MS,
-    TOLD_EVERY_MS,
     Pace,
     should_publish,
     with_call,
 )
+from duewheel.rules.businesses.settings import Business
 from duewheel.rules.tasks.task import Attempt
 from duewheel.stores.businesses.cache import KNOWN_MAX, BusinessCache
 from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
 from duewheel.workflows.gather_all import in_thread
 
-TELL_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
+PUBLISH_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
 
 
 class DetectSlowCalls(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class DetectSlowCalls(Struct, frozen=True, kw_only=True):
     known: BusinessCache
     health_store: HealthStore
     _paces: dict[str, Pace] = field(default_factory=dict)
-    _tried_ms: dict[str, int] = field(default_factory=dict)  # when it was told, or was to be
+    _tried_ms: dict[str, int] = field(default_factory=dict)  # to publish
 
     async def __call__(self, business: Business, attempt: Attempt, deadline_ms: int) -> None:
         """Measure a call. If the invocation is about to end, leave publishing to the next call."""
@@ -39,12 +39,12 @@ class DetectSlowCalls(Struct, frozen=True, kw_only=True):
         pace = self._noted(biz_type, attempt.duration_ms, now_ms)
         if business.own.lane is not None or not pace.is_slow:
             return
-        was_just_tried = now_ms < self._tried_ms.get(biz_type, 0) + TOLD_EVERY_MS
+        was_just_tried = now_ms < self._tried_ms.get(biz_type, 0) + PUBLISH_EVERY_MS
         slow_until_ms = self.known.health_of(biz_type).slow_until_ms
-        has_time = now_ms < deadline_ms - TELL_RESERVE_MS
+        has_time = now_ms < deadline_ms - PUBLISH_RESERVE_MS
         if has_time and not was_just_tried and should_publish(slow_until_ms, now_ms):
             self._tried_ms[biz_type] = now_ms
-            await in_thread(self._tell, biz_type, now_ms + SLOW_FOR_MS)
+            await in_thread(self._publish, biz_type, now_ms + SLOW_FOR_MS)
 
     def _noted(self, biz_type: str, duration_ms: int, now_ms: int) -> Pace:
         pace = with_call(self._paces.pop(biz_type, None), duration_ms, now_ms)
@@ -55,7 +55,7 @@ class DetectSlowCalls(Struct, frozen=True, kw_only=True):
             self._tried_ms.pop(gone, None)
         return pace
 
-    def _tell(self, biz_type: str, until_ms: int) -> None:
+    def _publish(self, biz_type: str, until_ms: int) -> None:
         try:
             health = self.health_store.note_slow(biz_type, until_ms)
         except HealthWriteFailed as error:

@@ -16,7 +16,7 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.death_notification import dead_notice, is_told
-from duewheel.rules.tasks.entry_decision import is_expired
+from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.delivery.postponement import come_up_again
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate
@@ -45,7 +44,7 @@ class PauseGate(Gate, Struct, frozen=True, kw_only=True):
         if business.paused:
             run.put_aside(call.task, self._park)
         elif run.business.version and not business.version:  # deleted
-            run.put_aside(call.task, self._come_up_again)
+            run.put_aside(call.task, self._postpone)
         else:
             return call
         return None
@@ -60,7 +59,5 @@ class PauseGate(Gate, Struct, frozen=True, kw_only=True):
     async def _park(self, tasks: list[Task], run: BusinessRun) -> None:
         await self.retry_throttled(self.park(tasks), run.page.deadline_ms)
 
-    async def _come_up_again(self, tasks: list[Task], run: BusinessRun) -> None:
-        now_ms = self.clock.now_ms()
-        again = [(task, come_up_again(task, now_ms)) for task in tasks]
-        await self.retry_throttled(self.reschedule.tries(again), run.page.deadline_ms)
+    async def _postpone(self, tasks: list[Task], run: BusinessRun) -> None:
+        await self.retry_throttled(self.reschedule.postponed(tasks), run.page.deadline_ms)

@@ -12,11 +12,10 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.delivery.page_lease import PageLease, still_ours
-from duewheel.rules.tasks.entry_decision import Decision, decide
+from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address, direct_page, is_slow_page, slow_page
-from duewheel.rules.wheel.lane import Lane
-from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
+from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.workflows.wheel.send_messages import MessageSender

@@ -24,7 +24,6 @@ from duewheel.metrics import (
 from duewheel.rules.sweep import horizon
 from duewheel.rules.sweep.resends import Evidence, Unbegun, chosen
 from duewheel.rules.wheel import leader_election, timing
-from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.leader_election import Pointer, Step
 from duewheel.rules.wheel.open_places import (
     OF_ONE_SECOND_MAX,
@@ -34,6 +33,7 @@ from duewheel.rules.wheel.open_places import (
     age_seconds,
     oldest_first,
 )
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.wheel import pointers
 from duewheel.stores.wheel.headers import HeaderStore
 from duewheel.stores.wheel.pointers import PointerStore

@@ -44,6 +44,11 @@ class Reschedule(Struct, frozen=True):
             [(task, lifecycle.rescheduled(task, to, now_ms)) for task, to in reserved], once
         )
 
+    def postponed(self, tasks: Sequence[Task]) -> Tries[Change]:
+        """By about as long as each is late."""
+        now_ms = self.clock.now_ms()
+        return self.tries([(one, lifecycle.postponed_by_lateness(one, now_ms)) for one in tasks])
+
     def tries(self, changes: Sequence[Change]) -> Tries[Change]:
         """Each task becomes the second of its pair, with an entry at its instant. True for a task
         unless another write came first."""

@@ -19,7 +19,6 @@ from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
-from duewheel.rules.delivery.postponement import come_up_again
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Occurrence, Plan, Sizes, Task
@@ -72,7 +71,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None, until_ms: int
     ) -> None:
         if isinstance(timer, UnreadableItem):
-            self.reschedule.each([(chain, come_up_again(chain, self.clock.now_ms()))])
+            self.reschedule.postponed([chain])()
             return
         if timer is None or not timer.enabled or timer.chain != chain.home:
             self._take_back(chain, plan, timer, until_ms)
