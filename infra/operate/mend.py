@@ -21,7 +21,7 @@ from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.item_attributes import readable
 from duewheel.stores.sweep.audit_reads import AuditStore
 from duewheel.stores.tasks import codec
-from duewheel.stores.wheel.headers import HeaderStore
+from duewheel.stores.wheel.sharding import HeaderStore
 from duewheel.workflows.sweep.audit import suspects
 from infra.operate.mending import MENDED, PARKED, Mending
 from infra.operate.reconciling import WRITERS, Reconciling, line_of

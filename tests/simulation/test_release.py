@@ -15,9 +15,9 @@ import pytest
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.delivery import parked_tasks
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import NewTask
 from duewheel.rules.wheel.addresses import PARKED_SLOTS
+from duewheel.rules.wheel.sharding import Placement
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.wiring import wheel
 from duewheel.workflows.delivery import release_parked
@@ -72,7 +72,7 @@ def park(service: Service) -> None:
     placing = Placement(due_ms - 60_000, due_ms // 1000 - 60, 500)
     new = NewTask("orders", due_ms, HttpCallback("https://receiver.example/ok", method=""), "17")
     tasks = [
-        lifecycle.parked(placing.task(new, service.chance.randbytes(8)), due_ms)
+        lifecycle.parked(new.placed(placing, service.chance.randbytes(8)), due_ms)
         for _ in range(TASKS)
     ]
     assert not wheel.tasks().create_many(tasks)

@@ -29,9 +29,9 @@ from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws_clients import AwsTime, retry_conflicts
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks import codec
-from duewheel.stores.wheel.headers import ShardsCache
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.stores.wheel.pointers import SWEEP, TIME
+from duewheel.stores.wheel.sharding import ShardsCache
 from duewheel.wiring import api, creating, notifier, process, scheduler, sweeper, wheel
 from duewheel.wiring import businesses as wired_businesses
 from duewheel.wiring import timers as wired_timers
@@ -40,8 +40,8 @@ from duewheel.workflows.delivery.deliver_message import Deliver
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS, KeepHold
 from duewheel.workflows.sweep.sweep_second import SweptSecond
+from duewheel.workflows.tasks.write_entries import ReserveShards
 from duewheel.workflows.timers.create_timer import CreateTimer
-from duewheel.workflows.wheel.reserve_shards import ReserveShards
 from local.aws.emulator import Emulator
 from local.aws.invocations import RETRY_AFTER_MS, Invocation
 from local.aws.resources import Resources

@@ -60,7 +60,6 @@ class AwsTime:
     def __init__(self) -> None:
         self._latest_ms = 0
 
-    @property
     def latest_ms(self) -> int:
         return self._latest_ms
 

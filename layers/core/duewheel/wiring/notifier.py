@@ -9,6 +9,7 @@ import secrets
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
@@ -219,7 +220,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         rescheduling,
         retrying,
         random_unit=random_unit(),
-        random_bytes=lambda: random_bytes()(MARK_BYTES),
+        random_bytes=partial(random_bytes(), MARK_BYTES),
     )
     gates = (
         PauseGate(

@@ -53,7 +53,7 @@ def sweep() -> Sweep:
         headers=headers(),
         origin=origin(),
         lag_ms=settings().sweep_delay_seconds * 1000,
-        aws_ms=lambda: aws_time().latest_ms,
+        aws_ms=aws_time().latest_ms,
     )
 
 

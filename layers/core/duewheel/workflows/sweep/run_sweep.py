@@ -35,8 +35,8 @@ from duewheel.rules.wheel.open_places import (
 )
 from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.wheel import pointers
-from duewheel.stores.wheel.headers import HeaderStore
 from duewheel.stores.wheel.pointers import PointerStore
+from duewheel.stores.wheel.sharding import HeaderStore
 from duewheel.workflows.sweep.record_statistics import RecordStatistics
 from duewheel.workflows.sweep.sweep_second import SweepSecond, SweptSecond, Unfinished
 

@@ -20,9 +20,9 @@ from duewheel.rules.refusals import (
 )
 from duewheel.rules.tasks import idempotency
 from duewheel.rules.tasks.idempotency import Claim, IdempotentRequest, RequestRecord, State
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
+from duewheel.rules.wheel.sharding import Placement
 from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.stores.tasks.tasks import TaskStore

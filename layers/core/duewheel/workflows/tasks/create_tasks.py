@@ -50,6 +50,8 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
         placed = self.entry_writer.placed(news)
         results = self.store(placed)
         refused = [n for n, result in enumerate(results) if isinstance(result, TooManyWrites)]
+        if not refused:
+            return results
         try:
             # An earlier try of the same request may have been carried out: then it is the task.
             there = self.tasks.home_states(placed[n].home for n in refused)[0]
