@@ -11,7 +11,7 @@ from duewheel.rules.callbacks.url import parse_callback_url
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.settings import settings_from
-from duewheel.targets.http.request import request_bytes
+from duewheel.targets.http.connection import request_bytes
 from duewheel.wiring import process
 from local.aws.emulator import Emulator
 from local.aws.resources import create_resources

@@ -36,7 +36,7 @@ from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import LIST_PARTITIONS, SECOND_MAX
 from duewheel.settings import Settings
 from duewheel.stores.businesses import cache
-from duewheel.targets.http import reply, target
+from duewheel.targets.http import connection, target
 from duewheel.workflows.access import api_keys as issue_keys
 from duewheel.workflows.delivery import deliver_entries
 from duewheel.workflows.sweep import audit, delete_business
@@ -252,7 +252,7 @@ HELD: dict[str, Numbers] = {
     ),
     "a redrive": (lifecycle.ABOUT_TO_GO_MS / 60_000,),
     "a callback": (*parameter("CallbackTimeoutSeconds"), target.CONNECT_SECONDS_MAX),
-    "the reply of a callback": (reply.REPLY_BYTES_MAX,),
+    "the reply of a callback": (connection.REPLY_BYTES_MAX,),
     "the answer of a function": (aws_outcome.ANSWER_BYTES_MAX,),
     "redirects of a callback": (),
     "`Retry-After`": (retry.RETRY_AFTER_SECONDS_MAX,),

@@ -50,17 +50,19 @@ from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, CircuitBreaker
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, DeliverEntries
 from duewheel.workflows.delivery.deliver_message import Deliver
-from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
+from duewheel.workflows.delivery.gates import (
+    LimitCallRate,
+    OccurrenceGate,
+    PauseGate,
+    RateLimitGate,
+)
 from duewheel.workflows.delivery.hold import Beside, HideMessages, KeepHold
-from duewheel.workflows.delivery.limit_call_rate import LimitCallRate, RateLimitGate
-from duewheel.workflows.delivery.occurrence_gate import OccurrenceGate
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
 from duewheel.workflows.delivery.park_tasks import Park
-from duewheel.workflows.delivery.pause_gate import PauseGate
 from duewheel.workflows.delivery.release_parked import Release
-from duewheel.workflows.delivery.route_slow_lane import SlowLane
 from duewheel.workflows.delivery.settle_batch import Settle
+from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import WRITERS, Reschedule

@@ -27,9 +27,9 @@ from duewheel.rules.timers.occurrence_policy import should_disable_timer
 from duewheel.targets.by_type import Targets
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
-from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
-from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate
+from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate
+from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import Reschedule

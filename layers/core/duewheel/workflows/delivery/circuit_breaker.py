@@ -29,7 +29,7 @@ from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
-from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate
+from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import Reschedule

@@ -1,6 +1,6 @@
 """Deliver the entries of one page: call each task at its millisecond, side by side, and settle.
 
-The tasks of each business pass the gates (`gate.py`), then each is attempted by itself
+The tasks of each business pass the gates (`gates.py`), then each is attempted by itself
 (`attempt_call.py`). Chains of timers that fall due are planned meanwhile.
 """
 
@@ -19,7 +19,7 @@ from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
-from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate, PageRun, Secrets
+from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate, PageRun, Secrets
 from duewheel.workflows.delivery.hold import Hold
 from duewheel.workflows.delivery.settle_batch import Called, Left, Settle
 from duewheel.workflows.gather_all import gather_all, in_thread

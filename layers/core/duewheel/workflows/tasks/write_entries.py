@@ -48,7 +48,8 @@ class ReserveShards(Struct, frozen=True):
             and not self.known.of([second])
             and (surely or is_looked_at(number, self.random_unit))
         ]
-        self.known.keep(self.headers.read(unknown))
+        if unknown:
+            self.known.keep(self.headers.read(unknown))
         for second in expected.keys() & entries.keys():
             self._raise(second, shards_for(expected[second]))
         return self.known.of(entries)

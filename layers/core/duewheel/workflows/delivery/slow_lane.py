@@ -1,26 +1,41 @@
-"""Route tasks of slow businesses to the slow lane, by id, before the page waits for anything.
+"""The slow lane: detect slow calls, publish which businesses hold pages up, and route their tasks.
 
-What a page routes is recorded in its lease first. A page that is begun again sends the recorded
-tasks again and calls all others itself. The slow lane calls what it gets, whatever is known of the
-business by then.
+Tasks are routed by id, before the page waits for anything. What a page routes is recorded in its
+lease first. A page that is begun again sends the recorded tasks again and calls all others itself.
+The slow lane calls what it gets, whatever is known of the business by then.
+
+A published state expires by itself. Calls in the slow lane are measured as well; while they are
+slow they renew it. A failed publication fails no page.
 """
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import LATENESS, counts
+from duewheel.rules.businesses.lanes import (
+    PUBLISH_EVERY_MS,
+    SLOW_FOR_MS,
+    Pace,
+    should_publish,
+    with_call,
+)
+from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.page_lease import PageLease, still_ours
 from duewheel.rules.tasks.lifecycle import Decision, decide
-from duewheel.rules.tasks.task import Task
+from duewheel.rules.tasks.task import Attempt, Task
 from duewheel.rules.wheel.addresses import Address, direct_page, is_slow_page, slow_page
 from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage
-from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.cache import KNOWN_MAX, BusinessCache
+from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
 from duewheel.stores.delivery.page_leases import PageLeaseStore
+from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 Owed = Sequence[tuple[Address, Task | None]]
+PUBLISH_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
 
 
 class SlowLane(Struct, frozen=True, kw_only=True):
@@ -90,3 +105,48 @@ class SlowLane(Struct, frozen=True, kw_only=True):
 
 def _places(entries: Sequence[Address]) -> tuple[str, ...]:
     return tuple(entry.place for entry in entries)
+
+
+class DetectSlowCalls(Struct, frozen=True, kw_only=True):
+    clock: Clock
+    known: BusinessCache
+    health_store: HealthStore
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    _tried_ms: dict[str, int] = field(default_factory=dict)  # to publish
+
+    async def __call__(self, business: Business, attempt: Attempt, deadline_ms: int) -> None:
+        """Measure a call. If the invocation is about to end, leave publishing to the next call."""
+        counts.measured(LATENESS, attempt.lateness_ms)
+        biz_type, now_ms = business.biz_type, self.clock.now_ms()
+        pace = self._noted(biz_type, attempt.duration_ms, now_ms)
+        if business.own.lane is not None or not pace.is_slow:
+            return
+        was_just_tried = now_ms < self._tried_ms.get(biz_type, 0) + PUBLISH_EVERY_MS
+        slow_until_ms = self.known.health_of(biz_type).slow_until_ms
+        has_time = now_ms < deadline_ms - PUBLISH_RESERVE_MS
+        if has_time and not was_just_tried and should_publish(slow_until_ms, now_ms):
+            self._tried_ms[biz_type] = now_ms
+            await in_thread(self._publish, biz_type, now_ms + SLOW_FOR_MS)
+
+    def _noted(self, biz_type: str, duration_ms: int, now_ms: int) -> Pace:
+        pace = with_call(self._paces.pop(biz_type, None), duration_ms, now_ms)
+        self._paces[biz_type] = pace  # it stands last, as the youngest
+        if len(self._paces) > KNOWN_MAX:
+            gone = next(iter(self._paces))
+            del self._paces[gone]
+            self._tried_ms.pop(gone, None)
+        return pace
+
+    def _publish(self, biz_type: str, until_ms: int) -> None:
+        try:
+            health = self.health_store.note_slow(biz_type, until_ms)
+        except HealthWriteFailed as error:
+            logger.warning(
+                "slow calls not published",
+                action="slow-untold",
+                biz_type=biz_type,
+                error=str(error),
+            )
+            return
+        self.known.put_health(biz_type, health)
+        logger.info("calls are slow", action="slow", biz_type=biz_type)
