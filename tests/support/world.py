@@ -86,7 +86,7 @@ class World:
     entry_writer = Part(wheel.entry_writer)
     headers = Part(wheel.headers)
     health_store = Part(wired_businesses.health_store)
-    in_standing = Part(wired_businesses.businesses_with_health)
+    cache_with_health = Part(wired_businesses.businesses_with_health)
     keyed = Part(creating.keyed_tasks)
     keys = Part(wheel.keys)
     lead = Part(scheduler.lead)
@@ -223,7 +223,7 @@ class World:
             KeepHold(self.clock, asyncio.to_thread),
             asyncio.to_thread,
             replace(notifier.targets(), http=self.receiver),  # type: ignore[arg-type]
-            known or self.in_standing,
+            known or self.cache_with_health,
             call_slots,
         )
 

@@ -149,17 +149,15 @@ class ListKeys(Struct, frozen=True):
     secret: bytes
 
     def __call__(self, query: ApiKeysRequest, by: Access) -> ApiKeyPage:
-        after = None
-        if query.cursor is not None:
-            after = cursors.opened(query.cursor, _QUESTION, self.secret)
+        after = cursors.opened(query.cursor, _QUESTION, self.secret)
         if not by.administers:
             return ApiKeyPage([], None)
         now_ms = self.clock.now_ms()
-        found, goes_on = within_reach(
+        found, last = within_reach(
             self.keys.page,
             lambda key: by.may_grant(key.grants) and not key.is_gone(now_ms),
+            lambda key: key.key_id,
             after,
             query.limit,
         )
-        cursor = cursors.sealed(found[-1].key_id, _QUESTION, self.secret) if goes_on else None
-        return ApiKeyPage(found, cursor)
+        return ApiKeyPage(found, cursors.sealed(last, _QUESTION, self.secret))

@@ -69,9 +69,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
         if goes_on:
             return Deleted(done=False, timers=timers, cancelled=0, too_late=[], cursor=query.cursor)
         question = ("delete a business", biz_type, query.cancels_pending)
-        at = None
-        if query.cursor is not None:
-            at = cursors.opened(query.cursor, question, self.secret)
+        at = cursors.opened(query.cursor, question, self.secret)
         page = self.list_tasks(ListRequest(_pending(biz_type, query), LIMIT_MAX, at))
         if page.tasks and not query.cancels_pending:
             raise TasksPending(

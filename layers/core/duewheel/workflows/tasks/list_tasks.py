@@ -57,9 +57,8 @@ class ListTasks(Struct, frozen=True, kw_only=True):
         return Page(shown, cursor)
 
     def _keys(self, request: ListRequest) -> Found:
-        query, after = request.query, None
-        if request.cursor is not None:
-            after = listing.position_of(request.cursor, query, self.secret)
+        query = request.query
+        after = listing.position_of(request.cursor, query, self.secret)
         read = partial(self.index.first_keys, count=query.keys_at_once(request.limit))
         found = fan_out(self.readers, read, listing.stretches(query, after))
         return listing.merged(found, query.order)
