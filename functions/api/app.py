@@ -71,7 +71,7 @@ def _answer(request: Request, matched: Matched) -> Answer:
         # 503 promises that nothing was written, which is known of a call that only reads.
         if request.method == "GET" and is_for_load(error):
             logger.warning("throttled", action="refused-for-load", call=call)
-            return problems.refused(Unavailable("Too many requests at once. Try it again."))
+            return problems.refused(Unavailable())
         logger.exception("call failed", action="call-failed", call=call)
         return problems.internal(request.request_id)
 

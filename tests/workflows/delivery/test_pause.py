@@ -473,7 +473,7 @@ def test_settings_that_cannot_be_read_release_nothing_and_hold_up_nobody(world: 
     edit_settings(world, "{")
     world.send_releases()
     assert world.messages_waiting() == 0
-    world.pausing.ask_for_release(resume_message)
+    world.pausing.request_release(resume_message)
     world.drain()
     assert world.read(held).parked
 

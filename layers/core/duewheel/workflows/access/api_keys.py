@@ -23,6 +23,7 @@ from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.workflows.filtered_page import within_reach
+from duewheel.workflows.tries import until_won
 
 KEYS_MAX = 1_000
 # An id is taken once in 10^18 times, and each lost race shows that another was first.
@@ -50,7 +51,8 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
         # Whoever administers everything is never shut out by those who administer a part.
         if not by.may(Right.ADMIN, ALL) and self.keys.is_full(KEYS_MAX):
             raise TooManyApiKeys(f"There are {KEYS_MAX:,} already, ended ones included.")
-        for _ in range(_TRIES):
+
+        def try_once() -> Issued | None:
             secret = secret_text(self.random_bytes())
             key = ApiKey(
                 key_id=id_text(self.random_number()),
@@ -63,9 +65,9 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
             )
             with unavailable_when_throttled():
                 is_stored = self.changes.create(key)
-            if is_stored:
-                return Issued(key, key_text(key.key_id, secret))
-        raise Unavailable("The key was not stored. Try it again.")
+            return Issued(key, key_text(key.key_id, secret)) if is_stored else None
+
+        return until_won(try_once, _TRIES, Unavailable("The key was not stored. Try it again."))
 
     def rotate(self, key_id: str, overlap_seconds: int, by: Access) -> Issued:
         secret = secret_text(self.random_bytes())
@@ -101,15 +103,18 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
         by: Access,
     ) -> ApiKey:
         self._check_good(by)
-        for _ in range(_TRIES):
+
+        def try_once() -> ApiKey | None:
             before, now_ms = self.find(key_id, by), self.clock.now_ms()
             after = alter(before, now_ms)
             if after is before:
                 return after
+            record = change_record(after, by.caller, now_ms)
             with unavailable_when_throttled():
-                if self.changes.change(before, after, change_record(after, by.caller, now_ms)):
-                    return after
-        raise Unavailable("Too many requests change this key at once.")
+                return after if self.changes.change(before, after, record) else None
+
+        lost = Unavailable("Too many requests change this key at once.")
+        return until_won(try_once, _TRIES, lost)
 
     def _check_good(self, by: Access) -> None:
         key_id = key_id_of(by.caller)

@@ -11,13 +11,12 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.log import report_lost_race
 from duewheel.metrics import PARKED, counts
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.batch_tries import Outcome, Tries, tried
+from duewheel.workflows.tries import Outcome, Tries, changed_or_logged, tried
 
 WRITERS = 16
 
@@ -36,9 +35,7 @@ class Park(Struct, frozen=True):
         return fan_out(self.writers, tried(self._mark), tasks)
 
     def _mark(self, task: Task) -> bool:
-        is_parked = self.tasks.change(task, lifecycle.parked(task, self.clock.now_ms()))
-        if is_parked:
-            counts.add(PARKED)
-        else:
-            report_lost_race(task.task_id, task.biz_type)
+        parked = lifecycle.parked(task, self.clock.now_ms())
+        is_parked = changed_or_logged(self.tasks, task, parked)
+        counts.add(PARKED, is_parked)
         return is_parked

@@ -126,7 +126,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
             raise VersionMismatch("The business was changed meanwhile; read it, and begin anew.")
         self.known.forget(business.biz_type)
         if business.paused:
-            self.pausing.ask_for_release(business.biz_type)
+            self.pausing.request_release(business.biz_type)
 
 
 def _pending(biz_type: str, query: DeleteRequest) -> ListQuery:

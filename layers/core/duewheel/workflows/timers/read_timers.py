@@ -9,8 +9,7 @@ from msgspec import Struct, field
 from duewheel.clock import Clock
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Permit
-from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.tasks import lifecycle
+from duewheel.rules.refusals import TOO_MANY_REQUESTS, UnreadableItem
 from duewheel.rules.tasks.listing import filled
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.timers import next_occurrence
@@ -30,7 +29,7 @@ from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.by_timer_index import RunIndex
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.timers import TimerLine, TimerStore
-from duewheel.workflows.tasks.list_tasks import Page
+from duewheel.workflows.tasks.list_tasks import Page, current_tasks
 
 
 class ShownTimer(Struct, frozen=True):
@@ -114,7 +113,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         before = position or addresses.second_range(self._now_second())[1]
         count = query.limit if query.status is None else LIMIT_MAX
         homes, goes_on = self.index.page(timer_id, newest_first=True, behind=before, limit=count)
-        current = self._tasks(homes)
+        current = current_tasks(self.tasks, homes, self.clock.now_ms(), TOO_MANY_REQUESTS)
 
         def find(home: Address) -> Task | None:
             task = current.get(home)
@@ -142,12 +141,6 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         with unavailable_when_throttled():
             homes = self.tasks.get_many(chains)
         return {home: task.plan for home, task in homes.items() if task.plan is not None}
-
-    def _tasks(self, homes: Sequence[Address]) -> dict[Address, Task]:
-        now_ms = self.clock.now_ms()
-        with unavailable_when_throttled():
-            found = self.tasks.get_many(homes)
-        return {home: task for home, task in found.items() if not lifecycle.is_gone(task, now_ms)}
 
     def _now_second(self) -> int:
         return self.clock.now_ms() // 1000
