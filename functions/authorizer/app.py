@@ -8,7 +8,7 @@ from typing import Any
 
 from duewheel.log import logger, logs_failure
 from duewheel.rules.access.grants import grants_text
-from duewheel.wiring import authorizer as wiring
+from duewheel.wiring import access as wiring
 from duewheel.wiring.process import writes_metrics
 
 

@@ -20,7 +20,7 @@ from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.rules.wheel.sharding import Placement
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.wiring import wheel
-from duewheel.workflows.delivery import release_parked
+from duewheel.workflows.delivery import park_tasks
 from local.chaos.aws_faults import Handle, Reply, answered_by, operation_of
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
@@ -101,8 +101,8 @@ def test_sixteen_notifiers_release_two_thousand_a_second_of_a_business_without_a
     """All sixteen at once, as they work on what is too much for one."""
     service = Service(the_template(), Faults(1, IN_A_REGION), seed=2)
     with (
-        patch.object(parked_tasks, "BLOCKS_IN_LINE", IN_LINE // release_parked.BLOCK),
-        patch.object(release_parked, "PARTS_APART_SECONDS", 0),
+        patch.object(parked_tasks, "BLOCKS_IN_LINE", IN_LINE // park_tasks.BLOCK),
+        patch.object(park_tasks, "PARTS_APART_SECONDS", 0),
         service.running(),
     ):
         processors = Processors(service)

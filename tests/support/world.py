@@ -95,7 +95,7 @@ class World:
     origin = Part(process.origin)
     pages = Part(wheel.pages)
     parking_records = Part(wired_businesses.parking_records)
-    pausing = Part(api.pausing)
+    pausing = Part(wired_businesses.pausing)
     pointers = Part(process.pointers)
     queues = Part(process.queues)
     read_changes = Part(api.read_changes)

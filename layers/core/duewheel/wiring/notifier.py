@@ -59,9 +59,8 @@ from duewheel.workflows.delivery.gates import (
 )
 from duewheel.workflows.delivery.hold import Beside, HideMessages, KeepHold
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
-from duewheel.workflows.delivery.park_tasks import Park
-from duewheel.workflows.delivery.release_parked import Release
-from duewheel.workflows.delivery.settle_batch import Settle
+from duewheel.workflows.delivery.park_tasks import Park, Release
+from duewheel.workflows.delivery.settle_batch import Settler
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
 from duewheel.workflows.retry_throttled import RetryThrottled
@@ -251,7 +250,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         known=known,
         gates=gates,
         attempt_call=attempt_call,
-        settle=Settle(tasks(), keys(), retrying),
+        begin_settling=partial(Settler, tasks(), keys(), retrying),
         secrets=call_secrets,
         fail_attempt=fail_attempt(),
         plan_timers=plan_timers(),

@@ -1,8 +1,10 @@
 """The parts of the sweeper."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from duewheel.wiring.businesses import businesses, parking_records
+from duewheel.wiring.businesses import businesses, pausing
 from duewheel.wiring.process import (
     aws_time,
     clock,
@@ -13,7 +15,6 @@ from duewheel.wiring.process import (
     settings,
 )
 from duewheel.wiring.wheel import entry_writer, headers, pages, read_second, statistics, tasks
-from duewheel.workflows.delivery.send_releases import SendReleases
 from duewheel.workflows.sweep.record_statistics import WRITERS, RecordStatistics
 from duewheel.workflows.sweep.rescue import WRITERS as RESCUING
 from duewheel.workflows.sweep.rescue import Rescue
@@ -58,5 +59,5 @@ def sweep() -> Sweep:
 
 
 @once
-def send_releases() -> SendReleases:
-    return SendReleases(parking_records(), businesses(), message_sender())
+def send_releases() -> Callable[[], None]:
+    return partial(pausing().release_all, businesses())

@@ -40,8 +40,19 @@ class Pausing(Struct, frozen=True):
         with unavailable_when_throttled():
             self.records.mark(biz_type, self.random_text())
 
+    def release_all(self, businesses: BusinessStore) -> None:
+        """Send a release for each business that is not paused, so that nothing stays parked. The
+        sweeper does so every minute: it makes up for a message that was refused, lost or died of. A
+        business with a damaged record may be paused: it is left out."""
+        read = businesses.read_many(self.records.biz_types())
+        self.message_sender.send(
+            ReleaseMessage(biz_type)
+            for biz_type, business in read.items()
+            if not (business.paused or business.damaged)
+        )
+
     def request_release(self, biz_type: str) -> None:
-        """Should both links refuse, the sweeper sends them."""
+        """If both channels refuse, the sweeper sends the messages."""
         release = [ReleaseMessage(biz_type)]
         self.message_sender.send(release)
         self.message_sender.send(release, lambda _: FORGOTTEN_AFTER_SECONDS)

@@ -32,7 +32,7 @@ from duewheel.stores.sweep.slices import SliceStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.delivery.deliver_entries import DeliverEntries
 from duewheel.workflows.delivery.hold import Hold, KeepHold
-from duewheel.workflows.delivery.release_parked import Release
+from duewheel.workflows.delivery.park_tasks import Release
 from duewheel.workflows.delivery.settle_batch import Called, Left
 from duewheel.workflows.delivery.slow_lane import SlowLane
 from duewheel.workflows.gather_all import in_thread
