@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from duewheel.rules.access.api_keys import id_text, key_text, secret_text
-from duewheel.rules.access.callers import AuthMode, Callers
-from duewheel.rules.access.grants import ALL, Grant, Right
+from duewheel.rules.access.grants import ALL, AuthMode, Callers, Grant, Right
 from local.aws.template import source_of
 from tests.support.api_page import EXAMPLES
 

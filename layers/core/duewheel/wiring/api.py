@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.access.api_keys import ID_RANGE
 from duewheel.rules.access.api_keys import SECRET_BYTES as API_KEY_BYTES
-from duewheel.rules.access.callers import Callers
-from duewheel.rules.access.grants import Access
+from duewheel.rules.access.grants import Access, Callers
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.stores.access.api_key_changes import ApiKeyChanges

@@ -13,9 +13,8 @@ from duewheel.clock import Clock
 from duewheel.rules import cursors
 from duewheel.rules.access import api_keys
 from duewheel.rules.access.api_keys import ApiKey, State, digest_of, id_text, key_text, secret_text
-from duewheel.rules.access.callers import key_caller, key_id_of
 from duewheel.rules.access.change_records import key_revoked, key_rotated
-from duewheel.rules.access.grants import ALL, ANYTHING, Access, Right
+from duewheel.rules.access.grants import ALL, ANYTHING, Access, Right, key_caller, key_id_of
 from duewheel.rules.access.requests import ApiKeysRequest, NewApiKey, no_such_api_key
 from duewheel.rules.history.changes import Change
 from duewheel.rules.refusals import ApiKeyEnded, NotPermitted, TooManyApiKeys, Unavailable
