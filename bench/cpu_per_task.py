@@ -24,7 +24,7 @@ from urllib.request import urlopen
 import boto3
 
 from bench.one_machine.sink import receiving
-from duewheel.rules.access.callers import AuthMode
+from duewheel.rules.access.grants import AuthMode
 from duewheel.rules.wheel.queue_messages import PageMessage, encode
 from duewheel.wiring import process
 from functions.api import app as api

@@ -14,7 +14,7 @@ from duewheel.rules.access.api_keys import KEPT_DAYS
 from duewheel.rules.businesses import requests as business_requests
 from duewheel.rules.callbacks import http, retry, url
 from duewheel.rules.callbacks.aws import message, outcome
-from duewheel.rules.callbacks.named_secrets import NAMED_SECRETS_MAX
+from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX
 from duewheel.rules.history import changes
 from duewheel.rules.json_source import MEMBERS_MAX
 from duewheel.rules.names import AHEAD_DAYS_MAX
@@ -31,7 +31,7 @@ from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX
 from duewheel.rules.wheel.timing import SKEW_MS
 from duewheel.settings import Settings
 from duewheel.stores.businesses.cache import KEPT_MS
-from duewheel.targets.http.reply import REPLY_BYTES_MAX
+from duewheel.targets.http.connection import REPLY_BYTES_MAX
 from duewheel.targets.http.target import CONNECT_SECONDS_MAX
 from duewheel.workflows.access.api_keys import KEYS_MAX
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX

@@ -21,19 +21,18 @@ from docs.examples.layout import laid_out
 from docs.limits import TEMPLATE
 from duewheel.interface.problems import URN, internal, misconfigured
 from duewheel.interface.routes import FILE as API_DOCUMENT
+from duewheel.metrics import METRICS
 from duewheel.rules.access.api_keys import PATTERN as KEY_PATTERN
 from duewheel.rules.callbacks.aws.outcome import ABOUT_THE_REQUEST
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
-from duewheel.rules.callbacks.payload_encoding import attributes_of, envelope
+from duewheel.rules.callbacks.outcome import RETRY_DEFAULT, STOP_DEFAULT
+from duewheel.rules.callbacks.payload_encoding import attributes_of, callback_headers, envelope
 from duewheel.rules.callbacks.requests import TYPES
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY, delay_ms
 from duewheel.rules.callbacks.secret_headers import NOT_SECRET, SCHEMES, SECRET_WORDS, shown_value
-from duewheel.rules.callbacks.status_policy import RETRY_DEFAULT, STOP_DEFAULT
-from duewheel.rules.embedded_metrics import METRICS
 from duewheel.rules.instants import ms_from_rfc3339
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep.audit import Wrong
-from duewheel.rules.tasks.callback_headers import callback_headers
 from duewheel.rules.timers.schedule import DstGap, DstOverlap, Schedule, seconds_from
 from duewheel.rules.timers.schedule_validation import refusal_of
 from duewheel.rules.timers.time_zones import zone_named

@@ -16,8 +16,7 @@ from unittest.mock import patch
 
 import boto3
 
-from duewheel.rules.access.callers import AuthMode
-from duewheel.rules.access.grants import ANYTHING
+from duewheel.rules.access.grants import ANYTHING, AuthMode
 from duewheel.rules.access.requests import FIRST_ADMIN
 from duewheel.rules.wheel.profile import PRECISE
 from duewheel.settings import settings_from

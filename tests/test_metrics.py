@@ -1,9 +1,116 @@
-"""What a process counts, whoever counts it, is taken once."""
+"""What a process counts is taken once, and becomes lines that CloudWatch makes metrics of."""
 
+import json
+from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from duewheel.metrics import Counts
-from duewheel.rules.embedded_metrics import DEAD, DELIVERED, LATENESS
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duewheel.metrics import (
+    DEAD,
+    DELIVERED,
+    LATENESS,
+    METRICS,
+    SWEEP_LAG,
+    VALUES_PER_LINE,
+    Counted,
+    Counts,
+    Metric,
+    Source,
+    metric_lines,
+)
+
+NOW_MS = 1_800_000_000_250
+SOURCE = Source("timers", "1.2.3", "WARN")
+UNITS = {"Count", "Milliseconds", "Seconds"}  # of those that CloudWatch knows
+LONGEST_LINE_BYTES = 256 * 1024
+
+
+def lines_of(counted: Counted) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in metric_lines(counted, SOURCE, NOW_MS)]
+
+
+def told(lines: list[dict[str, Any]]) -> tuple[Counter[str], dict[str, list[int]]]:
+    """By the format: a metric is what the directive names, and its value stands beside it."""
+    counts: Counter[str] = Counter()
+    values: dict[str, list[int]] = {}
+    for line in lines:
+        (directive,) = line["_aws"]["CloudWatchMetrics"]
+        for metric in directive["Metrics"]:
+            value = line[metric["Name"]]
+            if isinstance(value, list):
+                values.setdefault(metric["Name"], []).extend(value)
+            else:
+                counts[metric["Name"]] += value
+    return counts, values
+
+
+def by_name(of: Mapping[Metric, Any]) -> dict[str, Any]:
+    return {metric.name: value for metric, value in of.items()}
+
+
+def test_a_line_names_its_stack_and_has_no_dimensions() -> None:
+    (line,) = lines_of(Counted({DELIVERED: 2}, {LATENESS: [3, 5]}))
+    assert line == {
+        "level": "WARN",
+        "timestamp": "2027-01-15T08:00:00.250Z",
+        "action": "metrics",
+        "version": "1.2.3",
+        "_aws": {
+            "Timestamp": NOW_MS,
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": "Duewheel/timers",
+                    "Dimensions": [[]],
+                    "Metrics": [
+                        {"Name": "Delivered", "Unit": "Count"},
+                        {"Name": "Lateness", "Unit": "Milliseconds"},
+                    ],
+                }
+            ],
+        },
+        "Delivered": 2,
+        "Lateness": [3, 5],
+    }
+
+
+def test_nothing_makes_no_line() -> None:
+    assert lines_of(Counted()) == []
+
+
+def test_more_values_than_a_line_holds_go_on_in_others_and_counts_do_not() -> None:
+    lines = lines_of(Counted({DELIVERED: 201}, {LATENESS: list(range(201)), SWEEP_LAG: [7]}))
+    assert [len(line["Lateness"]) for line in lines] == [100, 100, 1]
+    assert ["Delivered" in line for line in lines] == [True, False, False]
+    assert ["SweepLag" in line for line in lines] == [True, False, False]
+
+
+@given(
+    st.dictionaries(st.sampled_from(METRICS), st.integers(1, 10**12)),
+    st.dictionaries(
+        st.sampled_from((LATENESS, SWEEP_LAG)),
+        st.lists(st.integers(0, 10**12), min_size=1, max_size=450),
+    ),
+)
+def test_lines_tell_all_that_was_counted_once_and_keep_the_bounds_of_the_format(
+    counts: dict[Metric, int], values: dict[Metric, list[int]]
+) -> None:
+    counts = {metric: n for metric, n in counts.items() if metric not in values}
+    lines = lines_of(Counted(counts, values))
+    assert told(lines) == (by_name(counts), by_name(values))
+    for line in lines:
+        lists = [value for value in line.values() if isinstance(value, list)]
+        assert all(0 < len(some) <= VALUES_PER_LINE for some in lists)
+        assert len(json.dumps(line)) < LONGEST_LINE_BYTES
+
+
+def test_every_metric_has_a_name_of_its_own_and_a_unit_that_cloudwatch_knows() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    assert {metric.unit for metric in METRICS} <= UNITS
+    assert DEAD in METRICS
 
 
 def test_what_is_taken_is_counted_anew() -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from duewheel.rules.access.callers import AuthMode
-from duewheel.rules.access.grants import Right
+from duewheel.rules.access.grants import AuthMode, Right
 from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.timing import DIRECT_LATE_MS
 from duewheel.settings import SWEEP_MARGIN_SECONDS, Settings, SettingsError, settings_from

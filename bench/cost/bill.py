@@ -17,9 +17,8 @@ from bench.cost.counted import (
 )
 from bench.cost.told import Told, count_told, is_on
 from bench.limits import LAMBDA_VCPU_MB
-from duewheel.rules.wheel.load_estimate import SAMPLED_ONE_IN
 from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
-from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN
+from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN
 from tests.support.alarms import alarms_of, observability, with_observability
 
 DENSITIES = (1, 10, 100, 1_000)

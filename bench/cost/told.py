@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from bench.cost.counted import TEMPLATE, Means, create, idle_minute, new_world
 from duewheel import __version__
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import LATENESS, METRICS, Counted, Source, metric_lines
+from duewheel.metrics import LATENESS, METRICS, Counted, Source, counts, metric_lines
 from duewheel.rules.wheel.profile import Profile
 from local.aws.metrics import filters_of
 from local.aws.template import load_template

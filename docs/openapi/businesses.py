@@ -26,7 +26,7 @@ from duewheel.interface.sweep.stats_view import CLASSES
 from duewheel.rules.businesses import requests, trusted_origins
 from duewheel.rules.businesses.lanes import ChosenBy
 from duewheel.rules.businesses.settings import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Own
-from duewheel.rules.callbacks import named_secrets, signature, status_policy
+from duewheel.rules.callbacks import outcome, secret_headers, signature
 from duewheel.rules.callbacks.signature import SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_MAX
 from duewheel.rules.callbacks.url import PATTERNS_MAX
 from duewheel.rules.history.changes import KEPT_MAX, ChangeAction
@@ -40,14 +40,14 @@ from duewheel.rules.refusals import (
 )
 from duewheel.rules.tasks import dead_tasks
 from duewheel.rules.tasks.dead_tasks import DEATHS, STATUS_CODES
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 
 _RATE = number(requests.RATE_MIN, requests.RATE_MAX)
 _IN_FLIGHT = whole(1, requests.IN_FLIGHT_MAX)
 _BURST = whole(1, requests.BURST_MAX)
-_STATUSES = [status for status in range(1_000) if status_policy.is_entry(status)]
-_STATUS: Schema = {"oneOf": [whole(_STATUSES[0], _STATUSES[-1]), one_of(status_policy.CLASSES)]}
-_STATUS_LIST = some(_STATUS, 0, status_policy.ENTRIES_MAX)
+_STATUSES = [status for status in range(1_000) if outcome.is_status_entry(status)]
+_STATUS: Schema = {"oneOf": [whole(_STATUSES[0], _STATUSES[-1]), one_of(outcome.STATUS_CLASSES)]}
+_STATUS_LIST = some(_STATUS, 0, outcome.STATUS_ENTRIES_MAX)
 _SECRET = {**TEXT, "pattern": f"^{signature._PREFIX}(?:{signature._BASE64.pattern})$"}
 _HOSTS = some(text(1), 1, PATTERNS_MAX)
 _ORIGINS = some(text(1), 1, trusted_origins.ORIGINS_MAX)
@@ -76,9 +76,9 @@ _SET: dict[str, Schema] = {
     "lane": one_of(Lane),
     "secrets": described(
         names_to(
-            nullable(text(1, named_secrets.VALUE_CHARACTERS_MAX)),
-            propertyNames=matching(named_secrets.NAME),
-            maxProperties=named_secrets.NAMED_SECRETS_MAX,
+            nullable(text(1, secret_headers.VALUE_CHARACTERS_MAX)),
+            propertyNames=matching(secret_headers.NAME),
+            maxProperties=secret_headers.NAMED_SECRETS_MAX,
         ),
         "By names, to which headers refer as `{{secret:NAME}}`; `null` takes one away.",
     ),

@@ -16,7 +16,7 @@ from docs.openapi.timers import TIMERS
 from docs.openapi.wheel import WHEEL
 from docs.openapi.xtimer import XTIMER
 from duewheel import __version__
-from duewheel.interface.response import JSON
+from duewheel.interface.http import JSON
 from duewheel.interface.routes import Call, Calls
 from functions.api.app import CALLS
 

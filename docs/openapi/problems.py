@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from docs.openapi.operation import Operation
 from docs.openapi.schemas import INSTANT, TEXT, Schema, always, ref, shown
 from duewheel.interface import problems
-from duewheel.interface.response import JSON
+from duewheel.interface.http import JSON
 from duewheel.rules.refusals import (
     CallbackRefused,
     IdempotencyKeyInUse,

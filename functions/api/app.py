@@ -19,17 +19,15 @@ from duewheel.api import (
     xtimer_calls,
 )
 from duewheel.interface import problems
-from duewheel.interface.access_log import change_line
-from duewheel.interface.console_files import console_file, is_of_console
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer
+from duewheel.interface.console_files import console_file
+from duewheel.interface.http import Answer, Request
 from duewheel.interface.routes import Calls, Matched
 from duewheel.log import logger, logs_failure
 from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.settings import SettingsError
 from duewheel.stores.conditional_writes import is_for_load
 from duewheel.wiring import api as wiring
-from duewheel.wiring.metrics import tells_metrics
+from duewheel.wiring.process import writes_metrics
 
 CALLS = Calls(
     {
@@ -45,25 +43,25 @@ CALLS = Calls(
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
 @logs_failure
-@tells_metrics
+@writes_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = Request.of(event)
-    if is_of_console(request):
+    if request.is_for_console:
         return console_file(request).event()
     try:
         request = replace(request, access=wiring.access(request.authorizer))
     except SettingsError as error:
         return _misconfigured(error).event()
-    meant = CALLS.match_route(request)
-    answer = _answer(request, meant)
-    if (line := change_line(request, meant, answer)) is not None:
+    matched = CALLS.match_route(request)
+    answer = _answer(request, matched)
+    if (line := matched.access_log_line(request, answer)) is not None:
         logger.info("a call that changes", **line)
     return answer.event()
 
 
-def _answer(request: Request, meant: Matched) -> Answer:
+def _answer(request: Request, matched: Matched) -> Answer:
     try:
-        return meant.answer(request)
+        return matched.answer(request)
     except Refusal as refusal:
         return problems.refused(refusal)
     except SettingsError as error:
@@ -73,7 +71,7 @@ def _answer(request: Request, meant: Matched) -> Answer:
         # 503 promises that nothing was written, which is known of a call that only reads.
         if request.method == "GET" and is_for_load(error):
             logger.warning("throttled", action="refused-for-load", call=call)
-            return problems.refused(Unavailable("Too many requests at once. Try it again."))
+            return problems.refused(Unavailable())
         logger.exception("call failed", action="call-failed", call=call)
         return problems.internal(request.request_id)
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from duewheel.log import logger, logs_failure
 from duewheel.rules.access.grants import grants_text
-from duewheel.wiring import authorizer as wiring
-from duewheel.wiring.metrics import tells_metrics
+from duewheel.wiring import access as wiring
+from duewheel.wiring.process import writes_metrics
 
 
 @logger.inject_lambda_context(clear_state=True)
 @logs_failure
-@tells_metrics
+@writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     key = wiring.authorize()(event["identitySource"][0])
     if key is None:

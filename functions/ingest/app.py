@@ -6,12 +6,11 @@ The content of a message is never logged: it may hold secrets of its sender.
 from typing import Any
 
 from duewheel.log import logger, logs_failure
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import FAILED_MESSAGES
+from duewheel.metrics import FAILED_MESSAGES, counts
 from duewheel.rules.ingest.message import IngestMessage, message_of
 from duewheel.stores.conditional_writes import is_for_load
 from duewheel.wiring import ingest as wiring
-from duewheel.wiring.metrics import tells_metrics
+from duewheel.wiring.process import writes_metrics
 from duewheel.workflows.ingest.ingest import Ingest, Ingested
 
 # A message is not begun with less: what it began and could not end would keep its repeat waiting.
@@ -20,7 +19,7 @@ REMAINING_MS_MIN = 12_000
 
 @logger.inject_lambda_context(clear_state=True)
 @logs_failure
-@tells_metrics
+@writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     ingest = wiring.ingest()
     left = [record for record in event["Records"] if not _is_done(ingest, record, context)]

@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from duewheel.log import logger, logs_failure
-from duewheel.metrics import counts
+from duewheel.metrics import FAILED_MESSAGES, counts
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished
-from duewheel.rules.embedded_metrics import FAILED_MESSAGES
-from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.queue_messages import (
     DirectMessage,
+    Lane,
     MalformedMessage,
     PageMessage,
     ReleaseMessage,
@@ -24,7 +23,7 @@ from duewheel.rules.wheel.queue_messages import (
 from duewheel.stores.conditional_writes import is_for_load
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
-from duewheel.wiring.metrics import tells_metrics
+from duewheel.wiring.process import writes_metrics
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS, Hidden, Hold
 from duewheel.workflows.gather_all import in_thread, outcomes_of
 
@@ -38,7 +37,7 @@ class MessagesLeft(Exception):
 
 @logger.inject_lambda_context(clear_state=True)
 @logs_failure
-@tells_metrics
+@writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
     texts = texts_of_event(event)
     if texts is None:

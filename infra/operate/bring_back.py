@@ -16,7 +16,7 @@ from duewheel.stores.conditional_writes import Item, Written, as_read, write_if
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.keys import KeyStore
-from duewheel.stores.wheel.headers import HeaderStore
+from duewheel.stores.wheel.sharding import HeaderStore
 from infra.operate.reconciling import WRITERS, NotReconciled, Reconciling, line_of
 from infra.operate.restored import (
     Fate,

@@ -19,13 +19,13 @@ from typing import Any
 import boto3
 
 from duewheel.clock import Clock, SystemClock
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE
 from duewheel.rules.ingest.verdict import CAME_AS
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.tasks.callback_headers import ATTEMPT
-from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.queue_messages import (
     DirectMessage,
+    Lane,
     MalformedMessage,
     PageMessage,
     ReleaseMessage,

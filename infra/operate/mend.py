@@ -21,7 +21,7 @@ from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.item_attributes import readable
 from duewheel.stores.sweep.audit_reads import AuditStore
 from duewheel.stores.tasks import codec
-from duewheel.stores.wheel.headers import HeaderStore
+from duewheel.stores.wheel.sharding import HeaderStore
 from duewheel.workflows.sweep.audit import suspects
 from infra.operate.mending import MENDED, PARKED, Mending
 from infra.operate.reconciling import WRITERS, Reconciling, line_of
@@ -44,7 +44,7 @@ class Mend(Struct, frozen=True):
                     for task, findings in suspects(store, live, pointers)
                     if (wrong := MENDED & {finding.wrong for finding in findings})
                 ]
-                self._ask_for_release(found)
+                self._request_release(found)
                 yield from writers.map(partial(self._mend, pointers), found)
 
     @property
@@ -68,7 +68,7 @@ class Mend(Struct, frozen=True):
                 if self.run.writes:
                     headers.raise_to(second, shards)
 
-    def _ask_for_release(self, found: Sequence[tuple[Task, frozenset[Wrong]]]) -> None:
+    def _request_release(self, found: Sequence[tuple[Task, frozenset[Wrong]]]) -> None:
         """Before anything is parked, as ever: what is parked for nothing is dropped by it."""
         if self.run.writes:
             for biz_type in {task.biz_type for task, wrong in found if wrong & PARKED}:

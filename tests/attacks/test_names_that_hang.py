@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.payload_encoding import BIZ_TYPE
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.tasks.callback_headers import BIZ_TYPE
 from duewheel.targets.http import resolver
 from duewheel.targets.http.resolver import LOOKUPS_MAX, LOOKUPS_OF_A_BUSINESS_MAX
 from duewheel.targets.http.target import HttpTarget

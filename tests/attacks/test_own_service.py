@@ -5,13 +5,13 @@ from typing import Any
 import boto3
 import pytest
 
+from duewheel.rules.callbacks.payload_encoding import callback_headers
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import parse_callback_url
-from duewheel.rules.tasks.callback_headers import callback_headers
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.settings import settings_from
-from duewheel.targets.http.request import request_bytes
+from duewheel.targets.http.connection import request_bytes
 from duewheel.wiring import process
 from local.aws.emulator import Emulator
 from local.aws.resources import create_resources

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.callbacks.http_outcome import NOTE_BYTES_MAX, outcome_of_answer
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import NOTE_BYTES_MAX, Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.retry import RETRY_AFTER_SECONDS_MAX
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.targets.http.reply import REPLY_BYTES_MAX
+from duewheel.targets.http.connection import REPLY_BYTES_MAX
 from tests.support.clock import NOON_MS
 from tests.targets.far_side import SHORT_SECONDS, far_side, in_loop, post, target, until
 

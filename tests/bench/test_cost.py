@@ -6,8 +6,8 @@ from bench.cost import asking
 from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load, price
 from bench.cost.counted import TASKS_PER_BATCH, TEMPLATE, Units
 from bench.cost.rivals import rivals
-from duewheel.rules.wheel.load_estimate import SAMPLED_ONE_IN
 from duewheel.rules.wheel.profile import ECONOMY, PRECISE, Profile
+from duewheel.rules.wheel.sharding import SAMPLED_ONE_IN
 from local.aws.template import load_template
 
 INGEST_PAGE = TEMPLATE.parent / "docs" / "ingest.md"

@@ -9,7 +9,7 @@ from docs.openapi import page
 from docs.openapi.document import DocumentError, document
 from docs.openapi.make import text
 from docs.openapi.problems import family
-from duewheel.interface.response import Answer
+from duewheel.interface.http import Answer
 from duewheel.interface.routes import FILE, Calls, api_document, for_all_callers
 from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
 from functions.api.app import CALLS

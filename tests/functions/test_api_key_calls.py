@@ -11,8 +11,8 @@ from duewheel.rules.access.requests import FIRST_ADMIN
 from duewheel.stores.access import api_key_changes
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.access.api_keys import ApiKeyStore
+from duewheel.wiring import access as key_wiring
 from duewheel.wiring import api as wiring
-from duewheel.wiring import api_keys as key_wiring
 from duewheel.wiring import process
 from functions.api import app as api
 from functions.authorizer import app as authorizer

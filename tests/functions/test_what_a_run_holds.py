@@ -15,7 +15,7 @@ from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
 from duewheel.wiring.wheel import pages
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
-from duewheel.workflows.delivery.release_parked import Release
+from duewheel.workflows.delivery.park_tasks import Release
 from functions.notifier import app as notifier
 from local.aws.emulator import Emulator
 from tests.functions.conftest import Context

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duewheel.rules.wheel.addresses import address_of_task
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.wiring import wheel as wheel_wiring
 from functions.notifier import app as notifier
 from infra.operate import audit, dead_letters

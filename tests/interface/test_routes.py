@@ -2,9 +2,7 @@
 
 import pytest
 
-from duewheel.interface.access_log import change_line
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer
+from duewheel.interface.http import Answer, Request
 from duewheel.interface.routes import (
     Call,
     Calls,
@@ -97,7 +95,7 @@ def test_what_is_no_call_is_refused_as_such() -> None:
 def test_a_change_is_told_by_its_path_and_its_arguments() -> None:
     asked = request("PUT", "/b/orders")
     answer = Answer(200, "secret", log_fields={"task_ids": ["a"]})
-    assert change_line(asked, SOME.match_route(asked), answer) == {
+    assert SOME.match_route(asked).access_log_line(asked, answer) == {
         "action": "change",
         "by": "writer",
         "call": "PUT /b/{biz_type}",
@@ -109,7 +107,7 @@ def test_a_change_is_told_by_its_path_and_its_arguments() -> None:
 
 def test_what_stands_in_a_path_is_cut() -> None:
     asked = request("PUT", "/b/" + "x" * 5_000)
-    line = change_line(asked, SOME.match_route(asked), Answer(422, ""))
+    line = SOME.match_route(asked).access_log_line(asked, Answer(422, ""))
     assert line is not None
     assert line["biz_type"] == "x" * 128
 
@@ -118,6 +116,6 @@ def test_what_stands_in_a_path_is_cut() -> None:
 def test_a_call_that_only_reads_and_what_is_no_call_leave_no_line(call: type[Call]) -> None:
     table = Calls({"/b": {"GET": call(answered), "POST": for_all_callers(answered)}})
     for asked in (request("GET", "/b"), request("POST", "/b"), request("POST", "/none")):
-        assert change_line(asked, table.match_route(asked), Answer(200, "")) is None
+        assert table.match_route(asked).access_log_line(asked, Answer(200, "")) is None
     asked = request("DELETE", "/b")
-    assert change_line(asked, table.match_route(asked), Answer(405, "")) is None
+    assert table.match_route(asked).access_log_line(asked, Answer(405, "")) is None

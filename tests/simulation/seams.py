@@ -23,8 +23,8 @@ import botocore.endpoint
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import wheel as wheel_wiring
-from duewheel.workflows.businesses import limit_create_rate
 from duewheel.workflows.delivery import hold
+from duewheel.workflows.tasks import check_admission
 from tests.simulation.invocation import at_work
 from tests.simulation.receiver import Receiver
 from tests.simulation.turn_pool import TurnPool, awaited
@@ -62,7 +62,7 @@ def _replacements(
         if vars(module).get("wait") is concurrent.futures.wait:
             yield module, "wait", awaited
     yield wheel_wiring, "KeyStore", lambda tasks: KeyStore(tasks, pool(KEY_READERS))
-    for module in (limit_create_rate, hold):
+    for module in (check_admission, hold):
         yield module, "Lock", lambda: _Lock(sleep)
 
 

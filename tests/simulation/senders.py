@@ -9,8 +9,8 @@ from typing import Any
 
 import boto3
 
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE
-from duewheel.rules.tasks.callback_headers import ATTEMPT
 from tests.simulation.messages import Message, Messages, Wanted
 from tests.simulation.service import Service
 from tests.simulation.wire import AND_YET_DONE

@@ -15,12 +15,12 @@ import pytest
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.delivery import parked_tasks
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import NewTask
 from duewheel.rules.wheel.addresses import PARKED_SLOTS
+from duewheel.rules.wheel.sharding import Placement
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.wiring import wheel
-from duewheel.workflows.delivery import release_parked
+from duewheel.workflows.delivery import park_tasks
 from local.chaos.aws_faults import Handle, Reply, answered_by, operation_of
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
@@ -72,7 +72,7 @@ def park(service: Service) -> None:
     placing = Placement(due_ms - 60_000, due_ms // 1000 - 60, 500)
     new = NewTask("orders", due_ms, HttpCallback("https://receiver.example/ok", method=""), "17")
     tasks = [
-        lifecycle.parked(placing.task(new, service.chance.randbytes(8)), due_ms)
+        lifecycle.parked(new.placed(placing, service.chance.randbytes(8)), due_ms)
         for _ in range(TASKS)
     ]
     assert not wheel.tasks().create_many(tasks)
@@ -101,8 +101,8 @@ def test_sixteen_notifiers_release_two_thousand_a_second_of_a_business_without_a
     """All sixteen at once, as they work on what is too much for one."""
     service = Service(the_template(), Faults(1, IN_A_REGION), seed=2)
     with (
-        patch.object(parked_tasks, "BLOCKS_IN_LINE", IN_LINE // release_parked.BLOCK),
-        patch.object(release_parked, "PARTS_APART_SECONDS", 0),
+        patch.object(parked_tasks, "BLOCKS_IN_LINE", IN_LINE // park_tasks.BLOCK),
+        patch.object(park_tasks, "PARTS_APART_SECONDS", 0),
         service.running(),
     ):
         processors = Processors(service)

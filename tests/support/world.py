@@ -22,17 +22,16 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep.resends import Unbegun
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.leader_election import Pointer
 from duewheel.rules.wheel.open_places import first_open_second
-from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode, texts_of_event
+from duewheel.rules.wheel.queue_messages import Lane, ReleaseMessage, decode, texts_of_event
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws_clients import AwsTime, retry_conflicts
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks import codec
-from duewheel.stores.wheel.headers import ShardsCache
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.stores.wheel.pointers import SWEEP, TIME
+from duewheel.stores.wheel.sharding import ShardsCache
 from duewheel.wiring import api, creating, notifier, process, scheduler, sweeper, wheel
 from duewheel.wiring import businesses as wired_businesses
 from duewheel.wiring import timers as wired_timers
@@ -41,8 +40,8 @@ from duewheel.workflows.delivery.deliver_message import Deliver
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS, KeepHold
 from duewheel.workflows.sweep.sweep_second import SweptSecond
+from duewheel.workflows.tasks.write_entries import ReserveShards
 from duewheel.workflows.timers.create_timer import CreateTimer
-from duewheel.workflows.wheel.reserve_shards import ReserveShards
 from local.aws.emulator import Emulator
 from local.aws.invocations import RETRY_AFTER_MS, Invocation
 from local.aws.resources import Resources
@@ -87,7 +86,7 @@ class World:
     entry_writer = Part(wheel.entry_writer)
     headers = Part(wheel.headers)
     health_store = Part(wired_businesses.health_store)
-    in_standing = Part(wired_businesses.businesses_with_health)
+    cache_with_health = Part(wired_businesses.businesses_with_health)
     keyed = Part(creating.keyed_tasks)
     keys = Part(wheel.keys)
     lead = Part(scheduler.lead)
@@ -96,7 +95,7 @@ class World:
     origin = Part(process.origin)
     pages = Part(wheel.pages)
     parking_records = Part(wired_businesses.parking_records)
-    pausing = Part(api.pausing)
+    pausing = Part(wired_businesses.pausing)
     pointers = Part(process.pointers)
     queues = Part(process.queues)
     read_changes = Part(api.read_changes)
@@ -224,7 +223,7 @@ class World:
             KeepHold(self.clock, asyncio.to_thread),
             asyncio.to_thread,
             replace(notifier.targets(), http=self.receiver),  # type: ignore[arg-type]
-            known or self.in_standing,
+            known or self.cache_with_health,
             call_slots,
         )
 

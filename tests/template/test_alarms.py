@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.embedded_metrics import METRICS
+from duewheel.metrics import METRICS
 from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX
 from local.aws.emulator import Emulator
 from local.aws.metrics import filters_of

@@ -6,7 +6,7 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.embedded_metrics import Source
+from duewheel.metrics import Source
 from local.aws.emulator import Emulator
 from local.aws.resources import Resources, create_resources
 from local.aws.template import load_template

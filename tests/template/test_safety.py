@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.access.callers import IAM_DEFAULTS, AuthMode
+from duewheel.rules.access.grants import IAM_DEFAULTS, AuthMode
 from duewheel.stores.registry_keys import API_KEY_KIND
 from local.aws.template import Resource, Template, load_template, source_of
 from tests.support.rights_in_use import CUSTOMER_KEY

@@ -15,9 +15,9 @@ from duewheel.rules.tasks.requests import batch_request
 from duewheel.rules.tasks.task import Made
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.timers.timer import Overlap
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.businesses.cache import KEPT_MS
-from duewheel.stores.secrets import CURSOR, SecretRecords
+from duewheel.stores.secrets import CURSOR, read_or_record
 from infra.operate.admin_key import issued
 from tests.support import timers
 from tests.support.receiver import BUSY, GONE, OK, Outcome, Received
@@ -61,7 +61,7 @@ def _settings(world: World) -> None:
     world.configured("slow", lane=Lane.SLOW)
     world.configured("other", callback=_at("other.example"))
     table = world.settings.registry_table
-    SecretRecords(world.unrecorded, table).read_or_record(CURSOR, b"cursors are sealed with this")
+    read_or_record(world.unrecorded, table, CURSOR, b"cursors are sealed with this")
     issued(world.unrecorded, table, CALLER, world.clock)
 
 

@@ -27,7 +27,7 @@ from duewheel.rules.wheel.queue_messages import (
 from duewheel.stores import registry_keys
 from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.secrets import CURSOR, SecretRecords
+from duewheel.stores.secrets import CURSOR, read_or_record
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
 from local.aws.emulator import Emulator
@@ -178,7 +178,7 @@ def test_statistics_definitions_keys_and_changes_are_read(upgraded: World) -> No
     total = upgraded.read_statistics("orders", StatsRequest(minute - 60, minute)).total
     assert total.created
     table = upgraded.settings.registry_table
-    secret = SecretRecords(upgraded.unrecorded, table).read_or_record(CURSOR, b"another")
+    secret = read_or_record(upgraded.unrecorded, table, CURSOR, b"another")
     assert secret == b"cursors are sealed with this"
     records = ChangeRecords(upgraded.unrecorded, table)
     for item in REGISTRY:

@@ -6,8 +6,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from duewheel.rules.access.callers import IAM_DEFAULTS, AuthMode
-from duewheel.rules.access.grants import Right, check_businesses
+from duewheel.rules.access.grants import IAM_DEFAULTS, AuthMode, Right, check_businesses
 from duewheel.rules.businesses.settings import Defaults
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.callbacks.egress import allowed_networks

@@ -1,6 +1,6 @@
 import json
 
-from duewheel.interface.response import Answer
+from duewheel.interface.http import Answer
 from duewheel.interface.tasks.task_view import page_text
 from duewheel.rules.callbacks.requests import callback_from
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.access.callers import AuthMode
+from duewheel.rules.access.grants import AuthMode
 from local.aws.functions import Function
 from local.aws.http_api import Gateway, Request, Route, routes_of
 from local.aws.intrinsics import TemplateError

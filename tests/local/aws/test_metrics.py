@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.embedded_metrics import (
+from duewheel.metrics import (
     DELIVERED,
     LATENESS,
     METRICS,

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.access.callers import AuthMode, Callers
-from duewheel.rules.access.grants import ALL, ANYTHING, NOBODY, Grant, Right
+from duewheel.rules.access.grants import ALL, ANYTHING, NOBODY, AuthMode, Callers, Grant, Right
 
 NOW_MS = 1_800_000_000_000
 ACCOUNT = "123456789012"

@@ -1,31 +1,23 @@
-"""Which lane holds and why, when calls hold pages up, and how long a task waits for the lane."""
+"""Which lane holds and why, and when calls hold pages up."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from duewheel.rules.businesses.lanes import ChosenBy, LaneChoice, lane_choice
-from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.delivery.postponement import (
-    WAIT_MS_MAX,
-    WAIT_MS_MIN,
-    come_up_again,
-    comes_up_again_ms,
-)
-from duewheel.rules.delivery.slow_calls import (
+from duewheel.rules.businesses.lanes import (
     CALLS_MIN,
     MEAN_MS_MAX,
+    PUBLISH_EVERY_MS,
     SLOW_FOR_MS,
-    TOLD_EVERY_MS,
     WINDOW_MS,
+    ChosenBy,
+    LaneChoice,
     Pace,
+    lane_choice,
     should_publish,
     with_call,
 )
-from duewheel.rules.tasks.task import Reservation, Task
-from duewheel.rules.wheel.addresses import address_at
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 
 NOW_MS = 1_900_000_000_000
 DURATIONS = st.lists(st.integers(0, 30_000), min_size=1, max_size=40)
@@ -83,39 +75,7 @@ def test_a_clock_that_goes_back_begins_a_window_anew() -> None:
 
 
 @given(st.integers(NOW_MS, NOW_MS + SLOW_FOR_MS))
-def test_what_was_told_within_the_last_minute_is_not_told_again(now_ms: int) -> None:
-    told_until_ms = NOW_MS + SLOW_FOR_MS
-    assert should_publish(told_until_ms, now_ms) == (now_ms > NOW_MS + TOLD_EVERY_MS)
+def test_what_was_published_within_the_last_minute_is_not_published_again(now_ms: int) -> None:
+    published_until_ms = NOW_MS + SLOW_FOR_MS
+    assert should_publish(published_until_ms, now_ms) == (now_ms > NOW_MS + PUBLISH_EVERY_MS)
     assert should_publish(0, now_ms)
-
-
-def a_task(due_ms: int) -> Task:
-    home = address_at(due_ms, bytes(8))
-    return Task(
-        home=home,
-        entry=home,
-        biz_type="slow",
-        due_ms=due_ms,
-        next_ms=due_ms,
-        callback=HttpCallback("https://a.example"),
-        created_ms=due_ms,
-        updated_ms=due_ms,
-        reservation=Reservation(due_ms, 1),
-    )
-
-
-@given(st.integers(-60_000, 10**9))
-def test_a_task_waits_as_long_again_as_it_is_late_within_bounds(late_ms: int) -> None:
-    task = a_task(NOW_MS - late_ms)
-    wait_ms = comes_up_again_ms(task, NOW_MS) - NOW_MS
-    assert WAIT_MS_MIN <= wait_ms <= WAIT_MS_MAX
-    if WAIT_MS_MIN <= late_ms <= WAIT_MS_MAX:
-        assert wait_ms == late_ms
-
-
-def test_to_wait_uses_up_no_attempt_and_no_turn() -> None:
-    task = replace(a_task(NOW_MS - 125_000), attempts=2)
-    after = come_up_again(task, NOW_MS)
-    assert (after.attempts, after.due_ms) == (2, task.due_ms)
-    assert after.next_ms == comes_up_again_ms(task, NOW_MS)
-    assert (after.reservation, after.version) == (None, task.version + 1)

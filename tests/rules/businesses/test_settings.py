@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.businesses.settings import Business, Defaults, Own
-from duewheel.rules.callbacks.status_policy import (
+from duewheel.rules.callbacks.outcome import (
     RETRY_DEFAULT,
     STOP_DEFAULT,
     StatusLists,
-    lists_of,
+    status_lists,
 )
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import host_pattern, is_allowed
@@ -60,7 +60,7 @@ def test_the_default_lists(statuses: tuple[int, ...], stops: bool) -> None:
 
 
 def test_a_status_by_itself_goes_before_its_class() -> None:
-    lists = lists_of((429,), ("4xx", 500))
+    lists = status_lists((429,), ("4xx", 500))
     assert [lists.stops(status) for status in (404, 429, 500, 501, 302)] == [
         True,
         False,
@@ -74,7 +74,7 @@ def test_a_status_by_itself_goes_before_its_class() -> None:
 def test_what_a_business_lists_itself_holds_and_defaults_contradict_nothing(
     retry: tuple[int | str, ...] | None, stop: tuple[int | str, ...] | None
 ) -> None:
-    lists = lists_of(retry, stop)
+    lists = status_lists(retry, stop)
     if retry is None or stop is None:
         assert lists.in_both == []
     if stop is not None:

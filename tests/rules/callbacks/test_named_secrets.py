@@ -5,8 +5,13 @@ import pytest
 from duewheel.rules.businesses.requests import business_change
 from duewheel.rules.businesses.settings import Defaults
 from duewheel.rules.callbacks.http import checked_headers
-from duewheel.rules.callbacks.named_secrets import NamedSecret, filled, merged, names_in
-from duewheel.rules.callbacks.secret_headers import shown_value
+from duewheel.rules.callbacks.secret_headers import (
+    NamedSecret,
+    filled,
+    merged,
+    names_in,
+    shown_value,
+)
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.refusals import InvalidField
 

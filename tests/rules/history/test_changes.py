@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.change_records import business_configured, business_deleted
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
-from duewheel.rules.callbacks.named_secrets import NamedSecret
+from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.history.changes import (
     SHOWN_CHARACTERS_MAX,
@@ -20,7 +20,7 @@ from duewheel.rules.history.changes import (
 from duewheel.rules.timers.change_records import timer_changed, timer_created, timer_deleted
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Misfire, Overlap, Rules, Timer
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from tests.support.clock import NOON_MS
 
 CALLER = "somebody"

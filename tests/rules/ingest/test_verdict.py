@@ -36,8 +36,8 @@ from duewheel.rules.refusals import (
     UnreadableItem,
 )
 from duewheel.rules.tasks.idempotency import IdempotentRequest, is_key
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask
+from duewheel.rules.wheel.sharding import Placement
 
 NOW_MS = 1_900_000_000_123
 MESSAGE = IngestMessage("m-1", "handle", "{}", "AROAEXAMPLE", NOW_MS, NOW_MS, 1, {})
@@ -49,8 +49,8 @@ PASSING = [
     UnreadableItem("slot", "place", "status"),
 ]
 FOR_GOOD = [InvalidField("a: b", "a"), NotPermitted("no", "biz_type"), KeyTaken("taken", "key")]
-TASK = Placement(NOW_MS, NOW_MS // 1000, lead_ms=500).task(
-    NewTask("orders", NOW_MS, HttpCallback("https://example.com/")), b"12345678"
+TASK = NewTask("orders", NOW_MS, HttpCallback("https://example.com/")).placed(
+    Placement(NOW_MS, NOW_MS // 1000, lead_ms=500), b"12345678"
 )
 ALLOWED_IN_SQS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.tasks.entry_decision import Decision, decide, is_expired
+from duewheel.rules.tasks.lifecycle import Decision, decide, is_expired
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 

@@ -32,9 +32,9 @@ from duewheel.rules.tasks.idempotency import (
     key_of_rest,
     taken_over,
 )
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import address_at
+from duewheel.rules.wheel.sharding import Placement
 
 NOW_MS = 1_900_000_000_123
 ASKED = IdempotentRequest("name", "digest", is_single=False)

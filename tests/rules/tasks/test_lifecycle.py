@@ -11,7 +11,7 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
-from duewheel.rules.tasks.task import Attempt, Status, Task
+from duewheel.rules.tasks.task import Attempt, Reservation, Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 
 NOW_MS = 1_900_000_000_000
@@ -295,3 +295,21 @@ def at_second(second: int) -> Address:
 def test_a_cancel_gives_its_reason() -> None:
     after = lifecycle.cancelled(TASK, "superseded", NOW_MS, RETENTION_SECONDS)
     assert (after.status, after.reason, after.attempts) == (Status.CANCELLED, "superseded", 0)
+
+
+@given(st.integers(-60_000, 10**9))
+def test_a_task_is_postponed_by_as_long_as_it_is_late_within_bounds(late_ms: int) -> None:
+    task = replace(TASK, due_ms=NOW_MS - late_ms)
+    wait_ms = lifecycle.lateness_wait_ms(task, NOW_MS)
+    assert lifecycle.WAIT_MS_MIN <= wait_ms <= lifecycle.WAIT_MS_MAX
+    if lifecycle.WAIT_MS_MIN <= late_ms <= lifecycle.WAIT_MS_MAX:
+        assert wait_ms == late_ms
+
+
+def test_to_postpone_uses_up_no_attempt_and_no_turn() -> None:
+    due_ms = NOW_MS - 125_000
+    task = replace(TASK, due_ms=due_ms, reservation=Reservation(due_ms, 1), attempts=2)
+    after = lifecycle.postponed_by_lateness(task, NOW_MS)
+    assert (after.attempts, after.due_ms) == (2, due_ms)
+    assert after.next_ms == NOW_MS + 125_000
+    assert (after.reservation, after.version) == (None, task.version + 1)

@@ -210,7 +210,7 @@ GONE = Outcome(Verdict.STOP, "", 410)
     ("outcome", "stops"),
     [
         (GONE, True),
-        (Outcome(Verdict.STOP, "", 503, said_stop=True), True),
+        (Outcome(Verdict.STOP, "", 503, stopped_by_receiver=True), True),
         (Outcome(Verdict.STOP, "", 400), False),
         (Outcome(Verdict.STOP, "refused-address"), False),
         (Outcome(Verdict.RETRY, "", 410), False),

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Occurrence, Plan
 from duewheel.rules.timers.occurrence_policy import misfire as misfire_of
 from duewheel.rules.timers.planning import (
@@ -27,6 +26,7 @@ from duewheel.rules.timers.planning import (
 from duewheel.rules.timers.schedule import Schedule, seconds_from
 from duewheel.rules.timers.timer import Misfire, Rules, Timer
 from duewheel.rules.wheel.addresses import Address, address_at
+from duewheel.rules.wheel.sharding import Placement
 
 NOW = 1_800_000_000  # 2027-01-15T08:00:00Z
 DAY = 86_400

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Plan, Status
 from duewheel.rules.timers.next_occurrence import first_second, next_second, state_of, upcoming
 from duewheel.rules.timers.planning import chain_home
@@ -23,6 +22,7 @@ from duewheel.rules.timers.updates import (
     without_chain,
 )
 from duewheel.rules.wheel.addresses import address_at
+from duewheel.rules.wheel.sharding import Placement
 
 NOW = 1_800_000_000
 EACH_MINUTE = Rules("a", Schedule(cron="* * * * *"))

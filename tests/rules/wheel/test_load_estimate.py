@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.wheel.load_estimate import SAMPLED_ONE_IN, MinuteLoad, sampled
+from duewheel.rules.wheel.sharding import SAMPLED_ONE_IN, MinuteLoad, sampled
 
 MINUTE = 30_000_000
 SECOND = MINUTE * 60

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.wheel.addresses import SHARDS_MAX, address_of_task
 from duewheel.rules.wheel.sharding import (
     LOOKED_AT_ONE_IN,
     SLICE_ENTRIES,
+    Placement,
     is_looked_at,
     shard_for,
     shards_for,

@@ -102,7 +102,7 @@ def test_a_change_moves_the_line_and_of_two_only_one_is_made(store: TimerStore) 
 
 def test_an_action_that_is_refused_leaves_the_timer_alone(store: TimerStore, world: World) -> None:
     store.create(timer(), CALLER, [])
-    task = world.entry_writer.placement().task(world.new(), bytes(8))
+    task = world.new().placed(world.entry_writer.placement(), bytes(8))
     world.tasks.create(task)
     put = {"Put": world.tasks.put_request(task)}
     assert not store.change(timer(), changed(timer(), enabled=True), CALLER, [put])

@@ -7,8 +7,7 @@ import pytest
 
 from duewheel.clock import SystemClock
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.targets.http import kept_connections
-from duewheel.targets.http.target import HttpTarget
+from duewheel.targets.http.target import IDLE_SECONDS, HttpTarget
 from tests.support.clock import ManualClock
 from tests.targets.far_side import (
     LOOPBACK,
@@ -77,7 +76,7 @@ async def test_a_connection_in_doubt_is_not_used_again(reply: bytes) -> None:
 async def test_what_comes_unasked_for_on_a_kept_connection_is_never_taken_for_a_reply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kept_connections, "IDLE_SECONDS", 3_600)
+    monkeypatch.setattr("duewheel.targets.http.target.IDLE_SECONDS", 3_600)
     async with far_side() as side, target() as http:
         await post(http, side.url())
         side.writers[0].write(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")
@@ -88,7 +87,7 @@ async def test_what_comes_unasked_for_on_a_kept_connection_is_never_taken_for_a_
 
 @in_loop
 async def test_idle_connections_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_connections, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("duewheel.targets.http.target.IDLE_SECONDS", 0.05)
     async with far_side() as side, target() as http:
         await asyncio.gather(*(post(http, side.url()) for _ in range(3)))
         await until(lambda: side.open_connections == 0)
@@ -102,11 +101,11 @@ async def test_a_connection_that_aged_while_the_loops_own_clock_stood_still_is_n
     clock = ManualClock()
     async with far_side() as side, target(clock=clock) as http:
         await post(http, side.url())
-        clock.advance_ms(round(kept_connections.IDLE_SECONDS * 1000))
+        clock.advance_ms(round(IDLE_SECONDS * 1000))
         await post(http, side.url())
         assert side.connections == 1
 
-        clock.advance_ms(round(kept_connections.IDLE_SECONDS * 1000) + 1)
+        clock.advance_ms(round(IDLE_SECONDS * 1000) + 1)
         await post(http, side.url())
     assert side.connections == 2
 
@@ -130,7 +129,7 @@ async def test_no_more_than_the_bound_is_in_flight() -> None:
 async def test_kept_connections_to_many_hosts_stay_within_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kept_connections, "IDLE_SECONDS", 3_600)
+    monkeypatch.setattr("duewheel.targets.http.target.IDLE_SECONDS", 3_600)
     async with (
         far_side() as first,
         far_side() as second,

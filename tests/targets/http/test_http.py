@@ -9,8 +9,7 @@ from duewheel import __version__
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import parse_callback_url
-from duewheel.targets.http.reply import REPLY_BYTES_MAX
-from duewheel.targets.http.request import request_bytes
+from duewheel.targets.http.connection import REPLY_BYTES_MAX, request_bytes
 from tests.targets.far_side import (
     CLOSE,
     HANG,

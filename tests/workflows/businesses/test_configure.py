@@ -150,7 +150,7 @@ def test_beyond_its_age_a_failed_task_is_not_tried_again_until_it_is_redriven(
         (Outcome(Verdict.RETRY, "", 404), Status.DEAD),
         (Outcome(Verdict.RETRY, "", 503), Status.PENDING),
         (Outcome(Verdict.RETRY, "no answer"), Status.PENDING),
-        (Outcome(Verdict.STOP, "", 410, said_stop=True), Status.DEAD),
+        (Outcome(Verdict.STOP, "", 410, stopped_by_receiver=True), Status.DEAD),
         (OK, Status.DELIVERED),
     ],
 )

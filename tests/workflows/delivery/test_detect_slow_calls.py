@@ -4,10 +4,10 @@ from typing import Any
 
 from botocore.exceptions import ConnectionClosedError
 
+from duewheel.rules.businesses.lanes import CALLS_MIN, SLOW_FOR_MS
 from duewheel.rules.callbacks.outcome import Outcome
-from duewheel.rules.delivery.slow_calls import CALLS_MIN, SLOW_FOR_MS
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -35,7 +35,7 @@ def page_of(world: World, number: int = CALLS_MIN) -> list[Task]:
 
 def lane_of(world: World) -> Lane:
     world.clock.advance_ms(6_000)  # what is known is read again
-    return world.in_standing.one("slow").lane_at(world.clock.now_ms()).lane
+    return world.cache_with_health.one("slow").lane_at(world.clock.now_ms()).lane
 
 
 def slow_writes(world: World) -> int:

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from duewheel.rules.delivery.page_lease import HIDDEN_MS, LeaseLost
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.workflows.delivery.hold import TRIED_AGAIN_MS, HideMessages, KeepHold
 from tests.support.clock import ManualClock

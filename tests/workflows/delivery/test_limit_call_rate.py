@@ -13,7 +13,7 @@ from duewheel.rules.businesses.rate_limit import Cursors, Moves, RateLimited, le
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.rate_limits import CALLS
-from duewheel.workflows.delivery.limit_call_rate import LimitCallRate
+from duewheel.workflows.delivery.gates import LimitCallRate
 from tests.support.limited_business import a_task
 from tests.support.world import World
 

@@ -10,7 +10,7 @@ from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import TasksPending, TooLate, UnreadableItem
 from duewheel.rules.sweep.audit import AuditRequest
-from duewheel.rules.tasks.entry_decision import Decision, decide
+from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.stores.businesses.cache import KEPT_MS
@@ -101,7 +101,7 @@ def test_other_businesses_are_called_beside_a_paused_one(world: World) -> None:
 
 
 def test_a_pause_takes_effect_within_seconds(world: World) -> None:
-    world.in_standing.one("orders")  # this process has just read it
+    world.cache_with_health.one("orders")  # this process has just read it
     pause(world)
     held = world.created(in_ms=0)
     world.drain()
@@ -201,7 +201,7 @@ def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause
     pause(world)
     late = world.created(in_ms=20_000)
     world.clock.set_ms(late.due_ms - 500)
-    world.in_standing.one("orders")  # read just before the end of the pause
+    world.cache_with_health.one("orders")  # read just before the end of the pause
     resume_elsewhere(world)
     come_up(world, late)
     assert world.read(late).parked
@@ -211,9 +211,9 @@ def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause
 
 def resume_elsewhere(world: World) -> None:
     """By a process that shares nothing with the notifiers."""
-    known = world.in_standing.one("orders")
+    known = world.cache_with_health.one("orders")
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
-    world.in_standing._keep({"orders": known}, world.clock.now_ms())
+    world.cache_with_health._keep({"orders": known}, world.clock.now_ms())
     world.drain()
 
 
@@ -473,7 +473,7 @@ def test_settings_that_cannot_be_read_release_nothing_and_hold_up_nobody(world: 
     edit_settings(world, "{")
     world.send_releases()
     assert world.messages_waiting() == 0
-    world.pausing.ask_for_release(resume_message)
+    world.pausing.request_release(resume_message)
     world.drain()
     assert world.read(held).parked
 

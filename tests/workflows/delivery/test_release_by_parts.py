@@ -11,7 +11,7 @@ from duewheel.rules.preconditions import Precondition
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import PARKED_SLOTS, list_partition
 from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode
-from duewheel.workflows.delivery.release_parked import BLOCK
+from duewheel.workflows.delivery.park_tasks import BLOCK
 from duewheel.workflows.tasks.reschedule import WRITERS
 from tests.support.recorder import Call
 from tests.support.stories import End, Interruption, Story

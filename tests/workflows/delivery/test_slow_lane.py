@@ -7,12 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.delivery.page_lease import TRIES_MAX
-from duewheel.rules.delivery.postponement import WAIT_MS_MAX, WAIT_MS_MIN
 from duewheel.rules.sweep.audit import AuditRequest
+from duewheel.rules.tasks.lifecycle import WAIT_MS_MAX, WAIT_MS_MIN
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import direct_page, slow_page
-from duewheel.rules.wheel.lane import Lane
-from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode
+from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage, decode
 from duewheel.stores.wheel import pointers
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call

@@ -4,7 +4,7 @@ import pytest
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.delivery.circuit_breaker import CALLS_MIN, WAITS_MS_MAX
-from duewheel.rules.delivery.postponement import UNBEGUN_WAIT_MS, spread_unbegun
+from duewheel.rules.tasks.lifecycle import UNBEGUN_WAIT_MS, postponed_unbegun
 from duewheel.rules.tasks.task import Status, Task
 from tests.support.receiver import OK
 from tests.support.world import World
@@ -55,5 +55,5 @@ def test_owed_for_a_day_it_is_an_attempt_so_that_the_task_comes_to_an_end(world:
 
 def test_many_are_spread_over_some_seconds_in_their_order(world: World) -> None:
     tasks = world.created_many(world.new(30_000) for _ in range(4))
-    instants = [after.next_ms for _, after in spread_unbegun(tasks, 1_000)]
+    instants = [after.next_ms for _, after in postponed_unbegun(tasks, 1_000)]
     assert instants == [1_000 + UNBEGUN_WAIT_MS + UNBEGUN_WAIT_MS * n // 4 for n in range(4)]

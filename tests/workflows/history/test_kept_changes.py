@@ -7,7 +7,7 @@ import pytest
 
 from duewheel.rules.businesses.requests import DeleteRequest
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.callbacks.http_outcome import outcome_of_answer
+from duewheel.rules.callbacks.outcome import outcome_of_answer
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.history.changes import (
     DELETED_KEPT_SECONDS,

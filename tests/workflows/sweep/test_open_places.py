@@ -16,9 +16,8 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import open_places
 from duewheel.rules.wheel.addresses import slow_page
-from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.open_places import Why
-from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode
+from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage, decode
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.send_messages import MessageSender
 from tests.support.bounds import quick_first

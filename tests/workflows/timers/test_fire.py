@@ -8,13 +8,12 @@ import pytest
 from botocore.exceptions import ClientError
 from msgspec.structs import force_setattr
 
-from duewheel.rules.callbacks.http_outcome import outcome_of_answer
-from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.callbacks.outcome import Outcome, outcome_of_answer
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.occurrence_policy import Reason
 from duewheel.rules.timers.timer import Misfire, Overlap, Timer
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.workflows.timers.check_occurrences import AHEAD_MS, FRESH_MS
 from local.aws.patches.item_sizes import size_of
 from tests.support.damage import edit, key_of

@@ -13,7 +13,7 @@ from duewheel.rules.tasks.task import Made, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
-from duewheel.stores.wheel.headers import ShardsCache
+from duewheel.stores.wheel.sharding import ShardsCache
 from tests.support.damage import edit
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call

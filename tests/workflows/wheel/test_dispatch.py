@@ -106,7 +106,7 @@ def test_a_pointer_held_back_by_awss_time_keeps_asking_for_a_later_one(world: Wo
     """AWS's clock is behind by more than this dispatch can make up for; with no reply in
     between, the last known time would stay old until the pointer's next write."""
     behind_ms = 3_400
-    held_back = replace(world.dispatch, aws_ms=lambda: world.aws_time.latest_ms - behind_ms)
+    held_back = replace(world.dispatch, aws_ms=lambda: world.aws_time.latest_ms() - behind_ms)
     probed_ms: dict[int, int] = {}
 
     def note(call: Call) -> None:

@@ -5,7 +5,7 @@ from botocore.exceptions import ClientError
 
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.tasks.updates import Change
-from duewheel.rules.wheel.load_estimate import SAMPLED_ONE_IN, MinuteLoad
+from duewheel.rules.wheel.sharding import SAMPLED_ONE_IN, MinuteLoad
 from tests.support.receiver import BUSY
 from tests.support.recorder import Call
 from tests.support.world import World

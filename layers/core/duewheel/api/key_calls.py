@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from duewheel.interface.access.api_key_view import api_key_view
 from duewheel.interface.history.changes_view import changes_view
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer, compact, json_answer
+from duewheel.interface.http import Answer, Request, compact, json_answer
 from duewheel.interface.routes import Call, administers
 from duewheel.rules.access.requests import (
     api_keys_request,

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import asdict
 
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer, compact
+from duewheel.interface.http import Answer, Request, compact
 from duewheel.interface.routes import Call, reads, writes
 from duewheel.interface.tasks.task_view import batch_text, page_text, task_text
 from duewheel.rules.names import checked_biz_type, checked_key

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from duewheel.interface.history.changes_view import changes_view
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer, json_answer
+from duewheel.interface.http import Answer, Request, json_answer
 from duewheel.interface.routes import Call, for_all_callers, reads, writes
 from duewheel.interface.tasks.task_view import page_text, task_text
 from duewheel.interface.timers.timer_view import timer_answer, timers_text, upcoming_view

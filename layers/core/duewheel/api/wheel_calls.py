@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from duewheel import __version__
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer, json_answer
+from duewheel.interface.http import Answer, Request, json_answer
 from duewheel.interface.routes import Call, api_document, for_all_callers, reads_all
 from duewheel.interface.wheel.wheel_view import audit_view, wheel_view
 from duewheel.rules.sweep.audit import audit_request

@@ -5,8 +5,7 @@ from functools import wraps
 
 from msgspec.structs import replace
 
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer
+from duewheel.interface.http import Answer, Request
 from duewheel.interface.routes import Call, Carry, reads, writes
 from duewheel.interface.timers import xtimer_view
 from duewheel.interface.timers.xtimer_view import done

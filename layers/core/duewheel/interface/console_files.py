@@ -10,12 +10,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from duewheel.interface.http import CONSOLE_PATH, Answer, Request
 from duewheel.interface.problems import refused
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer
 from duewheel.rules.refusals import UnknownCall
-
-PATH = "/console"
 
 _FOLDER = Path(__file__).parents[1] / "console"
 _INDEX = "index.html"
@@ -58,13 +55,8 @@ class _File(Struct, frozen=True):
     kept: str
 
 
-def is_of_console(request: Request) -> bool:
-    is_below = request.path == PATH or request.path.startswith(f"{PATH}/")
-    return request.method == "GET" and is_below
-
-
 def console_file(request: Request) -> Answer:
-    name = request.path.removeprefix(PATH).removeprefix("/") or _INDEX
+    name = request.path.removeprefix(CONSOLE_PATH).removeprefix("/") or _INDEX
     file = _files().get(name)
     if file is None:
         return refused(UnknownCall(f"{request.path} is no file of the console."))
@@ -82,7 +74,7 @@ def _files() -> dict[str, _File]:
     paths = sorted(path for path in _FOLDER.rglob("*") if path.suffix in _TYPES)
     texts = {path.relative_to(_FOLDER).as_posix(): path.read_text("utf-8") for path in paths}
     edition = _mark("".join(texts.values()))
-    page = texts.pop(_INDEX).replace(f'"{PATH}/', f'"{PATH}/{edition}/')
+    page = texts.pop(_INDEX).replace(f'"{CONSOLE_PATH}/', f'"{CONSOLE_PATH}/{edition}/')
     return {
         _INDEX: _file(_INDEX, page, _ASKED_FOR_ANEW),
         **{name: _file(name, text, _ASKED_FOR_ANEW) for name, text in texts.items()},

@@ -4,8 +4,8 @@
 apart by it and by nothing else.
 """
 
-from duewheel.interface.response import Answer, compact
-from duewheel.rules.callbacks.http_outcome import STOP_HEADER
+from duewheel.interface.http import Answer, compact
+from duewheel.rules.callbacks.outcome import STOP_HEADER
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import (
     CallbackRefused,

@@ -1,4 +1,4 @@
-"""Routes: the call of a method and a path; the API document.
+"""Routes: the call of a method and a path, its line in the access log; the API document.
 
 A table of its own, since the resolver of the library keeps its event in a class attribute: two
 threads, as in the local stack, would answer each other's requests. The document (OpenAPI) is a
@@ -7,21 +7,21 @@ file, read on request.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer
+from duewheel.interface.http import Answer, Request
 from duewheel.rules.access.grants import ALL, Permit, Right
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.names import checked_biz_type
 from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, NotPermitted, UnknownCall
-from duewheel.rules.tasks.callback_headers import ATTEMPT
 
 Carry = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
 
 _BUSINESS = "biz_type"  # the placeholder
+_LOGGED_CHARACTERS = 128  # as many as a key may have: what is longer is none
 
 
 class Call(Struct, frozen=True):
@@ -72,6 +72,22 @@ class Matched(Struct, frozen=True):
         if _BUSINESS in self.arguments:
             permit.check(checked_biz_type(self.arguments[_BUSINESS]))
         return self.call.carry(replace(request, permit=permit), **self.arguments)
+
+    def access_log_line(self, request: Request, answer: Answer) -> dict[str, Any] | None:
+        """One line for each call that may change something, whatever its status. It holds nothing
+        of a body, a header or a payload. None for a call that only reads, and for an unknown one.
+        """
+        if request.method == "GET" or self.call.on_none:
+            return None
+        arguments = {name: text[:_LOGGED_CHARACTERS] for name, text in self.arguments.items()}
+        return {
+            "action": "change",
+            "by": request.caller,
+            "call": f"{request.method} {self.path}",
+            **arguments,
+            **answer.log_fields,
+            "status": answer.status,
+        }
 
 
 class Calls(Struct, frozen=True):

@@ -8,6 +8,7 @@ import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from typing import overload
 
 from duewheel.rules.fields import invalid
 
@@ -17,13 +18,35 @@ _SEAL_BYTES = 16
 Question = Sequence[str | int | None]
 
 
-def sealed(position: str, question: Question, secret: bytes) -> str:
+@overload
+def sealed(position: str, question: Question, secret: bytes) -> str: ...
+
+
+@overload
+def sealed(position: str | None, question: Question, secret: bytes) -> str | None: ...
+
+
+def sealed(position: str | None, question: Question, secret: bytes) -> str | None:
+    """The cursor to go on behind this position; None where the listing has ended."""
+    if position is None:
+        return None
     raw = _seal(position, question, secret) + position.encode()
     return urlsafe_b64encode(raw).decode("ascii").rstrip("=")
 
 
-def opened(cursor: str, question: Question, secret: bytes) -> str:
-    """The position; refuses whatever `sealed` would not have written like this."""
+@overload
+def opened(cursor: str, question: Question, secret: bytes) -> str: ...
+
+
+@overload
+def opened(cursor: str | None, question: Question, secret: bytes) -> str | None: ...
+
+
+def opened(cursor: str | None, question: Question, secret: bytes) -> str | None:
+    """The position, None where a listing begins; refuses whatever `sealed` would not have written
+    like this."""
+    if cursor is None:
+        return None
     try:
         raw = urlsafe_b64decode(cursor.encode("ascii") + b"==")
         position = raw[_SEAL_BYTES:].decode()

@@ -229,12 +229,18 @@ class MethodNotAllowed(Refusal):
         super().__init__(f"This call takes {self.allow}.")
 
 
+TOO_MANY_REQUESTS = "Too many requests at once. Try it again."
+
+
 class Unavailable(Refusal):
     """Not the caller's fault and soon over; nothing was written, so the request may be repeated."""
 
     type = "unavailable"
     title = "The service cannot take this right now"
     status = 503
+
+    def __init__(self, detail: str = TOO_MANY_REQUESTS) -> None:
+        super().__init__(detail)
 
 
 class TooManyWrites(Unavailable):

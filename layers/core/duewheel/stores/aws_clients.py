@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.config import Config
 from botocore.session import Session
 
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import THROTTLES
+from duewheel.metrics import THROTTLES, counts
 from duewheel.stores.conditional_writes import is_conflict, is_refused_for_load
 
 if TYPE_CHECKING:
@@ -61,7 +60,6 @@ class AwsTime:
     def __init__(self) -> None:
         self._latest_ms = 0
 
-    @property
     def latest_ms(self) -> int:
         return self._latest_ms
 

@@ -137,11 +137,9 @@ def as_read(item: Item | None) -> dict[str, Any]:
 
 
 @contextmanager
-def unavailable_when_throttled(
-    message: str = "Too many requests at once. Try it again.",
-) -> Iterator[None]:
-    """Answer 503, with this message, when DynamoDB throttles."""
+def unavailable_when_throttled(answer: Unavailable | None = None) -> Iterator[None]:
+    """Answer 503 when DynamoDB throttles."""
     try:
         yield
     except Throttled as throttled:
-        raise Unavailable(message) from throttled
+        raise answer or Unavailable() from throttled

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Refused, write_if
 
@@ -13,22 +11,13 @@ if TYPE_CHECKING:
 CURSOR = "cursor"
 
 
-class SecretRecords(Struct, frozen=True):
-    client: "DynamoDBClient"
-    table: str
-
-    def read_or_record(self, name: str, fresh: bytes) -> bytes:
-        """The secret of this name; the first process records `fresh`."""
-        key = registry_keys.secret(name)
-        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        item: Item | None = answer.get("Item")
-        if item is None:
-            mine: Any = {**key, "secret": {"B": fresh}}
-            result = write_if(
-                self.client.put_item,
-                TableName=self.table,
-                Item=mine,
-                **registry_keys.IF_ABSENT,
-            )
-            item = result.item if isinstance(result, Refused) and result.item else mine
-        return bytes(item["secret"]["B"])
+def read_or_record(client: "DynamoDBClient", table: str, name: str, fresh: bytes) -> bytes:
+    """The secret of this name; the first process records `fresh`."""
+    key = registry_keys.secret(name)
+    answer = client.get_item(TableName=table, Key=key, ConsistentRead=True)
+    item: Item | None = answer.get("Item")
+    if item is None:
+        mine: Any = {**key, "secret": {"B": fresh}}
+        result = write_if(client.put_item, TableName=table, Item=mine, **registry_keys.IF_ABSENT)
+        item = result.item if isinstance(result, Refused) and result.item else mine
+    return bytes(item["secret"]["B"])

@@ -6,10 +6,9 @@ from msgspec import Struct
 
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.rules.callbacks.payload_encoding import text_of, unsuitable
+from duewheel.rules.callbacks.payload_encoding import callback_headers, text_of, unsuitable
 from duewheel.rules.callbacks.signature import has_second_reading
 from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback
-from duewheel.rules.tasks.callback_headers import callback_headers
 from duewheel.rules.tasks.task import Task
 from duewheel.targets.aws.calls import AwsCalls
 from duewheel.targets.http.target import HttpTarget

@@ -9,25 +9,28 @@ from msgspec.structs import replace
 
 from duewheel.rules.access.api_keys import ID_RANGE
 from duewheel.rules.access.api_keys import SECRET_BYTES as API_KEY_BYTES
-from duewheel.rules.access.callers import Callers
-from duewheel.rules.access.grants import Access
+from duewheel.rules.access.grants import Access, Callers
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
-from duewheel.rules.delivery.parked_tasks import PAUSE_MARK_BYTES
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.secrets import CURSOR, SecretRecords
+from duewheel.stores.secrets import CURSOR, read_or_record
 from duewheel.stores.sweep.audit_reads import AuditStore
 from duewheel.stores.tasks.by_business_index import ListIndex
 from duewheel.stores.tasks.by_death_index import READERS as DEAD_READERS
 from duewheel.stores.tasks.by_death_index import DeadIndex
-from duewheel.wiring.api_keys import api_keys
-from duewheel.wiring.businesses import business_cache, businesses, parking_records, sealed_secrets
+from duewheel.wiring.access import api_keys
+from duewheel.wiring.businesses import (
+    business_cache,
+    businesses,
+    parking_records,
+    pausing,
+    sealed_secrets,
+)
 from duewheel.wiring.creating import admission, cancel_task, change_pending
 from duewheel.wiring.process import (
     clock,
     dynamodb,
-    message_sender,
     once,
     origin,
     pointers,
@@ -36,7 +39,7 @@ from duewheel.wiring.process import (
 from duewheel.wiring.timers import change_timer, counters, run_index, timers
 from duewheel.wiring.wheel import entry_writer, keys, loads, read_second, statistics, tasks
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
-from duewheel.workflows.businesses.configure import ConfigureBusiness, Pausing
+from duewheel.workflows.businesses.configure import ConfigureBusiness
 from duewheel.workflows.businesses.read import ReadBusinesses
 from duewheel.workflows.history.read_changes import ReadChanges
 from duewheel.workflows.sweep.audit import READERS as AUDIT_READERS
@@ -94,8 +97,8 @@ def list_tasks() -> ListTasks:
 
 @once
 def cursor_secret() -> bytes:
-    kept = SecretRecords(dynamodb(), settings().registry_table)
-    return kept.read_or_record(CURSOR, secrets.token_bytes(SECRET_BYTES))
+    fresh = secrets.token_bytes(SECRET_BYTES)
+    return read_or_record(dynamodb(), settings().registry_table, CURSOR, fresh)
 
 
 @once
@@ -106,13 +109,6 @@ def configure_business() -> ConfigureBusiness:
         known=business_cache(),
         sealed_secrets=sealed_secrets(),
         pausing=pausing(),
-    )
-
-
-@once
-def pausing() -> Pausing:
-    return Pausing(
-        parking_records(), message_sender(), lambda: secrets.token_urlsafe(PAUSE_MARK_BYTES)
     )
 
 

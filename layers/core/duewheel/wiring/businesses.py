@@ -1,16 +1,19 @@
 """What functions need that look businesses up."""
 
+import secrets
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from duewheel.rules.delivery.parked_tasks import PAUSE_MARK_BYTES
 from duewheel.stores.aws_clients import kms_client
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.businesses.signing_secrets import SealedSecrets
-from duewheel.wiring.process import clock, dynamodb, once, settings
+from duewheel.wiring.process import clock, dynamodb, message_sender, once, settings
+from duewheel.workflows.businesses.configure import Pausing
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.client import KMSClient
@@ -51,6 +54,13 @@ def kms() -> "KMSClient":
 @once
 def sealed_secrets() -> SealedSecrets:
     return SealedSecrets(kms, settings().signing_key)
+
+
+@once
+def pausing() -> Pausing:
+    return Pausing(
+        parking_records(), message_sender(), lambda: secrets.token_urlsafe(PAUSE_MARK_BYTES)
+    )
 
 
 @once

@@ -8,9 +8,8 @@ from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
 from duewheel.wiring.wheel import entry_writer, keys, tasks, turns
-from duewheel.workflows.businesses.limit_create_rate import LimitCreateRate
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
-from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.check_admission import Admission, LimitCreateRate
 from duewheel.workflows.tasks.create_idempotent import CreateIdempotent
 from duewheel.workflows.tasks.create_tasks import TRANSACTIONS_AT_ONCE, CreateTasks
 from duewheel.workflows.tasks.keyed_tasks import KeyedTasks

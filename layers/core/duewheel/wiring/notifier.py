@@ -9,6 +9,7 @@ import secrets
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
@@ -49,17 +50,18 @@ from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, CircuitBreaker
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, DeliverEntries
 from duewheel.workflows.delivery.deliver_message import Deliver
-from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
+from duewheel.workflows.delivery.gates import (
+    LimitCallRate,
+    OccurrenceGate,
+    PauseGate,
+    RateLimitGate,
+)
 from duewheel.workflows.delivery.hold import Beside, HideMessages, KeepHold
-from duewheel.workflows.delivery.limit_call_rate import LimitCallRate, RateLimitGate
-from duewheel.workflows.delivery.occurrence_gate import OccurrenceGate
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
-from duewheel.workflows.delivery.park_tasks import Park
-from duewheel.workflows.delivery.pause_gate import PauseGate
-from duewheel.workflows.delivery.release_parked import Release
-from duewheel.workflows.delivery.route_slow_lane import SlowLane
-from duewheel.workflows.delivery.settle_batch import Settle
+from duewheel.workflows.delivery.park_tasks import Park, Release
+from duewheel.workflows.delivery.settle_batch import Settler
+from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import WRITERS, Reschedule
@@ -219,7 +221,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         rescheduling,
         retrying,
         random_unit=random_unit(),
-        random_bytes=lambda: random_bytes()(MARK_BYTES),
+        random_bytes=partial(random_bytes(), MARK_BYTES),
     )
     gates = (
         PauseGate(
@@ -248,7 +250,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         known=known,
         gates=gates,
         attempt_call=attempt_call,
-        settle=Settle(tasks(), keys(), retrying),
+        begin_settling=partial(Settler, tasks(), keys(), retrying),
         secrets=call_secrets,
         fail_attempt=fail_attempt(),
         plan_timers=plan_timers(),

@@ -1,14 +1,21 @@
-"""What every function needs: settings, clock, clients, pointers, queues and slices."""
+"""What every function needs: settings, clock, clients, pointers, queues, slices, and its metrics.
 
+At the end of each run of a function its counts become lines of its log.
+"""
+
+import logging
 import os
 import random
 import secrets
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from duewheel import __version__
 from duewheel.clock import Clock, SystemClock
-from duewheel.rules.wheel.lane import Lane
+from duewheel.log import logger
+from duewheel.metrics import Source, counts, metric_lines
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws_clients import AwsTime, dynamodb_client, lambda_client, sqs_client
 from duewheel.stores.sweep.slices import SliceStore
@@ -20,6 +27,7 @@ from duewheel.workflows.wheel.send_messages import MessageSender
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_sqs.client import SQSClient
+
 
 T = TypeVar("T")
 
@@ -139,3 +147,33 @@ def message_sender() -> MessageSender:
 @once
 def slices() -> SliceStore:
     return SliceStore(dynamodb(), settings().wheel_table, settings().buckets)
+
+
+R = TypeVar("R")
+
+
+@once
+def metric_source() -> Source:
+    return Source(settings().stack_name, __version__, logging.getLevelName(logger.log_level))
+
+
+def writes_metrics(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
+    """The same handler; it writes the counts however it ends."""
+
+    @wraps(handler)
+    def writing(event: Any, context: Any) -> R:
+        try:
+            return handler(event, context)
+        finally:
+            _write_metrics()
+
+    return writing
+
+
+def _write_metrics() -> None:
+    counted = counts.take()
+    if not counted.counts and not counted.values:
+        return  # nor are the settings read, which may be what is wrong
+    if settings().metrics:
+        for line in metric_lines(counted, metric_source(), clock().now_ms()):
+            write_line(line)

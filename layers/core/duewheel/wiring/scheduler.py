@@ -22,7 +22,7 @@ def dispatch() -> Dispatch:
         clock=clock(),
         slices=slices(),
         message_sender=message_sender(),
-        aws_ms=lambda: aws_time().latest_ms,
+        aws_ms=aws_time().latest_ms,
         lead_ms=settings().lead_ms,
         probers=ThreadPoolExecutor(PROBES_AT_ONCE),
     )

@@ -1,8 +1,10 @@
 """The parts of the sweeper."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from duewheel.wiring.businesses import businesses, parking_records
+from duewheel.wiring.businesses import businesses, pausing
 from duewheel.wiring.process import (
     aws_time,
     clock,
@@ -13,7 +15,6 @@ from duewheel.wiring.process import (
     settings,
 )
 from duewheel.wiring.wheel import entry_writer, headers, pages, read_second, statistics, tasks
-from duewheel.workflows.delivery.send_releases import SendReleases
 from duewheel.workflows.sweep.record_statistics import WRITERS, RecordStatistics
 from duewheel.workflows.sweep.rescue import WRITERS as RESCUING
 from duewheel.workflows.sweep.rescue import Rescue
@@ -33,7 +34,7 @@ def sweep_second() -> SweepSecond:
         pages=pages(),
         message_sender=message_sender(),
         rescue=Rescue(clock(), tasks(), entry_writer(), ThreadPoolExecutor(RESCUING)),
-        come_up_again=PostponePage(clock(), tasks(), pages(), reschedule),
+        postpone_page=PostponePage(clock(), tasks(), pages(), reschedule),
         page_size=settings().page_size,
     )
 
@@ -53,10 +54,10 @@ def sweep() -> Sweep:
         headers=headers(),
         origin=origin(),
         lag_ms=settings().sweep_delay_seconds * 1000,
-        aws_ms=lambda: aws_time().latest_ms,
+        aws_ms=aws_time().latest_ms,
     )
 
 
 @once
-def send_releases() -> SendReleases:
-    return SendReleases(parking_records(), businesses(), message_sender())
+def send_releases() -> Callable[[], None]:
+    return partial(pausing().release_all, businesses())

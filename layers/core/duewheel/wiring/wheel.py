@@ -1,14 +1,15 @@
 """What functions need that read and change tasks: their stores, and the way to another entry."""
 
+from functools import partial
+
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
 from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.wheel.headers import HeaderStore, ShardsCache
-from duewheel.stores.wheel.load_estimates import LoadStore
 from duewheel.stores.wheel.pointers import TimePointerCache
+from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
 from duewheel.wiring.process import (
     aws_time,
     clock,
@@ -23,8 +24,7 @@ from duewheel.wiring.process import (
     slices,
 )
 from duewheel.workflows.sweep.read_second import ReadSecond
-from duewheel.workflows.tasks.write_entries import EntryWriter
-from duewheel.workflows.wheel.reserve_shards import ReserveShards
+from duewheel.workflows.tasks.write_entries import EntryWriter, ReserveShards
 
 
 @once
@@ -85,9 +85,9 @@ def entry_writer() -> EntryWriter:
         clock=clock(),
         tasks=tasks(),
         message_sender=message_sender(),
-        random_bytes=lambda: random_bytes()(TOKEN_BYTES),
+        random_bytes=partial(random_bytes(), TOKEN_BYTES),
         time_pointer=TimePointerCache(pointers(), clock(), origin()),
-        aws_ms=lambda: aws_time().latest_ms,
+        aws_ms=aws_time().latest_ms,
         reserve_shards=reserve_shards(),
         lead_ms=settings().lead_ms,
         ahead_ms=settings().profile.ahead_ms,

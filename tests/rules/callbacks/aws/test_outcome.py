@@ -3,8 +3,7 @@
 import pytest
 
 from duewheel.rules.callbacks.aws.outcome import outcome_of_function, outcome_of_refusal
-from duewheel.rules.callbacks.http_outcome import NOTE_BYTES_MAX
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import NOTE_BYTES_MAX, Outcome, Verdict
 
 NOW_MS = 1_800_000_000_000
 

@@ -1,7 +1,7 @@
 """A business in an answer: the settings that hold, and which of them are its own."""
 
 from duewheel.interface.callbacks.callback_view import callback_view
-from duewheel.interface.response import Answer, compact
+from duewheel.interface.http import Answer, compact
 from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Own, SigningSecret
 from duewheel.rules.callbacks.retry import number_said, retry_members

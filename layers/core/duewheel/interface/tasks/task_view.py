@@ -8,8 +8,8 @@ could occur elsewhere.
 from collections.abc import Iterable, Sequence
 
 from duewheel.interface.callbacks.callback_view import callback_view
+from duewheel.interface.http import compact
 from duewheel.interface.problems import problem_of
-from duewheel.interface.response import compact
 from duewheel.rules.callbacks.retry import number_said, retry_members
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import Refusal

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from duewheel.interface.callbacks.callback_view import callback_view
-from duewheel.interface.response import Answer, compact
+from duewheel.interface.http import Answer, compact
 from duewheel.rules.callbacks.retry import number_said, retry_members
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.timers.timer import Timer

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from duewheel.interface.response import Answer, compact
+from duewheel.interface.http import Answer, compact
 from duewheel.rules.callbacks.payload_encoding import text_of
 from duewheel.rules.callbacks.secret_headers import shown_value
 from duewheel.rules.callbacks.types import HttpCallback

@@ -1,10 +1,20 @@
-"""Which lane a business's calls are made in: its own setting decides, then what was observed."""
+"""Lanes: in which lane the calls of a business are made, by its setting or by slow calls observed.
+
+A page with slow calls keeps its notifier busy for as long as they take, whatever else waits. So
+each notifier measures how long the calls of a business took lately.
+"""
 
 from enum import StrEnum
 
 from msgspec import Struct
 
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
+
+WINDOW_MS = 60_000
+CALLS_MIN = 5  # of fewer nothing is concluded
+MEAN_MS_MAX = 2_000
+SLOW_FOR_MS = 300_000  # after the latest time it was found slow
+PUBLISH_EVERY_MS = 60_000
 
 
 class ChosenBy(StrEnum):
@@ -27,3 +37,26 @@ def lane_choice(setting: Lane | None, slow_until_ms: int, now_ms: int) -> LaneCh
     if now_ms < slow_until_ms:
         return LaneChoice(Lane.SLOW, ChosenBy.OBSERVED)
     return LaneChoice(Lane.MAIN, ChosenBy.DEFAULT)
+
+
+class Pace(Struct, frozen=True):
+    """Of calls that ended within a window that began with the first of them."""
+
+    since_ms: int
+    calls: int = 0
+    total_ms: int = 0
+
+    @property
+    def is_slow(self) -> bool:
+        return self.calls >= CALLS_MIN and self.total_ms > self.calls * MEAN_MS_MAX
+
+
+def with_call(pace: Pace | None, duration_ms: int, ended_ms: int) -> Pace:
+    if pace is None or not 0 <= ended_ms - pace.since_ms < WINDOW_MS:
+        pace = Pace(ended_ms)
+    return Pace(pace.since_ms, pace.calls + 1, pace.total_ms + max(0, duration_ms))
+
+
+def should_publish(slow_until_ms: int, now_ms: int) -> bool:
+    """For a slow business: whether it was not published within the last minute."""
+    return slow_until_ms < now_ms + SLOW_FOR_MS - PUBLISH_EVERY_MS

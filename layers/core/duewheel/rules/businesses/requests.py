@@ -11,18 +11,18 @@ from msgspec import Struct
 
 from duewheel.rules.businesses import trusted_origins
 from duewheel.rules.businesses.settings import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
-from duewheel.rules.callbacks import named_secrets, status_policy
+from duewheel.rules.callbacks import outcome, secret_headers
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.http import is_header_value
+from duewheel.rules.callbacks.outcome import StatusEntry
 from duewheel.rules.callbacks.requests import callback_from
 from duewheel.rules.callbacks.retry import retry_from
 from duewheel.rules.callbacks.signature import SECRETS_MAX, secret_from
-from duewheel.rules.callbacks.status_policy import StatusEntry
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.callbacks.url import PATTERNS_MAX, host_pattern
 from duewheel.rules.fields import Fields, invalid
 from duewheel.rules.query_string import Parameters
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 
 TIMEOUT_SECONDS_MIN = 0.1
 RATE_MIN = 0.001  # one in a thousand seconds
@@ -110,33 +110,33 @@ def _named_secrets(fields: Fields) -> dict[str, str | None]:
     """By name; None for one that is taken away. No value is repeated in a refusal."""
     texts: dict[str, str | None] = {}
     for name in fields:
-        if not named_secrets.NAME.fullmatch(name):
+        if not secret_headers.NAME.fullmatch(name):
             raise fields.invalid(
                 name, "is no name of a secret: 1 to 63 of a-z, 0-9, '.', '_', '-'."
             )
         text = None if fields.is_null(name) else fields.text(name)
         if text is not None and not _is_secret_value(text):
-            most = named_secrets.VALUE_CHARACTERS_MAX
+            most = secret_headers.VALUE_CHARACTERS_MAX
             raise fields.invalid(name, f"must be 1 to {most} characters that a header can have.")
         texts[name] = text
     return texts
 
 
 def _is_secret_value(text: str) -> bool:
-    return 1 <= len(text) <= named_secrets.VALUE_CHARACTERS_MAX and is_header_value(text)
+    return 1 <= len(text) <= secret_headers.VALUE_CHARACTERS_MAX and is_header_value(text)
 
 
 def _statuses(fields: Fields, name: str) -> tuple[StatusEntry, ...]:
     entries: list[StatusEntry] = []
-    elements = fields.elements(name, status_policy.ENTRIES_MAX)
-    if len(elements) > status_policy.ENTRIES_MAX:
-        raise fields.invalid(name, f"must have at most {status_policy.ENTRIES_MAX} elements.")
+    elements = fields.elements(name, outcome.STATUS_ENTRIES_MAX)
+    if len(elements) > outcome.STATUS_ENTRIES_MAX:
+        raise fields.invalid(name, f"must have at most {outcome.STATUS_ENTRIES_MAX} elements.")
     for index, element in enumerate(elements):
         value = element.scalar
-        if not (isinstance(value, int | str) and status_policy.is_entry(value)):
+        if not (isinstance(value, int | str) and outcome.is_status_entry(value)):
             raise invalid(
                 f"{fields.where(name)}[{index}]",
-                f"must be a status from 300 to 599, or one of {', '.join(status_policy.CLASSES)}; "
+                f"must be a status from 300 to 599, or one of {', '.join(outcome.STATUS_CLASSES)}; "
                 "2xx is success.",
             )
         entries.append(value)

@@ -14,13 +14,13 @@ from duewheel.rules.businesses import trusted_origins as origins
 from duewheel.rules.businesses.health import NO_HEALTH, BusinessHealth
 from duewheel.rules.businesses.lanes import LaneChoice, lane_choice
 from duewheel.rules.businesses.rate_limit import RateLimit
-from duewheel.rules.callbacks.named_secrets import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
+from duewheel.rules.callbacks.outcome import StatusEntry, StatusLists, status_lists
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY
-from duewheel.rules.callbacks.status_policy import StatusEntry, StatusLists, lists_of
+from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback, RetryPolicy
 from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
 from duewheel.rules.fields import invalid
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 
 RETENTION_DAYS_MIN = 1
 RETENTION_DAYS_MAX = 3_650
@@ -105,7 +105,7 @@ class Business(Struct, frozen=True):
 
     @property
     def statuses(self) -> StatusLists:
-        return lists_of(self.own.retry_statuses, self.own.stop_statuses)
+        return status_lists(self.own.retry_statuses, self.own.stop_statuses)
 
     @property
     def on_dead(self) -> Callback | None:

@@ -8,9 +8,13 @@ receiver takes for such a header: CGI and WSGI write `webhook_id` as they write 
 import re
 from collections.abc import Sequence
 
-from duewheel.rules.callbacks.named_secrets import is_reference, wrong_reference
 from duewheel.rules.callbacks.payload_encoding import is_raw
-from duewheel.rules.callbacks.secret_headers import carries_secret, is_shown_form
+from duewheel.rules.callbacks.secret_headers import (
+    carries_secret,
+    is_reference,
+    is_shown_form,
+    wrong_reference,
+)
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import parse_callback_url
 from duewheel.rules.fields import Fields, invalid, joined_path

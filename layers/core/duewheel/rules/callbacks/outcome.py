@@ -1,8 +1,33 @@
-"""What came of one try at a callback: a value, never an exception."""
+"""The outcome of a call: delivered, retry, or stop. A value, never an exception.
 
+Of HTTP answers only a 2xx is a delivery. An answer that would stay the same (the request is wrong,
+the receiver moved or says so) stops at once; everything else is worth another attempt. A business
+may have status lists of its own. An entry is a status or a class of them (`4xx`). A status that is
+listed by itself goes before its class; what neither list names is tried again. 2xx is success and
+in neither list.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.retry import RETRY_AFTER_SECONDS_MAX
+
+StatusEntry = int | str
+RETRY_DEFAULT: tuple[StatusEntry, ...] = (401, 403, 404, 408, 425, 429, "5xx")
+STOP_DEFAULT: tuple[StatusEntry, ...] = (400, 405, 410, 413, 414, 415, 422, "3xx")
+STATUS_CLASSES = ("3xx", "4xx", "5xx")
+STATUS_ENTRIES_MAX = 100
+_STATUS = re.compile("[345][0-9]{2}")
+STOP_HEADER = "duewheel-stop"
+NOTE_BYTES_MAX = 128  # keeps a small task under 1 KB after a normal delivery
+_STOPPED_NOTE = "the receiver said stop: "
+_REDIRECT_NOTE = "redirects are not followed: "
 
 
 class Verdict(StrEnum):
@@ -17,4 +42,112 @@ class Outcome(Struct, frozen=True):
     status_code: int | None = None
     retry_after_seconds: float | None = None
     was_begun: bool = True  # else nothing went out, and it is no attempt
-    said_stop: bool = False  # by the receiver itself, whatever the status means
+    stopped_by_receiver: bool = False  # by the receiver itself, whatever the status means
+
+
+class StatusLists(Struct, frozen=True):
+    retry: tuple[StatusEntry, ...] = RETRY_DEFAULT
+    stop: tuple[StatusEntry, ...] = STOP_DEFAULT
+
+    def stops(self, status: int) -> bool:
+        if status in self.stop:
+            return True
+        return status not in self.retry and _class_of(status) in self.stop
+
+    @property
+    def in_both(self) -> list[StatusEntry]:
+        return [entry for entry in self.stop if entry in self.retry]
+
+
+def status_lists(
+    retry: tuple[StatusEntry, ...] | None, stop: tuple[StatusEntry, ...] | None
+) -> StatusLists:
+    """The lists of a business: each overrides the default of the other."""
+    return StatusLists(
+        retry=_without(RETRY_DEFAULT, stop or ()) if retry is None else retry,
+        stop=_without(STOP_DEFAULT, retry or ()) if stop is None else stop,
+    )
+
+
+def is_status_entry(value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    return value in STATUS_CLASSES or (
+        isinstance(value, int) and _STATUS.fullmatch(str(value)) is not None
+    )
+
+
+def _without(
+    entries: Iterable[StatusEntry], others: Iterable[StatusEntry]
+) -> tuple[StatusEntry, ...]:
+    return tuple(entry for entry in entries if entry not in others)
+
+
+def _class_of(status: int) -> str:
+    return f"{status // 100}xx"
+
+
+def outcome_of_answer(
+    status_code: int, headers: Mapping[str, str], body_start: bytes, now_ms: int
+) -> Outcome:
+    """`headers` has lower-case names; a date in `Retry-After` counts from `now_ms`."""
+    if 200 <= status_code < 300:
+        return Outcome(Verdict.DELIVERED, note_from(body_start), status_code)
+    if headers.get(STOP_HEADER, "").strip().lower() == "true":
+        note = note_from(_STOPPED_NOTE.encode() + body_start)
+        return Outcome(Verdict.STOP, note, status_code, stopped_by_receiver=True)
+    about = _REDIRECT_NOTE.encode() if 300 <= status_code < 400 else b""
+    outcome = Outcome(
+        Verdict.RETRY,
+        note_from(about + body_start),
+        status_code,
+        retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
+    )
+    return with_business_policy(outcome, StatusLists())
+
+
+def with_business_policy(outcome: Outcome, statuses: StatusLists) -> Outcome:
+    """Reclassify an unsuccessful answer by the status lists of a business. An answer that says
+    stop, and a call without an answer, stay as they are."""
+    status = outcome.status_code
+    if status is None or outcome.stopped_by_receiver or outcome.verdict is Verdict.DELIVERED:
+        return outcome
+    return replace(outcome, verdict=Verdict.STOP if statuses.stops(status) else Verdict.RETRY)
+
+
+def note_from(text: bytes | str) -> str:
+    """Printable and short, whatever the far side sent: one line of at most NOTE_BYTES_MAX bytes."""
+    if isinstance(text, bytes):
+        text = text[: NOTE_BYTES_MAX + 4].decode("utf-8", "replace")
+    text = text.strip()
+    if text.isascii() and text.isprintable():
+        return text[:NOTE_BYTES_MAX]
+    pieces: list[str] = []
+    room = NOTE_BYTES_MAX
+    for character in text:
+        shown = character if character.isprintable() else _escaped(character)
+        room -= len(shown.encode())
+        if room < 0:
+            break
+        pieces.append(shown)
+    return "".join(pieces)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def retry_after_seconds(text: str, now_ms: int) -> float | None:
+    """Seconds or an HTTP date; None for anything else."""
+    if text.isascii() and text.isdecimal():
+        digits = text.lstrip("0") or "0"
+        seconds = float(digits) if len(digits) < 10 else RETRY_AFTER_SECONDS_MAX
+    else:
+        try:
+            instant = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):  # of what is no date, and of numbers no date can have
+            return None
+        if instant.tzinfo is None:  # the oldest of the three forms of an HTTP date names no zone
+            instant = instant.replace(tzinfo=UTC)
+        seconds = instant.timestamp() - now_ms / 1000
+    return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""Payload encoding: what a payload becomes for each target, and which payloads suit it.
+"""What a target gets of a task: the encoded payload, and the headers or attributes that name it.
 
 The payload is JSON text, and is passed on as it was written. A raw payload is a JSON string, and
 its text is passed on. Functions, events and executions get it in an envelope.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Protocol
 
+from duewheel.rules.callbacks.signature import signatures
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.fields import Fields
 from duewheel.rules.instants import rfc3339
@@ -20,6 +21,8 @@ NOT_IN_A_MESSAGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uf
 BODIES = ("json", "raw")  # the first is the default
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+ATTEMPT = "duewheel-attempt"
+BIZ_TYPE = "duewheel-biz-type"
 
 
 class TaskData(Protocol):
@@ -71,13 +74,31 @@ def text_of(payload: str | None, *, is_raw: bool) -> str:
     return str(json.loads(payload)) if is_raw else payload
 
 
-def attributes_of(task: TaskData) -> dict[str, str]:
-    """Attributes that identify the task of a message, as the headers of an HTTP callback do."""
+def callback_headers(
+    task: TaskData, now_ms: int, secrets: tuple[bytes, ...] = (), body: bytes | None = None
+) -> dict[str, str]:
+    """Headers that every HTTP callback carries besides the caller's own. The task id is the same
+    with every attempt: a receiver drops repeats by it."""
+    seconds = now_ms // 1000
+    signed = {"webhook-signature": signatures(secrets, task.task_id, seconds, body or b"")}
     return {
-        "duewheel-task-id": task.task_id,
+        "webhook-id": task.task_id,
+        "webhook-timestamp": str(seconds),
+        **(signed if secrets else {}),
+        **_about(task),
+    }
+
+
+def attributes_of(task: TaskData) -> dict[str, str]:
+    """Attributes that every message carries, as an HTTP callback its headers."""
+    return {"duewheel-task-id": task.task_id, **_about(task)}
+
+
+def _about(task: TaskData) -> dict[str, str]:
+    return {
         "duewheel-due-at": rfc3339(task.due_ms),
-        "duewheel-attempt": str(task.attempts + 1),
-        "duewheel-biz-type": task.biz_type,
+        ATTEMPT: str(task.attempts + 1),
+        BIZ_TYPE: task.biz_type,
     }
 
 

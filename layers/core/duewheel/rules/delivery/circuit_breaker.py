@@ -15,7 +15,7 @@ from duewheel.rules.businesses.health import Breaker
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.callbacks.url import parse_callback_url
-from duewheel.rules.tasks.lifecycle import owed_since_ms
+from duewheel.rules.tasks.lifecycle import due_since_ms
 from duewheel.rules.tasks.task import Task
 
 CALLS_MIN = 20
@@ -113,7 +113,7 @@ def is_probe_due(breaker: Breaker, instant_ms: int) -> bool:
 def may_be_postponed(task: Task, now_ms: int) -> bool:
     """False once the task has been due for a day: it is called although its breaker is open, so
     that it uses up its attempts and ends even if its host never recovers."""
-    return now_ms - owed_since_ms(task) <= WAITS_MS_MAX
+    return now_ms - due_since_ms(task) <= WAITS_MS_MAX
 
 
 def postponed_instants_ms(

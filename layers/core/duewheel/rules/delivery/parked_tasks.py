@@ -13,7 +13,7 @@ from msgspec import Struct
 from duewheel.rules.businesses.rate_limit import ReservedTurns
 from duewheel.rules.delivery.reservations import reserved
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.entry_decision import is_expired
+from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address, parked_place

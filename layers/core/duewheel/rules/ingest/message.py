@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from duewheel.rules.access.grants import Permit
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.fields import Fields
 from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import CallbackRefused, Refusal, TooLarge
-from duewheel.rules.tasks.callback_headers import ATTEMPT
 from duewheel.rules.tasks.idempotency import HEADER, IdempotentRequest, asked_once
 from duewheel.rules.tasks.requests import (
     BATCH_MEMBER,

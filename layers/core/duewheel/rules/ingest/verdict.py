@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from duewheel.rules.callbacks.payload_encoding import NOT_IN_A_MESSAGE
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT, NOT_IN_A_MESSAGE
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.json_source import Source
@@ -23,7 +23,6 @@ from duewheel.rules.refusals import (
     UnknownTask,
     UnreadableItem,
 )
-from duewheel.rules.tasks.callback_headers import ATTEMPT
 from duewheel.rules.tasks.idempotency import is_key, key_of_rest
 from duewheel.rules.tasks.requests import BATCH_MEMBER
 from duewheel.rules.tasks.task import Made

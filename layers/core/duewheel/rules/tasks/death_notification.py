@@ -9,9 +9,9 @@ from hashlib import blake2b
 
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
+from duewheel.rules.wheel.sharding import Placement
 
 
 def is_told(task: Task, business: Business) -> bool:
@@ -23,7 +23,7 @@ def dead_notice(dead: Task, placing: Placement) -> Task:
     death = f"{dead.home.name} {dead.redrives}".encode()
     token = blake2b(death, digest_size=TOKEN_BYTES, person=b"on_dead").digest()
     new = NewTask(dead.biz_type, placing.now_ms, callback=None, payload=_told(dead))
-    return placing.task(new, token, notice_of=dead.task_id)
+    return new.placed(placing, token, notice_of=dead.task_id)
 
 
 def _told(dead: Task) -> str:

@@ -7,9 +7,9 @@ rule, so a refused callback is never called, and an accepted one is called while
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.callbacks.named_secrets import names_in
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import unsuitable
+from duewheel.rules.callbacks.secret_headers import names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.fields import invalid
 from duewheel.rules.tasks.task import Task

@@ -25,9 +25,9 @@ from duewheel.rules.refusals import (
     Refusal,
     recalled,
 )
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address
+from duewheel.rules.wheel.sharding import Placement
 
 HEADER = "idempotency-key"
 CLAIM_TOKEN_BYTES = 16
@@ -71,7 +71,7 @@ class Claim(Struct, frozen=True):
     def task(self, index: int, new: NewTask) -> Task:
         """The task at this place of the request, as it is when this claim creates it."""
         mark = blake2b(str(index).encode(), key=self.token.encode(), digest_size=TOKEN_BYTES)
-        return self.placing.task(new, mark.digest())
+        return new.placed(self.placing, mark.digest())
 
 
 class State(StrEnum):

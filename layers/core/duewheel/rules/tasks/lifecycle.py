@@ -1,5 +1,13 @@
-"""The lifecycle of a task: how its record changes with each attempt, and how it ends."""
+"""The lifecycle of a task: what to do with an entry that falls due, how the record of its task
+changes with each attempt or postponement, and how the task ends.
 
+The rule that keeps entries consistent: the home names the one entry that may fire.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+
+from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
@@ -15,6 +23,41 @@ EXHAUSTED = "attempts exhausted"
 TOO_OLD = "older than max_age_seconds"
 ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not brought back to life
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
+WAIT_MS_MIN = 60_000  # of a task that is postponed by its lateness
+WAIT_MS_MAX = 900_000
+UNBEGUN_WAIT_MS = 5_000  # and as long again for the last of many
+
+
+class FoundEntry(Struct, frozen=True):
+    """An entry as read. `task` is set if the entry is itself the home."""
+
+    address: Address
+    home: Address
+    task: Task | None
+
+
+class Decision(Enum):
+    DELIVER = "deliver"
+    DROP = "drop"
+    PLACE_LATER = "place later"
+    EXPIRE = "expire"
+
+
+def decide(entry: Address, home: Task | None, now_ms: int) -> Decision:
+    if home is None or home.status is not Status.PENDING or home.entry != entry or home.parked:
+        return Decision.DROP
+    if home.next_ms // 1000 > entry.second and home.next_ms > now_ms:
+        return Decision.PLACE_LATER
+    if is_expired(home, now_ms):
+        return Decision.EXPIRE
+    return Decision.DELIVER
+
+
+def is_expired(task: Task, instant_ms: int) -> bool:
+    """Whether the task's grace is over at this instant."""
+    if task.expires_after_seconds is None:
+        return False
+    return instant_ms > task.due_ms + task.expires_after_seconds * 1000
 
 
 def attempt_made(task: Task, outcome: Outcome, started_ms: int, ended_ms: int) -> Attempt:
@@ -52,10 +95,10 @@ def is_too_old(task: Task, usual: RetryPolicy, instant_ms: int) -> bool:
     max_age_seconds = (task.retry or usual).max_age_seconds
     if max_age_seconds is None:
         return False
-    return instant_ms > owed_since_ms(task) + max_age_seconds * 1000
+    return instant_ms > due_since_ms(task) + max_age_seconds * 1000
 
 
-def owed_since_ms(task: Task) -> int:
+def due_since_ms(task: Task) -> int:
     redriven_ms = task.revivals[-1][1] * 1000 if task.revivals else 0
     return max(task.due_ms, redriven_ms)
 
@@ -93,11 +136,31 @@ def released(task: Task, next_ms: int, now_ms: int) -> Task:
 
 
 def postponed(task: Task, next_ms: int, now_ms: int) -> Task:
-    """Not called yet, because the breaker of its host is open or its lane is full. Its reservation
-    was for another instant, and goes. It is yet to get its entry."""
+    """Not called yet, and no attempt is used up: the breaker of its host is open, or its lane is
+    full. Its reservation was for another instant, and goes. It is yet to get its entry."""
     return replace(
         task, next_ms=next_ms, reservation=None, updated_ms=now_ms, version=task.version + 1
     )
+
+
+def postponed_by_lateness(task: Task, now_ms: int) -> Task:
+    """About as long as it is late already: so it falls due a few times only, however long its lane
+    is overloaded."""
+    return postponed(task, now_ms + lateness_wait_ms(task, now_ms), now_ms)
+
+
+def lateness_wait_ms(task: Task, now_ms: int) -> int:
+    return min(max(now_ms - task.due_ms, WAIT_MS_MIN), WAIT_MS_MAX)
+
+
+def postponed_unbegun(tasks: Sequence[Task], now_ms: int) -> list[tuple[Task, Task]]:
+    """Tasks whose calls could not begin, because their business has too many look-ups of host names
+    under way; each with what it becomes. They fall due soon, and spread."""
+    waits_ms = [UNBEGUN_WAIT_MS + UNBEGUN_WAIT_MS * n // len(tasks) for n in range(len(tasks))]
+    return [
+        (task, postponed(task, now_ms + wait_ms, now_ms))
+        for task, wait_ms in zip(tasks, waits_ms, strict=True)
+    ]
 
 
 def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:

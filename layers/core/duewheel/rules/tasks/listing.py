@@ -129,8 +129,11 @@ def cursor_at(last: Listed, query: ListQuery, secret: bytes) -> str:
     return cursors.sealed(f"{last.due_ms} {last.home.name}", _question(query), secret)
 
 
-def position_of(cursor: str, query: ListQuery, secret: bytes) -> Listed:
-    due_ms, _, name = cursors.opened(cursor, _question(query), secret).partition(" ")
+def position_of(cursor: str | None, query: ListQuery, secret: bytes) -> Listed | None:
+    position = cursors.opened(cursor, _question(query), secret)
+    if position is None:
+        return None
+    due_ms, _, name = position.partition(" ")
     return Listed(int(due_ms), address_named(name))
 
 
@@ -192,10 +195,14 @@ def filled(
     keys: Sequence[K],
     find: Callable[[K], V | None],
     payload_of: Callable[[V], str | None],
+    position_of: Callable[[K], str],
     limit: int,
-) -> tuple[list[V], Sequence[K]]:
-    """The tasks that the keys lead to, and the keys that were read for them. `find` returns None
-    for a task that is not shown."""
+    *,
+    goes_on: bool,
+) -> tuple[list[V], str | None]:
+    """The tasks of a page that the keys lead to, and the position of the last key that was read for
+    them if there are more. `find` returns None for a task that is not shown. `goes_on`: there are
+    more keys."""
     found: list[V] = []
     payload_bytes = 0
     for number, key in enumerate(keys, start=1):
@@ -204,5 +211,5 @@ def filled(
         found.append(one)
         payload_bytes += len((payload_of(one) or "").encode())
         if len(found) == limit or payload_bytes > PAYLOAD_BYTES_MAX:
-            return found, keys[:number]
-    return found, keys
+            return found, position_of(key) if goes_on or number < len(keys) else None
+    return found, position_of(keys[-1]) if goes_on and keys else None

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from duewheel.rules.callbacks.types import Callback, RetryPolicy
 from duewheel.rules.wheel.addresses import Address
+from duewheel.rules.wheel.sharding import Placement
 
 
 class Status(StrEnum):
@@ -15,20 +16,6 @@ class Status(StrEnum):
     DEAD = "dead"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
-
-
-class NewTask(Struct, frozen=True):
-    """A validated create request, before the task has a place on the wheel."""
-
-    biz_type: str
-    due_ms: int
-    callback: Callback | None  # None: its business's
-    payload: str | None = None  # the exact source text of the JSON value
-    retry: RetryPolicy | None = None  # None: its business's
-    expires_after_seconds: float | None = None
-    key: str | None = None
-    digest: str | None = None  # of all the caller said but `biz_type` and `key`; with a key only
-    max_due_ms: int | None = None  # how far a watchdog may be pushed out
 
 
 class Attempt(Struct, frozen=True):
@@ -145,6 +132,43 @@ class Task(Struct, frozen=True):
     @property
     def names_its_home(self) -> bool:
         return self.entry == self.home
+
+
+class NewTask(Struct, frozen=True):
+    """A validated create request, before the task has a place on the wheel."""
+
+    biz_type: str
+    due_ms: int
+    callback: Callback | None  # None: its business's
+    payload: str | None = None  # the exact source text of the JSON value
+    retry: RetryPolicy | None = None  # None: its business's
+    expires_after_seconds: float | None = None
+    key: str | None = None
+    digest: str | None = None  # of all the caller said but `biz_type` and `key`; with a key only
+    max_due_ms: int | None = None  # how far a watchdog may be pushed out
+
+    def placed(
+        self, placement: Placement, random_bytes: bytes, *, notice_of: str | None = None
+    ) -> Task:
+        """The task as it is to be stored."""
+        home = placement.address(self.due_ms, random_bytes)
+        return Task(
+            home=home,
+            entry=home,
+            biz_type=self.biz_type,
+            due_ms=self.due_ms,
+            next_ms=self.due_ms,
+            callback=self.callback,
+            payload=self.payload,
+            key=self.key,
+            digest=self.digest,
+            max_due_ms=self.max_due_ms,
+            notice_of=notice_of,
+            retry=self.retry,
+            expires_after_seconds=self.expires_after_seconds,
+            created_ms=placement.now_ms,
+            updated_ms=placement.now_ms,
+        )
 
 
 class Made(Struct, frozen=True):

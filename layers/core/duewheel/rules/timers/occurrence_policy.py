@@ -86,7 +86,7 @@ def should_disable_timer(timer: Timer, outcome: Outcome) -> bool:
     an occurrence for other reasons, and a call that was not made was not refused."""
     if not timer.rules.disable_on_stop or outcome.verdict is not Verdict.STOP:
         return False
-    return outcome.said_stop or outcome.status_code == GONE
+    return outcome.stopped_by_receiver or outcome.status_code == GONE
 
 
 def _is_contained(task: Task, occurrence: Occurrence, timer: Timer) -> bool:

@@ -13,12 +13,11 @@ from hashlib import blake2s
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import UNSIZED, Occurrence, Plan, Sizes, Task
 from duewheel.rules.timers.schedule import next_second, seconds_from
 from duewheel.rules.timers.timer import Misfire, Timer
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
-from duewheel.rules.wheel.sharding import shard_for
+from duewheel.rules.wheel.sharding import Placement, shard_for
 
 STEP_SECONDS = 3_600
 OCCURRENCES_MAX = 1_000  # of one step, and so of one run of a planning entry

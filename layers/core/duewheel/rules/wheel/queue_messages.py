@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -16,10 +17,25 @@ from duewheel.rules.wheel.addresses import (
     is_page,
     is_slow_page,
 )
-from duewheel.rules.wheel.lane import Lane
 
 MESSAGES_PER_RUN = 10  # past the queue, where each run is a request of who hands them over
 _EVENT_MEMBER = "messages"
+# What reading JSON of any shape as if it were ours can raise.
+NOT_UNDERSTOOD = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class Lane(StrEnum):
+    """`SLOW` has a queue and notifiers of its own, for those whose calls hold pages up."""
+
+    MAIN = "main"
+    SLOW = "slow"
 
 
 class PageMessage(Struct, frozen=True):
@@ -63,17 +79,6 @@ class ReleaseMessage(Struct, frozen=True):
 
 
 Message = PageMessage | DirectMessage | ReleaseMessage
-
-
-# What reading JSON of any shape as if it were ours can raise.
-NOT_UNDERSTOOD = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 class MalformedMessage(Exception):

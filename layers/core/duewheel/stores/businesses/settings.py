@@ -22,12 +22,11 @@ from duewheel.rules.businesses.change_records import (
 )
 from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
-from duewheel.rules.callbacks.named_secrets import NamedSecret
-from duewheel.rules.callbacks.status_policy import StatusEntry, is_entry
+from duewheel.rules.callbacks.outcome import StatusEntry, is_status_entry
+from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.history.changes import Change
 from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.wheel.lane import Lane
-from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
+from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD, Lane
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
 from duewheel.stores.businesses.health import health_from
@@ -252,6 +251,6 @@ def _rate(value: Any) -> float:
 
 
 def _statuses(values: list[Any]) -> tuple[StatusEntry, ...]:
-    if not all(map(is_entry, values)):
+    if not all(map(is_status_entry, values)):
         raise ValueError("no such status")
     return tuple(values)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from duewheel.rules.ingest.verdict import DeadLetter
-from duewheel.stores.wheel import page_queue
+from duewheel.stores.wheel.page_queue import SliceQueue
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -17,7 +17,7 @@ class IngestQueue(Struct, frozen=True):
     dead_letter_url: str
 
     def hide(self, receipt_handle: str, seconds: int) -> None:
-        page_queue.hide(self.client, self.url, receipt_handle, seconds)
+        SliceQueue(self.client, self.url).hide(receipt_handle, seconds)
 
     def give_up(self, letter: DeadLetter) -> None:
         self.client.send_message(

@@ -9,7 +9,7 @@ from duewheel.log import report_unreadable
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep.verdict import HomeState, Reentry
-from duewheel.rules.tasks.entry_decision import FoundEntry
+from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores import item_attributes

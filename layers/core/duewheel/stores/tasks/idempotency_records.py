@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from duewheel.rules.refusals import KeyTaken, Refusal, recalled
 from duewheel.rules.tasks.idempotency import Claim, Outcome, RequestRecord, State
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.wheel.addresses import Address, address_named
+from duewheel.rules.wheel.sharding import Placement
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Written, write_if
 

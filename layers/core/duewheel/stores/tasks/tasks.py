@@ -14,7 +14,7 @@ from duewheel.clock import Clock
 from duewheel.log import report_unreadable
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep.verdict import HomeState
-from duewheel.rules.tasks.entry_decision import FoundEntry
+from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.batch_writes import (

@@ -8,13 +8,20 @@ from msgspec import Struct
 
 from duewheel.log import logger
 from duewheel.rules.wheel.queue_messages import Message, encode
-from duewheel.stores.wheel import page_queue
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
+    from mypy_boto3_sqs.literals import QueueAttributeNameType
     from mypy_boto3_sqs.type_defs import BatchResultErrorEntryTypeDef
 
 _VISIBILITY_SECONDS_MAX = 43_200
+_MESSAGES_PER_BATCH = 10
+# A message that a notifier works on, or that waits for one, is not visible.
+_WAITING: tuple["QueueAttributeNameType", ...] = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+)
+M = TypeVar("M", bound=Message)
 
 
 class Refused(Struct, frozen=True):
@@ -23,61 +30,6 @@ class Refused(Struct, frozen=True):
 
     again: frozenset[str] = frozenset()
     for_good: frozenset[str] = frozenset()
-
-
-def hide(client: "SQSClient", url: str, receipt_handle: str, seconds: int) -> None:
-    """Let a message come back after `seconds`. Should SQS refuse, it comes back after its queue's
-    own visibility, which is longer than anybody may still be at work on it."""
-    try:
-        client.change_message_visibility(
-            QueueUrl=url,
-            ReceiptHandle=receipt_handle,
-            VisibilityTimeout=min(max(0, seconds), _VISIBILITY_SECONDS_MAX),
-        )
-    except (ClientError, BotoCoreError) as error:
-        logger.warning("message not hidden", action="hide-refused", error=str(error))
-
-
-def hide_all(
-    client: "SQSClient", url: str, receipt_handles: Sequence[str], seconds: int
-) -> Refused:
-    """Hide up to ten messages in one request, counted from when SQS carries it out."""
-    entries: list[Any] = [
-        {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": seconds}
-        for number, handle in enumerate(receipt_handles)
-    ]
-    try:
-        answer = client.change_message_visibility_batch(QueueUrl=url, Entries=entries)
-    except (ClientError, BotoCoreError) as error:
-        logger.warning("messages not hidden", action="hide-refused", error=str(error))
-        return Refused(again=frozenset(receipt_handles))
-    failed = answer.get("Failed")
-    if not failed:
-        return Refused()
-    logger.warning("messages not hidden", action="hide-refused", failed=failed)
-    handles = {receipt_handles[int(one["Id"])]: _is_for_good(one) for one in failed}
-    return Refused(
-        frozenset(handle for handle, is_for_good in handles.items() if not is_for_good),
-        frozenset(handle for handle, is_for_good in handles.items() if is_for_good),
-    )
-
-
-def _is_for_good(failed: "BatchResultErrorEntryTypeDef") -> bool:
-    return failed["SenderFault"] and "Throttl" not in failed["Code"]
-
-
-if TYPE_CHECKING:
-    from mypy_boto3_sqs.client import SQSClient
-    from mypy_boto3_sqs.literals import QueueAttributeNameType
-
-_MESSAGES_PER_BATCH = 10
-# A message that a notifier works on, or that waits for one, is not visible.
-_WAITING: tuple["QueueAttributeNameType", ...] = (
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesNotVisible",
-)
-
-M = TypeVar("M", bound=Message)
 
 
 def at_once(_: Message) -> int:
@@ -115,11 +67,35 @@ class SliceQueue(Struct, frozen=True):
     def hide(self, receipt_handle: str, seconds: int) -> None:
         """Let a message come back after `seconds`. If SQS refuses, it comes back after the
         visibility of its queue, which is longer than any run."""
-        page_queue.hide(self.client, self.url, receipt_handle, seconds)
+        try:
+            self.client.change_message_visibility(
+                QueueUrl=self.url,
+                ReceiptHandle=receipt_handle,
+                VisibilityTimeout=min(max(0, seconds), _VISIBILITY_SECONDS_MAX),
+            )
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("message not hidden", action="hide-refused", error=str(error))
 
     def hide_all(self, receipt_handles: Sequence[str], seconds: int) -> Refused:
         """Hide up to ten messages in one request, counted from when SQS executes it."""
-        return page_queue.hide_all(self.client, self.url, receipt_handles, seconds)
+        entries: list[Any] = [
+            {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": seconds}
+            for number, handle in enumerate(receipt_handles)
+        ]
+        try:
+            answer = self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=entries)
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("messages not hidden", action="hide-refused", error=str(error))
+            return Refused(again=frozenset(receipt_handles))
+        failed = answer.get("Failed")
+        if not failed:
+            return Refused()
+        logger.warning("messages not hidden", action="hide-refused", failed=failed)
+        handles = {receipt_handles[int(one["Id"])]: _is_for_good(one) for one in failed}
+        return Refused(
+            frozenset(handle for handle, is_for_good in handles.items() if not is_for_good),
+            frozenset(handle for handle, is_for_good in handles.items() if is_for_good),
+        )
 
     def _send(self, batch: list[M], delay_seconds: Callable[[M], int]) -> list[M] | None:
         """The messages of the batch that were refused; None if there was no answer."""
@@ -140,3 +116,7 @@ class SliceQueue(Struct, frozen=True):
         if failed:
             logger.warning("queue refused", action="queue-refused", failed=failed)
         return [batch[number] for number in sorted(int(entry["Id"]) for entry in failed)]
+
+
+def _is_for_good(failed: "BatchResultErrorEntryTypeDef") -> bool:
+    return failed["SenderFault"] and "Throttl" not in failed["Code"]

@@ -17,8 +17,7 @@ from botocore.response import StreamingBody
 from duewheel.clock import Clock
 from duewheel.rules.callbacks.aws.outcome import ANSWER_BYTES_MAX, outcome_of_refusal
 from duewheel.rules.callbacks.aws.target import AwsTarget
-from duewheel.rules.callbacks.http_outcome import note_from
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, note_from
 from duewheel.rules.callbacks.payload_encoding import TaskData
 from duewheel.rules.callbacks.types import AwsCallback
 

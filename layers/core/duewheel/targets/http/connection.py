@@ -1,13 +1,158 @@
-"""One connection to one checked address: a request out, a reply in, one at a time.
+"""HTTP/1.1 over one connection to one checked address: a request out, a reply in, one at a time.
 
-A connection whose state is in any doubt is never used again.
+No value of a header can end its line: a header that is not plain is refused here again. The parser
+of replies is llhttp (httptools); this adds the bound: whatever the far side sends, no more than
+REPLY_BYTES_MAX of it is looked at and BODY_START_BYTES of its body kept. A connection whose state
+is in any doubt is never used again.
 """
 
 import asyncio
+import re
 import select
+from collections.abc import Mapping
 from typing import cast
 
-from duewheel.targets.http.reply import Reply, ReplyFailed, ReplyReader
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from msgspec import Struct
+
+from duewheel import __version__
+from duewheel.rules.callbacks.http import is_of_the_delivery
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.callbacks.url import CallbackUrl
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TEXT = "text/plain; charset=utf-8"
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
+REPLY_BYTES_MAX = 65_536
+BODY_START_BYTES = 256
+
+
+def request_bytes(
+    url: CallbackUrl, callback: HttpCallback, service_headers: Mapping[str, str], body: bytes | None
+) -> bytes:
+    """Headers of the callback that the delivery sets itself are left out: earlier releases stored
+    some. One name may have several lines. Raises ValueError if the request cannot be sent."""
+    if callback.method == "GET":
+        body = None
+    usual = {"host": url.authority, "user-agent": f"duewheel/{__version__}", "accept": "*/*"}
+    if body is not None:
+        usual["content-type"] = _TEXT if callback.is_raw else "application/json"
+    decided = {name.lower(): value for name, value in service_headers.items()}
+    decided["accept-encoding"] = "identity"
+    if callback.method != "GET":
+        decided["content-length"] = str(len(body or b""))
+    own = [(name.lower(), value) for name, value in callback.headers]
+    own = [header for header in own if not is_of_the_delivery(header[0])]
+    named = {*decided, *(name for name, _ in own)}
+    headers = [header for header in usual.items() if header[0] not in named]
+    lines = [f"{_token(callback.method)} {url.target} HTTP/1.1"]
+    lines += [
+        f"{_token(name)}: {_value(name, value)}"
+        for name, value in (*headers, *own, *decided.items())
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii") + (body or b"")
+
+
+def _token(text: str) -> str:
+    if not _TOKEN.fullmatch(text):
+        raise ValueError(f"{text!r} is no method or header name")
+    return text
+
+
+def _value(name: str, value: str) -> str:
+    if not _VALUE.fullmatch(value):
+        raise ValueError(f"the header {name} has a value that is not plain ASCII")
+    return value
+
+
+class ReplyFailed(Exception):
+    """No whole reply came; the message says why."""
+
+
+class Reply(Struct, frozen=True):
+    status_code: int
+    headers: dict[str, str]  # names in lower case
+    body_start: bytes
+
+
+class ReplyReader:
+    def __init__(self) -> None:
+        self.leaves_connection_usable = False
+        self._received_bytes = 0
+        self._is_whole = False
+        self._start_reply()
+        self._parser = HttpResponseParser(self)
+
+    def feed(self, data: bytes) -> Reply | None:
+        """The reply once it is whole, or long enough to be judged; raises ReplyFailed."""
+        room = REPLY_BYTES_MAX - self._received_bytes
+        self._received_bytes += len(data)
+        try:
+            self._parser.feed_data(data[:room])
+        except HttpParserUpgrade:
+            raise ReplyFailed("the reply switches to another protocol") from None
+        except HttpParserError as error:
+            if not self._is_whole:
+                raise ReplyFailed(f"the reply is malformed: {error}") from error
+            self.leaves_connection_usable = False  # what came after it is malformed
+        if self._is_whole:
+            return self._reply()
+        if len(data) < room:
+            return None
+        if not self._has_head:
+            raise ReplyFailed(f"the reply's head is longer than {REPLY_BYTES_MAX:,} bytes")
+        return self._reply()
+
+    def end(self) -> Reply:
+        """The connection is closed: the reply, if that is how it ends; raises ReplyFailed."""
+        if self._has_head and self._ends_with_connection:
+            return self._reply()
+        if self._has_head:
+            raise ReplyFailed(f"the connection closed within the reply (status {self._status})")
+        raise ReplyFailed("the connection closed before a reply")
+
+    # Called by the parser.
+
+    def on_message_begin(self) -> None:
+        if self._is_whole:
+            self.leaves_connection_usable = False  # more than was asked for
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._has_head:  # trailers are no headers
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        if not self._is_whole:
+            self._status = self._parser.get_status_code()
+            self._has_head = self._status >= 200
+
+    def on_body(self, body: bytes) -> None:
+        room = BODY_START_BYTES - len(self._body_start)
+        if room > 0 and not self._is_whole:
+            self._body_start += body[:room]
+
+    def on_message_complete(self) -> None:
+        if self._is_whole:
+            return
+        if not self._has_head:
+            self._start_reply()  # that was an interim one
+            return
+        self._is_whole = True
+        self.leaves_connection_usable = self._parser.should_keep_alive()
+
+    def _start_reply(self) -> None:
+        self._has_head = False
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._body_start = b""
+
+    @property
+    def _ends_with_connection(self) -> bool:
+        coding = self._headers.get("transfer-encoding", "").strip().lower()
+        return "content-length" not in self._headers and not coding.endswith("chunked")
+
+    def _reply(self) -> Reply:
+        return Reply(self._status, self._headers, self._body_start)
 
 
 class HttpConnection(asyncio.Protocol):

@@ -13,9 +13,8 @@ from duewheel.clock import Clock
 from duewheel.rules import cursors
 from duewheel.rules.access import api_keys
 from duewheel.rules.access.api_keys import ApiKey, State, digest_of, id_text, key_text, secret_text
-from duewheel.rules.access.callers import key_caller, key_id_of
 from duewheel.rules.access.change_records import key_revoked, key_rotated
-from duewheel.rules.access.grants import ALL, ANYTHING, Access, Right
+from duewheel.rules.access.grants import ALL, ANYTHING, Access, Right, key_caller, key_id_of
 from duewheel.rules.access.requests import ApiKeysRequest, NewApiKey, no_such_api_key
 from duewheel.rules.history.changes import Change
 from duewheel.rules.refusals import ApiKeyEnded, NotPermitted, TooManyApiKeys, Unavailable
@@ -23,6 +22,7 @@ from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.workflows.filtered_page import within_reach
+from duewheel.workflows.tries import until_won
 
 KEYS_MAX = 1_000
 # An id is taken once in 10^18 times, and each lost race shows that another was first.
@@ -50,7 +50,8 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
         # Whoever administers everything is never shut out by those who administer a part.
         if not by.may(Right.ADMIN, ALL) and self.keys.is_full(KEYS_MAX):
             raise TooManyApiKeys(f"There are {KEYS_MAX:,} already, ended ones included.")
-        for _ in range(_TRIES):
+
+        def try_once() -> Issued | None:
             secret = secret_text(self.random_bytes())
             key = ApiKey(
                 key_id=id_text(self.random_number()),
@@ -63,9 +64,9 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
             )
             with unavailable_when_throttled():
                 is_stored = self.changes.create(key)
-            if is_stored:
-                return Issued(key, key_text(key.key_id, secret))
-        raise Unavailable("The key was not stored. Try it again.")
+            return Issued(key, key_text(key.key_id, secret)) if is_stored else None
+
+        return until_won(try_once, _TRIES, Unavailable("The key was not stored. Try it again."))
 
     def rotate(self, key_id: str, overlap_seconds: int, by: Access) -> Issued:
         secret = secret_text(self.random_bytes())
@@ -101,15 +102,18 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
         by: Access,
     ) -> ApiKey:
         self._check_good(by)
-        for _ in range(_TRIES):
+
+        def try_once() -> ApiKey | None:
             before, now_ms = self.find(key_id, by), self.clock.now_ms()
             after = alter(before, now_ms)
             if after is before:
                 return after
+            record = change_record(after, by.caller, now_ms)
             with unavailable_when_throttled():
-                if self.changes.change(before, after, change_record(after, by.caller, now_ms)):
-                    return after
-        raise Unavailable("Too many requests change this key at once.")
+                return after if self.changes.change(before, after, record) else None
+
+        lost = Unavailable("Too many requests change this key at once.")
+        return until_won(try_once, _TRIES, lost)
 
     def _check_good(self, by: Access) -> None:
         key_id = key_id_of(by.caller)
@@ -149,17 +153,15 @@ class ListKeys(Struct, frozen=True):
     secret: bytes
 
     def __call__(self, query: ApiKeysRequest, by: Access) -> ApiKeyPage:
-        after = None
-        if query.cursor is not None:
-            after = cursors.opened(query.cursor, _QUESTION, self.secret)
+        after = cursors.opened(query.cursor, _QUESTION, self.secret)
         if not by.administers:
             return ApiKeyPage([], None)
         now_ms = self.clock.now_ms()
-        found, goes_on = within_reach(
+        found, last = within_reach(
             self.keys.page,
             lambda key: by.may_grant(key.grants) and not key.is_gone(now_ms),
+            lambda key: key.key_id,
             after,
             query.limit,
         )
-        cursor = cursors.sealed(found[-1].key_id, _QUESTION, self.secret) if goes_on else None
-        return ApiKeyPage(found, cursor)
+        return ApiKeyPage(found, cursors.sealed(last, _QUESTION, self.secret))

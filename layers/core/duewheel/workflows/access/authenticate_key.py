@@ -1,4 +1,4 @@
-"""Authorize: the key that a request brings, if it is good.
+"""AuthenticateKey: the key that a request brings, if it is good.
 
 Whether a key is unknown, ended or brought with a wrong secret, the same is read and the same
 answered. What is no key by its checksum is refused without a read.
@@ -12,7 +12,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores.access.api_keys import ApiKeyStore
 
 
-class Authorize(Struct, frozen=True):
+class AuthenticateKey(Struct, frozen=True):
     clock: Clock
     keys: ApiKeyStore
 

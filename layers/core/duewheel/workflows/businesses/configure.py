@@ -14,7 +14,7 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.businesses.settings import Business, SigningSecret, changed
-from duewheel.rules.callbacks.named_secrets import NamedSecret
+from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.signature import hint_of, secret_from
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Unavailable
@@ -25,6 +25,7 @@ from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.businesses.signing_secrets import KeyUnavailable, SealedSecrets
 from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.workflows.tries import until_won
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 FORGOTTEN_AFTER_SECONDS = -(-(KEPT_MS + SKEW_MS) // 1000) + 1
@@ -39,8 +40,19 @@ class Pausing(Struct, frozen=True):
         with unavailable_when_throttled():
             self.records.mark(biz_type, self.random_text())
 
-    def ask_for_release(self, biz_type: str) -> None:
-        """Should both links refuse, the sweeper sends them."""
+    def release_all(self, businesses: BusinessStore) -> None:
+        """Send a release for each business that is not paused, so that nothing stays parked. The
+        sweeper does so every minute: it makes up for a message that was refused, lost or died of. A
+        business with a damaged record may be paused: it is left out."""
+        read = businesses.read_many(self.records.biz_types())
+        self.message_sender.send(
+            ReleaseMessage(biz_type)
+            for biz_type, business in read.items()
+            if not (business.paused or business.damaged)
+        )
+
+    def request_release(self, biz_type: str) -> None:
+        """If both channels refuse, the sweeper sends the messages."""
         release = [ReleaseMessage(biz_type)]
         self.message_sender.send(release)
         self.message_sender.send(release, lambda _: FORGOTTEN_AFTER_SECONDS)
@@ -62,7 +74,8 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
     ) -> Business:
         """Of version 1 when it was made by this."""
         change = self._with_sealed_secrets(biz_type, change)
-        for _ in range(_TRIES):
+
+        def try_once() -> Business | None:
             before = self.store.read_whole(biz_type)
             precondition.check("business", before.version)
             after = changed(before, change, self.clock.now_ms())
@@ -70,12 +83,15 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
                 self.pausing.announce(biz_type)
             with unavailable_when_throttled():
                 is_written = self.store.write(before, after, by)
-            if is_written:
-                self.known.forget(biz_type)
-                if before.paused and not after.paused:
-                    self.pausing.ask_for_release(biz_type)
-                return after
-        raise Unavailable("Too many requests change this business at once.")
+            if not is_written:
+                return None
+            self.known.forget(biz_type)
+            if before.paused and not after.paused:
+                self.pausing.request_release(biz_type)
+            return after
+
+        lost = Unavailable("Too many requests change this business at once.")
+        return until_won(try_once, _TRIES, lost)
 
     def pause(
         self, biz_type: str, precondition: Precondition, *, paused: bool, by: str
@@ -87,7 +103,7 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
             return self(biz_type, {"paused": paused or None}, precondition, by=by)
         precondition.check("business", business.version)
         if not paused:
-            self.pausing.ask_for_release(biz_type)
+            self.pausing.request_release(biz_type)
         return business
 
     def _with_sealed_secrets(self, biz_type: str, change: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,23 +15,21 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules.callbacks.http_outcome import with_business_policy
-from duewheel.rules.callbacks.named_secrets import names_in
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, with_business_policy
+from duewheel.rules.callbacks.secret_headers import names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.delivery.circuit_breaker import Probe, may_be_postponed
-from duewheel.rules.delivery.postponement import spread_unbegun
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
-from duewheel.rules.tasks.entry_decision import is_expired
+from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.rules.timers.occurrence_policy import should_disable_timer
 from duewheel.targets.by_type import Targets
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
-from duewheel.workflows.delivery.detect_slow_calls import DetectSlowCalls
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
-from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate
+from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate
+from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import Reschedule
@@ -148,7 +146,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             await in_thread(self.stop_timer, timer)
 
     async def _postpone_unbegun(self, tasks: list[Task], run: BusinessRun) -> None:
-        changes = spread_unbegun(tasks, self.clock.now_ms())
+        changes = lifecycle.postponed_unbegun(tasks, self.clock.now_ms())
         await self.retry_throttled(self.reschedule.tries(changes), run.page.deadline_ms)
         logger.info(
             "calls not begun",

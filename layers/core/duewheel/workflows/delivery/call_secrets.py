@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from duewheel.log import logger
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.callbacks.named_secrets import filled, names_in
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.secret_headers import filled, names_in
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.stores.businesses.signing_secrets import KeyUnavailable, SealedSecrets
 

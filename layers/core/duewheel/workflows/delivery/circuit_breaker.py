@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
+from duewheel.metrics import BREAKERS_OPENED, counts
 from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
@@ -23,14 +23,13 @@ from duewheel.rules.delivery.circuit_breaker import (
     host_of,
     signal_of,
 )
-from duewheel.rules.embedded_metrics import BREAKERS_OPENED
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
-from duewheel.rules.tasks.entry_decision import is_expired
+from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
-from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate
+from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import Reschedule

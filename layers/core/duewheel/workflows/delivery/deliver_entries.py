@@ -1,6 +1,6 @@
 """Deliver the entries of one page: call each task at its millisecond, side by side, and settle.
 
-The tasks of each business pass the gates (`gate.py`), then each is attempted by itself
+The tasks of each business pass the gates (`gates.py`), then each is attempted by itself
 (`attempt_call.py`). Chains of timers that fall due are planned meanwhile.
 """
 
@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.tasks.entry_decision import Decision, decide
+from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
-from duewheel.workflows.delivery.gate import BusinessRun, Call, Gate, PageRun, Secrets
+from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate, PageRun, Secrets
 from duewheel.workflows.delivery.hold import Hold
-from duewheel.workflows.delivery.settle_batch import Called, Left, Settle
+from duewheel.workflows.delivery.settle_batch import Called, Left, Settler
 from duewheel.workflows.gather_all import gather_all, in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.timers.check_occurrences import CheckOccurrences
@@ -39,7 +39,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
     known: BusinessCache
     gates: Sequence[Gate]
     attempt_call: AttemptCall
-    settle: Settle
+    begin_settling: Callable[[int, Called], Settler]  # until a deadline
     secrets: CallSecrets
     fail_attempt: FailAttempt
     plan_timers: PlanTimers
@@ -55,7 +55,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
     ) -> Left:
         """`called`: by home, what another run has called. `hold`: None if no other run can have
         these entries. Returns what could not be done in time."""
-        settler = self.settle.begin(deadline_ms, called)
+        settler = self.begin_settling(deadline_ms, called)
         live = [
             (entry, task)
             for entry, task in owed

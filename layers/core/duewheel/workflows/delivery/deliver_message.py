@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
+from duewheel.metrics import PAGES, counts
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished, PageLease, still_ours
-from duewheel.rules.embedded_metrics import PAGES
-from duewheel.rules.tasks.entry_decision import FoundEntry
+from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import (
@@ -33,9 +32,9 @@ from duewheel.stores.sweep.slices import SliceStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.delivery.deliver_entries import DeliverEntries
 from duewheel.workflows.delivery.hold import Hold, KeepHold
-from duewheel.workflows.delivery.release_parked import Release
-from duewheel.workflows.delivery.route_slow_lane import SlowLane
+from duewheel.workflows.delivery.park_tasks import Release
 from duewheel.workflows.delivery.settle_batch import Called, Left
+from duewheel.workflows.delivery.slow_lane import SlowLane
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.wheel.send_messages import MessageSender

@@ -11,17 +11,17 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger, report_lost_race
-from duewheel.metrics import counts
+from duewheel.metrics import DEAD, EXPIRED, FAILED_ATTEMPTS, counts
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
-from duewheel.rules.embedded_metrics import DEAD, EXPIRED, FAILED_ATTEMPTS
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.death_notification import dead_notice, is_told
-from duewheel.rules.tasks.entry_decision import is_expired
+from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
+from duewheel.workflows.tries import changed_or_logged
 
 _PLACING_TRIES = 5
 _COUNTED_AS = {Status.DEAD: DEAD, Status.EXPIRED: EXPIRED}
@@ -84,11 +84,10 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
         raise PlacementFailed(f"{task.task_id} changed {_PLACING_TRIES} times while it was placed")
 
     def _name(self, before: Task, after: Task) -> bool:
-        if not self.tasks.change(before, after):
-            report_lost_race(before.task_id, before.biz_type)
-            return False
-        self.entry_writer.announce([after.entry])
-        return True
+        is_named = changed_or_logged(self.tasks, before, after)
+        if is_named:
+            self.entry_writer.announce([after.entry])
+        return is_named
 
     def _bury(self, before: Task, dead: Task, business: Business) -> Status | None:
         """If the business wants notices, death and notice are one transaction: no death without its

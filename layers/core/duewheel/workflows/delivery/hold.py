@@ -22,7 +22,7 @@ from duewheel.rules.delivery.page_lease import (
     calls_begin_until_ms,
     renewal_ms,
 )
-from duewheel.rules.wheel.lane import Lane
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.workflows.gather_all import beside, is_over_before
 

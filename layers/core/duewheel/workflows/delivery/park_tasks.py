@@ -1,26 +1,48 @@
-"""Park tasks that fell due while their business is paused: write the parked item, then the home.
+"""Park tasks that fall due while their business is paused, and release them when it no longer is.
 
-A run that dies in between has parked nothing: the entries are still named, and their page is run
-again.
+To park, the parked item is written first, then the home. A run that dies in between has parked
+nothing: the entries are still named, and their page is run again.
+
+To release, in the order in which they fell due, the entry is put first; then its home names the
+entry and is no longer parked; then the parked item is deleted. If a run dies in between it leaves
+an entry that no home names, or a parked item that the next release recognises as done. The parking
+record is deleted only when no task is parked and no process can still have the pause in its cache.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.log import report_lost_race
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import PARKED
+from duewheel.log import logger
+from duewheel.metrics import PARKED, counts
+from duewheel.rules.businesses.rate_limit import US_PER_MS
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.delivery import parked_tasks as rules
+from duewheel.rules.delivery.parked_tasks import Fate, ParkedItem
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import PARKED_SLOTS
+from duewheel.rules.wheel.queue_messages import ReleaseMessage
+from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.stores.businesses.parking_state import ParkingRecords
+from duewheel.stores.businesses.rate_limits import RateLimitStore
+from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.batch_tries import Outcome, Tries, tried
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.tries import Outcome, Tries, changed_or_logged, tried
+from duewheel.workflows.wheel.send_messages import MessageSender
 
 WRITERS = 16
+BLOCK = 100
+PARTS_APART_SECONDS = 1
+RESERVE_MS = 10_000  # what the last block takes before the invocation ends, with time to spare
 
 
 class Park(Struct, frozen=True):
@@ -37,9 +59,159 @@ class Park(Struct, frozen=True):
         return fan_out(self.writers, tried(self._mark), tasks)
 
     def _mark(self, task: Task) -> bool:
-        is_parked = self.tasks.change(task, lifecycle.parked(task, self.clock.now_ms()))
-        if is_parked:
-            counts.add(PARKED)
-        else:
-            report_lost_race(task.task_id, task.biz_type)
+        parked = lifecycle.parked(task, self.clock.now_ms())
+        is_parked = changed_or_logged(self.tasks, task, parked)
+        counts.add(PARKED, is_parked)
         return is_parked
+
+
+class Seen(Struct, frozen=True):
+    """How far a release got. `by_parts`: there is more than one is to release. `empty_ms`: when
+    there was nothing in the slots, if so."""
+
+    unpaused_ms: int | None = None
+    goes_on: bool = False
+    by_parts: bool = False
+    empty_ms: int | None = None
+
+
+class Release(Struct, frozen=True, kw_only=True):
+    clock: Clock
+    records: ParkingRecords
+    businesses: BusinessStore
+    parked: ParkedStore
+    reschedule: Reschedule
+    turns: RateLimitStore
+    message_sender: MessageSender
+    retry_throttled: RetryThrottled
+    lease_ms: int
+
+    def __call__(self, message: ReleaseMessage, me: str, deadline_ms: int) -> None:
+        """One at a time, or one for each slot; two at once would do no harm but to the turns."""
+        if message.part is not None:
+            self._release_part(message, message.part, me, deadline_ms)
+            return
+        parking = self.records.take(message.biz_type, me, self.clock.now_ms(), self.lease_ms)
+        if parking is None:
+            return
+        seen = self._work_off(parking.biz_type, deadline_ms)
+        if seen.empty_ms is not None and rules.is_over(parking, seen.empty_ms, self._parkers_gone):
+            self.records.forget(parking, me)
+            return
+        known_ms = parking.unpaused_ms if seen.unpaused_ms else None
+        self.records.give_back(parking, me, known_ms or seen.unpaused_ms)
+        # Should both links refuse, the sweeper asks for a release.
+        if seen.by_parts:
+            parts = [ReleaseMessage(message.biz_type, part) for part in range(PARKED_SLOTS)]
+            self.message_sender.send(parts, _delay_seconds)
+        elif seen.goes_on:
+            self.message_sender.send([message])
+
+    def _release_part(self, message: ReleaseMessage, part: int, me: str, deadline_ms: int) -> None:
+        """One slot. It says nothing of the other slots, and ends no parking."""
+        now_ms = self.clock.now_ms()
+        if not self.records.take_part(message.biz_type, part, me, now_ms, self.lease_ms):
+            return
+        seen = self._work_off(message.biz_type, deadline_ms, part)
+        self.records.give_back_part(message.biz_type, part, me)
+        if seen.goes_on:
+            self.message_sender.send([message])
+
+    @property
+    def _parkers_gone(self) -> int:
+        """How long after a pause a notifier may still park: one that has just read it keeps it
+        for so long, and then works for no longer than a lease."""
+        return KEPT_MS + self.lease_ms
+
+    def _work_off(self, biz_type: str, deadline_ms: int, part: int | None = None) -> Seen:
+        after: str | None = None
+        unpaused_ms: int | None = None
+        line_ms = 0
+        blocks = 0
+        while True:
+            business = self._unpaused(biz_type)
+            if business is None:
+                return Seen()
+            unpaused_ms = unpaused_ms or self.clock.now_ms()
+            if self.clock.now_ms() > deadline_ms - RESERVE_MS:
+                return Seen(unpaused_ms, goes_on=True)
+            # With a limit, places in its line are given to one after the other.
+            if part is None and blocks >= rules.BLOCKS_IN_LINE and business.call_rate is None:
+                return Seen(unpaused_ms, by_parts=True)
+            read_ms = self.clock.now_ms()
+            block = self.parked.block(biz_type, after, BLOCK, part)
+            if block.is_empty:
+                return Seen(unpaused_ms, empty_ms=read_ms if after is None else None)
+            # Of what a try has released, the next one sees that it is over.
+            release = partial(self._release, block.items, business, line_ms, part)
+            line_ms = self.retry_throttled.on_this_thread(release, deadline_ms)
+            if block.after is None:
+                return Seen(unpaused_ms)
+            after, blocks = block.after, blocks + 1
+
+    def _unpaused(self, biz_type: str) -> Business | None:
+        """The business; None while it is paused, or if its record is unreadable."""
+        try:
+            business = self.businesses.read_whole(biz_type)
+        except UnreadableItem:
+            return None  # it was reported
+        return None if business.paused else business
+
+    def _release(
+        self, items: Sequence[ParkedItem], business: Business, line_ms: int, part: int | None
+    ) -> int:
+        """`line_ms` is where the line ends of those that need no turns; returns where it does
+        with these behind it."""
+        homes = self.parked.homes(items)
+        fates = {
+            item: rules.fate_of(item, homes[item.home]) for item in items if item.home in homes
+        }
+        releases: dict[ParkedItem, Task] = {}
+        for item, fate in fates.items():
+            task = homes[item.home]
+            if fate is Fate.RELEASE and task is not None:
+                releases[item] = task
+        changes, line_ms = self._changes(list(releases.values()), business, line_ms, part)
+        named = self.reschedule.each(changes)
+        done = {
+            before.home for (before, _), is_named in zip(changes, named, strict=True) if is_named
+        }
+        over = [item for item, fate in fates.items() if fate is Fate.DROP]
+        over += [item for item in releases if item.home in done]
+        self.parked.delete(over)
+        logger.info(
+            "released",
+            action="released",
+            biz_type=business.biz_type,
+            count=len(done),
+            dropped=len(over) - len(done),
+        )
+        return line_ms
+
+    def _changes(
+        self, tasks: Sequence[Task], business: Business, line_ms: int, part: int | None
+    ) -> tuple[list[rules.Release], int]:
+        """Far enough ahead that no task falls due after its reserved place."""
+        now_ms = self.clock.now_ms()
+        due = [task for task in tasks if rules.is_called_on_release(task, now_ms)]
+        others = [task for task in tasks if not rules.is_called_on_release(task, now_ms)]
+        changes = rules.as_they_are(others, now_ms)
+        from_ms = max(
+            line_ms, self.reschedule.entry_writer.placement().first_timely_ms() + _behind_ms(part)
+        )
+        rate = business.call_rate
+        if rate is None or not due:
+            changes += rules.in_line(due, from_ms, now_ms, part)
+            return changes, from_ms + rules.line_length_ms(len(due), part)
+        places = self.turns.line_up(business.biz_type, rate, len(due), from_ms * US_PER_MS)
+        return [*changes, *rules.at_their_places(due, places, now_ms)], line_ms
+
+
+def _behind_ms(part: int | None) -> int:
+    """Parts get places behind those that were released in line."""
+    return 0 if part is None else rules.BLOCKS_IN_LINE * BLOCK * rules.APART_MS
+
+
+def _delay_seconds(message: ReleaseMessage) -> int:
+    """So far apart that no two come in one batch, to one notifier, and share its processor."""
+    return (message.part or 0) * PARTS_APART_SECONDS

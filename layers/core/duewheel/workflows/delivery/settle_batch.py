@@ -13,8 +13,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from duewheel.log import logger
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import DELIVERED
+from duewheel.metrics import DELIVERED, counts
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.batch_writes import WRITES_PER_BATCH
@@ -34,15 +33,6 @@ T = TypeVar("T")
 Called = Mapping[Address, Task]  # by home: as they are settled, if they still stand as read
 
 
-class Settle(Struct, frozen=True):
-    tasks: TaskStore
-    keys: KeyStore
-    retry_throttled: RetryThrottled
-
-    def begin(self, deadline_ms: int, called: Called) -> "Settler":
-        return Settler(self, deadline_ms, called)
-
-
 class Left(Struct, frozen=True):
     """Tasks whose call could not begin, and delivered tasks that could not be settled."""
 
@@ -58,8 +48,17 @@ class Settler:
     """Collects delivered tasks and writes them, 25 to a BatchWriteItem. `unsettled`: tasks that
     DynamoDB throttled until the deadline."""
 
-    def __init__(self, by: Settle, deadline_ms: int, called: Called) -> None:
-        self._by = by
+    def __init__(
+        self,
+        tasks: TaskStore,
+        keys: KeyStore,
+        retry_throttled: RetryThrottled,
+        deadline_ms: int,
+        called: Called,
+    ) -> None:
+        self._tasks = tasks
+        self._keys = keys
+        self._retry_throttled = retry_throttled
         self._deadline_ms = deadline_ms
         self._called = called
         self._waiting: list[tuple[Task, Written]] = []
@@ -145,14 +144,14 @@ class Settler:
 
         def put() -> None:
             nonlocal left
-            left = self._by.tasks.put_delivered(left)
+            left = self._tasks.put_delivered(left)
             if left:
                 raise Throttled(f"{len(left)} delivered tasks could not be settled")
 
         with suppress(Throttled):  # they are passed on
-            await self._by.retry_throttled(put, self._deadline_ms)
+            await self._retry_throttled(put, self._deadline_ms)
         self.unsettled += left
         counts.add(DELIVERED, len(batch) - len(left))
         keyed = [task for task in batch if task.key is not None and task not in left]
         if keyed:
-            await in_thread(self._by.keys.release, keyed)
+            await in_thread(self._keys.release, keyed)

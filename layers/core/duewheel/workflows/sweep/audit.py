@@ -27,10 +27,11 @@ from duewheel.rules.sweep.audit import (
 )
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.sweep.audit_reads import AuditPage, AuditStore
 from duewheel.stores.wheel import pointers as stored
 from duewheel.stores.wheel.pointers import PointerStore
+from duewheel.workflows.tasks.list_tasks import TOO_MANY_READS
 
 READERS = 16
 # Bound what one call reads: the next goes on behind it.
@@ -59,10 +60,8 @@ class Audit(Struct, frozen=True, kw_only=True):
     secret: bytes
 
     def __call__(self, request: AuditRequest) -> Audited:
-        try:
+        with unavailable_when_throttled(Unavailable(TOO_MANY_READS)):
             return self._walk(request, position_of(request, self.secret))
-        except Throttled as throttled:
-            raise Unavailable("Too many reads at once. Try it again.") from throttled
 
     def _walk(self, request: AuditRequest, position: Position) -> Audited:
         pointers = self._pointers()

@@ -69,9 +69,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
         if goes_on:
             return Deleted(done=False, timers=timers, cancelled=0, too_late=[], cursor=query.cursor)
         question = ("delete a business", biz_type, query.cancels_pending)
-        at = None
-        if query.cursor is not None:
-            at = cursors.opened(query.cursor, question, self.secret)
+        at = cursors.opened(query.cursor, question, self.secret)
         page = self.list_tasks(ListRequest(_pending(biz_type, query), LIMIT_MAX, at))
         if page.tasks and not query.cancels_pending:
             raise TasksPending(
@@ -128,7 +126,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
             raise VersionMismatch("The business was changed meanwhile; read it, and begin anew.")
         self.known.forget(business.biz_type)
         if business.paused:
-            self.pausing.ask_for_release(business.biz_type)
+            self.pausing.request_release(business.biz_type)
 
 
 def _pending(biz_type: str, query: DeleteRequest) -> ListQuery:

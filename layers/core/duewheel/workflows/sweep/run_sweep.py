@@ -13,18 +13,17 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import (
+from duewheel.metrics import (
     OPEN_PLACE_AGE,
     OPEN_PLACES,
     POINTER_LAG,
     SWEEP_LAG,
     SWEPT,
+    counts,
 )
 from duewheel.rules.sweep import horizon
 from duewheel.rules.sweep.resends import Evidence, Unbegun, chosen
 from duewheel.rules.wheel import leader_election, timing
-from duewheel.rules.wheel.lane import Lane
 from duewheel.rules.wheel.leader_election import Pointer, Step
 from duewheel.rules.wheel.open_places import (
     OF_ONE_SECOND_MAX,
@@ -34,9 +33,10 @@ from duewheel.rules.wheel.open_places import (
     age_seconds,
     oldest_first,
 )
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.wheel import pointers
-from duewheel.stores.wheel.headers import HeaderStore
 from duewheel.stores.wheel.pointers import PointerStore
+from duewheel.stores.wheel.sharding import HeaderStore
 from duewheel.workflows.sweep.record_statistics import RecordStatistics
 from duewheel.workflows.sweep.sweep_second import SweepSecond, SweptSecond, Unfinished
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger, report_unreadable
 from duewheel.rules.delivery.page_lease import PageLease, is_implausible
-from duewheel.rules.delivery.postponement import come_up_again
 from duewheel.rules.refusals import NewerItem
 from duewheel.rules.sweep.horizon import is_waited_for
 from duewheel.rules.sweep.minute_statistics import SeenTasks
@@ -37,13 +36,12 @@ class PostponePage(Struct, frozen=True):
     def __call__(self, page: PageLease, homes: Sequence[HomeState]) -> bool:
         """False if the page was begun, or a task changed since it was judged: judge it again. A
         task that cannot be read whole is skipped, as everywhere in the sweep."""
-        now_ms = self.clock.now_ms()
-        if not self.pages.close_unbegun(page, now_ms):
+        if not self.pages.close_unbegun(page, self.clock.now_ms()):
             return False
         read = self.tasks.get_many(home.home for home in homes)
         found = [(read[home.home], home) for home in homes if home.home in read]
         judged = [task for task, home in found if task.version == home.version]
-        done = self.reschedule.each([(task, come_up_again(task, now_ms)) for task in judged])
+        done = self.reschedule.postponed(judged)()
         logger.warning(
             "page of the slow lane postponed",
             action="slow-late",
@@ -104,7 +102,7 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
     pages: PageLeaseStore
     message_sender: MessageSender
     rescue: Rescue
-    come_up_again: PostponePage
+    postpone_page: PostponePage
     page_size: int
 
     def finish(
@@ -206,7 +204,7 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
         done = True
         for lease, owed in verdict.postponed:
             homes = [seen.home for seen in owed if seen.home is not None]
-            done = self.come_up_again(lease, homes) and done
+            done = self.postpone_page(lease, homes) and done
         return done
 
     def _take_apart(self, lease: PageLease, owed: Sequence[SeenEntry]) -> None:

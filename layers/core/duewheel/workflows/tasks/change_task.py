@@ -24,6 +24,7 @@ from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.write_entries import EntryWriter
+from duewheel.workflows.tries import until_won
 
 # Between read and write somebody else may change the task; each loss shows who was first.
 _TRIES = 3
@@ -41,13 +42,15 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         self, home: Address, alter: Callable[[Task, int], Task], permit: Permit = ANYTHING
     ) -> Task:
         """`alter` maps the current task and the time to the changed task."""
-        for _ in range(_TRIES):
+
+        def try_once() -> Task | None:
             task = self.find(home, permit)
             if not task.is_live:
                 raise AlreadySettled(f"The task is {task.status.value} already.")
-            if (altered := self._try(task, alter)) is not None:
-                return altered
-        raise TooLate("The task is being worked on: its call may be under way.")
+            return self._try_parked(task, alter) if task.parked else self._try(task, alter)
+
+        lost = TooLate("The task is being worked on: its call may be under way.")
+        return until_won(try_once, _TRIES, lost)
 
     def find(self, home: Address, permit: Permit = ANYTHING) -> Task:
         task = self.tasks.get(home)
@@ -57,8 +60,6 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         return task
 
     def _try(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
-        if task.parked:
-            return self._while_parked(task, alter)
         cut_off_ms = timing.cut_off_ms(task.next_ms, self.lead_ms)
         now_ms = self.clock.now_ms()
         if now_ms >= cut_off_ms:
@@ -81,7 +82,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
             )
         return altered
 
-    def _while_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+    def _try_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
         """No call of a parked task is under way, so nothing is too late, unless its message came
         twice: then another notifier that did not know of the pause may be calling it. The release
         finds the task as it is left here. A task that ends gets an entry that is yet to be swept,

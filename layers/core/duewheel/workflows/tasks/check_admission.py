@@ -1,23 +1,104 @@
-"""Check admission: whether the settings of a business allow a task that is about to be written.
+"""Check admission: whether a business allows a task that is about to be written, by its settings
+and by its limit of creates a second.
 
 The check is made at the write, not when the request is read: a repeat of the request finds the
 tasks that were created, whatever the settings say by then.
+
+The limit holds over all processes. A process takes turns in blocks and gives them out from memory,
+so that most creates cost no write. What it has not given out after a second is gone: nobody saves
+up beyond the burst.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from threading import Lock
 
 from msgspec import Struct
 
-from duewheel.metrics import counts
+from duewheel.clock import Clock
+from duewheel.metrics import CREATES_REFUSED, counts
+from duewheel.rules.businesses.rate_limit import US_PER_MS, RateLimit, RateLimited, ReservedTurns
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.embedded_metrics import CREATES_REFUSED
 from duewheel.rules.refusals import Refusal, TooManyCreates
 from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.rate_limits import CREATES, RateLimitStore
 from duewheel.stores.conditional_writes import unavailable_when_throttled
-from duewheel.workflows.businesses.limit_create_rate import Allowed, LimitCreateRate
+
+BLOCK_SECONDS = 0.25  # what a block holds of the rate
+BLOCK_GOOD_MS = 1_000
+BLOCKS_MAX = 2_000
+
+
+class _Block(Struct):
+    left: int
+    version: int
+    taken_ms: int
+
+
+class Allowed(Struct, frozen=True):
+    """So many of those asked for; when they are fewer, one more can be had after a wait."""
+
+    count: int
+    wait_ms: int = 0
+
+
+class LimitCreateRate:
+    def __init__(self, clock: Clock, turns: RateLimitStore) -> None:
+        self._clock = clock
+        self._turns = turns
+        self._lock = Lock()
+        self._blocks: dict[str, _Block] = {}
+
+    def __call__(self, business: Business, wanted: int) -> Allowed:
+        rate, burst = business.create_rate, business.creates_burst
+        if rate is None or burst is None:
+            return Allowed(wanted)
+        with self._lock:
+            at_hand = self._from_block(business.biz_type, rate.version, wanted)
+            if at_hand == wanted:
+                return Allowed(wanted)
+            return self._taken(business.biz_type, rate, burst, wanted, at_hand)
+
+    def _from_block(self, biz_type: str, version: int, wanted: int) -> int:
+        block = self._blocks.get(biz_type)
+        if block is None or block.version != version:
+            return 0
+        if not 0 <= self._clock.now_ms() - block.taken_ms < BLOCK_GOOD_MS:
+            return 0
+        given = min(wanted, block.left)
+        block.left -= given
+        return given
+
+    def _taken(
+        self, biz_type: str, rate: RateLimit, burst: int, wanted: int, at_hand: int
+    ) -> Allowed:
+        rest = wanted - at_hand
+        block = min(burst, max(rest, math.floor(rate.per_second * BLOCK_SECONDS)))
+        now_ms = self._clock.now_ms()
+
+        def take(count: int) -> ReservedTurns | RateLimited:
+            ahead_us = burst * rate.interval_us
+            return self._turns.take(CREATES, biz_type, rate, count, now_ms * US_PER_MS, ahead_us)
+
+        taken = take(block)
+        if isinstance(taken, RateLimited) and taken.free:
+            taken = take(min(taken.free, block))
+        if isinstance(taken, RateLimited):
+            return Allowed(at_hand, math.ceil(taken.wait_us / US_PER_MS))
+        given = min(rest, taken.count)
+        self._keep(biz_type, _Block(taken.count - given, taken.version, now_ms))
+        if given == rest:
+            return Allowed(wanted)
+        return Allowed(at_hand + given, math.ceil(taken.interval_us / US_PER_MS))
+
+    def _keep(self, biz_type: str, block: _Block) -> None:
+        self._blocks.pop(biz_type, None)  # so that it stands last, as the youngest
+        self._blocks[biz_type] = block
+        if len(self._blocks) > BLOCKS_MAX:
+            del self._blocks[next(iter(self._blocks))]
 
 
 class Admission(Struct, frozen=True):

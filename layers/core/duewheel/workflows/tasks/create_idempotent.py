@@ -16,13 +16,14 @@ from duewheel.rules.refusals import (
     Refusal,
     TargetNotEnabled,
     TooManyWrites,
+    Unavailable,
     UnknownTask,
 )
 from duewheel.rules.tasks import idempotency
 from duewheel.rules.tasks.idempotency import Claim, IdempotentRequest, RequestRecord, State
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
+from duewheel.rules.wheel.sharding import Placement
 from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.stores.tasks.tasks import TaskStore
@@ -35,6 +36,7 @@ Place = Callable[[Iterable[int]], Placement]  # where tasks that are due at thes
 _BY_SETTINGS = (NotPermitted, TargetNotEnabled)  # which may be others when a request is repeated
 # Of all that was refused of a request: whether nobody is to repeat it for the sake of that.
 GivesUp = Callable[[Sequence[Refusal]], bool]
+_REPEAT = "Too many requests at once. Repeat this one."
 
 
 def _never(_: Sequence[Refusal]) -> bool:
@@ -52,7 +54,7 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         self, request: IdempotentRequest, parse: Parse, gives_up: GivesUp = _never
     ) -> list[Made | Refusal]:
         """Answers per task, in order."""
-        with unavailable_when_throttled("Too many requests at once. Repeat this one."):
+        with unavailable_when_throttled(Unavailable(_REPEAT)):
             return self._results(request, parse, gives_up)
 
     def _results(

@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 
 from duewheel.fan_out import fan_out
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import CREATED
+from duewheel.metrics import CREATED, counts
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.stores.conditional_writes import Throttled, is_for_load
@@ -51,6 +50,8 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
         placed = self.entry_writer.placed(news)
         results = self.store(placed)
         refused = [n for n, result in enumerate(results) if isinstance(result, TooManyWrites)]
+        if not refused:
+            return results
         try:
             # An earlier try of the same request may have been carried out: then it is the task.
             there = self.tasks.home_states(placed[n].home for n in refused)[0]

@@ -4,8 +4,6 @@ Lists and redrives go from the longest dead to the latest, a page a call. The in
 look, the records say what is true.
 """
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -13,7 +11,7 @@ from duewheel.clock import Clock
 from duewheel.rules.access.grants import ANYTHING, Permit
 from duewheel.rules.refusals import NotRedrivable, Refusal, UnknownTask, no_such_task
 from duewheel.rules.tasks import dead_tasks, lifecycle
-from duewheel.rules.tasks.dead_tasks import DeadRequest, Died
+from duewheel.rules.tasks.dead_tasks import DeadRequest
 from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import Address, address_of_task
@@ -22,7 +20,7 @@ from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.by_death_index import DeadIndex
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.list_tasks import Page
+from duewheel.workflows.tasks.list_tasks import Page, current_tasks
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
 
@@ -114,7 +112,8 @@ class DeadTasks(Struct, frozen=True, kw_only=True):
         while True:
             some = self.index.first(biz_type, stretch, READS_PER_BATCH)
             found, goes_on = some.died, some.goes_on
-            current = self._current(found)
+            homes = [died.home for died in found]
+            current = current_tasks(self.tasks, homes, self.clock.now_ms())
             for died in found:
                 stretch = replace(stretch, low_ms=died.settled_ms, after=died)
                 looked_at += 1
@@ -129,9 +128,3 @@ class DeadTasks(Struct, frozen=True, kw_only=True):
                     return taken, dead_tasks.cursor_at(stretch, question, self.secret)
             if not goes_on:
                 return taken, None
-
-    def _current(self, found: Sequence[Died]) -> dict[object, Task]:
-        with unavailable_when_throttled("Too many reads at once. Try it again."):
-            tasks = self.tasks.get_many(died.home for died in found)
-        now_ms = self.clock.now_ms()
-        return {home: one for home, one in tasks.items() if not lifecycle.is_gone(one, now_ms)}

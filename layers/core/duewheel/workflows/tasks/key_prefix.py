@@ -4,8 +4,9 @@ from msgspec import Struct
 
 from duewheel.rules import cursors
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
-from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX
+from duewheel.rules.tasks.listing import filled
 from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.workflows.tasks.change_task import CancelTask
 from duewheel.workflows.tasks.list_tasks import Page
@@ -53,17 +54,15 @@ class KeyPrefix(Struct, frozen=True):
         self, biz_type: str, prefix: str, cursor: str | None, limit: int
     ) -> tuple[list[Task], str | None]:
         question = ("keys", biz_type, prefix)
-        after = None if cursor is None else cursors.opened(cursor, question, self.secret)
+        after = cursors.opened(cursor, question, self.secret)
         named, goes_on = self.keys.with_prefix(biz_type, prefix, after, limit)
         tasks = self.keys.tasks.get_many(home for _, home in named if home is not None)
-        live: list[Task] = []
-        payload_bytes = 0
-        for key, home in named:
-            task = None if home is None else tasks.get(home)
-            if task is not None and task.is_live:
-                live.append(task)
-                payload_bytes += len((task.payload or "").encode())
-            if payload_bytes > PAYLOAD_BYTES_MAX:
-                goes_on = goes_on or key != named[-1][0]
-                return live, cursors.sealed(key, question, self.secret) if goes_on else None
-        return live, cursors.sealed(named[-1][0], question, self.secret) if goes_on else None
+
+        def find(one: tuple[str, Address | None]) -> Task | None:
+            task = None if one[1] is None else tasks.get(one[1])
+            return task if task is not None and task.is_live else None
+
+        live, last = filled(
+            named, find, lambda task: task.payload, lambda one: one[0], limit, goes_on=goes_on
+        )
+        return live, cursors.sealed(last, question, self.secret)

@@ -6,8 +6,7 @@ transaction that checks just that. So of two takers, or of a taker and a redrive
 
 from msgspec import Struct
 
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import CREATED
+from duewheel.metrics import CREATED, counts
 from duewheel.rules.refusals import (
     AlreadySettled,
     KeyTaken,
@@ -15,18 +14,20 @@ from duewheel.rules.refusals import (
     Unavailable,
     UnknownTask,
 )
-from duewheel.rules.tasks import upsert as key_answer
+from duewheel.rules.tasks import upsert
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.tasks.upsert import KeyState
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.write_entries import EntryWriter
+from duewheel.workflows.tries import until_won
 
 # Each lost race shows who was first; more than a few in a row is a key fought over.
 _TRIES = 4
+_CONTENDED = "Too many requests use this key at once."
 
 
 class KeyedTasks(Struct, frozen=True, kw_only=True):
@@ -38,37 +39,38 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
 
     def create(self, task: Task) -> Made:
         """The same body finds its live task again; another body is refused."""
-        for _ in range(_TRIES):
+
+        def try_once() -> Made | None:
             named, found = self._look(task.biz_type, task.key)
-            match key_answer.meets(found, task):
+            match upsert.meets(found, task):
                 case KeyState.SAME if found is not None:
                     return Made(found, is_new=False)
                 case KeyState.OTHER:
                     raise KeyTaken("The key names a live task made by another body.", "key")
                 case _:
-                    if self._take(task, named):
-                        return Made(task)
-        raise Unavailable("Too many requests use this key at once.")
+                    return Made(task) if self._take(task, named) else None
+
+        return until_won(try_once, _TRIES, Unavailable(_CONTENDED))
 
     def upsert(self, new: NewTask) -> Made:
         """Create, or change the live task; the beat of a watchdog is one write."""
-        new = key_answer.bounded(new)
-        for _ in range(_TRIES):
+        new = upsert.bounded(new)
+
+        def try_once() -> Made | None:
             named, task = self._look(new.biz_type, new.key)
             if task is None or not task.is_live:
                 (placed,) = self.entry_writer.placed([new])
-                if self._take(placed, named):
-                    return Made(placed)
-                continue
+                return Made(placed) if self._take(placed, named) else None
             self.admission.check_change(new)
             try:
                 rescheduled = self.change_pending(
-                    task.home, lambda task, now_ms: key_answer.rescheduled(task, new, now_ms)
+                    task.home, lambda task, now_ms: upsert.rescheduled(task, new, now_ms)
                 )
             except (AlreadySettled, UnknownTask):
-                continue  # it ended in between: the key is free
+                return None  # it ended in between: the key is free
             return Made(rescheduled, is_new=False)
-        raise Unavailable("Too many requests use this key at once.")
+
+        return until_won(try_once, _TRIES, Unavailable(_CONTENDED))
 
     def read(self, biz_type: str, key: str) -> Task:
         """The task that the key names; an ended one as long as its record is kept."""
@@ -91,10 +93,8 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
 
     def _take(self, task: Task, replacing: Address | None) -> bool:
         self.admission.check_create(task)
-        try:
+        with unavailable_when_throttled(TooManyWrites()):
             taken = self.keys.create(task, replacing)
-        except Throttled as throttled:
-            raise TooManyWrites from throttled
         # Refused, it may still be ours: an earlier try of the same transaction.
         if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
             return False

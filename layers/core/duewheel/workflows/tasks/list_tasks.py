@@ -4,7 +4,7 @@ The index says where to look, the records say what is true. A page may be short,
 as its cursor says that the list goes on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.rules.refusals import ListIndexOff
+from duewheel.rules.refusals import ListIndexOff, Unavailable
 from duewheel.rules.tasks import lifecycle, listing
 from duewheel.rules.tasks.listing import Found, Listed, ListRequest
 from duewheel.rules.tasks.task import Task
@@ -23,6 +23,7 @@ from duewheel.stores.tasks.by_business_index import ListIndex
 from duewheel.stores.tasks.tasks import TaskStore
 
 READERS = 16  # one for each partition of the index
+TOO_MANY_READS = "Too many reads at once. Try it again."
 
 
 class Page(Struct, frozen=True):
@@ -57,9 +58,8 @@ class ListTasks(Struct, frozen=True, kw_only=True):
         return Page(shown, cursor)
 
     def _keys(self, request: ListRequest) -> Found:
-        query, after = request.query, None
-        if request.cursor is not None:
-            after = listing.position_of(request.cursor, query, self.secret)
+        query = request.query
+        after = listing.position_of(request.cursor, query, self.secret)
         read = partial(self.index.first_keys, count=query.keys_at_once(request.limit))
         found = fan_out(self.readers, read, listing.stretches(query, after))
         return listing.merged(found, query.order)
@@ -70,7 +70,8 @@ class ListTasks(Struct, frozen=True, kw_only=True):
         payload_bytes, last = 0, None
         at_once = request.query.keys_at_once(request.limit)
         for some in chunks(keys.keys[: listing.KEYS_MAX], at_once):
-            current = self._current(some)
+            homes = [key.home for key in some]
+            current = current_tasks(self.tasks, homes, self.clock.now_ms())
             for last in some:
                 task = current.get(last.home)
                 if task is None or not request.query.takes(task):
@@ -81,8 +82,11 @@ class ListTasks(Struct, frozen=True, kw_only=True):
                     return list(shown.values()), last
         return list(shown.values()), last
 
-    def _current(self, keys: Sequence[Listed]) -> dict[Address, Task]:
-        with unavailable_when_throttled("Too many reads at once. Try it again."):
-            found = self.tasks.get_many(key.home for key in keys)
-        now_ms = self.clock.now_ms()
-        return {home: task for home, task in found.items() if not lifecycle.is_gone(task, now_ms)}
+
+def current_tasks(
+    tasks: TaskStore, homes: Iterable[Address], now_ms: int, busy: str = TOO_MANY_READS
+) -> dict[Address, Task]:
+    """Those of the tasks that are still kept, by their current records."""
+    with unavailable_when_throttled(Unavailable(busy)):
+        found = tasks.get_many(homes)
+    return {home: task for home, task in found.items() if not lifecycle.is_gone(task, now_ms)}

@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.log import report_lost_race
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import LIMITER_WAITS
+from duewheel.metrics import LIMITER_WAITS, counts
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.batch_tries import Outcome, Tries, may_be_written, tried
 from duewheel.workflows.tasks.write_entries import EntryWriter
+from duewheel.workflows.tries import Outcome, Tries, changed_or_logged, may_be_written, tried
 
 WRITERS = 16
 
@@ -44,6 +42,11 @@ class Reschedule(Struct, frozen=True):
         return Tries(
             [(task, lifecycle.rescheduled(task, to, now_ms)) for task, to in reserved], once
         )
+
+    def postponed(self, tasks: Sequence[Task]) -> Tries[Change]:
+        """By about as long as each is late."""
+        now_ms = self.clock.now_ms()
+        return self.tries([(one, lifecycle.postponed_by_lateness(one, now_ms)) for one in tasks])
 
     def tries(self, changes: Sequence[Change]) -> Tries[Change]:
         """Each task becomes the second of its pair, with an entry at its instant. True for a task
@@ -70,7 +73,4 @@ class Reschedule(Struct, frozen=True):
 
     def _name(self, named: tuple[Change, Address]) -> bool:
         (before, after), entry = named
-        if self.tasks.change(before, replace(after, entry=entry)):
-            return True
-        report_lost_race(before.task_id, before.biz_type)
-        return False
+        return changed_or_logged(self.tasks, before, replace(after, entry=entry))

@@ -1,10 +1,14 @@
-"""Write entries: reserve a place, put the entry, announce it if it is near.
+"""Write entries: reserve shards and a place, put the entry, announce it if it is near.
 
 The steps are separate because the home is named in the same write that records why. Only the sweep
 deletes entries, when it has passed their second: an entry that no home names is never delivered,
 and a delivered one shows the sweep what became of it.
+
+Planned writes are added to the load estimate of their seconds before the shards are reserved. A
+shard is used only after the header that announces it was written.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
@@ -13,17 +17,57 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import DirectMessage
+from duewheel.rules.wheel.sharding import Placement, is_looked_at, sampled, shards_for, widened
 from duewheel.stores.conditional_writes import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.wheel.reserve_shards import ReserveShards
+from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 ENTRIES_PER_MESSAGE = 25
+
+
+class ReserveShards(Struct, frozen=True):
+    loads: LoadStore
+    headers: HeaderStore
+    known: ShardsCache
+    random_unit: Callable[[], float]
+
+    def __call__(self, seconds: Iterable[int], *, surely: bool = False) -> dict[int, int]:
+        """The shards of the seconds that have more than one; `seconds` names one for each entry.
+        `surely`: no second is left out by sampling."""
+        entries = Counter(seconds)
+        expected = self.loads.add(sampled(entries.elements(), self.random_unit))
+        unknown = [
+            second
+            for second, number in entries.items()
+            if (surely or second not in expected)
+            and not self.known.of([second])
+            and (surely or is_looked_at(number, self.random_unit))
+        ]
+        if unknown:
+            self.known.keep(self.headers.read(unknown))
+        for second in expected.keys() & entries.keys():
+            self._raise(second, shards_for(expected[second]))
+        return self.known.of(entries)
+
+    def crowded(self, seconds: Iterable[int]) -> dict[int, int]:
+        """The same for seconds in which DynamoDB throttled a write. If no crowd was known there,
+        there is one now."""
+        seconds = set(seconds)
+        self.known.keep(self.headers.read(seconds))
+        for second in seconds - self.known.of(seconds).keys():
+            self._raise(second, widened(1))
+        return self.known.of(seconds)
+
+    def _raise(self, second: int, shards: int) -> None:
+        if shards > self.known.of([second]).get(second, 1):
+            current = self.headers.raise_to(second, shards)
+            if current is not None:
+                self.known.keep({second: current})
 
 
 class EntryWriter(Struct, frozen=True, kw_only=True):
@@ -63,7 +107,7 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
     def placed(self, news: Sequence[NewTask], *, is_throttled: bool = False) -> list[Task]:
         """The tasks as they are to be stored, at places that no other task can get."""
         placement = self.placement([new.due_ms for new in news], is_throttled=is_throttled)
-        return [placement.task(new, self.random_bytes()) for new in news]
+        return [new.placed(placement, self.random_bytes()) for new in news]
 
     def addresses(self, instants_ms: Sequence[int], *, is_throttled: bool = False) -> list[Address]:
         """The addresses of entries that are written now for these instants."""
@@ -83,8 +127,9 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
     def announce(self, entries: Iterable[Address], *, one_by_one: bool = False) -> None:
         """Send the notifiers the written entries that are direct: no read of a slice will see them.
         The entries are stored; if the queue refuses, the sweep delivers them, late."""
-        entries = sorted(entries, key=lambda entry: entry.place)
-        direct = [entry for entry in entries if entry.direct]
+        direct = sorted((one for one in entries if one.direct), key=lambda entry: entry.place)
+        if not direct:
+            return
         size = 1 if one_by_one else ENTRIES_PER_MESSAGE
         messages: list[DirectMessage] = []
         for second, group in groupby(direct, key=lambda entry: entry.second):

@@ -22,11 +22,12 @@ from duewheel.rules.timers.planning import manual_task
 from duewheel.rules.timers.requests import TimerChange
 from duewheel.rules.timers.timer import Timer, no_such_timer
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.conditional_writes import Conflict, Throttled
+from duewheel.stores.conditional_writes import Conflict, unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.planning_chain import Chained, PlanningChain
+from duewheel.workflows.tries import until_won
 
 # Each lost race shows that another was first: a caller, or the chain, which moves on by itself.
 _TRIES = 5
@@ -118,15 +119,14 @@ class ChangeTimer(Struct, frozen=True):
 
 
 def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:
-    for _ in range(_TRIES):
-        try:
-            if (timer := try_once()) is not None:
-                return timer
-        except Conflict:
-            continue  # another is at work on it, or its chain is; which of them wins shows soon
-        except Throttled as throttled:
-            raise Unavailable("Too many writes at once. Try it again.") from throttled
-    raise Unavailable("Too many requests change this timer at once.")
+    def try_it() -> Timer | None:
+        with unavailable_when_throttled(Unavailable("Too many writes at once. Try it again.")):
+            try:
+                return try_once()
+            except Conflict:
+                return None  # another writes it, or its chain; which of them wins shows soon
+
+    return until_won(try_it, _TRIES, Unavailable("Too many requests change this timer at once."))
 
 
 class RunTimer(Struct, frozen=True):
@@ -142,10 +142,8 @@ class RunTimer(Struct, frozen=True):
         task = manual_task(
             timer, self.entry_writer.placement_now(), self.entry_writer.random_bytes()
         )
-        try:
+        with unavailable_when_throttled(TooManyWrites()):
             self.tasks.create(task)
-        except Throttled as throttled:
-            raise TooManyWrites from throttled
         self.entry_writer.announce([task.home])
         return task
 

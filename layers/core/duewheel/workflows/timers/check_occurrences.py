@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger
-from duewheel.rules.delivery.postponement import come_up_again
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Occurrence, Status, Task
@@ -120,9 +119,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
         """Those that no other writer has changed meanwhile."""
         now_ms = self.clock.now_ms()
         if checked.unreadable:
-            self.reschedule.each(
-                [(task, come_up_again(task, now_ms)) for task in checked.unreadable]
-            )
+            self.reschedule.postponed(checked.unreadable)()
         if not checked.ended:
             return []
 

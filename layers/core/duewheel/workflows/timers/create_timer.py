@@ -10,9 +10,10 @@ from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.timers.requests import NewTimer
 from duewheel.rules.timers.timer import Timer, timer_id_of
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.conditional_writes import Throttled, unavailable_when_throttled
+from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.timers.planning_chain import Chained, PlanningChain
+from duewheel.workflows.tries import until_won
 
 # An id is taken once in thousands of millions of times; another is drawn then.
 _TRIES = 3
@@ -30,13 +31,18 @@ class CreateTimer(Struct, frozen=True, kw_only=True):
         with unavailable_when_throttled():
             business = self.known.one(new.biz_type)
         check_callback(new.rules.callback, new.rules.payload, business)
-        for _ in range(_TRIES):
+
+        def try_once() -> Timer | None:
             timer = self._drawn(new)
             chained = self.chain.begun(timer) if timer.enabled else Chained(timer)
-            if self._stored(chained, by):
-                self.chain.announce(chained)
-                return chained.timer
-        raise Unavailable(NOT_STORED)
+            with unavailable_when_throttled(Unavailable(NOT_STORED)):
+                is_stored = self.timers.create(chained.timer, by, chained.actions)
+            if not is_stored:
+                return None
+            self.chain.announce(chained)
+            return chained.timer
+
+        return until_won(try_once, _TRIES, Unavailable(NOT_STORED))
 
     def _drawn(self, new: NewTimer) -> Timer:
         now_ms = self.clock.now_ms()
@@ -49,9 +55,3 @@ class CreateTimer(Struct, frozen=True, kw_only=True):
             created_ms=now_ms,
             updated_ms=now_ms,
         )
-
-    def _stored(self, chained: Chained, by: str) -> bool:
-        try:
-            return self.timers.create(chained.timer, by, chained.actions)
-        except Throttled as busy:
-            raise Unavailable(NOT_STORED) from busy

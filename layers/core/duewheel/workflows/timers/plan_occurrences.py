@@ -17,9 +17,8 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
-from duewheel.log import logger
+from duewheel.log import logger, report_lost_race
 from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
-from duewheel.rules.delivery.postponement import come_up_again
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Occurrence, Plan, Sizes, Task
@@ -34,6 +33,7 @@ from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
+from duewheel.workflows.tries import changed_or_logged
 
 WRITERS = 8  # a timer's occurrences share a partition of their index
 FIRST = 16  # enough for a timer of every second until all are written
@@ -72,7 +72,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None, until_ms: int
     ) -> None:
         if isinstance(timer, UnreadableItem):
-            self.reschedule.each([(chain, come_up_again(chain, self.clock.now_ms()))])
+            self.reschedule.postponed([chain])()
             return
         if timer is None or not timer.enabled or timer.chain != chain.home:
             self._take_back(chain, plan, timer, until_ms)
@@ -93,7 +93,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         if self._change(chain, after, step.misfired, timer):
             self.entry_writer.announce([entry])
         else:
-            _log_lost(chain)
+            report_lost_race(chain.task_id, chain.biz_type)
 
     def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
         """Withdraw once more later: another planner may be writing at this moment, and the index
@@ -117,10 +117,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         by_due = self.entry_writer.reserve_shards(far.values(), surely=True)
         shards = {of: by_due[due] for of, due in far.items() if due in by_due}
         changed, step = planning.sized(chain, plan, step, shards, self.clock.now_ms())
-        if self.tasks.change(chain, changed):
-            return changed, step
-        _log_lost(chain)
-        return None
+        return (changed, step) if changed_or_logged(self.tasks, chain, changed) else None
 
     def _end(self, chain: Task, reason: str) -> None:
         """If another writer has changed the chain, that change counts."""
@@ -173,12 +170,3 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         (entry,) = self.entry_writer.addresses([task.next_ms])
         task = replace(task, entry=entry, first_second=entry.second)
         return task if self.tasks.create_with_entry(task) else None
-
-
-def _log_lost(chain: Task) -> None:
-    logger.info(
-        "timer planned by another",
-        action="lost-race",
-        task_id=chain.task_id,
-        biz_type=chain.biz_type,
-    )

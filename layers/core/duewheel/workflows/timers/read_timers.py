@@ -9,8 +9,7 @@ from msgspec import Struct, field
 from duewheel.clock import Clock
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Permit
-from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.tasks import lifecycle
+from duewheel.rules.refusals import TOO_MANY_REQUESTS, UnreadableItem
 from duewheel.rules.tasks.listing import filled
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.timers import next_occurrence
@@ -30,7 +29,7 @@ from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.by_timer_index import RunIndex
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.timers import TimerLine, TimerStore
-from duewheel.workflows.tasks.list_tasks import Page
+from duewheel.workflows.tasks.list_tasks import Page, current_tasks
 
 
 class ShownTimer(Struct, frozen=True):
@@ -79,10 +78,8 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
 
     def page(self, query: TimersRequest) -> TimerPage:
         """In the order of their names. Damaged timers are reported and left out."""
-        after = None
-        if query.cursor is not None:
-            position = cursors.opened(query.cursor, query.question, self.secret)
-            after = _line_at(position)
+        position = cursors.opened(query.cursor, query.question, self.secret)
+        after = None if position is None else _line_at(position)
         count = query.limit if query.state is None else LIMIT_MAX
         lines, goes_on = self.timers.page(query.biz_type, query.name_prefix, after, count)
         current = self._current([line for line in lines if _may_be_meant(line, query)])
@@ -91,11 +88,15 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
             one = current.get(line.timer_id)
             return one if one is not None and query.state in (None, one.state) else None
 
-        found, seen = filled(lines, find, lambda one: one.timer.rules.payload, query.limit)
-        if not seen or (not goes_on and len(seen) == len(lines)):
-            return TimerPage(found, None)
-        position = f"{seen[-1].timer_id} {seen[-1].name}"
-        return TimerPage(found, cursors.sealed(position, query.question, self.secret))
+        found, last = filled(
+            lines,
+            find,
+            lambda one: one.timer.rules.payload,
+            lambda line: f"{line.timer_id} {line.name}",
+            query.limit,
+            goes_on=goes_on,
+        )
+        return TimerPage(found, cursors.sealed(last, query.question, self.secret))
 
     def upcoming(self, timer_id: str, query: UpcomingRequest, permit: Permit) -> Sequence[int]:
         """The seconds that its schedule contains, whether it is enabled or not."""
@@ -108,21 +109,25 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         """Its occurrences up to now, the latest first, each by its record as it is now."""
         self.find(timer_id, permit)
         question = ("runs", timer_id, query.status)
-        before = addresses.second_range(self._now_second())[1]
-        if query.cursor is not None:
-            before = cursors.opened(query.cursor, question, self.secret)
+        position = cursors.opened(query.cursor, question, self.secret)
+        before = position or addresses.second_range(self._now_second())[1]
         count = query.limit if query.status is None else LIMIT_MAX
         homes, goes_on = self.index.page(timer_id, newest_first=True, behind=before, limit=count)
-        current = self._tasks(homes)
+        current = current_tasks(self.tasks, homes, self.clock.now_ms(), TOO_MANY_REQUESTS)
 
         def find(home: Address) -> Task | None:
             task = current.get(home)
             return task if task is not None and query.status in (None, task.status) else None
 
-        found, seen = filled(homes, find, lambda task: task.payload, query.limit)
-        if not seen or (not goes_on and len(seen) == len(homes)):
-            return Page(found, None)
-        return Page(found, cursors.sealed(seen[-1].place, question, self.secret))
+        found, last = filled(
+            homes,
+            find,
+            lambda task: task.payload,
+            lambda home: home.place,
+            query.limit,
+            goes_on=goes_on,
+        )
+        return Page(found, cursors.sealed(last, question, self.secret))
 
     def _current(self, lines: Sequence[TimerLine]) -> dict[str, ShownTimer]:
         with unavailable_when_throttled():
@@ -136,12 +141,6 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         with unavailable_when_throttled():
             homes = self.tasks.get_many(chains)
         return {home: task.plan for home, task in homes.items() if task.plan is not None}
-
-    def _tasks(self, homes: Sequence[Address]) -> dict[Address, Task]:
-        now_ms = self.clock.now_ms()
-        with unavailable_when_throttled():
-            found = self.tasks.get_many(homes)
-        return {home: task for home, task in found.items() if not lifecycle.is_gone(task, now_ms)}
 
     def _now_second(self) -> int:
         return self.clock.now_ms() // 1000

@@ -3,12 +3,12 @@
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.rules.wheel.load_estimate import FORECAST_MINUTES, MinuteLoad
 from duewheel.rules.wheel.open_places import OpenPlace
 from duewheel.rules.wheel.profile import Profile
+from duewheel.rules.wheel.sharding import FORECAST_MINUTES, MinuteLoad
 from duewheel.stores.wheel import pointers
-from duewheel.stores.wheel.load_estimates import LoadStore
 from duewheel.stores.wheel.pointers import PointerStore
+from duewheel.stores.wheel.sharding import LoadStore
 
 
 class WheelState(Struct, frozen=True, kw_only=True):

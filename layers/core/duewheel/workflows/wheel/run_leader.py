@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import counts
-from duewheel.rules.embedded_metrics import LEADER_CHANGES, POINTER_LAG, TICKS
+from duewheel.metrics import LEADER_CHANGES, POINTER_LAG, TICKS, counts
 from duewheel.rules.wheel import leader_election, timing
 from duewheel.rules.wheel.leader_election import Pointer, Step
 from duewheel.rules.wheel.profile import Profile

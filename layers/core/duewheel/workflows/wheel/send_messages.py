@@ -13,8 +13,7 @@ from msgspec import Struct, field
 
 from duewheel.log import logger
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.lane import Lane
-from duewheel.rules.wheel.queue_messages import Message
+from duewheel.rules.wheel.queue_messages import Lane, Message
 from duewheel.stores.wheel.async_invoke import InvokeFallback
 from duewheel.stores.wheel.page_queue import SliceQueue, at_once
 

@@ -6,8 +6,7 @@ throttle passes, and the next deployment restores a right or a resource that one
 
 import json
 
-from duewheel.rules.callbacks.http_outcome import note_from, retry_after_seconds
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, note_from, retry_after_seconds
 
 # Of all four services; a code that only one of them has means the same wherever it comes from.
 ABOUT_THE_REQUEST = frozenset(
@@ -52,7 +51,7 @@ def outcome_of_function(answer: bytes, status_code: int, *, has_failed: bool) ->
         return Outcome(Verdict.RETRY, note_from(_error_note(value, answer)), status_code)
     if isinstance(value, dict) and value.get(_STOP) is True:
         note = note_from(b"the function said stop: " + answer)
-        return Outcome(Verdict.STOP, note, status_code, said_stop=True)
+        return Outcome(Verdict.STOP, note, status_code, stopped_by_receiver=True)
     return Outcome(Verdict.DELIVERED, note_from(answer), status_code)
 
 

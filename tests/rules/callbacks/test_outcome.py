@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.callbacks.http_outcome import (
+from duewheel.rules.callbacks.outcome import (
     NOTE_BYTES_MAX,
     RETRY_AFTER_SECONDS_MAX,
+    Outcome,
+    Verdict,
     note_from,
     outcome_of_answer,
 )
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
 
 NOW_MS = 784_111_777_000  # Sun, 06 Nov 1994 08:49:37 GMT
 
@@ -49,7 +50,7 @@ def test_a_redirect_stops_and_says_so(status_code: int) -> None:
 def test_the_stop_header_stops_whatever_the_status(status_code: int, value: str) -> None:
     stopped = outcome(status_code, b"gone", duewheel_stop=value, retry_after="5")
     assert stopped == Outcome(
-        Verdict.STOP, "the receiver said stop: gone", status_code, said_stop=True
+        Verdict.STOP, "the receiver said stop: gone", status_code, stopped_by_receiver=True
     )
 
 

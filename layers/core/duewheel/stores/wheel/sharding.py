@@ -1,7 +1,11 @@
-"""Headers: the shard count of a second, recorded before an entry is put into a new shard.
+"""Sharding: the headers of seconds, which record their shard counts, and the load estimates.
 
-The count only rises. A header gets a TTL when the sweep has passed its second. A process caches
-counts. A cached count may be too small, never too large: entries are put where readers look.
+A shard count is recorded before an entry is put into a new shard, and only rises. A header gets a
+TTL when the sweep has passed its second. A process caches counts. A cached count may be too small,
+never too large: entries are put where readers look.
+
+Load estimates say how many entries future seconds are expected to hold: one record a minute, under
+one key for each hour.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +19,19 @@ from duewheel.log import logger, report_unreadable
 from duewheel.rules.businesses.settings import RETENTION_SECONDS_MAX
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.sharding import MinuteLoad
+from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
 from duewheel.stores.conditional_writes import Item, Refused, Throttled, write_if
 from duewheel.stores.sweep.slices import shards_from
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_SECONDS_MAX = 10_000
+_MINUTES_PER_HOUR = 60
+_KEPT_SECONDS = 86_400
+_SECOND = "s"
 
 
 class HeaderStore(Struct, frozen=True):
@@ -94,9 +105,6 @@ def _readable_shards(header: Item) -> int:
         return 1
 
 
-_SECONDS_MAX = 10_000
-
-
 class ShardsCache:
     """Of seconds with more than one shard. Past seconds are evicted when room is needed."""
 
@@ -115,3 +123,80 @@ class ShardsCache:
             now = self._clock.now_ms() // 1000
             ahead = [(second, n) for second, n in self._shards.items() if second >= now]
             self._shards = dict(ahead[-_SECONDS_MAX // 2 :])
+
+
+class LoadStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def add(self, loads: Iterable[MinuteLoad]) -> dict[int, float]:
+        """Add to the expected entries of these seconds; returns the new estimates. A failed write
+        is ignored: then nothing is known."""
+        expected: dict[int, float] = {}
+        for load in loads:
+            try:
+                expected |= self._add(load)
+            except (ClientError, BotoCoreError) as error:
+                logger.warning("load not noted", action="load-not-noted", error=str(error))
+        return expected
+
+    def between(self, first_minute: int, last_minute: int) -> list[MinuteLoad]:
+        """The minutes that have a record, in order, both bounds included."""
+        first_hour, last_hour = first_minute // _MINUTES_PER_HOUR, last_minute // _MINUTES_PER_HOUR
+        return [
+            _load_from(item)
+            for hour in range(first_hour, last_hour + 1)
+            for item in self._hour(hour, first_minute, last_minute)
+        ]
+
+    def _add(self, load: MinuteLoad) -> dict[int, float]:
+        """An SDK retry may add twice; the number is an estimate."""
+        seconds = sorted(load.by_second)
+        expires_at = load.minute * 60 + _KEPT_SECONDS
+        answer = self.client.update_item(
+            TableName=self.table,
+            Key=_key(load.minute),
+            UpdateExpression="SET #expires_at = :expires_at ADD "
+            + ", ".join(f"#{_SECOND}{second} :{_SECOND}{second}" for second in seconds),
+            ExpressionAttributeNames={
+                "#expires_at": "expires_at",
+                **{f"#{_SECOND}{second}": f"{_SECOND}{second}" for second in seconds},
+            },
+            ExpressionAttributeValues={
+                ":expires_at": {"N": str(expires_at)},
+                **{f":{_SECOND}{s}": {"N": str(load.by_second[s])} for s in seconds},
+            },
+            ReturnValues="UPDATED_NEW",
+        )
+        by_second = _by_second(answer["Attributes"])
+        return {load.minute * 60 + second: entries for second, entries in by_second.items()}
+
+    def _hour(self, hour: int, first_minute: int, last_minute: int) -> list[Item]:
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind AND #record BETWEEN :first AND :last",
+            ExpressionAttributeNames={"#kind": "kind", "#record": "record"},
+            ExpressionAttributeValues={
+                ":kind": {"S": registry_keys.load_kind(hour)},
+                ":first": {"S": registry_keys.minute_record(first_minute)},
+                ":last": {"S": registry_keys.minute_record(last_minute)},
+            },
+        )
+        return list(answer["Items"])
+
+
+def _key(minute: int) -> dict[str, Any]:
+    kind = registry_keys.load_kind(minute // _MINUTES_PER_HOUR)
+    return registry_keys.key(kind, registry_keys.minute_record(minute))
+
+
+def _load_from(item: Item) -> MinuteLoad:
+    return MinuteLoad(int(item["record"]["S"]), dict(sorted(_by_second(item).items())))
+
+
+def _by_second(item: Item) -> dict[int, float]:
+    return {
+        int(name.removeprefix(_SECOND)): float(value["N"])
+        for name, value in item.items()
+        if name.startswith(_SECOND) and name[len(_SECOND) :].isdecimal()
+    }

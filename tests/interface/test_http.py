@@ -3,8 +3,7 @@ from base64 import b64decode, b64encode
 
 import pytest
 
-from duewheel.interface.request import Request
-from duewheel.interface.response import Answer
+from duewheel.interface.http import Answer, Request
 from duewheel.rules.access.grants import ANYTHING
 from duewheel.rules.refusals import MalformedBody, TooLarge
 

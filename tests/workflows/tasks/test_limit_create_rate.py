@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.refusals import Refusal, TooManyCreates
 from duewheel.rules.tasks.task import Made
-from duewheel.workflows.businesses.limit_create_rate import LimitCreateRate
-from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.check_admission import Admission, LimitCreateRate
 from duewheel.workflows.tasks.create_tasks import CreateTasks
 from tests.support.world import CALLER, World
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.tasks.placement import Placement
 from duewheel.rules.wheel.profile import ECONOMY, PROFILES
+from duewheel.rules.wheel.sharding import Placement
 
 seconds = st.integers(1_000, 100_000)
 aheads = st.sampled_from([profile.ahead_ms for profile in PROFILES.values()])

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from duewheel.rules.callbacks.payload_encoding import callback_headers
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.tasks.callback_headers import callback_headers
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
 

@@ -1,16 +1,24 @@
-"""A request as API Gateway hands it over: HTTP API, payload format 2.0."""
+"""A request as API Gateway hands it over (HTTP API, payload format 2.0), and the answer to it."""
 
-from base64 import b64decode
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, Self
 
 from msgspec import Struct, field
 
 from duewheel.rules.access.grants import NOBODY, Access, Permit, Right
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import MalformedBody, TooLarge
-from duewheel.rules.tasks.callback_headers import ATTEMPT
 from duewheel.rules.tasks.idempotency import HEADER
+
+CONSOLE_PATH = "/console"
+JSON = "application/json"
+
+# What Lambda returns has at most 6 MB and carries the body as a JSON string, in which one byte
+# may become six. Above this size it travels as base64, whose size depends on nothing else.
+_TEXT_BYTES_MAX = 1_000_000
 
 
 class Request(Struct, frozen=True):
@@ -50,6 +58,11 @@ class Request(Struct, frozen=True):
         return self.access.caller
 
     @property
+    def is_for_console(self) -> bool:
+        is_below = self.path == CONSOLE_PATH or self.path.startswith(f"{CONSOLE_PATH}/")
+        return self.method == "GET" and is_below
+
+    @property
     def precondition(self) -> Precondition:
         return precondition(self.if_match, self.if_none_match)
 
@@ -75,3 +88,30 @@ def _header(event: Mapping[str, Any], name: str) -> str | None:
         if given.lower() == name:
             return str(value)
     return None
+
+
+class Answer(Struct, frozen=True):
+    status: int
+    text: str
+    content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    log_fields: Mapping[str, object] = field(default_factory=dict)  # ids, no more
+
+    def event(self) -> dict[str, Any]:
+        raw = self.text.encode()
+        is_base64 = len(raw) > _TEXT_BYTES_MAX
+        return {
+            "statusCode": self.status,
+            "headers": {"content-type": self.content_type, **self.headers},
+            "body": b64encode(raw).decode() if is_base64 else self.text,
+            "isBase64Encoded": is_base64,
+        }
+
+
+def compact(members: Any) -> str:
+    """ASCII only, so that no lone surrogate of a caller's text can stop the answer."""
+    return json.dumps(members, separators=(",", ":"))
+
+
+def json_answer(members: Mapping[str, object]) -> Answer:
+    return Answer(200, compact(members))

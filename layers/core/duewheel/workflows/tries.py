@@ -1,15 +1,37 @@
-"""Writes for many tasks, side by side, of which DynamoDB may throttle some.
+"""Tries of writes that other writers defeat, or DynamoDB throttles.
 
-Successful writes are not made again: another try goes on with the others.
+A lost race shows that another writer was first: its change counts. Of writes for many tasks, side
+by side, DynamoDB may throttle some. Successful writes are not made again: another try goes on with
+the others.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from duewheel.log import report_lost_race
+from duewheel.rules.tasks.task import Task
 from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.tasks.tasks import TaskStore
 
 X = TypeVar("X")
 Outcome = bool | Exception  # whether nobody was faster, or why that is not known
+
+
+def until_won(try_once: Callable[[], X | None], tries: int, lost: Exception) -> X:
+    """Read and write again while another writer is first, which `try_once` says by None; after so
+    many tries raise `lost`."""
+    for _ in range(tries):
+        if (won := try_once()) is not None:
+            return won
+    raise lost
+
+
+def changed_or_logged(tasks: TaskStore, before: Task, after: Task) -> bool:
+    """Change the task if it is as it was read; a lost race is logged."""
+    is_changed = tasks.change(before, after)
+    if not is_changed:
+        report_lost_race(before.task_id, before.biz_type)
+    return is_changed
 
 
 class Tries(Generic[X]):

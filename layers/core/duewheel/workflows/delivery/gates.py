@@ -1,0 +1,279 @@
+"""Gates: each decides which tasks of a business may be called, and sets the others aside.
+
+They stand in one list (`wiring/notifier.py`): pause, occurrence, circuit breaker, rate limit; the
+circuit breaker has a module of its own. A task passes them in this order twice: with all tasks of
+its business before the first instant of the page (`admit`), and alone right before its call, which
+may have waited (`confirm`).
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from msgspec import Struct, field
+
+from duewheel.clock import Clock
+from duewheel.rules.businesses.rate_limit import Cursors
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.delivery.circuit_breaker import Probe
+from duewheel.rules.delivery.reservations import allocate, guessed, holds_turn, planned
+from duewheel.rules.tasks.task import Reservation, Task
+from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.rate_limits import RateLimitStore
+from duewheel.workflows.delivery.hold import Hold
+from duewheel.workflows.delivery.park_tasks import Park
+from duewheel.workflows.delivery.settle_batch import Settler
+from duewheel.workflows.gather_all import gather_all, in_thread
+from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.timers.check_occurrences import Checked, CheckOccurrences, Firing
+
+Secrets = tuple[bytes, ...]
+X = TypeVar("X")
+AHEAD_MS = 150  # long enough for the request, so that a turn is not late for it
+WAITED_MS = 250  # less is no wait, and reads nothing
+CURSORS_KEPT_MAX = 2_000
+
+
+class Call(Struct, frozen=True):
+    """A call to make. `from_ms`: the instant of the task, or the turn that its rate limit gave it.
+    `probe`: it probes its host; the other tasks of the host wait for its outcome."""
+
+    task: Task
+    from_ms: int
+    probe: Probe | None = None
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The task, and those that wait for its outcome."""
+        return [self.task, *(self.probe.rest if self.probe else ())]
+
+
+class PageRun(Struct, frozen=True, kw_only=True):
+    """State that all calls of a page share. One check reads the timers of all `occurrences`, before
+    `earliest_ms`, the first instant of the businesses that have some."""
+
+    deadline_ms: int
+    settler: Settler
+    hold: Hold | None
+    occurrences: list[Task]
+    earliest_ms: int
+    firing: Firing = field(default_factory=Firing)
+    checked: list[Checked] = field(default_factory=list)
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def is_sure(self) -> bool:
+        return self.hold is None or self.hold.is_sure
+
+    async def is_sure_before(self, latest_ms: int) -> bool:
+        return self.hold is None or await self.hold.is_sure_before(latest_ms)
+
+
+class BusinessRun(Struct, frozen=True, kw_only=True):
+    """State that the calls of one business in a page share. `reading`: one task at a time reads the
+    settings again."""
+
+    page: PageRun
+    business: Business
+    secrets: Secrets | None
+    call_slots: asyncio.Semaphore
+    begun_ms: int
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    failures: list[Exception] = field(default_factory=list)  # raised when the calls have ended
+    _aside: dict["SetAside[Any]", list[Any]] = field(default_factory=dict)
+
+    def put_aside(self, what: X, set_aside: "SetAside[X]") -> None:
+        """Collected, so that one write sets many tasks aside."""
+        self._aside.setdefault(set_aside, []).append(what)
+
+    async def set_aside(self) -> None:
+        groups = list(self._aside.items())
+        self._aside.clear()
+        await gather_all([set_aside(collected, self) for set_aside, collected in groups])
+
+
+SetAside = Callable[[list[X], BusinessRun], Coroutine[None, None, None]]
+
+
+class Gate:
+    """A gate overrides what it needs. What it does not let through it puts aside in the run."""
+
+    __slots__ = ()
+
+    async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        """Calls of one business, in the order of their instants; returns those let through."""
+        return calls
+
+    async def confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
+        """The call as it is to be made at this instant, or None."""
+        return call
+
+    async def ended(self, call: Call, run: BusinessRun) -> list[Call]:
+        """Calls that waited for the end of this one; they pass the gates that follow."""
+        return []
+
+
+class PauseGate(Gate, Struct, frozen=True, kw_only=True):
+    """The tasks of a paused business are parked when they fall due.
+
+    A page reads the settings of its businesses before its tasks are due. A task that is called at
+    its instant is called by these. For a task that waited, for a turn or a slot, the settings are
+    at most KEPT_MS old: if its business is paused by then the task is parked; if the business was
+    deleted the task falls due again.
+    """
+
+    clock: Clock
+    known: BusinessCache
+    park: Park
+    reschedule: Reschedule
+    retry_throttled: RetryThrottled
+
+    async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        if not run.business.paused:
+            return calls
+        for call in calls:
+            run.put_aside(call.task, self._park)
+        return []
+
+    async def confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
+        if instant_ms - max(call.task.next_ms, run.begun_ms) < WAITED_MS:
+            return call
+        await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
+        business = await self._read(run)
+        if business.paused:
+            run.put_aside(call.task, self._park)
+        elif run.business.version and not business.version:  # deleted
+            run.put_aside(call.task, self._postpone)
+        else:
+            return call
+        return None
+
+    async def _read(self, run: BusinessRun) -> Business:
+        """One task reads the settings; the others of the page use what it read."""
+        biz_type = run.business.biz_type
+        async with run.reading:
+            kept = self.known.kept(biz_type)
+            return await in_thread(self.known.one, biz_type) if kept is None else kept
+
+    async def _park(self, tasks: list[Task], run: BusinessRun) -> None:
+        await self.retry_throttled(self.park(tasks), run.page.deadline_ms)
+
+    async def _postpone(self, tasks: list[Task], run: BusinessRun) -> None:
+        await self.retry_throttled(self.reschedule.postponed(tasks), run.page.deadline_ms)
+
+
+class OccurrenceGate(Gate, Struct, frozen=True):
+    """An occurrence is called only if its timer still wants it.
+
+    The timers of a whole page are read in one request. If they cannot be read, the tasks without a
+    timer are called, and the page fails when these calls have ended.
+    """
+
+    check: CheckOccurrences
+
+    async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        others = [call for call in calls if call.task.occurrence is None]
+        if len(others) == len(calls):
+            return calls
+        try:
+            checked = (await self._checked(run.page)).of_business(run.business.biz_type)
+        except Exception as error:  # noqa: BLE001 - raised when the calls have ended
+            run.failures.append(error)
+            return others
+        run.put_aside(checked, self._set_aside)
+        fire = [Call(task, task.next_ms) for task in checked.fire]
+        return sorted([*others, *fire], key=lambda call: call.from_ms)
+
+    async def confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
+        task, firing = call.task, run.page.firing
+        if task.occurrence is None or firing.is_fresh(task, instant_ms):
+            return call
+        checked = await self.check.again(task, instant_ms, firing)
+        if not checked.fire:
+            run.put_aside(checked, self._set_aside)
+            return None
+        return Call(checked.fire[0], call.from_ms, call.probe)
+
+    async def _checked(self, page: PageRun) -> Checked:
+        """One business reads the timers of the page; the others use what it read."""
+        async with page.checking:
+            if not page.checked:
+                check = self.check.of_page(page.occurrences, page.firing, page.earliest_ms)
+                page.checked.append(await check)
+        return page.checked[0]
+
+    async def _set_aside(self, checked: list[Checked], run: BusinessRun) -> None:
+        kept_seconds = run.business.retention_seconds
+        for some in checked:
+            await self.check.set_aside(some, kept_seconds, run.page.firing)
+
+
+class LimitCallRate:
+    """The rate limit of calls, over all notifiers: reserve turns, then call at them.
+
+    One write reserves the turns, and the places in the lines, of all tasks of a business in a page.
+    A notifier that dies before the calls loses the turns and nothing else. The cursors are kept as
+    this process last moved them: the next write is planned from these, and is refused if others
+    have moved them too far since.
+    """
+
+    def __init__(self, clock: Clock, turns: RateLimitStore) -> None:
+        self._clock = clock
+        self._turns = turns
+        self._seen: dict[str, Cursors] = {}
+
+    def __call__(
+        self, tasks: Sequence[Task], business: Business
+    ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
+        """Of tasks of one business, in the order of their instants: those to be called, each with
+        its earliest instant, and those to be rescheduled."""
+        rate = business.call_rate
+        if rate is None:
+            return [(task, task.next_ms) for task in tasks], []
+        now_ms = self._clock.now_ms()
+        with_turns = [task for task in tasks if holds_turn(task, rate.version, now_ms)]
+        others = [task for task in tasks if not holds_turn(task, rate.version, now_ms)]
+        soon = [(task, task.next_ms) for task in with_turns]
+        if not others:
+            return soon, []
+        seen = self._seen.pop(business.biz_type, None)
+        if seen is None or seen.version < rate.version:
+            seen = Cursors(rate.interval_us, rate.version)
+        seen, after = self._turns.move(
+            business.biz_type,
+            rate,
+            lambda cursors: planned(others, cursors, now_ms).moves,
+            guessed(others, seen, now_ms),
+        )
+        self._remember(business.biz_type, after)
+        at_their_turn, later = allocate(planned(others, seen, now_ms), seen, after)
+        return [*soon, *at_their_turn], later
+
+    def _remember(self, biz_type: str, cursors: Cursors) -> None:
+        self._seen[biz_type] = cursors
+        if len(self._seen) > CURSORS_KEPT_MAX:
+            del self._seen[next(iter(self._seen))]
+
+
+class RateLimitGate(Gate, Struct, frozen=True):
+    """A probe is called without a turn."""
+
+    limit: LimitCallRate
+    reschedule: Reschedule
+    retry_throttled: RetryThrottled
+
+    async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        tasks = [call.task for call in calls if call.probe is None]
+        if run.business.call_rate is None or not tasks:
+            return calls
+        limit = partial(self.limit, tasks, run.business)
+        soon, later = await self.retry_throttled(limit, run.page.deadline_ms)
+        for reserved in later:
+            run.put_aside(reserved, self._reschedule)
+        probes = [call for call in calls if call.probe is not None]
+        return [*probes, *(Call(task, from_ms) for task, from_ms in soon)]
+
+    async def _reschedule(self, reserved: list[tuple[Task, Reservation]], run: BusinessRun) -> None:
+        await self.retry_throttled(self.reschedule.reserved(reserved), run.page.deadline_ms)

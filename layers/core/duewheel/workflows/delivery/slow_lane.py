@@ -1,0 +1,152 @@
+"""The slow lane: detect slow calls, publish which businesses hold pages up, and route their tasks.
+
+Tasks are routed by id, before the page waits for anything. What a page routes is recorded in its
+lease first. A page that is begun again sends the recorded tasks again and calls all others itself.
+The slow lane calls what it gets, whatever is known of the business by then.
+
+A published state expires by itself. Calls in the slow lane are measured as well; while they are
+slow they renew it. A failed publication fails no page.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.metrics import LATENESS, counts
+from duewheel.rules.businesses.lanes import (
+    PUBLISH_EVERY_MS,
+    SLOW_FOR_MS,
+    Pace,
+    should_publish,
+    with_call,
+)
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.delivery.page_lease import PageLease, still_ours
+from duewheel.rules.tasks.lifecycle import Decision, decide
+from duewheel.rules.tasks.task import Attempt, Task
+from duewheel.rules.wheel.addresses import Address, direct_page, is_slow_page, slow_page
+from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage
+from duewheel.stores.businesses.cache import KNOWN_MAX, BusinessCache
+from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
+from duewheel.stores.delivery.page_leases import PageLeaseStore
+from duewheel.workflows.gather_all import in_thread
+from duewheel.workflows.wheel.send_messages import MessageSender
+
+Owed = Sequence[tuple[Address, Task | None]]
+PUBLISH_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
+
+
+class SlowLane(Struct, frozen=True, kw_only=True):
+    clock: Clock
+    known: BusinessCache
+    pages: PageLeaseStore
+    message_sender: MessageSender
+    page_lease_ms: int
+
+    def of_page(self, lease: PageLease, owed: Owed) -> PageLease:
+        """Send the slow tasks of a page; returns the lease with what was sent."""
+        if is_slow_page(lease.page):
+            return lease
+        if not lease.slow and (slow := self._slow_ones(owed)):
+            lease = still_ours(self.pages.record_slow(lease, _places(slow)))
+        self._send(lease)
+        return lease
+
+    def of_direct(self, message: DirectMessage, owed: Owed) -> set[Address]:
+        """Send slow tasks of direct messages; returns those sent. They have no lease, so each shard
+        gets one."""
+        slow: dict[int, list[Address]] = {}
+        for entry in self._slow_ones(owed):
+            slow.setdefault(entry.shard, []).append(entry)
+        passed: set[Address] = set()
+        for shard, entries in slow.items():
+            page = PageLease(message.second, shard, direct_page(message.entries))
+            recorded = self.pages.record_direct(
+                page, _places(entries), self.clock.now_ms(), self.page_lease_ms
+            )
+            self._send(recorded)
+            passed.update(entry for entry in entries if entry.place in recorded.slow)
+        return passed
+
+    def _slow_ones(self, owed: Owed) -> list[Address]:
+        """Tasks of slow businesses that would be called now. Tasks to be dropped, parked, planned
+        or placed later cost no call and stay."""
+        live = [(entry, task) for entry, task in owed if task is not None and task.plan is None]
+        businesses = self.known.many({task.biz_type for _, task in live})
+        now_ms = self.clock.now_ms()
+        slow = {
+            biz_type
+            for biz_type, business in businesses.items()
+            if business.lane_at(now_ms).lane is Lane.SLOW and not business.paused
+        }
+        return [
+            entry
+            for entry, task in live
+            if task.biz_type in slow and decide(entry, task, now_ms) is Decision.DELIVER
+        ]
+
+    def _send(self, lease: PageLease) -> None:
+        """No run waits for this message: if both channels refuse it, the sweep finds its tasks."""
+        if not lease.slow:
+            return
+        page = slow_page(lease.page)
+        message = PageMessage(lease.second, lease.shard, page, places=lease.slow)
+        if self.message_sender.send([message]):
+            logger.error(
+                "slow page left to the sweep",
+                action="slow-refused",
+                second=lease.second,
+                page=page,
+                count=len(lease.slow),
+            )
+
+
+def _places(entries: Sequence[Address]) -> tuple[str, ...]:
+    return tuple(entry.place for entry in entries)
+
+
+class DetectSlowCalls(Struct, frozen=True, kw_only=True):
+    clock: Clock
+    known: BusinessCache
+    health_store: HealthStore
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    _tried_ms: dict[str, int] = field(default_factory=dict)  # to publish
+
+    async def __call__(self, business: Business, attempt: Attempt, deadline_ms: int) -> None:
+        """Measure a call. If the invocation is about to end, leave publishing to the next call."""
+        counts.measured(LATENESS, attempt.lateness_ms)
+        biz_type, now_ms = business.biz_type, self.clock.now_ms()
+        pace = self._noted(biz_type, attempt.duration_ms, now_ms)
+        if business.own.lane is not None or not pace.is_slow:
+            return
+        was_just_tried = now_ms < self._tried_ms.get(biz_type, 0) + PUBLISH_EVERY_MS
+        slow_until_ms = self.known.health_of(biz_type).slow_until_ms
+        has_time = now_ms < deadline_ms - PUBLISH_RESERVE_MS
+        if has_time and not was_just_tried and should_publish(slow_until_ms, now_ms):
+            self._tried_ms[biz_type] = now_ms
+            await in_thread(self._publish, biz_type, now_ms + SLOW_FOR_MS)
+
+    def _noted(self, biz_type: str, duration_ms: int, now_ms: int) -> Pace:
+        pace = with_call(self._paces.pop(biz_type, None), duration_ms, now_ms)
+        self._paces[biz_type] = pace  # it stands last, as the youngest
+        if len(self._paces) > KNOWN_MAX:
+            gone = next(iter(self._paces))
+            del self._paces[gone]
+            self._tried_ms.pop(gone, None)
+        return pace
+
+    def _publish(self, biz_type: str, until_ms: int) -> None:
+        try:
+            health = self.health_store.note_slow(biz_type, until_ms)
+        except HealthWriteFailed as error:
+            logger.warning(
+                "slow calls not published",
+                action="slow-untold",
+                biz_type=biz_type,
+                error=str(error),
+            )
+            return
+        self.known.put_health(biz_type, health)
+        logger.info("calls are slow", action="slow", biz_type=biz_type)
