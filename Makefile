@@ -12,7 +12,7 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
+  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
 	@$(call VERBS,##)
@@ -45,6 +45,7 @@ screenshots: $(BROWSER) ##m take the pictures of the console that the docs show
 
 CHECKS := $(VENV)/checks
 SECOND := .venv-second
+SUPPLY := .venv-supply
 
 second-opinion: $(VENV)/ready $(SECOND)/ready ##m run the workflow tests on ministack in the place of moto
 	SECOND_OPINION=$(SECOND)/bin/python $(IN_VENV)/python -m pytest -n auto tests/workflows
@@ -151,24 +152,37 @@ PINS := .venv-pins
 PIN = $(PINS)/bin/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --generate-hashes --upgrade
 
 pins: $(PINS)/ready ##m choose versions anew for the requirements files, with the hash of every file
-	$(PIN) --python-version 3.11 layers/vendor/requirements.in -o layers/vendor/requirements.txt
+	$(PIN) --python-version 3.11 pyproject.toml -o layers/vendor/requirements.txt
 	$(PIN) --python-version 3.11 requirements/dev.in -o requirements/dev.txt
 	$(PIN) --python-version 3.11 requirements/check.in -o requirements/check.txt
 	$(PIN) --python-version 3.11 requirements/browser.in -o requirements/browser.txt
 	$(PIN) --python-version 3.11 requirements/second.in -o requirements/second.txt
 	$(PIN) --python-version 3.11 requirements/bench.in -o requirements/bench.txt
 	$(PIN) --python-version 3.11 requirements/pins.in -o requirements/pins.txt
+	$(PIN) --python-version 3.11 requirements/supply.in -o requirements/supply.txt
 	$(PIN) --python-version 3.13 requirements/sam.in -o requirements/sam.txt
 	$(PIN) --python-version 3.13 requirements/runtime.in -o requirements/runtime.txt
 
-sbom: $(VENV)/ready ##m write what is deployed, and what the tools are, as CycloneDX into build/
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.release.sbom build
+sbom: $(VENV)/ready $(SUPPLY)/ready ##m write what is deployed, and what the tools are, as CycloneDX into build/
+	@$(IN_VENV)/python -m infra.release.sbom build
 
-licences: $(CHECKS) ##m write docs/licences.md anew
-	@$(IN_VENV)/python -m infra.release.licences docs/licences.md
+# As the packages word them. What is deployed is handed on, so its licences may ask for nothing but to be named.
+PERMISSIVE := Apache-2.0;Apache Software License;Apache-2.0 OR BSD-2-Clause;Apache-2.0 OR BSD-3-Clause;BSD-2-Clause; \
+  BSD-3-Clause;BSD License;MIT;MIT License;MIT-0;PSF-2.0
+OF_TOOLS := Apache-2.0 AND CNRI-Python;MIT AND PSF-2.0;MPL-2.0;Mozilla Public License 2.0 (MPL 2.0)
+LICENCES = $(SUPPLY)/bin/pip-licenses --python $(IN_VENV)/python
+DEPLOYED := layers/vendor/requirements.txt
+DEPLOYED_NAMES = $$(sed -n 's/==.*//p' $(DEPLOYED))
 
-advisories: $(VENV)/ready ##m ask OSV for known vulnerabilities of what is pinned; fails if there is one
-	@$(IN_VENV)/python -m infra.release.advisories
+licences: $(CHECKS) $(SUPPLY)/ready ##m print the licences of what is deployed, and of tools; fails for one that is not allowed
+	@echo "What is deployed:"; $(LICENCES) --packages $(DEPLOYED_NAMES) --allow-only "$(PERMISSIVE)"
+	@echo "Tools:"; $(LICENCES) --ignore-packages $(DEPLOYED_NAMES) --allow-only "$(PERMISSIVE);$(OF_TOOLS)"
+
+advisories: $(SUPPLY)/ready ##m ask OSV for known vulnerabilities of what is pinned; fails if there is one
+	@infra/release/advisories $(DEPLOYED) $(sort $(wildcard requirements/*.txt))
+
+supply-test: $(CHECKS) $(SUPPLY)/ready ##m test the three above: all licences are allowed, the bills are whole, advisories are found
+	$(IN_VENV)/python -m pytest tests/supply
 
 release: $(VENV)/ready ##m make a release (VERSION=1.2.3) of main: changelog, version, golden files, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
 	@$(IN_VENV)/python -m infra.release.release "$(or $(VERSION),$(error VERSION=... is missing))"
@@ -212,6 +226,12 @@ $(BENCH)/ready: requirements/bench.txt
 	rm -rf $(BENCH)
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/$(INSTALL) -r requirements/bench.txt
+	@touch $@
+
+$(SUPPLY)/ready: requirements/supply.txt
+	rm -rf $(SUPPLY)
+	$(PYTHON) -m venv $(SUPPLY)
+	$(SUPPLY)/bin/$(INSTALL) -r requirements/supply.txt
 	@touch $@
 
 $(PINS)/ready: requirements/pins.txt
