@@ -191,8 +191,8 @@ release: $(VENV)/ready ##m make a release (VERSION=1.2.3) of main: changelog, ve
 release-test: $(VENV)/ready
 	$(IN_VENV)/python -m pytest -n auto tests/infra/test_release.py tests/upgrade
 
-fresh: ##m run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n; WALLS=1 fails where writes outside cannot be held)
-	@$(PYTHON) infra/release/fresh_machine.py
+fresh: ##m run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n)
+	@infra/release/fresh-machine
 
 clean: ## remove what was made
 	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis client/.*_cache
