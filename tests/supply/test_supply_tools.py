@@ -16,6 +16,7 @@ from duewheel import __version__
 from tests.support.pins import DEPLOYED, ROOT, TOOLS, pinned
 
 BUILT = ("-o", ".venv/ready", "-o", ".venv/checks", "-o", ".venv-supply/ready")
+UV = ROOT / "requirements/pins.txt"  # one package
 Finished = subprocess.CompletedProcess[str]
 
 
@@ -149,20 +150,15 @@ def test_what_is_deployed_may_have_no_licence_that_only_tools_may(tmp_path: Path
 
 # ---------------------------------------------------------------- advisories
 
-Answer = Callable[[str], object]
-VULNERABLE = "jinja2"  # what the service is first asked about
+Answer = Callable[[str], tuple[int, object]]
+FIRST = "jinja2"  # which the service is first asked about
 
 
 class Osv(ThreadingHTTPServer):
     """Answers a question about a package as it is told."""
 
     answer: Answer
-    status = 200
     asked: set[tuple[str, str]]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -172,9 +168,10 @@ class Handler(BaseHTTPRequestHandler):
         question = json.loads(self.rfile.read(int(self.headers["content-length"])))
         name = question["package"]["name"]
         self.server.asked.add((name, question["version"]))
-        self.send_response(self.server.status)
+        status, body = self.server.answer(name)
+        self.send_response(status)
         self.end_headers()
-        self.wfile.write(json.dumps(self.server.answer(name)).encode())
+        self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing on the tests' output."""
@@ -190,29 +187,30 @@ def osv() -> Iterator[Osv]:
     server.server_close()
 
 
-def advisories(osv: Osv, *files: Path) -> Finished:
-    return run(ROOT / "infra/release/advisories", *files, OSV=osv.url)
-
-
 def vulnerable(*names: str) -> Answer:
-    def answer(name: str) -> object:
+    def answer(name: str) -> tuple[int, object]:
         affected = [{"package": {"name": name, "ecosystem": "PyPI"}}]
-        return {"vulns": [{"id": "GHSA-1", "affected": affected}]} if name in names else {}
+        return 200, {"vulns": [{"id": "GHSA-1", "affected": affected}]} if name in names else {}
 
     return answer
 
 
+def advisories(osv: Osv, *files: Path) -> Finished:
+    command = ROOT / "infra/release/advisories"
+    return run(command, *files, OSV=f"http://127.0.0.1:{osv.server_port}")
+
+
 def test_a_known_vulnerability_fails_and_is_named(osv: Osv) -> None:
-    osv.answer = vulnerable(VULNERABLE, "httptools")
-    done = advisories(osv, DEPLOYED, ROOT / "requirements/pins.txt")
+    osv.answer = vulnerable(FIRST, "httptools")
+    done = advisories(osv, DEPLOYED, UV)
     assert done.returncode != 0
     assert re.search(r"^httptools +\S+ +GHSA-1", done.stdout, re.MULTILINE)
-    assert osv.asked >= set(pinned(DEPLOYED)) | set(pinned(ROOT / "requirements/pins.txt"))
+    assert osv.asked >= set(pinned(DEPLOYED)) | set(pinned(UV))
 
 
 def test_where_there_is_none_it_passes(osv: Osv) -> None:
-    osv.answer = vulnerable(VULNERABLE)
-    done = advisories(osv, ROOT / "requirements/pins.txt")
+    osv.answer = vulnerable(FIRST)
+    done = advisories(osv, UV)
     assert done.returncode == 0, done.stderr
     assert "No known vulnerabilities found" in done.stderr
 
@@ -223,19 +221,14 @@ def test_make_hands_over_all_that_is_pinned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "answer"), [(200, "a proxy's page"), (200, {}), (403, {}), (503, {"vulns": [{}]})]
+    "answer", [(200, "a proxy's page"), (200, {}), (403, {}), (503, {"vulns": [{}]}), None]
 )
 def test_without_an_answer_it_says_aloud_that_nothing_was_checked(
-    osv: Osv, status: int, answer: object
+    osv: Osv, answer: tuple[int, object] | None
 ) -> None:
-    osv.status, osv.answer = status, lambda name: answer
-    done = advisories(osv, DEPLOYED)
-    assert done.returncode == 0
-    assert done.stdout.startswith("skipped: NOT checked")
-
-
-def test_without_a_network_it_says_so_too(osv: Osv) -> None:
-    osv.server_close()
+    if answer is None:
+        osv.server_close()
+    osv.answer = lambda name: answer or (500, {})
     done = advisories(osv, DEPLOYED)
     assert done.returncode == 0
     assert done.stdout.startswith("skipped: NOT checked")
@@ -243,16 +236,12 @@ def test_without_a_network_it_says_so_too(osv: Osv) -> None:
 
 def test_a_service_that_stops_to_answer_is_a_failure(osv: Osv) -> None:
     """Some versions were checked then, and others were not."""
-
-    def answer(name: str) -> object:
-        osv.status = 503
-        return vulnerable(VULNERABLE)(name)
-
-    osv.answer = answer
-    assert advisories(osv, DEPLOYED).returncode != 0
+    answers = iter([vulnerable(FIRST)(FIRST)])
+    osv.answer = lambda name: next(answers, (503, {}))
+    assert advisories(osv, UV).returncode != 0
 
 
-def test_a_file_that_cannot_be_read_is_a_failure(osv: Osv, tmp_path: Path) -> None:
-    osv.answer = vulnerable(VULNERABLE)
+def test_a_file_that_does_not_pin_is_a_failure(osv: Osv, tmp_path: Path) -> None:
+    osv.answer = vulnerable(FIRST)
     (tmp_path / "requirements.txt").write_text("six")
     assert advisories(osv, tmp_path / "requirements.txt").returncode != 0
