@@ -89,6 +89,15 @@ def test_it_hands_on_the_ways_to_servers_and_nothing_else(repository: Repository
     assert "tested" not in done.stdout
 
 
+def test_the_machine_has_the_programs_with_which_it_is_made(repository: Repository) -> None:
+    """`make test` runs these tests there."""
+    again = f"QUICK=1 PORT={repository.port} infra/release/fresh-machine"
+    repository.change("Makefile", "echo tested", again)
+    done = repository.fresh()
+    assert done.returncode == 0, done.stderr
+    assert "as README.md says, tests left out\nas README.md says\n" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "reason"),
     [
