@@ -13,7 +13,7 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-patches bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
+  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
 	@$(call VERBS,##)
@@ -46,6 +46,7 @@ screenshots: $(BROWSER) ##m take the pictures of the console that the docs show
 
 CHECKS := $(VENV)/checks
 SECOND := .venv-second
+SUPPLY := .venv-supply
 
 second-opinion: $(VENV)/ready $(SECOND)/ready ##m run the workflow tests on ministack in the place of moto
 	SECOND_OPINION=$(SECOND)/bin/python $(IN_VENV)/python -m pytest -n auto tests/workflows
@@ -154,24 +155,37 @@ redrive-dead-letters: $(VENV)/ready ##o move its messages (QUEUE_URL=...) back t
 PIN = $(IN_VENV)/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --generate-hashes --upgrade
 
 pins: $(UV) ##m choose versions anew for the requirements files, with the hash of every file
-	$(PIN) --python-version 3.11 layers/vendor/requirements.in -o layers/vendor/requirements.txt
+	$(PIN) --python-version 3.11 pyproject.toml -o layers/vendor/requirements.txt
 	$(PIN) --python-version 3.11 requirements/dev.in -o requirements/dev.txt
 	$(PIN) --python-version 3.11 requirements/check.in -o requirements/check.txt
 	$(PIN) --python-version 3.11 requirements/browser.in -o requirements/browser.txt
 	$(PIN) --python-version 3.11 requirements/second.in -o requirements/second.txt
 	$(PIN) --python-version 3.11 requirements/bench.in -o requirements/bench.txt
 	$(PIN) --python-version 3.11 requirements/uv.in -o requirements/uv.txt
+	$(PIN) --python-version 3.11 requirements/supply.in -o requirements/supply.txt
 	$(PIN) --python-version 3.13 requirements/sam.in -o requirements/sam.txt
 	$(PIN) --python-version 3.13 requirements/runtime.in -o requirements/runtime.txt
 
-sbom: $(VENV)/ready ##m write what is deployed, and what the tools are, as CycloneDX into build/
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.release.sbom build
+sbom: $(VENV)/ready $(SUPPLY)/ready ##m write what is deployed, and what the tools are, as CycloneDX into build/
+	@$(IN_VENV)/python -m infra.release.sbom build
 
-licences: $(CHECKS) ##m write docs/licences.md anew
-	@$(IN_VENV)/python -m infra.release.licences docs/licences.md
+# As the packages word them. What is deployed is handed on, so its licences may ask for nothing but to be named.
+PERMISSIVE := Apache-2.0;Apache Software License;Apache-2.0 OR BSD-2-Clause;Apache-2.0 OR BSD-3-Clause;BSD-2-Clause; \
+  BSD-3-Clause;BSD License;MIT;MIT License;MIT-0;PSF-2.0
+OF_TOOLS := Apache-2.0 AND CNRI-Python;MIT AND PSF-2.0;MPL-2.0;Mozilla Public License 2.0 (MPL 2.0)
+LICENCES = $(SUPPLY)/bin/pip-licenses --python $(IN_VENV)/python
+DEPLOYED := layers/vendor/requirements.txt
+DEPLOYED_NAMES = $$(sed -n 's/==.*//p' $(DEPLOYED))
 
-advisories: $(VENV)/ready ##m ask OSV for known vulnerabilities of what is pinned; fails if there is one
-	@$(IN_VENV)/python -m infra.release.advisories
+licences: $(CHECKS) $(SUPPLY)/ready ##m print the licences of what is deployed, and of tools; fails for one that is not allowed
+	@echo "What is deployed:"; $(LICENCES) --packages $(DEPLOYED_NAMES) --allow-only "$(PERMISSIVE)"
+	@echo "Tools:"; $(LICENCES) --ignore-packages $(DEPLOYED_NAMES) --allow-only "$(PERMISSIVE);$(OF_TOOLS)"
+
+advisories: $(SUPPLY)/ready ##m ask OSV for known vulnerabilities of what is pinned; fails if there is one
+	@infra/release/advisories $(DEPLOYED) $(sort $(wildcard requirements/*.txt))
+
+supply-test: $(CHECKS) $(SUPPLY)/ready ##m test the three above: all licences are allowed, the bills are whole, advisories are found
+	$(IN_VENV)/python -m pytest tests/supply
 
 release: $(VENV)/ready ##m make a release (VERSION=1.2.3) of main: changelog, version, golden files, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
 	@$(IN_VENV)/python -m infra.release.release "$(or $(VERSION),$(error VERSION=... is missing))"
@@ -180,8 +194,8 @@ release: $(VENV)/ready ##m make a release (VERSION=1.2.3) of main: changelog, ve
 release-test: $(VENV)/ready
 	$(IN_VENV)/python -m pytest -n auto tests/infra/test_release.py tests/upgrade
 
-fresh: ##m run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n; WALLS=1 fails where writes outside cannot be held)
-	@$(PYTHON) infra/release/fresh_machine.py
+fresh: ##m run what README.md says in a clone with an empty HOME, no caches and a minimal PATH (QUICK=1 leaves the tests out; PORT=n)
+	@infra/release/fresh-machine
 
 clean: ## remove what was made
 	rm -rf $(VENV) .venv-* .aws-sam build .pytest_cache .mypy_cache .ruff_cache .hypothesis client/.*_cache
@@ -221,6 +235,12 @@ $(BENCH)/ready: requirements/bench.txt $(UV)
 	rm -rf $(BENCH)
 	$(PYTHON) -m venv $(BENCH)
 	$(call INSTALL,$(BENCH)/bin/python,requirements/bench.txt)
+	@touch $@
+
+$(SUPPLY)/ready: requirements/supply.txt $(UV)
+	rm -rf $(SUPPLY)
+	$(PYTHON) -m venv $(SUPPLY)
+	$(call INSTALL,$(SUPPLY)/bin/python,requirements/supply.txt)
 	@touch $@
 
 include infra/build.mk

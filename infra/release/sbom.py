@@ -1,88 +1,64 @@
-"""`make sbom`: what is deployed, and apart from it what the tools are, as CycloneDX 1.6.
+"""`make sbom`: writes the bill of what is deployed, and the bill of the tools, as CycloneDX.
 
-From the requirements files, by which everything is installed: the same pins give the same bytes.
-Licences, and who needs whom, are said of what is deployed.
+cyclonedx-py reads hashes from the requirements files, and licences and needs from the packages that
+are installed. The bill of what is deployed has all three. The same pins give the same bytes.
 """
 
 import json
-import re
+import subprocess
 import sys
-from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import Requirement
+ROOT = Path(__file__).parents[2]
+DEPLOYED = ROOT / "layers/vendor/requirements.txt"
+TOOLS = ROOT / "requirements"
+CYCLONEDX = ROOT / ".venv-supply/bin/cyclonedx-py"
+OPTIONS = ["--output-reproducible", "--no-validate", "--pyproject", ROOT / "pyproject.toml"]
 
-from duewheel import __version__
-from infra.release.licences import licence_of
-from infra.release.pinned import DEPLOYED, ROOT, Pinned, deployed, tools
-
-SERVICE = f"pkg:generic/duewheel@{__version__}"
+Bill = dict[str, Any]
 
 
-def of_deployed() -> dict[str, Any]:
-    packages = deployed()
-    components = [
-        {**_component(one), "licenses": [{"expression": licence_of(one.name)}]} for one in packages
+def bill(kind: str, source: Path | str, given: str = "") -> Bill:
+    command = [CYCLONEDX, kind, *OPTIONS, source]
+    done = subprocess.run(command, input=given, check=True, capture_output=True, text=True)
+    made: Bill = json.loads(done.stdout)
+    return made
+
+
+def of_deployed() -> Bill:
+    pinned = {one["purl"]: one for one in bill("requirements", DEPLOYED)["components"]}
+    made = bill("environment", ROOT / ".venv")
+    made["components"] = [one for one in made["components"] if one["purl"] in pinned]
+    for one in made["components"]:
+        one.setdefault("externalReferences", []).extend(pinned[one["purl"]]["externalReferences"])
+        one.pop("properties", None)  # extras that any package of the environment names
+    listed = {one["bom-ref"] for one in (*made["components"], made["metadata"]["component"])}
+    made["dependencies"] = [
+        {"ref": one["ref"], "dependsOn": [ref for ref in one.get("dependsOn", ()) if ref in listed]}
+        for one in made["dependencies"]
+        if one["ref"] in listed
     ]
-    return _document("duewheel", components, _needs(packages))
+    return made
 
 
-def of_tools() -> dict[str, Any]:
-    return _document("duewheel-tools", [_component(one) for one in tools()], [])
-
-
-def _document(name: str, components: list[Any], dependencies: list[Any]) -> dict[str, Any]:
-    service = {"type": "application", "bom-ref": SERVICE, "name": name, "version": __version__}
-    document = {
-        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "version": 1,
-        "metadata": {"component": service},
-        "components": components,
-    }
-    return document | ({"dependencies": dependencies} if dependencies else {})
-
-
-def _component(one: Pinned) -> dict[str, Any]:
-    """The hashes are of several files, of which one is installed; so they are no component's."""
-    return {
-        "type": "library",
-        "bom-ref": one.purl,
-        "name": one.name,
-        "version": one.version,
-        "purl": one.purl,
-        "properties": [{"name": "duewheel:file:sha256", "value": text} for text in one.sha256],
-    }
-
-
-def _needs(packages: list[Pinned]) -> list[dict[str, Any]]:
-    purls = {one.name: one.purl for one in packages}
-    needed = {SERVICE: _asked_for()} | {one.purl: _needed_by(one.name) for one in packages}
-    return [
-        {"ref": ref, "dependsOn": [purls[name] for name in names if name in purls]}
-        for ref, names in needed.items()
-    ]
-
-
-def _asked_for() -> list[str]:
-    lines = (ROOT / DEPLOYED).with_suffix(".in").read_text("utf-8").splitlines()
-    return sorted(line for line in lines if line and not line.startswith("#"))
-
-
-def _needed_by(name: str) -> list[str]:
-    """Without its extras."""
-    asked = [Requirement(text) for text in requires(name) or []]
-    here = [one for one in asked if one.marker is None or one.marker.evaluate({"extra": ""})]
-    return sorted(re.sub("[-_.]+", "-", one.name).lower() for one in here)
+def of_tools() -> Bill:
+    """Each version once, and none that is deployed."""
+    files = sorted(TOOLS.glob("*.txt"))
+    made = bill("requirements", "-", "".join(path.read_text("utf-8") for path in files))
+    deployed = {one["purl"] for one in bill("requirements", DEPLOYED)["components"]}
+    pinned = {one["purl"]: one for one in made["components"] if one["purl"] not in deployed}
+    made["components"] = [pinned[purl] for purl in sorted(pinned)]
+    made["metadata"]["component"]["name"] += "-tools"
+    del made["dependencies"]
+    return made
 
 
 def main(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    for name, document in (("sbom.json", of_deployed()), ("sbom-tools.json", of_tools())):
-        (folder / name).write_text(json.dumps(document, indent=2) + "\n", "utf-8")
-        print(f"{folder / name}: {len(document['components'])} packages")
+    for name, made in (("sbom.json", of_deployed()), ("sbom-tools.json", of_tools())):
+        (folder / name).write_text(json.dumps(made, indent=2) + "\n", "utf-8")
+        print(f"{folder / name}: {len(made['components'])} packages")
 
 
 if __name__ == "__main__":

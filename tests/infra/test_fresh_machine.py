@@ -1,145 +1,135 @@
-"""What `make fresh` takes from README.md, hands on, and believes."""
+"""`make fresh`, on a repository that has this one's README.md and a stack of a few lines."""
 
-import json
 import os
 import socket
 import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from shutil import copy2
 
 import pytest
 
-from infra.release import fresh_machine
-from infra.release.fresh_machine import Failed
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8").replace("sleep 4", "sleep 1")
+MAKEFILE = """
+local:
+	@env; ls -A $$HOME; exec python3 stack.py $(PORT)
+test:
+	@: && echo tested
+"""
+STACK = r"""
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
-README = (fresh_machine.ROOT / "README.md").read_text("utf-8")
+class Answers(BaseHTTPRequestHandler):
+    def do_GET(self, answer=rb'{"requests":[{"body":"{\"order\": 17}"}]}'):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(answer)
 
+    def do_POST(self):
+        self.do_GET(b'{"task_id":"x"}')
 
-def test_it_runs_what_the_readme_says() -> None:
-    commands, beside = fresh_machine.try_it(README)
-    assert commands == ["make local", "make test"]
-    assert f"url={fresh_machine.README_URL}\n" in beside
-    assert beside.count("curl ") == 2
-
-
-def test_it_hands_on_the_ways_to_servers_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handed_on = {"PIP_INDEX_URL", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "https_proxy", "NO_PROXY"}
-    for name in (*handed_on, "AWS_PROFILE", "PYTHONPATH", "VIRTUAL_ENV", "NOT_PIP_X"):
-        monkeypatch.setenv(name, "x")
-    given = fresh_machine.environment(tmp_path)
-    assert {name for name, text in given.items() if text == "x"} == handed_on
-    assert Path(given["HOME"]).parent == Path(given["TMPDIR"]).parent == tmp_path
-    assert not list(Path(given["HOME"]).iterdir())
-    found = {path.name for path in Path(given["PATH"]).iterdir()}
-    assert found == {"python3", *fresh_machine.PROGRAMS, *fresh_machine.OF_UNIX}
-    asked = [f"{given['PATH']}/python3", "-c", "import sys; print(*sys.version_info[:2])"]
-    said = subprocess.run(asked, env=given, check=True, capture_output=True, text=True).stdout
-    assert said.split() == [str(part) for part in sys.version_info[:2]]
+try:
+    HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
+except KeyboardInterrupt:
+    print("ended by Ctrl-C")
+"""
 
 
-def test_behind_the_walls_only_the_folder_can_be_written_to(tmp_path: Path) -> None:
-    (tmp_path / "inside").mkdir()
-    walled = fresh_machine.walls(tmp_path / "inside")  # fails where WALLS asks for them
-    if not walled:
-        pytest.skip("this system makes no private mounts")
-    write = 'echo x > "$1/inside/y"; echo x > "$1/y"'
-    done = subprocess.run(
-        [*walled, "sh", "-c", write, "sh", tmp_path], check=False, capture_output=True, text=True
-    )
-    assert "Read-only" in done.stderr
-    assert (tmp_path / "inside" / "y").exists()
-    assert not (tmp_path / "y").exists()
+class Repository:
+    def __init__(self, folder: Path) -> None:
+        self.root, self.temporary = folder / "repository", folder / "tmp"
+        self.temporary.mkdir()
+        (self.root / "infra/release").mkdir(parents=True)
+        copy2(ROOT / "infra/release/fresh-machine", self.root / "infra/release")
+        self.files = {"README.md": README, "Makefile": MAKEFILE, "stack.py": STACK}
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
 
+    def change(self, name: str, old: str, new: str) -> None:
+        assert old in self.files[name]
+        self.files[name] = self.files[name].replace(old, new)
 
-def test_walls_that_are_asked_for_and_cannot_be_had_are_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forbidden = tmp_path / "unshare"
-    forbidden.write_text("#!/bin/sh\necho unshare: Operation not permitted >&2; exit 1\n")
-    forbidden.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("WALLS", raising=False)
-    assert fresh_machine.walls(tmp_path) == []
-    monkeypatch.setenv("WALLS", "1")
-    with pytest.raises(Failed, match="read-only: unshare: Operation not permitted"):
-        fresh_machine.walls(tmp_path)
-    forbidden.unlink()
-    with pytest.raises(Failed, match="no unshare"):
-        fresh_machine.walls(tmp_path)
-
-
-CREATED = '{"task_id": "x"}'
-
-
-def received(*bodies: str) -> str:
-    return CREATED + json.dumps({"requests": [{"body": body} for body in bodies]}).replace(
-        '{"requests": ', '{"requests":'
-    )
-
-
-def test_it_believes_a_call_that_it_sees() -> None:
-    fresh_machine.see_a_call(received('{"order": 17}'))
-    for seen in ((), ('{"order": 18}',), ('{"order": 17}', '{"order": 17}')):
-        with pytest.raises(Failed, match="the inbox got"):
-            fresh_machine.see_a_call(received(*seen))
-    with pytest.raises(Failed, match="did not answer"):
-        fresh_machine.see_a_call(CREATED)
+    def fresh(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        for name, text in self.files.items():
+            (self.root / name).write_text(text, "utf-8")
+        someone = ["-c", "user.name=someone", "-c", "user.email=someone"]
+        for command in (["init", "-q"], ["add", "-A"], [*someone, "commit", "-qm", "Begin"]):
+            subprocess.run(["git", *command], cwd=self.root, check=True)
+        env = {**os.environ, "PORT": str(self.port), "TMPDIR": str(self.temporary), **environment}
+        script = self.root / "infra/release/fresh-machine"
+        return subprocess.run([script], env=env, check=False, capture_output=True, text=True)
 
 
 @pytest.fixture
-def somebody_elses() -> Iterator[str]:
-    """A stack that was there before, and answers as the clone's own would."""
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(received('{"order": 17}').removeprefix(CREATED).encode())
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing on the tests' output."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    monkeypatch.delenv("QUICK", raising=False)
+    return Repository(tmp_path)
 
 
-def test_a_port_that_somebody_holds_is_refused_before_anything_is_made(
-    somebody_elses: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_it_runs_what_the_readme_says_and_leaves_nothing(repository: Repository) -> None:
+    done = repository.fresh()
+    assert done.returncode == 0, done.stderr
+    assert "ended by Ctrl-C\ntested\nas README.md says\n" in done.stdout
+    assert not list(repository.temporary.iterdir())
+
+
+def test_it_hands_on_the_ways_to_servers_and_nothing_else(repository: Repository) -> None:
+    handed_on = {"PIP_INDEX_URL", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "no_proxy", "NO_PROXY"}
+    others = {"AWS_PROFILE", "PYTHONPATH", "VIRTUAL_ENV", "NOT_PIP_X"}
+    done = repository.fresh(QUICK="1", **dict.fromkeys(handed_on | others, "127.0.0.1"))
+    variables = [line.partition("=") for line in done.stdout.splitlines()]
+    assert {name for name, _, text in variables if text == "127.0.0.1"} == handed_on
+    given = {name: text for name, _, text in variables}
+    home, path = Path(given["HOME"]), Path(given["PATH"])
+    assert home.parent == path.parent == Path(given["TMPDIR"]).parent
+    assert home.parent.parent == repository.temporary
+    assert "as README.md says, tests left out\n" in done.stdout
+    assert "tested" not in done.stdout
+
+
+def test_the_machine_has_the_programs_with_which_it_is_made(repository: Repository) -> None:
+    """`make test` runs these tests there."""
+    again = f"QUICK=1 PORT={repository.port} infra/release/fresh-machine"
+    repository.change("Makefile", "echo tested", again)
+    done = repository.fresh()
+    assert done.returncode == 0, done.stderr
+    assert "as README.md says, tests left out\nas README.md says\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "reason"),
+    [
+        ("README.md", "    make test ", "    make all ", "it names other commands"),
+        ("README.md", "sleep 1", "false", "its shell commands failed"),
+        ("stack.py", '{\\"order\\": 17}', '{\\"order\\": 18}', "the inbox got"),
+        ("stack.py", '{"body":"{\\"order\\": 17}"}', "", "the inbox got"),
+        ("stack.py", '"}]', '"},{"body":"{\\"order\\": 17}"}]', "the inbox got"),
+        ("Makefile", "exec python3", "exec false", "make local ended"),
+        ("Makefile", "exec python3 stack.py $(PORT)", "python3 stack.py $(PORT) & sleep 0.5",
+         "make local ended, and another process answered"),
+        ("Makefile", ": && echo tested", "false", "make test failed"),
+        ("Makefile", ": && echo tested", "touch made", "what is made is not"),
+        ("Makefile", "exec python3", "exec which python3", "make local ended"),
+    ],
+)  # fmt: skip
+def test_what_is_not_as_the_readme_says_fails(
+    repository: Repository, name: str, old: str, new: str, reason: str
 ) -> None:
-    monkeypatch.setenv("PORT", somebody_elses.rpartition(":")[2])
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(fresh_machine, "work", lambda folder, quick: None)
-    assert fresh_machine.main() == 1
-    assert f"somebody is at {somebody_elses} already" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
+    repository.change(name, old, new)
+    done = repository.fresh()
+    assert done.returncode == 1
+    assert f"not as README.md says: {reason}" in done.stderr
+    assert list(repository.temporary.iterdir()), "for whoever looks into it"
 
 
-def test_a_free_port_is_not_refused() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        fresh_machine.refuse_somebody_elses(f"http://127.0.0.1:{free.getsockname()[1]}")
-
-
-def test_an_answer_is_not_believed_when_what_was_started_has_ended(
-    somebody_elses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_port_that_another_process_holds_is_refused_before_anything_is_made(
+    repository: Repository,
 ) -> None:
-    """Somebody came to the port after the beginning, and the clone's stack ended for it."""
-    monkeypatch.setenv("PORT", somebody_elses.rpartition(":")[2])
-    monkeypatch.setattr(fresh_machine, "wait_until_up", lambda url, local: local.wait())
-    beside = f"curl -s {fresh_machine.README_URL}/_local/received/orders"
-    with pytest.raises(Failed, match="ended with 0: somebody else has answered"):
-        fresh_machine.local_stack(["true"], beside, tmp_path, dict(os.environ))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = repository.fresh(PORT=str(port))
+    assert done.returncode == 1
+    assert f"another process answers at http://127.0.0.1:{port}" in done.stderr
+    assert not list(repository.temporary.iterdir())

@@ -12,8 +12,7 @@ import pytest
 
 from duewheel import __version__
 from infra.release import artefacts, release
-from infra.release.changelog import has_entries, notes, released, unreleased
-from infra.release.version import PLACES, ROOT, current_version, set_version
+from infra.release.release import PLACES, ROOT, Refused, current_version, entries, set_version
 from local.aws.template import source_of
 
 CHANGELOG = """# Changelog
@@ -28,6 +27,7 @@ CHANGELOG = """# Changelog
 
 - The beginning.
 """
+RELEASED = CHANGELOG.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-02-28\n")
 BUILD = """
 golden:
 	@cat pyproject.toml > tests/upgrade/previous/wheel.json
@@ -135,27 +135,21 @@ def test_a_new_version_takes_the_old_ones_place_and_changes_nothing_else(reposit
 
 def test_files_of_several_versions_are_an_error(repository: Path) -> None:
     (repository / "pyproject.toml").write_text('version = "0.2.0"\n')
-    with pytest.raises(ValueError, match=r"several versions: 0\.1\.0, 0\.2\.0"):
+    with pytest.raises(Refused, match=r"not of one version: .*'pyproject.toml': {'0\.2\.0'}"):
         current_version(repository)
     (repository / "pyproject.toml").write_text("")
-    with pytest.raises(ValueError, match=r"pyproject\.toml does not say"):
+    with pytest.raises(Refused, match=r"not of one version: .*'pyproject.toml': set\(\)"):
         current_version(repository)
 
 
 # ---------------------------------------------------------------- the changelog
 
 
-def test_what_is_not_released_goes_under_its_version() -> None:
-    after = released(CHANGELOG, "0.1.0", "2026-02-28")
-    assert unreleased(after) == ""
-    assert notes(after, "0.1.0") == unreleased(CHANGELOG) == "### Added\n\n- Tasks."
-    assert notes(after, "0.0.9") == "- The beginning."
-    assert notes(after, "0.0.8") == ""
-
-
-def test_headings_alone_are_no_entries() -> None:
-    assert not has_entries("### Added\n\n### Fixed")
-    assert has_entries("### Added\n\n- Tasks.")
+def test_a_section_has_its_entries_and_headings_alone_are_none() -> None:
+    assert entries(CHANGELOG, "Unreleased") == entries(RELEASED, "0.2.0") == "### Added\n\n- Tasks."
+    assert entries(RELEASED, "0.0.9") == "- The beginning."
+    assert entries(RELEASED, "Unreleased") == entries(RELEASED, "0.0.8") == ""
+    assert entries("## [Unreleased]\n\n### Added\n\n### Fixed\n", "Unreleased") == ""
 
 
 # ---------------------------------------------------------------- the release
@@ -164,7 +158,7 @@ def test_headings_alone_are_no_entries() -> None:
 def test_a_release_is_one_commit_with_a_tag_and_was_built_of_its_own_version(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert release.main(["0.2.0"], repository) == 0
+    assert release.main("0.2.0", repository) == 0
 
     log = release.git(repository, "log", "--format=%s")
     assert log.splitlines() == ["Release 0.2.0", "Begin"]
@@ -173,18 +167,22 @@ def test_a_release_is_one_commit_with_a_tag_and_was_built_of_its_own_version(
     assert tagged == release.git(repository, "rev-parse", "HEAD")
     assert release.git(repository, "status", "--porcelain") == ""
     assert current_version(repository) == "0.2.0"
-    assert "- Tasks." in notes((repository / "CHANGELOG.md").read_text(), "0.2.0")
+    changelog = (repository / "CHANGELOG.md").read_text()
+    assert re.search(
+        r"^## \[Unreleased\]\n\n## \[0\.2\.0\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE
+    )
+    assert entries(changelog, "0.2.0") == "### Added\n\n- Tasks."
     assert 'version = "0.2.0"\n' in (repository / "built").read_text()
     assert "git push --atomic origin main v0.2.0" in capsys.readouterr().out
 
 
 def test_the_first_release_is_of_the_version_that_the_repository_has(repository: Path) -> None:
-    assert release.main(["0.1.0"], repository) == 0
+    assert release.main("0.1.0", repository) == 0
     assert release.git(repository, "tag", "--list") == "v0.1.0"
 
 
 def test_a_release_keeps_what_it_writes_for_the_next_one(repository: Path) -> None:
-    assert release.main(["0.2.0"], repository) == 0
+    assert release.main("0.2.0", repository) == 0
     changed = release.git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
     assert {path for path in changed if path.startswith("tests/")} == {
         f"{release.GOLDEN}/{name}.json" for name in ("wheel", "new")
@@ -208,11 +206,11 @@ def tagged(root: Path) -> None:
 
 
 def told(root: Path) -> None:
-    written(root, released(CHANGELOG, "0.2.0", "2026-02-28"))
+    written(root, RELEASED)
 
 
 def nothing_new(root: Path) -> None:
-    written(root, released(CHANGELOG, "0.1.0", "2026-02-28"))
+    written(root, RELEASED.replace("[0.2.0]", "[0.1.9]"))
 
 
 def written(root: Path, changelog: str) -> None:
@@ -248,7 +246,7 @@ def test_what_is_in_no_state_to_be_released_is_refused_and_left_as_it_was(
     if callable(come_to):
         come_to(repository)
     before = state(repository)
-    assert release.main([version], repository) == 1
+    assert release.main(version, repository) == 1
     assert reason in capsys.readouterr().err
     assert state(repository) == before
     assert not (repository / "built").exists()
@@ -259,7 +257,7 @@ def test_a_dry_run_says_what_would_be_released_and_does_nothing(
 ) -> None:
     monkeypatch.setenv("DRY_RUN", "1")
     before = state(repository)
-    assert release.main(["0.2.0"], repository) == 0
+    assert release.main("0.2.0", repository) == 0
     assert "- Tasks." in capsys.readouterr().out
     assert state(repository) == before
     assert not (repository / "built").exists()
@@ -268,11 +266,11 @@ def test_a_dry_run_says_what_would_be_released_and_does_nothing(
 def test_nothing_is_left_of_a_release_whose_build_failed(repository: Path) -> None:
     (repository / "fail").write_text("")
     before = state(repository)
-    assert release.main(["0.2.0"], repository) == 1
+    assert release.main("0.2.0", repository) == 1
     assert state(repository) == before
 
     (repository / "fail").unlink()
-    assert release.main(["0.2.0"], repository) == 0
+    assert release.main("0.2.0", repository) == 0
 
 
 def test_the_tests_that_a_version_or_golden_files_could_break_are_named() -> None:
@@ -283,7 +281,7 @@ def test_the_tests_that_a_version_or_golden_files_could_break_are_named() -> Non
 
 def test_a_version_that_the_tests_do_not_stand_is_not_released(repository: Path) -> None:
     before = state(repository)
-    assert release.main(["6.6.6"], repository) == 1
+    assert release.main("6.6.6", repository) == 1
     assert state(repository) == before
     assert not (repository / "built").exists()
 
@@ -301,7 +299,7 @@ def test_a_change_while_it_is_built_is_noticed_and_a_commit_stays(
     repository: Path, capsys: pytest.CaptureFixture[str], during: str
 ) -> None:
     (repository / "during").write_text(during)
-    assert release.main(["0.2.0"], repository) == 1
+    assert release.main("0.2.0", repository) == 1
     assert "changed while it was built" in capsys.readouterr().err
     log = release.git(repository, "log", "--format=%s").splitlines()
     assert log == (["Meanwhile"] if "commit" in during else []) + ["Begin"]
@@ -314,7 +312,7 @@ def test_nothing_is_left_of_a_release_whose_tag_cannot_be_made(repository: Path)
     release.git(repository, "config", "tag.gpgSign", "true")
     release.git(repository, "config", "gpg.program", "false")
     before = state(repository)
-    assert release.main(["0.2.0"], repository) == 1
+    assert release.main("0.2.0", repository) == 1
     assert state(repository) == before
 
 
@@ -357,7 +355,7 @@ def test_what_could_not_be_pushed_is_not_released(
 ) -> None:
     come_to(colleague)
     before = state(repository)
-    assert release.main(["0.2.0"], repository) == 1
+    assert release.main("0.2.0", repository) == 1
     assert reason in capsys.readouterr().err
     assert state(repository) == before
 
@@ -366,7 +364,7 @@ def test_what_was_not_pushed_before_is_not_released(
     repository: Path, colleague: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release.git(repository, "commit", "--quiet", "--allow-empty", "--message", "Mine alone")
-    assert release.main(["0.2.0"], repository) == 1
+    assert release.main("0.2.0", repository) == 1
     assert "push or pull first" in capsys.readouterr().err
 
 
@@ -374,14 +372,14 @@ def test_an_origin_that_does_not_answer_is_a_refusal(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release.git(repository, "remote", "add", "origin", str(repository / "nowhere"))
-    assert release.main(["0.2.0"], repository) == 1
+    assert release.main("0.2.0", repository) == 1
     assert "ls-remote" in capsys.readouterr().err
 
 
 def test_a_release_that_the_origin_refuses_is_undone_as_it_says_and_made_anew(
     repository: Path, colleague: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert release.main(["0.2.0"], repository) == 0
+    assert release.main("0.2.0", repository) == 0
     push, *undo = re.findall(r"^    (git .+)$", capsys.readouterr().out, re.MULTILINE)
     moved_on(colleague)
     assert subprocess.run(push.split(), cwd=repository, check=False).returncode == 1
@@ -389,7 +387,7 @@ def test_a_release_that_the_origin_refuses_is_undone_as_it_says_and_made_anew(
     for command in undo:
         subprocess.run(command.split(), cwd=repository, check=True)
     release.git(repository, "pull", "--quiet", "--ff-only", "origin", "main")
-    assert release.main(["0.2.0"], repository) == 0
+    assert release.main("0.2.0", repository) == 0
     subprocess.run(push.split(), cwd=repository, check=True)
     log = release.git(repository, "log", "--format=%s")
     assert log.splitlines() == ["Release 0.2.0", "Move on", "Begin"]
@@ -416,7 +414,7 @@ def test_the_artefacts_are_both_packages_the_client_the_bills_the_notes_and_thei
     build: Path,
 ) -> None:
     made = build / "release"
-    artefacts.collected(build, made, "0.2.0", released(CHANGELOG, "0.2.0", "2026-02-28"))
+    artefacts.collect(build, made, "0.2.0", RELEASED)
 
     assert {path.name for path in made.iterdir()} == {
         "duewheel-0.2.0-arm64.zip",
@@ -444,7 +442,7 @@ def test_the_same_build_gives_the_same_bytes_at_another_time_and_place(
 ) -> None:
     other = copytree(build, tmp_path / "elsewhere", copy_function=copied_now)
     for one in (build, other):
-        artefacts.collected(one, one / "release", "0.2.0", CHANGELOG)
+        artefacts.collect(one, one / "release", "0.2.0", CHANGELOG)
     sums = [(one / "release" / "SHA256SUMS").read_text() for one in (build, other)]
     assert sums[0] == sums[1]
 
@@ -458,6 +456,6 @@ def copied_now(source: str, to: str) -> None:
 def test_what_lay_there_of_an_earlier_release_is_gone(build: Path) -> None:
     (build / "release").mkdir()
     (build / "release" / "duewheel-0.1.9-arm64.zip").write_text("")
-    artefacts.collected(build, build / "release", "0.2.0", CHANGELOG)
+    artefacts.collect(build, build / "release", "0.2.0", CHANGELOG)
     assert "0.1.9" not in (build / "release" / "SHA256SUMS").read_text()
     assert not (build / "release" / "duewheel-0.1.9-arm64.zip").exists()

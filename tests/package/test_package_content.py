@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.release.pinned import deployed
 from local.aws.template import source_of
 from tests.package.built_package import BuiltPackage
 from tests.package.conftest import ARCHITECTURES
+from tests.support.pins import DEPLOYED, pinned
 
 ELF_MACHINES = {"arm64": 0xB7, "x86_64": 0x3E}
 WHEEL_MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
@@ -69,7 +69,7 @@ def test_vendor_layer_holds_what_is_pinned_and_nothing_else(package: BuiltPackag
         for said in map(_metadata, layer.glob("*.dist-info/METADATA"))
     }
 
-    assert held == {(one.name, one.version) for one in deployed()}
+    assert held == set(pinned(DEPLOYED))
     assert not (layer / "bin").exists()
 
 

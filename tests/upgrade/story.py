@@ -15,7 +15,7 @@ from duewheel.rules.tasks.requests import batch_request
 from duewheel.rules.tasks.task import Made
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.timers.timer import Overlap
-from duewheel.rules.wheel.queue_messages import Lane
+from duewheel.rules.wheel.queue_messages import Lane, decode
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.secrets import CURSOR, read_or_record
 from infra.operate.admin_key import issued
@@ -152,11 +152,14 @@ def _begun_pages(world: World) -> None:
     """One slice: a page called and not settled, one whose notifier died, one not begun. Others
     where tasks were passed to the slow lane, and put off to be in turn."""
     in_ms = 30_500 - world.clock.now_ms() % 1000
-    world.created_many(world.new(in_ms + n, biz_type="begun") for n in range(2 * PAGE_SIZE + 1))
+    news = [world.new(in_ms + n, biz_type="begun") for n in range(2 * PAGE_SIZE + 1)]
+    world.created_many(news)
     world.created(in_ms=in_ms + 1_000, biz_type="slow")
     world.created_many(world.new(in_ms + 2_000, biz_type="limited") for _ in range(3))
     world.dispatch_until(world.clock.now_ms() // 1000 + 33)
-    first, *others = [m for m in world.receive() if '"page"' in m["Body"]]
+    pages = [m for m in world.receive() if '"page"' in m["Body"]]
+    (first,) = [m for m in pages if decode(m["Body"]).second == news[0].due_ms // 1000]
+    others = [m for m in pages if m is not first]
     _left_unsettled(world, first)
     for message in others:
         world.handle(message)

@@ -35,8 +35,8 @@ from local.aws.resources import Resources
 from tests.support import timers
 from tests.support.clock import ManualClock
 from tests.support.world import CALLER, World
-from tests.upgrade.golden import item_from, kept
-from tests.upgrade.story import asked_for
+from tests.upgrade.golden import item_from, kept, written
+from tests.upgrade.story import asked_for, tell
 
 MINUTES = 30  # in which all but what is due far ahead comes to its end
 WHEEL = [item_from(item) for item in kept("wheel")]
@@ -259,12 +259,20 @@ def _shape(message: Message) -> str:
             return "release"
 
 
+SORTS = {
+    "page main",
+    "page main after",
+    "page main places called",
+    "page slow places",
+    "direct",
+    "release",
+}
+
+
 def test_every_sort_of_message_is_kept() -> None:
-    assert {_shape(decode(body)) for body in MESSAGES} == {
-        "page main",
-        "page main after",
-        "page main places called",
-        "page slow places",
-        "direct",
-        "release",
-    }
+    assert {_shape(decode(body)) for body in MESSAGES} == SORTS
+
+
+def test_every_sort_of_message_would_be_kept_of_this_release(world: World) -> None:
+    tell(world)
+    assert {_shape(decode(body)) for body in written(world)["messages"]} == SORTS
