@@ -9,7 +9,7 @@ from shutil import copy2
 import pytest
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text("utf-8").replace("sleep 4", "sleep 1")
+README = (ROOT / "README.md").read_text("utf-8").replace("sleep 4", "sleep 0")
 MAKEFILE = """
 local:
 	@env; ls -A $$HOME; exec python3 stack.py $(PORT)
@@ -102,7 +102,7 @@ def test_the_machine_has_the_programs_with_which_it_is_made(repository: Reposito
     ("name", "old", "new", "reason"),
     [
         ("README.md", "    make test ", "    make all ", "it names other commands"),
-        ("README.md", "sleep 1", "false", "its shell commands failed"),
+        ("README.md", "sleep 0", "false", "its shell commands failed"),
         ("stack.py", '{\\"order\\": 17}', '{\\"order\\": 18}', "the inbox got"),
         ("stack.py", '{"body":"{\\"order\\": 17}"}', "", "the inbox got"),
         ("stack.py", '"}]', '"},{"body":"{\\"order\\": 17}"}]', "the inbox got"),
