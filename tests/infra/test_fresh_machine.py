@@ -9,7 +9,7 @@ from shutil import copy2
 import pytest
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text("utf-8").replace("sleep 4", "sleep 1")
+README = (ROOT / "README.md").read_text("utf-8").replace("sleep 4", "sleep 0")
 MAKEFILE = """
 local:
 	@env; ls -A $$HOME; exec python3 stack.py $(PORT)
@@ -102,18 +102,16 @@ def test_the_machine_has_the_programs_with_which_it_is_made(repository: Reposito
     ("name", "old", "new", "reason"),
     [
         ("README.md", "    make test ", "    make all ", "it names other commands"),
-        ("README.md", "sleep 1", "false", "its shell commands failed"),
+        ("README.md", "sleep 0", "false", "its shell commands failed"),
         ("stack.py", '{\\"order\\": 17}', '{\\"order\\": 18}', "the inbox got"),
         ("stack.py", '{"body":"{\\"order\\": 17}"}', "", "the inbox got"),
         ("stack.py", '"}]', '"},{"body":"{\\"order\\": 17}"}]', "the inbox got"),
         ("Makefile", "exec python3", "exec false", "make local ended"),
-        ("Makefile", "exec python3 stack.py $(PORT)", "python3 stack.py $(PORT) & sleep 0.5",
-         "make local ended, and another process answered"),
         ("Makefile", ": && echo tested", "false", "make test failed"),
         ("Makefile", ": && echo tested", "touch made", "what is made is not"),
         ("Makefile", "exec python3", "exec which python3", "make local ended"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_as_the_readme_says_fails(
     repository: Repository, name: str, old: str, new: str, reason: str
 ) -> None:
@@ -122,6 +120,17 @@ def test_what_is_not_as_the_readme_says_fails(
     assert done.returncode == 1
     assert f"not as README.md says: {reason}" in done.stderr
     assert list(repository.temporary.iterdir()), "for whoever looks into it"
+
+
+def test_an_answer_is_not_believed_once_make_local_has_ended(repository: Repository) -> None:
+    started = "python3 stack.py $(PORT)"
+    until_asked = f"echo $$PPID > pid; {started} & until [ -e asked ]; do sleep 0.1; done"
+    repository.change("Makefile", f"exec {started}", until_asked)
+    has_ended = "touch asked; while kill -0 $(cat pid) 2>/dev/null; do sleep 0.1; done; sleep 0.2"
+    repository.change("README.md", "sleep 0", has_ended)
+    done = repository.fresh()
+    assert done.returncode == 1
+    assert "make local ended, and another process answered" in done.stderr
 
 
 def test_a_port_that_another_process_holds_is_refused_before_anything_is_made(
