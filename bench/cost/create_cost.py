@@ -133,9 +133,9 @@ def _without(world: World, body: str, tasks: int) -> None:
 
 
 def _by_key(world: World, body: str, tasks: int) -> None:
-    asked = asked_once("me", "order-17", "/v1/tasks", body, is_single=tasks == 1)
+    query = asked_once("me", "order-17", "/v1/tasks", body, is_single=tasks == 1)
     world.create_idempotent(
-        asked,
+        query,
         lambda ms: [single_request(body, ms)] if tasks == 1 else batch_request(body, ms),
     )
 

@@ -18,7 +18,7 @@ _BYTES_PER_VALUE = 3  # a lateness of two digits, and a comma
 
 
 @dataclass(frozen=True)
-class Told:
+class LogCost:
     """`idle_minute`: what scheduler and sweeper tell in one; `created`, `delivered`, `swept`: of
     one task each."""
 
@@ -53,7 +53,7 @@ class Told:
         return _size(self.delivered) + (tasks - 1) * _BYTES_PER_VALUE
 
 
-def count_told() -> Told:
+def count_log_cost() -> LogCost:
     with new_world() as (world, resources):
         filters = len({each.metric for each in filters_of(resources)})
         idle_minute(world)
@@ -73,10 +73,10 @@ def count_told() -> Told:
         swept = counts.take()
     if set(delivered.values) != {LATENESS}:
         raise AssertionError("a delivery tells how late it was")
-    return Told((scheduler, Counted({}, sweeper)), created, delivered, swept, filters)
+    return LogCost((scheduler, Counted({}, sweeper)), created, delivered, swept, filters)
 
 
-def is_on(profile: Profile) -> bool:
+def metrics_are_on(profile: Profile) -> bool:
     """Where nobody says whether they are to be written."""
     return load_template(TEMPLATE, {"Profile": profile.name}).intrinsics.holds("HasMetrics")
 
