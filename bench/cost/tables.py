@@ -60,7 +60,8 @@ def per_million(model: CostModel) -> Iterable[str]:
 
 def beside_others(model: CostModel) -> Iterable[str]:
     yield (
-        "\nOthers, US dollars per million at any density, and the cost of Duewheel relative to them:\n"
+        "\nOthers, US dollars per million at any density, and the cost of Duewheel relative to "
+        "them:\n"
     )
     dearest, cheapest = Load(1), AT_BEST
     yield from _head(
@@ -190,7 +191,8 @@ def assumptions(model: CostModel) -> Iterable[str]:
         (
             "metrics that come to be",
             f"{log_cost.when_idle} while idle, {log_cost.when_busy} at work, "
-            f"{log_cost.at_most} when everything fails, at {price('metric_month'):.2f} dollars each",
+            f"{log_cost.at_most} when everything fails, at {price('metric_month'):.2f} dollars "
+            "each",
             "counted",
         ),
         (
