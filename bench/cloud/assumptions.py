@@ -1,4 +1,4 @@
-"""The one table of all that the model rests on, each with where it comes from."""
+"""The table of the model's assumptions, each with its source."""
 
 from collections.abc import Iterator
 

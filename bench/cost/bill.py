@@ -1,4 +1,4 @@
-"""From counted units to a month's bill: list prices, and what had to be assumed about durations."""
+"""From counted units to a month's bill: list prices, and assumed durations."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -75,7 +75,7 @@ class Bill:
 
     @property
     def at_work(self) -> float:
-        """All functions, and what they ask of the other services."""
+        """All functions, and their requests to other services."""
         return self.total - self.alarms_and_key
 
 
@@ -207,7 +207,8 @@ class CostModel:
         return before_ms + 1_000 * waited + after_ms
 
     def _scheduler(self, profile: Profile) -> float:
-        """A run a minute; where it stays, one leads and one stands by at any time."""
+        """A run a minute; in a profile in which it stays, there is always a leader and a
+        standby."""
         seconds = 2 if profile.stays else self.assumed.short_run_seconds / 60
         return self._function("scheduler", 1 / 60, seconds)
 

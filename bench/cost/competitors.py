@@ -1,6 +1,6 @@
-"""What others charge for a call at an instant, and the limits that decide where they can be taken.
+"""Prices of others for a call at an instant, and the limits of their use.
 
-Prices come from prices.json; each says what is in it. None needs anything of its own while idle.
+Prices come from prices.json; each says what is included. None costs anything while idle.
 """
 
 from dataclasses import dataclass

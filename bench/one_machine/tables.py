@@ -145,7 +145,7 @@ def _killed(results: Results) -> str:
 def _month(results: Results) -> str:
     lines = [
         f"- {r['contender']}: {r['waiting_after_kill']} of 1 still to be called after a `kill -9` "
-        "of what works."
+        "of the worker."
         for r in results.of("month")
     ]
     lines += [

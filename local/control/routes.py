@@ -97,7 +97,7 @@ class LocalRoutes:
             case "GET":
                 return json_reply(200, {"requests": self._inbox.received(name)})
             case "PUT" if self._mailbox is not None and name in self._mailbox:
-                raise BadInput(f"{name} takes what it gets; it cannot be told how to answer.")
+                raise BadInput(f"{name} accepts all messages; its answer cannot be set.")
             case "PUT":
                 answer = answer_from(_json_object(request))
                 self._inbox.answer_with(name, answer)

@@ -87,7 +87,7 @@ class World:
     entry_writer = Part(wheel.entry_writer)
     headers = Part(wheel.headers)
     health_store = Part(wired_businesses.health_store)
-    in_standing = Part(wired_businesses.businesses_with_health)
+    with_health = Part(wired_businesses.businesses_with_health)
     keyed = Part(creating.keyed_tasks)
     keys = Part(wheel.keys)
     lead = Part(scheduler.lead)
@@ -224,7 +224,7 @@ class World:
             KeepHold(self.clock, asyncio.to_thread),
             asyncio.to_thread,
             replace(notifier.targets(), http=self.receiver),  # type: ignore[arg-type]
-            known or self.in_standing,
+            known or self.with_health,
             call_slots,
         )
 

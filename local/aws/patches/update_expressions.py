@@ -87,7 +87,7 @@ def _plain(text: str) -> _Plain | None:
 
 
 def _found(node: Any, kinds: list[Any]) -> Any:
-    """The tree of a plain expression stays as it is, and is asked the same again and again."""
+    """The tree of a plain expression does not change, so its answers are cached."""
     if getattr(node, "plain", None) is None:
         return _find_clauses(node, kinds)
     if (name := tuple(kinds)) not in node.found:

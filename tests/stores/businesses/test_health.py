@@ -136,7 +136,7 @@ def test_a_damaged_record_reads_as_no_standing_and_is_reported(
         TableName=world.settings.registry_table, Item={**record_of(world), attribute: value}
     )
     assert world.health_store.read("orders") == BusinessHealth()
-    assert world.in_standing.one("orders").health == BusinessHealth()
+    assert world.with_health.one("orders").health == BusinessHealth()
     met = {(r.action, r.slot, r.wrong) for r in caplog.records}  # type: ignore[attr-defined]
     assert met == {("unreadable", "standing#orders", attribute)}
 
@@ -148,7 +148,7 @@ def test_those_who_call_read_it_along_with_the_settings_of_configured_and_other_
     opened(world.health_store, breaker())
     world.health_store.note_slow("mails", UNTIL_MS)
     world.recorder.clear()
-    known = world.in_standing.many(["orders", "mails", "invoices"])
+    known = world.with_health.many(["orders", "mails", "invoices"])
     assert world.recorder.operations() == ["BatchGetItem"]
     assert known["orders"].retention_days == 3
     assert known["orders"].health.breakers == (breaker(),)
@@ -158,18 +158,18 @@ def test_those_who_call_read_it_along_with_the_settings_of_configured_and_other_
 
 
 def test_what_a_process_has_met_holds_before_it_reads_again(world: World) -> None:
-    assert world.in_standing.health_of("orders") == BusinessHealth()
-    world.in_standing.one("orders")
+    assert world.with_health.health_of("orders") == BusinessHealth()
+    world.with_health.one("orders")
     health = opened(world.health_store, breaker())
-    world.in_standing.put_health("orders", health)
+    world.with_health.put_health("orders", health)
     world.recorder.clear()
-    assert world.in_standing.one("orders").health == health
-    assert world.in_standing.health_of("orders") == health
+    assert world.with_health.one("orders").health == health
+    assert world.with_health.health_of("orders") == health
     assert world.recorder.calls == []
     world.health_store.close("orders", breaker())
     world.clock.advance_ms(KEPT_MS)
-    assert world.in_standing.health_of("orders") == health
-    assert world.in_standing.one("orders").health.breakers == ()
+    assert world.with_health.health_of("orders") == health
+    assert world.with_health.one("orders").health.breakers == ()
 
 
 def test_a_registry_that_takes_no_write_is_told_as_such(world: World) -> None:

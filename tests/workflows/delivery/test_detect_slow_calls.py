@@ -35,7 +35,7 @@ def page_of(world: World, number: int = CALLS_MIN) -> list[Task]:
 
 def lane_of(world: World) -> Lane:
     world.clock.advance_ms(6_000)  # what is known is read again
-    return world.in_standing.one("slow").lane_at(world.clock.now_ms()).lane
+    return world.with_health.one("slow").lane_at(world.clock.now_ms()).lane
 
 
 def slow_writes(world: World) -> int:

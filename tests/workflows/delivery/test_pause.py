@@ -101,7 +101,7 @@ def test_other_businesses_are_called_beside_a_paused_one(world: World) -> None:
 
 
 def test_a_pause_takes_effect_within_seconds(world: World) -> None:
-    world.in_standing.one("orders")  # this process has just read it
+    world.with_health.one("orders")  # this process has just read it
     pause(world)
     held = world.created(in_ms=0)
     world.drain()
@@ -201,7 +201,7 @@ def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause
     pause(world)
     late = world.created(in_ms=20_000)
     world.clock.set_ms(late.due_ms - 500)
-    world.in_standing.one("orders")  # read just before the end of the pause
+    world.with_health.one("orders")  # read just before the end of the pause
     resume_elsewhere(world)
     come_up(world, late)
     assert world.read(late).parked
@@ -211,9 +211,9 @@ def test_a_release_is_asked_for_once_more_when_everybody_has_forgotten_the_pause
 
 def resume_elsewhere(world: World) -> None:
     """By a process that shares nothing with the notifiers."""
-    known = world.in_standing.one("orders")
+    known = world.with_health.one("orders")
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
-    world.in_standing._keep({"orders": known}, world.clock.now_ms())
+    world.with_health._keep({"orders": known}, world.clock.now_ms())
     world.drain()
 
 

@@ -37,7 +37,7 @@ def configure_business(request: Request, biz_type: str) -> Answer:
     checked, body = checked_biz_type(biz_type), request.text(SINGLE_BYTES_MAX)
     change = business_change(body, process.settings().business_defaults, wiring.allowed_targets())
     business = wiring.configure_business()(checked, change, request.precondition, by=request.caller)
-    return _in_standing(business, 201 if business.is_new else 200)
+    return _with_health(business, 201 if business.is_new else 200)
 
 
 def pause_business(request: Request, biz_type: str) -> Answer:
@@ -51,11 +51,11 @@ def resume_business(request: Request, biz_type: str) -> Answer:
 def _paused(request: Request, biz_type: str, *, paused: bool) -> Answer:
     pause = wiring.configure_business().pause
     checked, precondition = checked_biz_type(biz_type), request.precondition
-    return _in_standing(pause(checked, precondition, paused=paused, by=request.caller))
+    return _with_health(pause(checked, precondition, paused=paused, by=request.caller))
 
 
-def _in_standing(business: Business, status: int = 200) -> Answer:
-    (shown,) = wiring.read_businesses().in_standing([business])
+def _with_health(business: Business, status: int = 200) -> Answer:
+    (shown,) = wiring.read_businesses().with_health([business])
     return business_answer(shown, process.clock().now_ms(), status)
 
 

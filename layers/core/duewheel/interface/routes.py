@@ -19,7 +19,7 @@ from duewheel.rules.names import checked_biz_type
 from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, NotPermitted, UnknownCall
 from duewheel.rules.tasks.callback_headers import ATTEMPT
 
-Carry = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
+Carry = Callable[..., Answer]  # takes the request, and the values of its path's placeholders
 
 _BUSINESS = "biz_type"  # the placeholder
 

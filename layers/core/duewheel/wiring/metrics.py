@@ -30,7 +30,7 @@ def tells_metrics(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
 def tell_metrics() -> None:
     counted = counts.take()
     if not counted.counts and not counted.values:
-        return  # nor are the settings asked, which may be what is wrong
+        return  # without reading the settings, which may be invalid
     settings = process.settings()
     if not settings.metrics:
         return

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from duewheel.stores.conditional_writes import Throttled
 
 X = TypeVar("X")
-Outcome = bool | Exception  # whether nobody was faster, or why that is not known
+Outcome = bool | Exception  # whether no other writer was faster, or why that is unknown
 
 
 class Tries(Generic[X]):

@@ -11,10 +11,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from duewheel.rules.access.grants import ALL, ANYTHING, NOBODY, Access, Grant, Right, are_businesses
+from duewheel.rules.access.grants import (
+    ALL,
+    ANONYMOUS,
+    ANYTHING,
+    Access,
+    Grant,
+    Right,
+    are_businesses,
+)
 from duewheel.rules.access.grants import grants_of as granted_by
 
-BEGINNING = "+"  # stands in a name of IAM, which has no `*`, for one
+BEGINNING = "+"  # replaces `*`, which names of IAM may not contain
 IAM_DEFAULTS: Mapping[str, Right | None] = {
     **{right.value: right for right in Right},
     "none": None,
@@ -34,7 +42,7 @@ class AuthMode(StrEnum):
 class Callers(Struct, frozen=True):
     mode: AuthMode
     account: str  # whose identities count
-    iam_default: Right | None  # on all businesses, for names that say no right
+    iam_default: Right | None  # on all businesses, for names without a right
 
     def access(self, authorizer: Mapping[str, Any], now_ms: int) -> Access:
         """`authorizer`: `requestContext.authorizer` of the event."""
@@ -50,7 +58,7 @@ class Callers(Struct, frozen=True):
         arn = identity.get("userArn") if isinstance(identity, Mapping) else None
         parts = _ARN.fullmatch(arn) if isinstance(arn, str) else None
         if parts is None or parts[1] != self.account:
-            return NOBODY
+            return ANONYMOUS
         kind, _, rest = parts[2].partition("/")
         # Of an assumed role the session is left out: another instance of the same service is the
         # same caller.
@@ -61,10 +69,10 @@ class Callers(Struct, frozen=True):
     def _grants(self, name: str) -> tuple[Grant, ...]:
         """A name that begins like a right and is malformed has no grant: it was meant to limit, and
         is misspelt."""
-        said = _SAYS_A_RIGHT.fullmatch(name)
-        if said is None:
+        matched = _SAYS_A_RIGHT.fullmatch(name)
+        if matched is None:
             return () if self.iam_default is None else (Grant(self.iam_default, ALL),)
-        right, rest = said.groups()
+        right, rest = matched.groups()
         businesses = rest[1:] if rest else ALL
         if rest.endswith(BEGINNING):
             businesses = businesses[: -len(BEGINNING)] + ALL
@@ -89,9 +97,9 @@ def _of_key(context: Any, now_ms: int) -> Access:
         caller, expires = key_caller(context["key_id"]), str(context["expires_ms"])
         grants, version = granted_by(context["grants"]), int(context["version"])
         if expires and now_ms >= int(expires):
-            return NOBODY
+            return ANONYMOUS
     except (KeyError, TypeError, ValueError, AttributeError):
-        return NOBODY
+        return ANONYMOUS
     return Access(caller, grants, version)
 
 

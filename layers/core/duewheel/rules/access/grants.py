@@ -141,6 +141,6 @@ class Permit(Struct, frozen=True):
 
 _DOING = {Right.READ: "read", Right.WRITE: "write to", Right.ADMIN: "administer"}
 
-NOBODY = Access("nobody")
-# Of what the service does by itself, and of a stack that asks nobody who they are.
+ANONYMOUS = Access("nobody")
+# For actions of the service itself, and for a stack without access control.
 ANYTHING = Permit(Access("local", (Grant(Right.ADMIN, ALL),)), Right.ADMIN)

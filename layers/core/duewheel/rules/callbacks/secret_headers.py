@@ -1,8 +1,8 @@
 """Which headers of a callback carry a secret, and what an answer shows of such a value.
 
 Invariant: of a secret at most its first characters and 16 bits of a digest leave the service, so
-that two values can be told apart and no value can be found by trying. What is shown is no value
-that a header can have.
+that two values can be distinguished and no value can be found by trying. The shown form is no valid
+value of a header.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 A task that the slow lane has not reached waits about as long as it is late already, so it falls due
 a few times only, however long the lane is overloaded. A task whose call could not begin, because
-its business has too many look-ups of host names under way, falls due again soon.
+its business has too many running look-ups of host names, falls due again soon.
 """
 
 from collections.abc import Sequence

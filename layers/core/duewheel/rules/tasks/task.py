@@ -27,8 +27,8 @@ class NewTask(Struct, frozen=True):
     retry: RetryPolicy | None = None  # None: its business's
     expires_after_seconds: float | None = None
     key: str | None = None
-    digest: str | None = None  # of all the caller said but `biz_type` and `key`; with a key only
-    max_due_ms: int | None = None  # how far a watchdog may be pushed out
+    digest: str | None = None  # of the request without `biz_type` and `key`; with a key only
+    max_due_ms: int | None = None  # the limit up to which a watchdog may be moved
 
 
 class Attempt(Struct, frozen=True):
@@ -126,7 +126,7 @@ class Task(Struct, frozen=True):
     revivals: tuple[tuple[int, int], ...] = ()
     occurrence: Occurrence | None = None
     plan: Plan | None = None
-    first_second: int | None = None  # in which it first comes up, where that is not its home's
+    first_second: int | None = None  # in which it first falls due, if not its home's
     version: int = 1
 
     @property

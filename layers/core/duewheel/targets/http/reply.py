@@ -61,7 +61,7 @@ class ReplyReader:
 
     def on_message_begin(self) -> None:
         if self._is_whole:
-            self.leaves_connection_usable = False  # more than was asked for
+            self.leaves_connection_usable = False  # more than one reply
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._has_head:  # trailers are no headers

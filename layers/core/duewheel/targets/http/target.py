@@ -1,8 +1,8 @@
 """Deliver by HTTP: one call, one outcome.
 
-Whatever the far side or the network does ends in an `Outcome`, within the timeout. The host
-is resolved for the call, and the connection goes to an address that was checked, or is kept
-from an earlier call to one that still is. Redirects are answers; nobody follows them.
+Whatever the far side or the network does ends in an `Outcome`, within the timeout. The host is
+resolved for the call, and the connection goes to an address that was checked, or is kept from an
+earlier call to one that still is. Redirects are answers, and are not followed.
 """
 
 import asyncio
@@ -85,8 +85,8 @@ class HttpTarget:
             return Outcome(Verdict.RETRY, note_from(str(failure)))
         finally:
             self.calls_in_flight -= 1
-        said = without_secrets(reply.body_start, callback.headers)
-        return outcome_of_answer(reply.status_code, reply.headers, said, self._clock.now_ms())
+        body_start = without_secrets(reply.body_start, callback.headers)
+        return outcome_of_answer(reply.status_code, reply.headers, body_start, self._clock.now_ms())
 
     async def close(self) -> None:
         self._kept.close()
@@ -157,7 +157,7 @@ async def _connected(addresses: tuple[str, ...], port: int) -> tuple[str, socket
 
 
 def _reason(error: OSError) -> str:
-    """Without the address, which is nobody's business but the network's."""
+    """Without the address, which callers must not see."""
     if isinstance(error, TimeoutError):
         return "timed out"
     if isinstance(error, ssl.SSLCertVerificationError):

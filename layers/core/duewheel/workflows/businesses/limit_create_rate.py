@@ -1,7 +1,7 @@
 """Keep a business to its creates a second, over all processes.
 
 A process takes turns in blocks and gives them out from memory, so that most creates cost no write.
-What it has not given out after a second is gone: nobody saves up beyond the burst.
+Turns that it has not given out after a second are lost: no business saves up beyond the burst.
 """
 
 import math
@@ -26,7 +26,7 @@ class _Block(Struct):
 
 
 class Allowed(Struct, frozen=True):
-    """So many of those asked for; when they are fewer, one more can be had after a wait."""
+    """How many are allowed; if fewer than requested, the next one after `wait_ms`."""
 
     count: int
     wait_ms: int = 0
@@ -82,7 +82,7 @@ class LimitCreateRate:
         return Allowed(at_hand + given, math.ceil(taken.interval_us / US_PER_MS))
 
     def _keep(self, biz_type: str, block: _Block) -> None:
-        self._blocks.pop(biz_type, None)  # so that it stands last, as the youngest
+        self._blocks.pop(biz_type, None)  # so that it comes last, as the youngest
         self._blocks[biz_type] = block
         if len(self._blocks) > BLOCKS_MAX:
             del self._blocks[next(iter(self._blocks))]

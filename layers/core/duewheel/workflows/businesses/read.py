@@ -1,4 +1,4 @@
-"""Read businesses: one by its name, or all of them in pages, and how they stand."""
+"""Read businesses: one by its name, or all of them in pages, with their health."""
 
 from collections.abc import Sequence
 
@@ -24,25 +24,25 @@ class BusinessPage(Struct, frozen=True):
 
 
 class ReadBusinesses(Struct, frozen=True):
-    """`store` reads the standing as well."""
+    """`store` reads the health as well."""
 
     store: BusinessStore
     secret: bytes
 
     def one(self, biz_type: str) -> Business:
-        """As it stands at this moment, also with its calls."""
+        """Its present settings and health."""
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
-        return self.in_standing([business])[0]
+        return self.with_health([business])[0]
 
-    def in_standing(self, businesses: Sequence[Business]) -> list[Business]:
+    def with_health(self, businesses: Sequence[Business]) -> list[Business]:
         read = self.store.read_many(business.biz_type for business in businesses)
         return [replace(business, health=read[business.biz_type].health) for business in businesses]
 
     def page(self, query: BusinessesRequest, access: Access) -> BusinessPage:
-        """In the order of their names, those within reach. What somebody has damaged is reported,
-        and left out."""
+        """In the order of their names, those within reach. Damaged ones are reported, and left
+        out."""
         after = None
         if query.cursor is not None:
             after = cursors.opened(query.cursor, _QUESTION, self.secret)
@@ -51,7 +51,7 @@ class ReadBusinesses(Struct, frozen=True):
         )
         cursor = cursors.sealed(found[-1].biz_type, _QUESTION, self.secret) if goes_on else None
         readable = [business for business in found if business.damaged is None]
-        return BusinessPage(self.in_standing(readable), cursor)
+        return BusinessPage(self.with_health(readable), cursor)
 
     def _page(self, after: str | None, limit: int) -> tuple[list[Business], str | None]:
         found, goes_on = self.store.page(after, limit)

@@ -31,7 +31,7 @@ class DetectSlowCalls(Struct, frozen=True, kw_only=True):
     known: BusinessCache
     health_store: HealthStore
     _paces: dict[str, Pace] = field(default_factory=dict)
-    _tried_ms: dict[str, int] = field(default_factory=dict)  # when it was told, or was to be
+    _tried_ms: dict[str, int] = field(default_factory=dict)  # of the last publication, or its try
 
     async def __call__(self, business: Business, attempt: Attempt, deadline_ms: int) -> None:
         """Measure a call. If the invocation is about to end, leave publishing to the next call."""
@@ -49,7 +49,7 @@ class DetectSlowCalls(Struct, frozen=True, kw_only=True):
 
     def _noted(self, biz_type: str, duration_ms: int, now_ms: int) -> Pace:
         pace = with_call(self._paces.pop(biz_type, None), duration_ms, now_ms)
-        self._paces[biz_type] = pace  # it stands last, as the youngest
+        self._paces[biz_type] = pace  # it comes last, as the youngest
         if len(self._paces) > KNOWN_MAX:
             gone = next(iter(self._paces))
             del self._paces[gone]

@@ -1,8 +1,8 @@
 """A gate decides which tasks of a business may be called, and sets the others aside.
 
-They stand in one list (`wiring/notifier.py`): pause, occurrence, circuit breaker, rate limit.
-A task passes them in this order twice: with all tasks of its business before the first instant of
-the page (`admit`), and alone right before its call, which may have waited (`confirm`).
+They are in one list (`wiring/notifier.py`): pause, occurrence, circuit breaker, rate limit. A task
+passes them in this order twice: with all tasks of its business before the first instant of the page
+(`admit`), and alone right before its call, which may have waited (`confirm`).
 """
 
 import asyncio

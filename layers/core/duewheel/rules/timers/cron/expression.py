@@ -109,7 +109,7 @@ class Cron(Struct, frozen=True):
         if self.is_on(first):
             yield first
         if first >= last:
-            return  # most often a single date is asked for, and croniter is not needed
+            return  # mostly one date is needed, without croniter
         for day in self._dates_that_may_do(first):
             if day > last:
                 return
