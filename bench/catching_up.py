@@ -1,7 +1,7 @@
-"""How an hour's outage is caught up with: messages sent and pages begun, minute by minute.
+"""Catching up with an hour's outage: messages sent and pages begun, minute by minute.
 
-Counted on moto by a clock that is moved by hand, so it tells the load, not the speed: in a
-deployed stack a minute's messages are worked off by as many Lambdas as there are.
+Counted on moto with a clock that is moved by hand, so it measures the load, not the speed: in a
+deployed stack all available Lambdas work off a minute's messages.
 
     make bench-catch-up
 """

@@ -64,12 +64,12 @@ def started(python: str, build: Path, code: str) -> Start:
     """One fresh process. The layers lie on the path as Lambda mounts them."""
     layers = (build / "CoreLayer" / "python", build / "VendorLayer" / "python")
     environment = {**_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(map(str, layers))}
-    told = subprocess.run(
+    done = subprocess.run(
         [python, "-c", code + _TOLD], env=environment, capture_output=True, text=True, check=False
     )
-    if told.returncode:
-        raise SystemExit(told.stderr)
-    return Start(*map(float, told.stdout.split()[-3:]))
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return Start(*map(float, done.stdout.split()[-3:]))
 
 
 def code_of(build: Path) -> dict[str, str]:

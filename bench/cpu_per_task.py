@@ -48,7 +48,7 @@ CASE = "cpu"  # as the receiver counts
 
 @dataclass
 class Emulated:
-    """CPU seconds of the emulator's, on whichever thread it was asked."""
+    """CPU seconds of the emulator, on all threads."""
 
     seconds: float = 0.0
 
@@ -186,7 +186,7 @@ def emulated() -> Iterator[tuple[Own, ManualClock]]:
         parameters = {**ALLOWED, "AuthMode": AuthMode.OFF.value}
         resources = create_resources(load_template(TEMPLATE, parameters), *clients)
         os.environ.update(resources.environment("api"))
-        process.start_anew(clock, lambda _: None)  # its metrics are made, and shown to nobody
+        process.start_anew(clock, lambda _: None)  # its metrics are made, and discarded
         yield Own(inside), clock
 
 

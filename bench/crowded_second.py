@@ -1,8 +1,9 @@
-"""20,000 tasks on one second, on tables that take no more than AWS's would: with the shards that
-the second gets, and with one that stays.
+"""20,000 tasks on one second, on tables with AWS's limits: with the shards that the second gets,
+and with a fixed single one.
 
 On virtual time with the real handlers, every AWS call at 10 ms, and a governor that refuses what
-AWS's limits refuse (bench/limits.py). What is told are those limits, not how fast anything is.
+AWS's limits refuse (bench/limits.py). It shows the effect of those limits, not the speed of the
+code.
 
     make bench-crowd
 """

@@ -1,8 +1,8 @@
-"""What AWS documents of its limits, and what others published of its latencies.
+"""Limits that AWS documents, and latencies that others have published.
 
-Every figure that a model or a test of this repository takes from outside stands here once, with
-its source; the governor of the tests and the model of the cloud read the same names. A figure
-that nobody could confirm says `verified=False`.
+Every figure from outside that a model or a test of this repository uses is here once, with its
+source; the governor of the tests and the model of the cloud read the same names. An unconfirmed
+figure has `verified=False`.
 """
 
 from dataclasses import dataclass

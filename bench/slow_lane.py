@@ -1,7 +1,7 @@
-"""How late a quick business is beside one whose callbacks take ten seconds: with the slow lane, by
-setting and by observation, and without it.
+"""The lateness of a quick business beside one whose callbacks take ten seconds: with the slow lane,
+by setting and by observation, and without it.
 
-On virtual time with the real handlers, so it tells who waits for whom, not how fast anything is.
+On virtual time with the real handlers, so it measures waits, not the speed of the code.
 
     make bench-slow-lane
 """

@@ -1,6 +1,6 @@
 """The whole stack on one machine: the template's resources and the functions, unchanged.
 
-The core is put on the path here, as its layer is put on a function's.
+The core is put on the path here, like its layer in Lambda.
 """
 
 import sys

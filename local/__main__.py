@@ -24,8 +24,8 @@ def main() -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    # Blocked before there are threads, which inherit it, and then waited for: a handler would
-    # run in the middle of whatever the main thread holds, an event's own lock included.
+    # Signals are blocked before there are threads, which inherit that, and then waited for: a
+    # handler would interrupt the main thread while it may hold a lock.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     if os.environ.get(ENDS_WITH_STDIN) == "on":
         Thread(target=_end_with_stdin, name="standard input", daemon=True).start()
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _stack_wanted() -> LocalStack:
-    """What the environment says; a ValueError where that is nothing."""
+    """The stack that the environment describes; ValueError if it is invalid."""
     port = os.environ.get("PORT", str(PORT_DEFAULT))
     if not port.isdecimal() or int(port) > 65_535:
         raise ValueError(f"PORT={port!r} is no port")
@@ -68,7 +68,7 @@ def _start_ms(frozen_at: str | None) -> int | None:
     if not frozen_at:
         return None
     if os.environ.get("AWS_ENDPOINT_URL"):
-        raise ValueError("FROZEN_AT: the clock stands still in the emulator only")
+        raise ValueError("FROZEN_AT: only the emulator has a clock that can be frozen")
     try:
         return ms_from_rfc3339(frozen_at)
     except NoInstant as error:
@@ -76,8 +76,9 @@ def _start_ms(frozen_at: str | None) -> int | None:
 
 
 def _end_with_stdin() -> None:
-    """Whoever started the stack holds the other end of its standard input, and lets go of it
-    however he ends. All that is here is gone then anyhow, so nothing is put away first."""
+    """The process that started the stack holds the other end of its standard input, and the kernel
+    closes it however that process ends. The stack then ends without a clean-up: its data is in
+    memory."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
     os._exit(0)
@@ -97,7 +98,7 @@ def _faults_wanted() -> Faults:
 
 
 def _log_to_the_console() -> None:
-    """What the local stack itself has to say; the functions bring their own logger."""
+    """The log of the local stack itself; the functions have their own logger."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     logging.getLogger("local").addHandler(handler)

@@ -1,4 +1,4 @@
-"""The HTTP server on loopback: reads requests, writes replies, knows nothing else.
+"""The HTTP server on loopback: only reads requests and writes replies.
 
 Invariant: it binds 127.0.0.1 only, and answers no page of another site. A body is read whole, or
 its request is not answered. A thread per connection, kept open between requests; hundreds of
@@ -56,16 +56,16 @@ class _Server(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # the parent would ask the DNS who this machine is
+        TCPServer.server_bind(self)  # the parent class would look the machine's name up in the DNS
         self.server_name, self.server_port = HOST, int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # whoever hung up wants no answer
+        if not isinstance(sys.exception(), ConnectionError):  # the client has closed the connection
             log.exception("a request from %s failed", client_address)
 
 
 class _TooLarge(Exception):
-    """The body is larger than API Gateway takes; it is not read to its end."""
+    """The body is larger than API Gateway accepts; it is not read to its end."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(self.command, self.path, headers, body, self.client_address[0])
         try:
             reply = self.answer(request)
-        except Exception:  # whoever asked gets an answer all the same
+        except Exception:  # the client gets an answer all the same
             log.exception("%s %s failed", request.method, request.raw_path)
             reply = gateway_reply(500, "Internal Server Error")
         self._write(reply)
@@ -107,10 +107,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._refuse(code, message or HTTPStatus(code).phrase)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are the caller's business; what fails is logged where it fails."""
+        """Requests are not logged; errors are logged where they happen."""
 
     def _refuse(self, status: int, message: str) -> None:
-        """What was sent behind it has not been read."""
+        """Close the connection: the rest of the request was not read."""
         self.close_connection = True
         self._write(gateway_reply(status, message))
 
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
             body += self._read_whole(size, already=len(body))
             if self.rfile.read(2) != b"\r\n":
                 raise ValueError("a chunk of another size")
-        for _ in range(TRAILERS_MAX):  # they say nothing that a function would see
+        for _ in range(TRAILERS_MAX):  # functions do not get them
             if self._read_line() == b"\r\n":
                 return bytes(body)
         raise ValueError("trailers without end")

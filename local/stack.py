@@ -1,7 +1,7 @@
-"""Brings the whole stack up in this process, and down again.
+"""Starts the whole stack in this process, and stops it.
 
-Invariant: nothing leaves the machine. Credentials are made up, AWS is moto (or what
-`AWS_ENDPOINT_URL` names), and the only port is on loopback.
+Invariant: no request leaves the machine. Credentials are invented, AWS is moto (or the server of
+`AWS_ENDPOINT_URL`), and the only port is on loopback.
 """
 
 import logging
@@ -68,9 +68,9 @@ class LocalStack:
     """Port 0 takes a free one. `overrides` are template parameters beside the usual ones, and
     beside the profile, which `PROFILE` names.
 
-    `start_ms` is where the clock begins, by default at now; `frozen`, it stands still there.
-    `faults` go wrong only where AWS is played in this process. With `asks_for_keys` requests need
-    one, and `admin_key` is a first.
+    `start_ms`: the beginning of the clock, by default now; with `frozen` it is frozen there.
+    `faults` are made only if AWS is emulated in this process. With `asks_for_keys` requests need an
+    API key, and `admin_key` is the first.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LocalStack:
         self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
         self.faults = faults if faults and not self.endpoint else Faults(rate=0, seed=0)
         self._port = port
-        targets = {} if self.endpoint else ALLOWED  # of the other AWS nothing is known
+        targets = {} if self.endpoint else ALLOWED  # the other AWS is not known
         profile = {"Profile": os.environ.get("PROFILE") or PRECISE.name}
         auth = {"AuthMode": (AuthMode.KEYS if asks_for_keys else AuthMode.OFF).value}
         self._parameters = {**OVERRIDES, **auth, **profile, **targets, **(overrides or {})}
@@ -108,7 +108,7 @@ class LocalStack:
             self._undo = started.pop_all()
 
     def stop(self) -> None:
-        """Tell everything that runs to end, and wait for it."""
+        """Signal all parts to end, and wait for them."""
         self._undo.close()
 
     def __enter__(self) -> "LocalStack":
@@ -197,7 +197,7 @@ class LocalStack:
         from duewheel.log import logger
         from duewheel.metrics import counts
 
-        counts.take()  # of whoever ran in this process before
+        counts.take()  # of an earlier stack in this process
         log = FilteredLog(filters_of(resources), self.metrics, self.clock.now_ms)
         started.enter_context(log.attached(logging.getLogger(logger.name)))
 
@@ -222,7 +222,7 @@ class LocalStack:
         workers: Sequence[QueuePoller | Invocations],
         wheelwright: Wheelwright,
     ) -> None:
-        """What is started last is stopped first; the clock lets go whoever sleeps before that."""
+        """The part that is started last is stopped first; before that the clock ends all sleeps."""
         self._front.start()
         started.callback(self._front.stop)
         for worker in workers:
@@ -240,14 +240,14 @@ class LocalStack:
         return self._gateway.answer(request)
 
     def _invoke_api(self, function: Function, event: dict[str, Any]) -> Any:
-        # One execution environment, one request at a time, as in Lambda: what a handler
-        # keeps between requests is not made for threads. The ingest function shares it.
+        # One execution environment, one request at a time, as in Lambda: the state that a handler
+        # keeps between requests is not thread-safe. The ingest function shares it.
         with self._creating:
             return function.invoke_with_timeout(event, self.clock)
 
 
 def _caller_here(role: Role) -> Caller:
-    """For the life of this thread, which begins as a notifier."""
+    """For the life of this thread, which runs as a notifier."""
     from duewheel.wiring.notifier import notifier
 
     asking.set(role)
@@ -255,7 +255,7 @@ def _caller_here(role: Role) -> Caller:
 
 
 def _log_at_the_templates_level(started: ExitStack) -> None:
-    """Others of this process may have built the logger before, in another environment."""
+    """The logger may have been built before, in another environment."""
     from duewheel.log import logger
 
     started.callback(logger.setLevel, logger.log_level)

@@ -1,6 +1,6 @@
-"""What the model takes for granted, and what can be turned: knobs of a deployment, and its world.
+"""The assumptions of the model, and its knobs: of a deployment, and of its world.
 
-Limits stand in bench/limits.py. What nobody documents is here, each with its reason.
+Limits are in bench/limits.py. Undocumented values are here, each with its reason.
 """
 
 import math
@@ -18,7 +18,7 @@ _ENVIRONMENT = Settings("wheel", "registry", "slices", "slow", "notifier", "key"
 
 @dataclass(frozen=True)
 class Latency:
-    """Lognormal: what latencies of many small parts look like."""
+    """Lognormal, like latencies of many small parts."""
 
     p50_ms: float
     p99_ms: float
@@ -60,7 +60,7 @@ TASK_UNITS_READ = 0.25  # strongly consistent, of a task of 1 KB in a page
 SDK_TRIES = 4  # stores/aws_clients.py
 SWEEPER_TIMEOUT_MS = 900_000  # template.yaml
 INVOKED_AGAIN_MS = 60_000  # Lambda, of an asynchronous invocation that failed
-RAMP_STEP_MS = 200  # how finely the model lets pollers grow
+RAMP_STEP_MS = 200  # the step in which the model lets pollers grow
 
 
 class Link(Enum):
@@ -70,7 +70,7 @@ class Link(Enum):
 
 @dataclass(frozen=True)
 class Knobs:
-    """A deployment: by default what template.yaml and the settings say."""
+    """A deployment, by default with the values of template.yaml and the settings."""
 
     page_size: int = _ENVIRONMENT.page_size
     lead_ms: int = _ENVIRONMENT.lead_ms

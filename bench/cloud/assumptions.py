@@ -1,4 +1,4 @@
-"""The one table of all that the model rests on, each with where it comes from."""
+"""The table of the model's assumptions, each with its source."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _DELIVERED = "assumed: 1.1 of that; `make bench-cpu` shows 0.75 to 0.9"
 
 
 def table() -> Iterator[str]:
-    yield "\nWhat this rests on:\n"
+    yield "\nAssumptions:\n"
     yield "| what | value | from |"
     yield "| --- | --- | --- |"
     for what, value, source in (*_of_the_deployment(), *_of_aws(), *_latencies(), *_computing()):
@@ -53,7 +53,7 @@ def _of_aws() -> Iterator[tuple[str, str, str]]:
         ("a provisioned poller keeps", limits.PROVISIONED_INVOCATIONS_EACH),
         ("environments", limits.LAMBDA_CONCURRENCY),
         ("they grow by", limits.LAMBDA_ENVIRONMENTS_IN_10_S),
-        ("a processor is had for", limits.LAMBDA_VCPU_MB),
+        ("a whole processor needs", limits.LAMBDA_VCPU_MB),
     ):
         yield what, _limit(limit), limit.source + ("" if limit.verified else " (not verified)")
 
@@ -69,7 +69,7 @@ def _latencies() -> Iterator[tuple[str, str, str]]:
     ):
         yield what, _latency(latency), latency.source
     yield (
-        "who is throttled tries again",
+        "a throttled request is retried",
         f"{assumed.SDK_TRIES} times at once",
         "stores/aws_clients.py",
     )

@@ -17,7 +17,7 @@ from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 
 @dataclass(eq=False)
 class PageCalls:
-    """What the calls of one page have come to. `ended`: heap of those that were begun."""
+    """The outcomes of one page's calls. `ended`: heap of those that were begun."""
 
     ended: list[tuple[float, int, Entry]] = field(default_factory=list)
     begun: Signal = field(default_factory=Signal)
@@ -26,11 +26,11 @@ class PageCalls:
 
 @dataclass
 class Record:
-    """What a run of the model is about."""
+    """The results of a run of the model."""
 
     lateness_ms: list[float] = field(default_factory=list)  # of first calls
     retries_late_ms: list[float] = field(default_factory=list)
-    repeated: int = 0  # calls made once more for want of a record of the first
+    repeated: int = 0  # calls repeated because the first was not recorded
     settled: int = 0
     settled_ms: float = 0
     calls: int = 0
@@ -53,7 +53,7 @@ class Calls:
         return page
 
     def settled(self, environment: Environment, number: int) -> None:
-        """Their lines are free again."""
+        """Their slots are free again."""
         environment.lines = max(0, environment.lines - number)
         self._go_on(environment)
 

@@ -1,4 +1,4 @@
-"""One run of the model: a deployment, what is due when, and what came of it."""
+"""One run of the model: a deployment, its due tasks, and the result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,12 +44,12 @@ class Result:
 
 
 def burst(tasks: int) -> dict[int, list[int]]:
-    """All at one instant, a second's beginning, as people like them."""
+    """All at one instant, the beginning of a second, as people choose it."""
     return {FIRST_SECOND: [FIRST_SECOND * 1000] * tasks}
 
 
 def steady(rate: int, seconds: int, random: Random) -> dict[int, list[int]]:
-    """So many in each second, anywhere within it."""
+    """A number in each second, at any instant in it."""
     return {
         second: [second * 1000 + random.randrange(1000) for _ in range(rate)]
         for second in range(FIRST_SECOND, FIRST_SECOND + seconds)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 
 class Signal:
-    """Once fired, whoever waited goes on, and whoever comes later does not wait."""
+    """After it has fired, waiting stories go on, and later ones do not wait."""
 
     def __init__(self) -> None:
         self.is_fired = False

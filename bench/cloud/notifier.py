@@ -88,7 +88,7 @@ class Notifier:
                 failed.append(Failed(message, RunFailed().after_ms))
             one_over()
 
-        # That the messages are hidden no longer than need be is asked for beside all else.
+        # The messages' visibility is shortened in parallel with all else.
         environment.processor.done_ms(self._loop.now_ms, REQUEST_CPU_MS)
         for message in messages:
             self._loop.start(deliver(message))
@@ -168,8 +168,8 @@ class Notifier:
     def _pass_on(
         self, second: int, shard: int, unsettled: list[Entry], slot: str, deadline_ms: float
     ) -> Story[None]:
-        """What was called and not settled, as workflows/delivery/deliver_message.py leaves it; of a
-        page and of a direct message alike."""
+        """Called and unsettled tasks, as in workflows/delivery/deliver_message.py, of a page or of
+        a direct message."""
         for called in chunks(unsettled, WRITES_PER_BATCH):
             yield from self._table.write_patiently(slot, deadline_ms)
             message = self._state.pass_on(second, shard, list(called))

@@ -1,5 +1,5 @@
-"""Sweep, as workflows/sweep/run_sweep.py does: a run a minute, second by second, and what was
-lost again.
+"""Sweep, as workflows/sweep/run_sweep.py does: a run a minute, second by second, and lost pages
+again.
 
 It reads one second after the other on one processor, so it has a speed of its own.
 """
@@ -70,7 +70,7 @@ class Sweeper:
             yield from self._look(self.position, processor)
 
     def _look(self, second: int, processor: Processor) -> Story[None]:
-        """What cannot be finished now is open, and looked at again in the next run."""
+        """Unfinished pages are open, and checked again in the next run."""
         unfinished: list[PageLease] = []
         for shard in range(self.state.shards.get(second, 1)):
             entries = len(self.state.slices.get((second, shard), ()))
@@ -97,7 +97,7 @@ class Sweeper:
             page = next_page(page)
 
     def _send_again(self, unfinished: list[PageLease]) -> Story[None]:
-        """Those that nobody holds, each at most once a minute."""
+        """Pages that no run holds, each at most once a minute."""
         now_ms = int(self.loop.now_ms)
         for lease in unfinished:
             if lease.until_ms >= now_ms or lease.resent_ms > now_ms - _RESEND_AFTER_MS:

@@ -1,6 +1,6 @@
-"""DynamoDB: what a partition key and the table take in a second, and who is throttled.
+"""DynamoDB: the throughput of a partition key and of the table, and throttling.
 
-A request that finds too few units is refused, and comes again as the SDK and the stores let it.
+A request that finds too few units is refused, and retried as by the SDK and the stores.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ class Table:
         left = items
         for tries in count():
             taken = left
-            while left and taken:  # what brings anything is asked again at once
+            while left and taken:  # after progress it is sent again at once
                 taken = yield from self._part(self._of_partition(partition), left)
                 left -= taken
             until_ms = self._after_a_pause(tries)

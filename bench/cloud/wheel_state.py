@@ -1,4 +1,4 @@
-"""What stands in the wheel, as far as delivery needs to know: entries by slice, leases by page."""
+"""The part of the wheel that delivery needs: entries by slice, leases by page."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""From counted units to a month's bill: list prices, and what had to be assumed about durations."""
+"""From counted units to a month's bill: list prices, and assumed durations."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ from bench.cost.counted import (
     count_idle,
     new_world,
 )
-from bench.cost.told import Told, count_told, is_on
+from bench.cost.log_cost import LogCost, count_log_cost, metrics_are_on
 from bench.limits import LAMBDA_VCPU_MB
 from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN
@@ -74,7 +74,7 @@ class Bill:
 
     @property
     def at_work(self) -> float:
-        """All functions, and what they ask of the other services."""
+        """All functions, and their requests to other services."""
         return self.total - self.alarms_and_key
 
 
@@ -110,7 +110,7 @@ class CostModel:
     def __init__(self) -> None:
         self.assumed = Assumptions()
         self._counted: dict[object, Units] = {}
-        self.is_told = {profile: is_on(profile) for profile in PROFILES.values()}
+        self.has_metrics = {profile: metrics_are_on(profile) for profile in PROFILES.values()}
         with new_world() as (world, resources):
             self.settings = world.settings
             self.queues = len(resources.template.of_type("AWS::Lambda::EventSourceMapping"))
@@ -129,8 +129,8 @@ class CostModel:
         return {profile: count_idle(profile) for profile in PROFILES.values()}
 
     @cached_property
-    def told(self) -> Told:
-        return count_told()
+    def log_cost(self) -> LogCost:
+        return count_log_cost()
 
     def creation(self, load: Load) -> Units:
         """Of one task. A single one is noted in the forecast by chance, a batch always; those that
@@ -206,7 +206,8 @@ class CostModel:
         return before_ms + 1_000 * waited + after_ms
 
     def _scheduler(self, profile: Profile) -> float:
-        """A run a minute; where it stays, one leads and one stands by at any time."""
+        """A run a minute; in a profile in which it stays, there is always a leader and a
+        standby."""
         seconds = 2 if profile.stays else self.assumed.short_run_seconds / 60
         return self._function("scheduler", 1 / 60, seconds)
 
@@ -232,16 +233,16 @@ class CostModel:
     def _logs(self, load: Load, units: Units) -> float:
         monthly = load.requests * MONTH_SECONDS * self.assumed.access_log_bytes
         monthly += MONTH_MINUTES * self.assumed.scheduler_log_bytes
-        if self.is_told[load.profile]:
+        if self.has_metrics[load.profile]:
             monthly += self._metric_bytes(load, units)
         return monthly / 1e9 * price("logs_gb")
 
     def _metric_bytes(self, load: Load, units: Units) -> float:
         """A line for each run that did something."""
-        monthly = MONTH_MINUTES * self.told.bytes_per_minute
-        monthly += load.requests * MONTH_SECONDS * self.told.bytes_per_create
+        monthly = MONTH_MINUTES * self.log_cost.bytes_per_minute
+        monthly += load.requests * MONTH_SECONDS * self.log_cost.bytes_per_create
         if load.per_second:
-            of_a_page = self.told.bytes_per_page(load.per_second / units.pages)
+            of_a_page = self.log_cost.bytes_per_page(load.per_second / units.pages)
             monthly += units.pages * MONTH_SECONDS * of_a_page
         return monthly
 
@@ -253,9 +254,9 @@ class CostModel:
 
     def _metrics(self, load: Load) -> float:
         """While nothing fails; what never comes to be costs nothing."""
-        if not self.is_told[load.profile]:
+        if not self.has_metrics[load.profile]:
             return 0
-        number = self.told.when_busy if load.per_second else self.told.when_idle
+        number = self.log_cost.when_busy if load.per_second else self.log_cost.when_idle
         return number * price("metric_month")
 
     def _function(self, name: str, runs: float, seconds: float) -> float:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
-from bench.cost import asking
+from bench.cost import create_cost
 from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load, price
+from bench.cost.competitors import competitors
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
-from bench.cost.rivals import rivals
 from duewheel.rules.wheel.profile import ECONOMY, PRECISE
 
 BUSIEST = DENSITIES[-1]
@@ -59,7 +59,10 @@ def per_million(model: CostModel) -> Iterable[str]:
 
 
 def beside_others(model: CostModel) -> Iterable[str]:
-    yield "\nOthers, US dollars per million at any density, and how dear Duewheel is beside them:\n"
+    yield (
+        "\nOthers, US dollars per million at any density, and the cost of Duewheel relative to "
+        "them:\n"
+    )
     dearest, cheapest = Load(1), AT_BEST
     yield from _head(
         "",
@@ -69,19 +72,19 @@ def beside_others(model: CostModel) -> Iterable[str]:
         "in it",
         "limits",
     )
-    for rival in rivals():
-        beside = (model.per_million(load) / rival.per_million for load in (dearest, cheapest))
+    for competitor in competitors():
+        beside = (model.per_million(load) / competitor.per_million for load in (dearest, cheapest))
         yield _row(
-            rival.name,
-            f"{rival.per_million:.2f}",
+            competitor.name,
+            f"{competitor.per_million:.2f}",
             *(f"{ratio:.2g} times" for ratio in beside),
-            rival.included,
-            rival.limits,
+            competitor.included,
+            competitor.limits,
         )
 
 
-def asked(model: CostModel) -> Iterable[str]:
-    yield "\nWhat it costs to ask for tasks, their own creation left out:\n"
+def create_costs(model: CostModel) -> Iterable[str]:
+    yield "\nThe cost of requests for tasks, without the tasks themselves:\n"
     yield from _head(
         "",
         "write units",
@@ -92,8 +95,8 @@ def asked(model: CostModel) -> Iterable[str]:
         "US dollars per million of them",
         "per million tasks",
     )
-    for way in (way for tasks in asking.SIZES for way in asking.ways(model, tasks)):
-        dollars = asking.per_million(model, way)
+    for way in (way for tasks in create_cost.SIZES for way in create_cost.ways(model, tasks)):
+        dollars = create_cost.per_million(model, way)
         yield _row(
             f"{way.name}, {'one task' if way.tasks == 1 else f'{way.tasks} tasks'}",
             f"{way.more.write:g}",
@@ -104,11 +107,11 @@ def asked(model: CostModel) -> Iterable[str]:
             f"{dollars:.2f}",
             f"{dollars / way.tasks:.3f}",
         )
-    idle = asking.idle_queue(model)
+    idle = create_cost.idle_queue(model)
     yield (
         f"\nWith `IngestQueue=on` an idle month costs {idle.dollars:.2f} dollars more: "
         f"{idle.polls:,.0f} polls, and {idle.alarms} alarm. "
-        "The line of who did what, which either leaves in a log, is left out."
+        "The audit line that either writes to a log is left out."
     )
 
 
@@ -131,12 +134,13 @@ def bills(model: CostModel) -> Iterable[str]:
 
 
 def assumptions(model: CostModel) -> Iterable[str]:
-    assumed, memory, settings, told = model.assumed, model.memory_gb, model.settings, model.told
+    assumed, memory, settings = model.assumed, model.memory_gb, model.settings
+    log_cost = model.log_cost
     sizes = ", ".join(f"{name} {memory[name] * 1024:.0f}" for name in sorted(memory))
     billed = ", ".join(f"{model.notifier_ms(Load(n)) / 1000:.2f}" for n in DENSITIES)
     densities = ", ".join(f"{n:,}" for n in DENSITIES)
     batch_ms = assumed.api_ms + assumed.api_ms_per_batched_task * TASKS_PER_BATCH
-    yield "\nWhat this rests on:\n"
+    yield "\nAssumptions:\n"
     yield from _head("what", "value", "from")
     for row in (
         ("memory in MB", sizes, "template"),
@@ -183,17 +187,18 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ),
         ("access log", f"{assumed.access_log_bytes} bytes a request", "assumed"),
         ("scheduler log", f"{assumed.scheduler_log_bytes} bytes a minute", "assumed"),
-        ("metrics, by default", _where_told(model), "template"),
+        ("metrics, by default", _metrics_by_profile(model), "template"),
         (
             "metrics that come to be",
-            f"{told.when_idle} while idle, {told.when_busy} at work, "
-            f"{told.at_most} when everything fails, at {price('metric_month'):.2f} dollars each",
+            f"{log_cost.when_idle} while idle, {log_cost.when_busy} at work, "
+            f"{log_cost.at_most} when everything fails, at {price('metric_month'):.2f} dollars "
+            "each",
             "counted",
         ),
         (
             "lines of metrics",
-            f"{told.bytes_per_minute} bytes a minute, {told.bytes_per_create} a create, "
-            f"{told.bytes_per_page(1):.0f} a page and 3 for each more of its tasks",
+            f"{log_cost.bytes_per_minute} bytes a minute, {log_cost.bytes_per_create} a create, "
+            f"{log_cost.bytes_per_page(1):.0f} a page and 3 for each more of its tasks",
             "counted",
         ),
     ):
@@ -205,10 +210,10 @@ def assumptions(model: CostModel) -> Iterable[str]:
     )
 
 
-def _where_told(model: CostModel) -> str:
+def _metrics_by_profile(model: CostModel) -> str:
     return ", ".join(
-        f"{'on' if is_told else 'off'} in {profile.name}"
-        for profile, is_told in model.is_told.items()
+        f"{'on' if has_metrics else 'off'} in {profile.name}"
+        for profile, has_metrics in model.has_metrics.items()
     )
 
 

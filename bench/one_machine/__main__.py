@@ -28,7 +28,7 @@ from bench.one_machine.sink import receiving
 
 Case = Callable[[Measuring], Record]
 HELD_VISIBILITY_SECONDS, HELD_AHEAD_SECONDS = 5, 25
-SOON = 15  # instead of an hour, for which nobody would wait
+SOON = 15  # instead of an hour, which is too long
 
 
 def few(measuring: Measuring, wait_ms: int = 0) -> Record:
@@ -100,12 +100,12 @@ def main() -> None:
 def run(
     plan: list[tuple[Contender, list[Case]]], say: Callable[[str], None]
 ) -> tuple[list[Record], dict[str, str], list[str]]:
-    """What was measured, who was left out for want of what, and what went wrong."""
+    """The results, the systems that were left out with the missing parts, and the errors."""
     records: list[Record] = []
     failed: list[str] = []
     skipped: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as name, receiving(Path(name)) as sink_url:
-        Path(name).chmod(0o711)  # a server that runs as somebody else passes through it
+        Path(name).chmod(0o711)  # a server of another user needs access to it
         for number, (contender, cases) in enumerate(plan):
             if missing := contender.missing():
                 skipped[contender.name] = missing

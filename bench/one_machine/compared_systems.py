@@ -69,8 +69,8 @@ class RunningCompared:
 
     def create(self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0) -> Created:
         pairs = [(call.due_ms, call.url) for call in calls]
-        told = {"do": "create", "calls": pairs, "batch": batch, "pace_ms": pace_ms}
-        return Created(**self._ask(told))
+        command = {"do": "create", "calls": pairs, "batch": batch, "pace_ms": pace_ms}
+        return Created(**self._ask(command))
 
     def cancel(self, ids: Sequence[Any]) -> Cancelled:
         return Cancelled(**self._ask({"do": "cancel", "ids": [*ids]}))
@@ -120,9 +120,9 @@ class RunningCompared:
             speaks=speaks,
         )
 
-    def _ask(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, command: dict[str, Any]) -> dict[str, Any]:
         assert self._driver is not None
-        self._driver.tell(json.dumps(told))
+        self._driver.tell(json.dumps(command))
         answer: dict[str, Any] = json.loads(self._driver.line())
         return answer
 

@@ -53,7 +53,7 @@ def _processor() -> str:
 
 def _versions() -> dict[str, str]:
     code = "import sys, importlib.metadata as m; print(*map(m.version, sys.argv[1:]))"
-    said = subprocess.run(
+    done = subprocess.run(
         [PYTHON, "-c", code, *PACKAGES], check=True, capture_output=True, text=True
     )
-    return dict(zip(PACKAGES, said.stdout.split(), strict=True))
+    return dict(zip(PACKAGES, done.stdout.split(), strict=True))

@@ -1,7 +1,7 @@
-"""Whoever is measured, brought up and spoken to in one way.
+"""The measured systems, with one interface.
 
-Invariant: what is brought up has ports and a folder of its own, and is gone afterwards. `kill`
-is a `kill -9` of what does the work; the server that keeps the tasks lives on.
+Invariant: a system has ports and a folder of its own, and is removed afterwards. `kill` is a `kill
+-9` of its workers; the server that stores the tasks runs on.
 """
 
 from collections.abc import Sequence

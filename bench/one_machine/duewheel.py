@@ -94,7 +94,7 @@ class RunningDuewheel:
             self._service.stop()
 
     def create(self, calls: Sequence[Call], *, batch: bool = False, pace_ms: float = 0) -> Created:
-        self._api.close()  # whoever has been idle for long is hung up on
+        self._api.close()  # idle connections are closed
         begun = time.perf_counter()
         if batch:
             starts = range(0, len(calls), BATCH)
@@ -115,7 +115,7 @@ class RunningDuewheel:
         return sum(task["status"] == "pending" for task in tasks)
 
     def mend(self) -> int:
-        return 0  # there is nothing that anybody would have to do
+        return 0  # nothing has to be done
 
     def cpu(self) -> Cpu:
         server = self._emulator.cpu_seconds() if self._emulator else 0.0

@@ -1,7 +1,7 @@
 """The emulator in a process of its own, behind a port, as the service meets AWS.
 
-So its CPU can be told from the service's, and the service killed without it. It answers for
-DynamoDB, SQS and KMS.
+So its CPU is measured apart from the service's, and the service can be killed without it. It
+answers for DynamoDB, SQS and KMS.
 
     python -m bench.one_machine.emulated_aws     # prints its port, serves until it is ended
 """

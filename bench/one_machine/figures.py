@@ -38,7 +38,7 @@ def arrived(due_ms: Mapping[int, int], arrivals: Sequence[Arrival]) -> Arrived:
             first.setdefault(number, at_ms)
     times = Counter(number for number, _, _ in arrivals)
     if unknown := times.keys() - due_ms.keys():
-        raise ValueError(f"nobody was to call {sorted(unknown)[:5]}")
+        raise ValueError(f"unexpected calls: {sorted(unknown)[:5]}")
     late = sorted(at_ms - due_ms[number] for number, at_ms in first.items())
     if not late:
         raise NothingCalled("nothing was called at all")

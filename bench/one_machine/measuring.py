@@ -50,7 +50,7 @@ class Measuring:
             seconds = self.running.create(calls, batch=batch).seconds
             self._per_second[batch] = number / seconds
             if not _answered(self._await(case, number, START_SECONDS)):
-                raise GaveUp(f"{self.contender.name} does not call what it is told to")
+                raise GaveUp(f"{self.contender.name} does not make its calls")
 
     def burst(self, number: int, wait_ms: int, *, batch: bool) -> Record:
         """All due at the begin of one second, and created before."""
@@ -86,7 +86,7 @@ class Measuring:
         )
 
     def killed(self) -> Record:
-        """`kill -9` of what works, in mid-burst; some tasks of that second have been cancelled."""
+        """`kill -9` of the workers, in mid-burst; some tasks of that second have been cancelled."""
         batch = self.contender.has_batches
         wanted = KILLED_TASKS + CANCELLED
         seconds = KILLED_TASKS / self._per_second[batch] + 2 * CANCELLED / self._per_second[False]
@@ -126,7 +126,7 @@ class Measuring:
         )
 
     def month_ahead(self) -> Record:
-        """One task, and a worker that dies; nobody waits for the month."""
+        """One task, and a worker that is killed; the month is not waited for."""
         _, calls = self._calls([_now_ms() + MONTH_MS])
         ids = self.running.create(calls).ids
         self.running.kill()

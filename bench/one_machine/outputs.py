@@ -1,6 +1,6 @@
 """Where the results go: the tables into docs/performance.md, figures and plots into docs/bench.
 
-Invariant: of docs/performance.md only what stands between the two marks is rewritten.
+Invariant: of docs/performance.md only the part between the two marks is rewritten.
 """
 
 import json

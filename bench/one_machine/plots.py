@@ -50,7 +50,7 @@ def bars(title: str, values: Mapping[str, float]) -> str:
 
 
 def _x(ms: float) -> float:
-    """Logarithmic; what is less than the first decade stands there."""
+    """Logarithmic; values below the first decade are drawn there."""
     most = log10(DECADES[-1] / DECADES[0])
     share = log10(max(ms, DECADES[0]) / DECADES[0]) / most
     return LEFT + share * (WIDTH - LEFT - RIGHT)

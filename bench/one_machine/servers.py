@@ -1,7 +1,7 @@
 """Redis and PostgreSQL from Debian's packages, each on a port and in a directory of its own.
 
 Invariant: nothing outside the directory given is written, only loopback is listened on, and both
-keep what they were told through a crash: Redis in an append-only file that is synced every second,
+keep their data through a crash: Redis in an append-only file that is synced every second,
 PostgreSQL as it comes, synced at every commit.
 """
 
@@ -63,7 +63,7 @@ def redis(folder: Path) -> Iterator[tuple[Process, str]]:
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[tuple[Process, str]]:
-    """The server and its URL. It does not run as root, so root starts it as somebody else."""
+    """The server and its URL. It does not run as root, so root starts it as another user."""
     binaries, port, user = postgres_folder(), free_port(), _somebody()
     assert binaries is not None
     data = folder / "postgres"
@@ -94,8 +94,8 @@ def postgres(folder: Path) -> Iterator[tuple[Process, str]]:
 
 
 def version_of(binary: Path) -> str:
-    said = subprocess.run([binary, "--version"], check=True, capture_output=True, text=True)
-    return said.stdout.strip()
+    done = subprocess.run([binary, "--version"], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def free_port() -> int:
@@ -109,7 +109,7 @@ def _version(initdb: Path) -> int:
 
 
 def _somebody() -> str | None:
-    """None: whoever runs this will do."""
+    """None: the present user."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -137,5 +137,5 @@ def _await(process: Process, is_up: Callable[[], bool]) -> None:
     while not is_up():
         process.must_run()
         if time.monotonic() > give_up:
-            raise GaveUp(f"{process.name} did not come up:\n{process.last_words()}")
+            raise GaveUp(f"{process.name} did not start:\n{process.last_words()}")
         time.sleep(0.1)

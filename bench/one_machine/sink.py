@@ -1,4 +1,4 @@
-"""The receiver that everybody calls: a process of its own, which notes when each call came.
+"""The receiver of all calls: a process of its own, which records the arrival of each call.
 
     POST /{case}/{number}             is noted and answered
     POST /{case}/{number}?wait_ms=50  is noted, and answered that much later

@@ -6,7 +6,7 @@ from bench.one_machine.results import Record, Results
 from bench.one_machine.verdicts import better_than_ours, worse_than_ours
 
 HELD = (
-    " What a worker holds for longer than that is handed out again, to be held once more; by "
+    " A task that a worker keeps for longer than that is delivered again, to be kept once more; by "
     "default it is an hour, and a month has 720."
 )
 
@@ -22,8 +22,8 @@ def everything(results: Results) -> str:
         "**Calls that take 50 ms**, Duewheel:",
         _with_wait(results),
         "**CPU**, milliseconds a task in the burst of 10,000: what runs the tasks / the server "
-        "that keeps them. Whoever asks for the tasks is left out, but for APScheduler, where that "
-        "is the same process:",
+        "that stores them. The process that creates the tasks is left out, except for APScheduler, "
+        "where it is the same one:",
         _cpu(results),
         "**Duewheel's requests and units a task**, counted from created to swept, no key, created "
         "singly, list index on:",
@@ -32,7 +32,7 @@ def everything(results: Results) -> str:
         _killed(results),
         "**An instant a month ahead:**",
         _month(results),
-        "**Who did better than Duewheel, and by how much:**",
+        "**Where others did better than Duewheel:**",
         better_than_ours(results),
         "**Where Duewheel did better:**",
         worse_than_ours(results),
@@ -117,9 +117,9 @@ def _counted(results: Results) -> str:
 
 def _killed_heading(results: Results) -> str:
     return (
-        "**`kill -9` of what works, in the middle of 1,000 calls of 50 ms**, and a new one a "
+        "**`kill -9` of the worker, in the middle of 1,000 calls of 50 ms**, and a new one a "
         "second later. Before, 100 more tasks of the same second had been cancelled. "
-        "A call that its caller did not live to see answered is not delivered:"
+        "A call whose worker was killed before the answer does not count as delivered:"
     )
 
 
@@ -145,7 +145,7 @@ def _killed(results: Results) -> str:
 def _month(results: Results) -> str:
     lines = [
         f"- {r['contender']}: {r['waiting_after_kill']} of 1 still to be called after a `kill -9` "
-        "of what works."
+        "of the worker."
         for r in results.of("month")
     ]
     lines += [

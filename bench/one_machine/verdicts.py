@@ -1,4 +1,4 @@
-"""Who did better at what, said by the figures alone. Pure.
+"""Which system did better at what, by the figures alone. Pure.
 
 Invariant: both lists ask the same questions, and a difference that is not clear is in neither.
 """
@@ -77,7 +77,7 @@ def _lines(results: Results, holds: Callable[[float, float, Question], bool]) ->
 
 
 def _values(results: Results, question: Question) -> dict[str, float]:
-    """The first of each contender; other ways to run Duewheel are nobody else's."""
+    """The first of each contender; other ways to run Duewheel are left out."""
     values: dict[str, float] = {}
     for record in results.of(question.case, **question.records):
         if record["contender"] == US or not record["contender"].startswith(US):

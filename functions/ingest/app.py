@@ -13,7 +13,7 @@ from duewheel.wiring import ingest as wiring
 from duewheel.wiring.process import writes_metrics
 from duewheel.workflows.ingest.ingest import Ingest, Ingested
 
-# A message is not begun with less: what it began and could not end would keep its repeat waiting.
+# With less time no message is begun: its unfinished request would make the repeat wait.
 REMAINING_MS_MIN = 12_000
 
 
@@ -33,7 +33,7 @@ def _is_done(ingest: Ingest, record: dict[str, Any], context: Any) -> bool:
     try:
         ingested = ingest(message, context.aws_request_id)
     except Exception as error:  # noqa: BLE001 - logged with its traceback; the message comes back
-        if not is_for_load(error):  # that is told by itself
+        if not is_for_load(error):  # which is logged elsewhere
             counts.add(FAILED_MESSAGES)
         logger.exception(
             "message not ingested", action="message-failed", message_id=message.message_id

@@ -1,8 +1,8 @@
 """A batch of messages: deliver each, and let undelivered ones come back.
 
-From the queue, by reporting them. An invocation past the queue has no such report: there it raises,
-so that Lambda invokes the function again with the same event. Lambda may also run such an event
-twice at once, with one request id: so each run holds its leases by a random token.
+Undelivered messages of the queue are reported. An asynchronous invocation has no such report: the
+handler raises, so that Lambda invokes it again with the same event. Lambda may also run such an
+event twice at once, with one request id: so each run owns its leases by a random token.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ Receipts = dict[Lane, dict[str, list[str]]]  # by text
 
 
 class MessagesLeft(Exception):
-    """Of an invocation past the queue: Lambda tries again, in a minute and then in two."""
+    """Fails an asynchronous invocation: Lambda repeats it after one minute, and after two more."""
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -68,7 +68,7 @@ def _comes_after_seconds(result: LeaseHeld | BaseException) -> int:
 
 
 def _receipts(records: list[Any]) -> Receipts:
-    """Of the messages that this run keeps hidden."""
+    """Receipts of the messages that this run keeps hidden."""
     receipts: Receipts = {}
     for record in records:
         lane = _hidden_lane(record["body"])
@@ -91,8 +91,7 @@ def _hidden_lane(text: str) -> Lane | None:
 def _deliver_all(
     named_texts: Iterable[tuple[str, str]], context: Any, receipts: Receipts
 ) -> list[Result]:
-    """A message that is in the batch twice, because the SDK sent it twice, is delivered once: two
-    runs of it would make two calls."""
+    """A message that is in the batch twice, because the SDK sent it twice, is delivered once."""
     notifier = wiring.notifier()
     deadline_ms = process.clock().now_ms() + context.get_remaining_time_in_millis()
     texts: list[str] = []
@@ -106,7 +105,7 @@ def _deliver_all(
         return await notifier.deliver(decode(text), owners[text], deadline_ms, hold)
 
     async def deliver_hidden(text: str, hidden: Hidden) -> Result:
-        """What is left comes back though others of the batch go on for long."""
+        """A held message becomes visible again though others of the batch take long."""
         (result,) = await outcomes_of([deliver(text, hidden.holds.get(text))])
         if not isinstance(result, PageFinished):
             await in_thread(hidden.leave, text, _comes_after_seconds(result))
@@ -126,7 +125,7 @@ def _deliver_all(
 
 def _is_left(name: str, text: str, result: Result) -> bool:
     if isinstance(result, BaseException):
-        if not (isinstance(result, Exception) and is_for_load(result)):  # that is told by itself
+        if not (isinstance(result, Exception) and is_for_load(result)):  # which is logged elsewhere
             counts.add(FAILED_MESSAGES)
         logger.error(
             "message not delivered",

@@ -15,5 +15,5 @@ from duewheel.wiring.process import writes_metrics
 def handler(event: dict[str, Any], context: Any) -> None:
     try:
         wiring.sweep().run(context.aws_request_id, context.get_remaining_time_in_millis)
-    finally:  # neither stands in the other's way
+    finally:  # a failed sweep does not stop the releases
         wiring.send_releases()()

@@ -1,10 +1,10 @@
 """`make admin-key STACK=name`: put a first API key into a stack, an admin of all businesses.
 
-With the operator's own AWS credentials, past the HTTP interface, which may know no caller yet. They
-need `cloudformation:DescribeStacks` on the stack, and `dynamodb:Query`, `dynamodb:GetItem`,
-`dynamodb:PutItem` and `dynamodb:UpdateItem` on its Registry, and the right to
-decrypt with your key where that seals the tables. The key is printed once and cannot be read again;
-a lost one is made anew.
+It uses the operator's own AWS credentials and not the HTTP interface, which may have no caller yet.
+They need `cloudformation:DescribeStacks` on the stack, `dynamodb:Query`, `dynamodb:GetItem`,
+`dynamodb:PutItem` and `dynamodb:UpdateItem` on its Registry, and the right to decrypt with your key
+if that encrypts the tables. The key is printed once and cannot be read again; if it is lost, make
+another.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _OUTPUT = "RegistryTable"
 
 
 class NoSuchStack(Exception):
-    """There is none of this name, or none of this service's."""
+    """No stack of this service has this name."""
 
 
 def outputs_of(cloudformation: Any, stack: str) -> dict[str, str]:
@@ -57,9 +57,9 @@ def issued(dynamodb: Any, table: str, operator: str, clock: Clock) -> Issued:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make admin-key", description=__doc__)
     parser.add_argument("stack", help="the name of the deployed stack")
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     try:
-        table = registry_of(boto3.client("cloudformation"), asked.stack)
+        table = registry_of(boto3.client("cloudformation"), args.stack)
         operator = boto3.client("sts").get_caller_identity()["Arn"]
         made = issued(boto3.client("dynamodb"), table, operator, SystemClock())
     except (BotoCoreError, ClientError, NoSuchStack, Refusal) as error:

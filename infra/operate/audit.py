@@ -1,7 +1,7 @@
-"""`make audit`: walk a range of seconds, print what is in no honest state, and fail if anything is.
+"""`make audit`: read a range of seconds, print what is inconsistent, and fail if anything is.
 
-By default the range is the last day, or what there was of it since the wheel began, and an hour
-ahead. It only reads: half a read unit for each empty second, the items' own units for the rest.
+By default the range is the last day, but not before the origin of the wheel, and an hour ahead. It
+only reads: half a read unit for each empty second, the items' own units for the rest.
 """
 
 import argparse
@@ -23,12 +23,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("url", help="ApiUrl of the stack, or http://127.0.0.1:8080")
     parser.add_argument("--from", dest="first", help="RFC 3339, such as 2030-01-31T08:00:00Z")
     parser.add_argument("--to", dest="last")
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     try:
-        first, last = _range(asked.url.rstrip("/"), asked.first, asked.last)
-        findings = _walked(asked.url.rstrip("/"), first, last)
+        first, last = _range(args.url.rstrip("/"), args.first, args.last)
+        findings = _walked(args.url.rstrip("/"), first, last)
     except (Refused, urllib.error.URLError) as error:
-        print(f"The audit did not get through: {error}", file=sys.stderr)
+        print(f"The audit did not end: {error}", file=sys.stderr)
         return 2
     if not findings:
         print(f"{first} to {last}: nothing is wrong")
@@ -45,7 +45,7 @@ def _range(url: str, first: str | None, last: str | None) -> tuple[str, str]:
 
 
 def _walked(url: str, first: str, last: str) -> list[dict[str, Any]]:
-    """Each finding once, however many calls came upon it."""
+    """Each finding once, even if several calls answered it."""
     findings: dict[str, dict[str, Any]] = {}
     for answer in _answers(f"{url}/v1/audit?from={quote(first)}&to={quote(last)}"):
         for finding in answer["findings"]:

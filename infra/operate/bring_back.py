@@ -1,5 +1,5 @@
-"""Bring back into a stack's tables what is gone from them, out of tables restored from a point in
-time. What the stack's own tables still tell is left alone.
+"""Bring lost items back into a stack's tables, from tables restored from a point in time. Items
+that are still in the stack's own tables are not touched.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,9 +32,9 @@ KEY_TAKEN, CHANGED = "its key names another live task", "changed meanwhile: run 
 
 
 class _Lost(Struct, frozen=True):
-    task: Task  # as it was
+    task: Task  # as it was restored
     fate: Fate
-    own: Item | None  # what stands there now
+    own: Item | None  # the present item
 
 
 class BringBack(Struct, frozen=True):
@@ -49,9 +49,9 @@ class BringBack(Struct, frozen=True):
                 yield from writers.map(partial(self._bring_back, dispatched), lost)
 
     def definitions(self, restored: str) -> Iterator[str]:
-        """A line for each record that is brought back, or would be: those of a definition go
-        together, so what is lost is known before the first is written, and the record that it is
-        told by is written last: whatever ends this, the next run finds the rest lost as well."""
+        """A line for each record that is brought back, or would be. The records of a definition
+        belong together: all lost definitions are found before the first write, and the main record
+        of each is written last. So after an interruption the next run finds the rest lost, too."""
         records = [
             (named, item)
             for page in self.run.pages(restored)
@@ -62,7 +62,7 @@ class BringBack(Struct, frozen=True):
         lost = {named for named in {named for named, _ in records} if self._is_lost(*named)}
         for named, item in records:
             if named not in lost:
-                self.run.count("records of definitions that stand, or were deleted since")
+                self.run.count("records of definitions that exist, or were deleted since")
                 continue
             self.run.count("records of definitions that are gone")
             yield f"{item['kind']['S']}  {item['record']['S']}"
@@ -73,7 +73,7 @@ class BringBack(Struct, frozen=True):
                 write_if(put, **registry_keys.IF_ABSENT)
 
     def wheel_records(self) -> Iterator[str]:
-        """A line for each; last of all, as their module says."""
+        """A line for each. They come last (see their module)."""
         for item in list(self.run.records.lost()):
             self.run.count("records of the wheel that are gone")
             yield f"{item['kind']['S']}  {item['record']['S']}"
@@ -106,7 +106,7 @@ class BringBack(Struct, frozen=True):
         ]
 
     def _readable(self, item: Any) -> Task | None:
-        """None for what is no task: all else follows from the tasks."""
+        """None for other items than tasks: these follow from the tasks."""
         if "status" not in item:
             return None
         try:
@@ -121,7 +121,7 @@ class BringBack(Struct, frozen=True):
     def _bring_back(self, dispatched_second: int, lost: _Lost) -> str:
         task = lost.task
         if is_overdue(task, dispatched_second):
-            task = self.run.coming_up_again(task)
+            task = self.run.rescheduled_ahead(task)
         left = self._left(task, lost) if self.run.writes else None
         if left is not None:
             self.run.count(f"left: {left}")
@@ -129,14 +129,14 @@ class BringBack(Struct, frozen=True):
         return line_of(task, lost.fate.value)
 
     def _left(self, task: Task, lost: _Lost) -> str | None:
-        """Why it was not written. Entry and header come before the home that needs them, and
-        nothing at all where the key names another live task."""
+        """Why it was not written. Entry and header are written before the home that needs them.
+        Nothing is written if the key names another live task."""
         tasks, keys = self.run.tasks, KeyStore(self.run.tasks)
         is_by_key = task.key is not None and task.is_live
         try:
             named = keys.home(task.biz_type, str(task.key)) if is_by_key else None
         except UnreadableItem:
-            is_by_key, named = False, None  # it is mended once its task is there
+            is_by_key, named = False, None  # it is repaired when its task exists
         if named is not None and named != task.home and self.run.is_live(named):
             return KEY_TAKEN
         headers = HeaderStore(tasks.client, self.run.clock, tasks.table, tasks.buckets)
@@ -153,7 +153,7 @@ class BringBack(Struct, frozen=True):
         return None
 
     def _is_deleted(self, task: Task, lost: _Lost) -> bool:
-        """As it was read: whoever has changed it meanwhile has the last word."""
+        """Delete it if it is unchanged since it was read: a later change wins."""
         tasks = self.run.tasks
         delete = partial(
             tasks.client.delete_item,

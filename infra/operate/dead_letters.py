@@ -1,12 +1,10 @@
-"""`make dead-letters` and `make redrive-dead-letters`: read a dead-letter queue, or empty it. That
-of the notifiers goes into the queues of the two lanes, which its messages tell by themselves, that
-of the ingest queue into the ingest queue.
+"""`make dead-letters` and `make redrive-dead-letters`: list a dead-letter queue, or empty it.
 
-Messages are moved one by one, as they are received, and sent before they are deleted. SQS has a
-task of its own for this (StartMessageMoveTask), but that takes garbage along, which would come back
-after ten more tries, and is not to be had on one machine. A move that dies in between leaves a
-message in both queues, which does no harm: a page has a lease, and the sweep has seen to its tasks
-already; what asks for tasks is told by its key.
+Messages of the notifiers go back to the queue of their lane, messages of the ingest queue to the
+ingest queue. They are moved one by one and sent before they are deleted. SQS's own move
+(StartMessageMoveTask) would also move invalid messages, and the local stack does not have it. A
+move that stops in between leaves a message in both queues. That does no harm: a page has a lease,
+and the sweep has handled its tasks already; an ingest message has its key.
 """
 
 import argparse
@@ -33,8 +31,10 @@ from duewheel.rules.wheel.queue_messages import (
 )
 
 BATCH = 10
-HIDDEN_SECONDS = 900  # what stays, so that it is not met again and again; then it is shown again
-# That find nothing new, before nothing is taken to be left: SQS asks some servers only.
+HIDDEN_SECONDS = (
+    900  # of messages that stay: they are not received again; at the end they are shown
+)
+# So many reads without a new message end the walk: SQS reads only some of its servers.
 LOOKS_MAX = 3
 LISTED_MAX = 10_000
 
@@ -52,7 +52,7 @@ def listed(sqs: Any, dead_url: str, clock: Clock) -> list[str]:
 
 
 def redriven(sqs: Any, dead_url: str, urls: Mapping[Lane, str]) -> tuple[Counter[Lane], int]:
-    """How many were moved, and how many are no messages of this service and were left."""
+    """How many were moved, and how many were left since they are not messages of this service."""
     moved: Counter[Lane] = Counter()
 
     def move(message: dict[str, Any]) -> bool:
@@ -68,9 +68,9 @@ def redriven(sqs: Any, dead_url: str, urls: Mapping[Lane, str]) -> tuple[Counter
 
 
 def redriven_to_ingest(sqs: Any, dead_url: str, ingest_url: str) -> int:
-    """How many were moved. Each keeps the key that it came under, so that what it has made already
-    is not made again, and what shows that it is a callback, which is refused again; it loses the
-    reason. What is refused once more is a new dead letter, and is not moved a second time."""
+    """How many were moved. Each keeps its key, so that its tasks are not created twice, and the
+    attribute that marks a callback, which is refused again; it loses the reason. A message that is
+    refused again is a new dead letter, and is not moved a second time."""
     sent: set[str] = set()
 
     def move(message: dict[str, Any]) -> bool:
@@ -100,8 +100,8 @@ def _walk(
     is_moved: Callable[[dict[str, Any]], bool],
     is_over: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Hand over each message, delete what was moved, and in the end show again what was not; how
-    many those are."""
+    """Pass each message on and delete it if it was moved. At the end show the others again. Returns
+    their number."""
     left: dict[str, str] = {}
     in_vain = 0
     try:
@@ -131,7 +131,7 @@ def _received(sqs: Any, url: str) -> list[dict[str, Any]]:
 
 
 def _show(sqs: Any, url: str, receipt_handles: list[str]) -> None:
-    """What SQS does not show now it shows when its time is over."""
+    """If SQS fails to show a message now, it shows it when its hidden time is over."""
     for start in range(0, len(receipt_handles), BATCH):
         sqs.change_message_visibility_batch(
             QueueUrl=url,
@@ -152,18 +152,18 @@ def _line(message: dict[str, Any], now_ms: int) -> str:
 
 
 def _visible(text: str) -> str:
-    """What others wrote neither ends the line nor reaches the terminal as a command."""
+    """Text of others must not end the line or control the terminal."""
     shown = (c if c.isascii() and c.isprintable() else ascii(c)[1:-1] for c in text)
     return "".join(shown)
 
 
 def _reason(attributes: Mapping[str, Any]) -> str:
-    """Of a message that asked for tasks; what it says itself is its sender's, and is not shown."""
+    """The reason of an ingest message. Its body is its sender's, and is not shown."""
     if "problem" not in attributes:
         return ""
     names = (CAME_AS, "problem", "detail")
-    told = [attributes[name]["StringValue"] for name in names if name in attributes]
-    return "  ".join(told)
+    words = [attributes[name]["StringValue"] for name in names if name in attributes]
+    return "  ".join(words)
 
 
 def _what(body: str) -> str:
@@ -181,7 +181,7 @@ def _what(body: str) -> str:
             at = rfc3339(message.second * 1000)
             return f"{at}  {len(message.entries)} direct entries"
         case ReleaseMessage():
-            return f"release of what is parked of {message.biz_type}"
+            return f"release of parked tasks of {message.biz_type}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -199,22 +199,22 @@ def main(arguments: list[str] | None = None) -> int:
         metavar=("SLICE_QUEUE_URL", "SLOW_QUEUE_URL"),
         help="the stack's outputs SliceQueueUrl and SlowQueueUrl",
     )
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     sqs = boto3.client("sqs")
-    if asked.redrive_to_ingest is not None:
-        count = redriven_to_ingest(sqs, asked.queue_url, asked.redrive_to_ingest)
+    if args.redrive_to_ingest is not None:
+        count = redriven_to_ingest(sqs, args.queue_url, args.redrive_to_ingest)
         print(f"{count} moved to the ingest queue")
         return 0
-    if asked.redrive_to is not None:
-        slice_url, slow_url = asked.redrive_to
+    if args.redrive_to is not None:
+        slice_url, slow_url = args.redrive_to
         urls = {Lane.MAIN: slice_url, Lane.SLOW: slow_url}
-        moved, left = redriven(sqs, asked.queue_url, urls)
+        moved, left = redriven(sqs, args.queue_url, urls)
         print(
             f"{moved[Lane.MAIN]} moved to the slice queue, {moved[Lane.SLOW]} to the slow queue, "
             f"{left} left: no messages of this service"
         )
         return 0
-    lines = listed(sqs, asked.queue_url, SystemClock())
+    lines = listed(sqs, args.queue_url, SystemClock())
     more = ", and there are more" if len(lines) >= LISTED_MAX else ""
     print("\n".join([*lines, f"{len(lines)} messages{more}"]))
     return 0

@@ -1,7 +1,7 @@
-"""`make deploy`, `make deploy-package`: check stack and account, run `sam deploy`, say what came.
+"""`make deploy`, `make deploy-package`: check stack and account, run `sam deploy`, report on it.
 
-It asks nothing and changes no file of the repository. Only with `--replace-failed` does it delete
-anything: a stack whose first creation failed, and which AWS lets only be deleted.
+It has no prompts and changes no file of the repository. It deletes something only with
+`--replace-failed`: a stack whose first creation failed, which AWS only allows to delete.
 """
 
 import argparse
@@ -34,7 +34,7 @@ REFUSED = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Options:
     environment: str
     stack: str
     template: Path
@@ -46,7 +46,7 @@ class Asked:
 
 
 class Stopped(Exception):
-    """Nothing was deployed; the message says why, and what helps."""
+    """Nothing was deployed; the message has the reason and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Account:
         return stack
 
     def resources(self, stack: str) -> Iterator[dict[str, Any]]:
-        """Those of the stacks within it as well."""
+        """Including those of nested stacks."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
         for page in pages.paginate(StackName=stack):
             for resource in page["StackResourceSummaries"]:
@@ -77,40 +77,40 @@ class Account:
                     yield from self.resources(within)
 
 
-def deployed(account: Account, asked: Asked, declared: Mapping[str, Any]) -> int:
-    """What `sam deploy` returned. Raises Stopped where nothing can be deployed."""
-    stack = account.stack(asked.stack)
+def deployed(account: Account, options: Options, declared: Mapping[str, Any]) -> int:
+    """The exit code of `sam deploy`. Raises Stopped if nothing can be deployed."""
+    stack = account.stack(options.stack)
     if stack is not None:
-        hindered = advice.obstacle(stack["StackStatus"], asked.stack, asked.again)
+        hindered = advice.obstacle(stack["StackStatus"], options.stack, options.again)
         if hindered:
-            if stack["StackStatus"] not in advice.NEVER_MADE or not asked.is_failed_replaced:
+            if stack["StackStatus"] not in advice.NEVER_MADE or not options.is_failed_replaced:
                 raise Stopped("\n".join([*hindered, *_reasons(account, stack)]))
             _delete_failed(account, stack)
             stack = None
     previous = _parameters_of(stack)
-    will_be = effective(declared, previous, asked.parameters)
-    _say(_about_concurrency(account, will_be, asked.stack))
+    will_be = effective(declared, previous, options.parameters)
+    _say(_about_concurrency(account, will_be, options.stack))
     if stack is None and will_be["AuthMode"] == "iam" and will_be["IamDefault"] == "none":
-        _say(advice.access(will_be, asked.stack))
-    done = subprocess.run(sam_command(asked), check=False).returncode
+        _say(advice.access(will_be, options.stack))
+    done = subprocess.run(sam_command(options), check=False).returncode
     if done == 0:
-        _say(_result(account, asked, declared))
+        _say(_result(account, options, declared))
     return done
 
 
-def sam_command(asked: Asked) -> list[str]:
+def sam_command(options: Options) -> list[str]:
     command = [
-        asked.sam, "deploy",
-        "--template-file", str(asked.template),
-        "--config-file", str(SAMCONFIG),  # else sam looks for it beside the template
-        "--config-env", asked.environment,
-        "--stack-name", asked.stack,
-        "--s3-prefix", asked.stack,
+        options.sam, "deploy",
+        "--template-file", str(options.template),
+        "--config-file", str(SAMCONFIG),  # otherwise sam reads it beside the template
+        "--config-env", options.environment,
+        "--stack-name", options.stack,
+        "--s3-prefix", options.stack,
     ]  # fmt: skip
-    if not asked.asks_before_changes:
+    if not options.asks_before_changes:
         command.append("--no-confirm-changeset")
-    if asked.parameters:
-        command += ["--parameter-overrides", *as_arguments(asked.parameters)]
+    if options.parameters:
+        command += ["--parameter-overrides", *as_arguments(options.parameters)]
     return command
 
 
@@ -178,8 +178,8 @@ def _unprotect(account: Account, table: str | None) -> None:
 
 
 def _protected(account: Account, stack: str) -> list[str]:
-    """The tables, from deletion; only now, since they would keep a first creation that fails from
-    being taken back. What CloudFormation did not set it leaves alone at each update."""
+    """Protect the tables from deletion. Only after a success, since protected tables would block
+    the rollback of a failed first creation. CloudFormation keeps properties that it did not set."""
     dynamodb = account.client("dynamodb")
     protected = []
     for resource in account.resources(stack):
@@ -193,28 +193,28 @@ def _protected(account: Account, stack: str) -> list[str]:
     return protected
 
 
-def _result(account: Account, asked: Asked, declared: Mapping[str, Any]) -> list[str]:
-    """What was deployed stays deployed, also if these credentials may not look at all of it."""
+def _result(account: Account, options: Options, declared: Mapping[str, Any]) -> list[str]:
+    """The deployment is a success even if these credentials may not read all of it."""
     try:
-        return ["", *_looked_up(account, asked, declared)]
+        return ["", *_looked_up(account, options, declared)]
     except ClientError as error:
-        return [f"{asked.stack} could not be looked at afterwards: {error}"]
+        return [f"{options.stack} could not be read after the deployment: {error}"]
 
 
-def _looked_up(account: Account, asked: Asked, declared: Mapping[str, Any]) -> list[str]:
-    stack = account.stack(asked.stack)
+def _looked_up(account: Account, options: Options, declared: Mapping[str, Any]) -> list[str]:
+    stack = account.stack(options.stack)
     if stack is None or stack["StackStatus"] == "REVIEW_IN_PROGRESS":
-        return [f"{asked.stack} was not created."]
+        return [f"{options.stack} was not created."]
     outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
     parameters = effective(declared, _parameters_of(stack), {})
     return [
-        f"{asked.stack} in {account.region} runs version {outputs['Version']}.",
+        f"{options.stack} in {account.region} runs version {outputs['Version']}.",
         f"API: {outputs['ApiUrl']}",
         *_domain_of(outputs),
         f"Console: {outputs['ConsoleUrl']}",
-        *advice.access(parameters, asked.stack),
-        *advice.notified(_watched(account, asked.stack), asked.stack),
-        *_protected(account, asked.stack),
+        *advice.access(parameters, options.stack),
+        *advice.notified(_watched(account, options.stack), options.stack),
+        *_protected(account, options.stack),
     ]
 
 
@@ -262,20 +262,20 @@ def _say(lines: list[str]) -> None:
         print(line, flush=True)
 
 
-def asked_for(given: argparse.Namespace, declared: Mapping[str, Any]) -> Asked:
-    options = options_of(SAMCONFIG.read_text("utf-8"), given.env)
-    stack = given.stack or options["stack_name"]
+def options_from(given: argparse.Namespace, declared: Mapping[str, Any]) -> Options:
+    section = options_of(SAMCONFIG.read_text("utf-8"), given.env)
+    stack = given.stack or section["stack_name"]
     file = ROOT / f"{stack}{FILE_SUFFIX}"
     own = file.read_text("utf-8") if file.exists() else ""
-    return Asked(
+    return Options(
         environment=given.env,
         stack=stack,
         template=given.template,
-        parameters=chosen(options, own, given.parameters, declared),
+        parameters=chosen(section, own, given.parameters, declared),
         sam=given.sam,
         again=given.again,
         is_failed_replaced=given.replace_failed == "yes",
-        asks_before_changes=bool(options["confirm_changeset"]) and not given.no_questions,
+        asks_before_changes=bool(section["confirm_changeset"]) and not given.no_questions,
     )
 
 
@@ -294,13 +294,13 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         declared = yaml_parse(given.template.read_text("utf-8"))["Parameters"]
-        asked = asked_for(given, declared)
+        options = options_from(given, declared)
         session = boto3.Session()
         if session.region_name is None:
             raise Stopped(
                 "No Region is set: export AWS_REGION=..., or name one in the AWS profile."
             )
-        return deployed(Account(session.client, session.region_name), asked, declared)
+        return deployed(Account(session.client, session.region_name), options, declared)
     except (BotoCoreError, ClientError, WrongParameters, Stopped) as error:
         print(f"Nothing was deployed.\n{error}", file=sys.stderr)
         return REFUSED

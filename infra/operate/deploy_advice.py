@@ -1,17 +1,17 @@
-"""What `make deploy` prints of a stack, before and after it deploys. Pure: facts in, lines out."""
+"""The lines that `make deploy` prints before and after it deploys. Pure: facts in, lines out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# A leader, its standby and the handover between them; the sweeper comes on top once a minute.
+# A leader, its standby and the handover between them; once a minute also the sweeper.
 HELD_BY_PRECISE = 4
 HELD_BY_ECONOMY = 2  # scheduler and sweeper, for some seconds of each minute
 LEFT_TO_CALLERS = 2
-SLOW_NOTIFIERS_MIN = 2  # the least that MaximumConcurrency of a queue can be
+SLOW_NOTIFIERS_MIN = 2  # the minimum of a queue's MaximumConcurrency
 USUAL_CONCURRENCY = 1_000
 CONCURRENCY_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
 
-# No update has ever come to its end in a stack of these states, which only a create leads to.
+# Only a create leads to these states: no update of such a stack has ever completed.
 NEVER_MADE = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED")
 
 
@@ -36,8 +36,8 @@ class Watched:
 
 
 def obstacle(status: str, stack: str, again: str) -> list[str]:
-    """Why nothing can be deployed over a stack in this state, and what helps; empty: it can be.
-    `again` is the command that deploys it."""
+    """Why a stack in this state cannot be deployed, with a remedy; empty if it can. `again` is the
+    command that deploys it."""
     if status in NEVER_MADE:
         return [
             f"The first creation of {stack} failed ({status}). Such a stack can only be deleted.",
@@ -45,7 +45,7 @@ def obstacle(status: str, stack: str, again: str) -> list[str]:
         ]
     if status == "DELETE_FAILED":
         return [
-            f"{stack} was to be deleted, and could not be (DELETE_FAILED). What stands in the way:",
+            f"The deletion of {stack} failed (DELETE_FAILED). The reason:",
             f"  aws cloudformation describe-stack-events --stack-name {stack}",
             f"Then delete it: aws cloudformation delete-stack --stack-name {stack}",
         ]
@@ -60,16 +60,16 @@ def obstacle(status: str, stack: str, again: str) -> list[str]:
 
 
 def concurrency(limit: int, region: str, parameters: Mapping[str, str], stack: str) -> list[str]:
-    """What the account's concurrency means for this stack; empty: it has enough."""
+    """The effect of the account's concurrency on this stack; empty if it is enough."""
     is_precise = parameters["Profile"] == "precise"
     held = HELD_BY_PRECISE if is_precise else HELD_BY_ECONOMY
-    asked = int(parameters["NotifierConcurrency"]) + int(parameters["SlowNotifierConcurrency"])
-    if asked + held + LEFT_TO_CALLERS <= limit:
+    wanted = int(parameters["NotifierConcurrency"]) + int(parameters["SlowNotifierConcurrency"])
+    if wanted + held + LEFT_TO_CALLERS <= limit:
         return []
     notifiers = max(2, limit - held - LEFT_TO_CALLERS - SLOW_NOTIFIERS_MIN)
     lines = [
         f"Lambda runs at most {limit} functions at once in this account in {region}, "
-        f"and the notifiers may take {asked}.",
+        f"and the notifiers may take {wanted}.",
         "Under load the functions throttle each other: callers get 503, calls are minutes late.",
     ]
     if is_precise and limit < USUAL_CONCURRENCY:
@@ -82,7 +82,7 @@ def concurrency(limit: int, region: str, parameters: Mapping[str, str], stack: s
         f"Keep the notifiers below it: put NotifierConcurrency={notifiers} and "
         f"SlowNotifierConcurrency={SLOW_NOTIFIERS_MIN} into {stack}.parameters.",
         "Or ask for more: aws service-quotas request-service-quota-increase --service-code lambda "
-        f"--quota-code {CONCURRENCY_QUOTA} --desired-value {max(USUAL_CONCURRENCY, asked + 100)}",
+        f"--quota-code {CONCURRENCY_QUOTA} --desired-value {max(USUAL_CONCURRENCY, wanted + 100)}",
     ]
 
 
@@ -107,7 +107,7 @@ def access(parameters: Mapping[str, str], stack: str) -> list[str]:
 
 
 def notified(watched: Watched, stack: str) -> list[str]:
-    """Which alarms there are, and which subscribers they notify."""
+    """The alarms, and the subscribers that they notify."""
     if not watched.alarms:
         return ["Alarms: none."]
     names = sorted(alarm.name for alarm in watched.alarms)
@@ -119,9 +119,9 @@ def notified(watched: Watched, stack: str) -> list[str]:
         lines += _subscribers(topic, watched.subscriptions[topic])
     without = sorted(alarm.name for alarm in watched.alarms if not alarm.topics)
     if without:
-        which = "They notify" if without == names else f"{', '.join(without)}: they notify"
+        which = "They have" if without == names else f"{', '.join(without)}: they have"
         lines.append(
-            f"  {which} nobody. To get a mail: put AlarmEmail=you@example.com into "
+            f" {which} no recipient. To get a mail: put AlarmEmail=you@example.com into "
             f"{stack}.parameters, and deploy again."
         )
     return lines

@@ -1,8 +1,8 @@
-"""What `make deploy` deploys with: options of an environment, values of the parameters.
+"""The input of `make deploy`: options of an environment, values of the parameters.
 
 A value comes from samconfig.toml, from the untracked file `<stack>.parameters`, or from the command
-line; the later one wins. Invariant: a parameter that the template does not have, and a value that
-it does not take, are refused here. The SAM CLI would ignore the first without a word.
+line; the later one wins. Invariant: an unknown parameter, and a value that the template does not
+accept, are refused here. The SAM CLI would silently ignore an unknown parameter.
 """
 
 import re
@@ -15,11 +15,11 @@ FILE_SUFFIX = ".parameters"
 
 
 class WrongParameters(Exception):
-    """An environment or a parameter that there is not, or a value that it does not take."""
+    """An unknown environment or parameter, or a value that it does not accept."""
 
 
 def options_of(samconfig: str, environment: str) -> dict[str, Any]:
-    """Of the section that the SAM CLI reads as well."""
+    """The options of the section that the SAM CLI reads, too."""
     configured = tomllib.loads(samconfig)
     known = [name for name in configured if name not in ("version", "default")]
     if environment not in known:
@@ -58,7 +58,8 @@ def chosen(
 def effective(
     declared: Mapping[str, Any], previous: Mapping[str, str], values: Mapping[str, str]
 ) -> dict[str, str]:
-    """What the stack will have: a parameter that is not named keeps the value that it had."""
+    """The values of the stack after the deployment: a parameter that is not named keeps its
+    value."""
     defaults = {name: str(one.get("Default", "")) for name, one in declared.items()}
     kept = {name: value for name, value in previous.items() if name in declared}
     return {**defaults, **kept, **values}

@@ -1,8 +1,8 @@
-"""Mend what the pending tasks of a stack's own wheel rest on: entries, keys, parked items, headers.
+"""Repair what pending tasks of a stack's own wheel need: entries, keys, parked items, headers.
 
-What is wrong with a task is what the audit finds, by the same look; so afterwards it is silent. It
-can all be made anew, since it follows from the task. A header is seen by nobody but who comes from
-the tasks: without it not even the audit looks at the other shards.
+It repairs exactly what the audit finds, with the same checks; so afterwards the audit finds
+nothing. All of it follows from the task. Only a scan of the tasks finds a missing header: without
+the header not even the audit reads the other shards.
 """
 
 import secrets
@@ -31,7 +31,7 @@ class Mend(Struct, frozen=True):
     run: Reconciling
 
     def __call__(self) -> Iterator[str]:
-        """A line for each task and header that is mended, or would be."""
+        """A line for each task and header that is repaired, or would be."""
         tasks = self.run.tasks
         store = AuditStore(tasks, self._records)
         with ThreadPoolExecutor(WRITERS) as writers:
@@ -52,7 +52,7 @@ class Mend(Struct, frozen=True):
         return ParkingRecords(self.run.tasks.client, self.run.clock, self.run.registry)
 
     def _headers(self, live: Sequence[Task], pointers: Pointers) -> Iterator[str]:
-        """Of seconds that the sweep is yet to finish."""
+        """Raise headers of seconds that the sweep has not finished."""
         tasks = self.run.tasks
         needed: dict[int, int] = {}
         for address in (address for task in live for address in (task.home, task.entry)):
@@ -86,7 +86,7 @@ class Mend(Struct, frozen=True):
 
 
 def _homes_of_live(items: Sequence[Any]) -> list[Address]:
-    """Of what cannot be read nobody knows what it rests on: the audit names it."""
+    """Unreadable tasks are left out: the audit reports them."""
     pending = {"S": Status.PENDING.value}
     live = [
         item for item in items if item.get("status") == pending and holds_seconds(item["slot"]["S"])

@@ -1,7 +1,7 @@
-"""What one task needs, so that nothing is wrong any more with what it rests on.
+"""The repair of one task: its entry, key or parked item.
 
-It is one transaction, on condition that all of it stands as it was read, the home too: whoever
-changed the task meanwhile was first, and nothing is written.
+It is one transaction, on condition that all items, and the home, are unchanged since they were
+read. If another writer was faster, nothing is written.
 """
 
 import secrets
@@ -33,11 +33,11 @@ MENDED = frozenset({*ENTRY, *PARKED, *KEY, Wrong.PENDING_EXPIRES})
 
 
 class Left(Exception):
-    """As it is, for this reason."""
+    """Not repaired, for this reason."""
 
 
 class Mending:
-    """`task` as it was read, and what the audit finds wrong with it."""
+    """`task`: as it was read. `wrong`: the findings of the audit."""
 
     def __init__(
         self, run: Reconciling, task: Task, wrong: frozenset[Wrong], time_second: int
@@ -51,7 +51,7 @@ class Mending:
         self._actions: list[Any] = []
 
     def prepared(self) -> list[str]:
-        """Why some of it is left, if it is."""
+        """The reasons for parts that are not repaired."""
         left = []
         for words, mend in ((PARKED, self._park), (ENTRY, self._enter), (KEY, self._name)):
             try:
@@ -62,8 +62,8 @@ class Mending:
         return left
 
     def is_written(self) -> bool:
-        """False if any of it has changed since it was read. The version rises as with every
-        change, and so tells others that they were not first."""
+        """False if any of it has changed since it was read. The version rises as with every change,
+        so concurrent writers are refused."""
         if not self._actions and Wrong.PENDING_EXPIRES not in self._wrong:
             return True
         after = replace(self._after, version=self._task.version + 1, expires_at=None)
@@ -74,36 +74,36 @@ class Mending:
             return False
 
     def _park(self) -> None:
-        """It came up, and was held back: so it waits for its release, as before."""
-        stands = self._item(parked_items.key_of(self._task))
-        _home_in(stands, parked_items.home_of_parked)
-        self._put(parked_items.item_of(self._task), stands)
+        """It fell due and was parked, so it waits for its release again."""
+        current = self._item(parked_items.key_of(self._task))
+        _home_in(current, parked_items.home_of_parked)
+        self._put(parked_items.item_of(self._task), current)
 
     def _enter(self) -> None:
-        """One that is yet to come up stands again where it stood; behind the time pointer it would
-        never fire. What stands there and may be another task's is left alone."""
+        """An entry ahead of the time pointer is put at its old place; one behind it would never
+        fire. An item there that may be another task's is not touched."""
         task, place = self._task, codec.key(self._task.entry, self._tasks.buckets)
-        stands = None if task.names_its_home else self._item(place)
-        is_own = stands is not None and _is_reentry_of(task, stands)
+        current = None if task.names_its_home else self._item(place)
+        is_own = current is not None and _is_reentry_of(task, current)
         is_missed = Wrong.PASSED in self._wrong or is_overdue(task, self._time_second)
         if is_missed and Wrong.ENTRY_EXPIRES not in self._wrong:
-            self._after = self._run.coming_up_again(task)
+            self._after = self._run.rescheduled_ahead(task)
             if is_own:
-                request = {"TableName": self._tasks.table, "Key": place, **as_read(stands)}
+                request = {"TableName": self._tasks.table, "Key": place, **as_read(current)}
                 self._actions.append({"Delete": request})
-            stands = None
-        elif stands is not None and not is_own:
+            current = None
+        elif current is not None and not is_own:
             random_bytes = secrets.token_bytes(TOKEN_BYTES)
             entry = address_at(task.entry.instant_ms, random_bytes, shard=task.entry.shard)
             self._after = replace(task, entry=entry)
-            stands = None
+            current = None
         now_ms, buckets = self._run.clock.now_ms(), self._tasks.buckets
-        self._put(codec.reentry_item(self._after.entry, task.home, buckets, now_ms), stands)
+        self._put(codec.reentry_item(self._after.entry, task.home, buckets, now_ms), current)
 
     def _name(self) -> None:
-        """Unless its key has been given to another task since, and that is live."""
-        task, stands = self._task, self._item(keys.key_of(self._task))
-        named = _home_in(stands, keys.home_named_by)
+        """Unless another live task has the key since."""
+        task, current = self._task, self._item(keys.key_of(self._task))
+        named = _home_in(current, keys.home_named_by)
         if named is not None and named != task.home:
             for other in self._tasks.items_at([named]):
                 if not _has_key(other, task):
@@ -111,7 +111,7 @@ class Mending:
                 if other.get("status") == {"S": Status.PENDING.value}:
                     raise Left("its key names another live task")
                 self._actions.append(KeyStore(self._tasks).check_settled(named))
-        self._put(keys.item_of(task), stands)
+        self._put(keys.item_of(task), current)
 
     def _item(self, key: Any) -> Item | None:
         answer = self._tasks.client.get_item(
@@ -119,26 +119,26 @@ class Mending:
         )
         return answer.get("Item")
 
-    def _put(self, item: Any, stands: Item | None) -> None:
-        request = {"TableName": self._tasks.table, "Item": item, **as_read(stands)}
+    def _put(self, item: Any, current: Item | None) -> None:
+        request = {"TableName": self._tasks.table, "Item": item, **as_read(current)}
         self._actions.append({"Put": request})
 
 
-def _is_reentry_of(task: Task, stands: Item) -> bool:
-    """One that cannot be read is, since this task names it: no other ever named it."""
-    if not codec.is_reentry(stands):
+def _is_reentry_of(task: Task, current: Item) -> bool:
+    """An unreadable re-entry is, since only this task names it."""
+    if not codec.is_reentry(current):
         return False
-    return _home_in(stands, codec.home_of_reentry) in (None, task.home)
+    return _home_in(current, codec.home_of_reentry) in (None, task.home)
 
 
 def _has_key(other: Item, task: Task) -> bool:
     return (other.get("biz_type"), other.get("key")) == ({"S": task.biz_type}, {"S": task.key})
 
 
-def _home_in(stands: Item | None, read: Callable[[Item], Address]) -> Address | None:
-    """None where it cannot be read, too: it was edited."""
+def _home_in(current: Item | None, read: Callable[[Item], Address]) -> Address | None:
+    """None also if it cannot be read: it was edited."""
     try:
-        return read(stands) if stands is not None else None
+        return read(current) if current is not None else None
     except NewerItem as newer:
         raise Left("written by a newer release") from newer
     except UnreadableItem:

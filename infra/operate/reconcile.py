@@ -1,12 +1,12 @@
-"""`make reconcile STACK=…`: mend what was deleted from a stack's tables, or edited there by hand.
+"""`make reconcile STACK=…`: repair items that were deleted from a stack's tables, or edited there.
 
-What tasks rest on (entries, keys, parked items, headers) it makes anew from the stack's own wheel.
-Whole tasks and definitions it brings back out of tables that were restored from a point in time,
-where it is given any; what the stack's own tables still tell is left alone.
+It rebuilds what tasks need (entries, keys, parked items, headers) from the stack's own wheel. It
+brings lost tasks and definitions back from tables that were restored from a point in time, if they
+are given; items that are still in the stack's own tables are not touched.
 
-By default it only says, a line for each, what it would do; `--write` does it. It may be run again
-at any time, and then finds less. A task that came up meanwhile may or may not have been called:
-`--overdue` says what to do with those. docs/operations.md says how it is run.
+By default it only prints, a line for each, what it would do; `--write` does it. It may be run again
+at any time, and then finds less. A task that fell due meanwhile may have been called: `--overdue`
+decides what to do with those. docs/operations.md has the procedure.
 """
 
 import argparse
@@ -29,26 +29,26 @@ from infra.operate.wheel_records import WheelRecords
 
 
 def main(arguments: list[str] | None = None) -> int:
-    asked = _asked(arguments)
+    args = _parsed(arguments)
     client = boto3.client("dynamodb")
     retry_conflicts(client)
     try:
-        outputs = outputs_of(boto3.client("cloudformation"), asked.stack)
-        run = of_stack(client, outputs, SystemClock(), asked)
-        for line in reconciled(run, asked.wheel, asked.registry):
+        outputs = outputs_of(boto3.client("cloudformation"), args.stack)
+        run = of_stack(client, outputs, SystemClock(), args)
+        for line in reconciled(run, args.wheel, args.registry):
             print(line)
     except (BotoCoreError, ClientError, Throttled, NoSuchStack, NotReconciled) as error:
         print(f"Not reconciled: {error}", file=sys.stderr)
         return 1
     for what, number in sorted(run.found.items()):
         print(f"{number:>10}  {what}", file=sys.stderr)
-    done = "This was written." if asked.write else "Nothing was written: add --write."
+    done = "This was written." if args.write else "Nothing was written: add --write."
     print(done, file=sys.stderr)
     return 0
 
 
 def reconciled(run: Reconciling, wheel: str | None, registry: str | None) -> Iterator[str]:
-    """What tasks rest on comes last: what has just come back is looked at as well."""
+    """The repair of tasks comes after the restored ones, to include them."""
     if registry:
         yield from BringBack(run).definitions(registry)
     if wheel:
@@ -57,10 +57,10 @@ def reconciled(run: Reconciling, wheel: str | None, registry: str | None) -> Ite
     yield from BringBack(run).wheel_records()
 
 
-def of_stack(client: Any, outputs: dict[str, str], clock: Clock, asked: Any) -> Reconciling:
-    """Over the tables of the stack, as they are laid out."""
+def of_stack(client: Any, outputs: dict[str, str], clock: Clock, args: Any) -> Reconciling:
+    """With the tables and the layout of the stack."""
     wheel, registry = outputs["WheelTable"], outputs["RegistryTable"]
-    records = WheelRecords(client, registry, asked.registry)
+    records = WheelRecords(client, registry, args.registry)
     shape = records.shape()
     if shape is None:
         raise NotReconciled("The wheel has no shape: the stack never ran, or name its REGISTRY.")
@@ -74,10 +74,10 @@ def of_stack(client: Any, outputs: dict[str, str], clock: Clock, asked: Any) -> 
         buckets=buckets,
         list_index="by_business" in indexes,
     )
-    return Reconciling(clock, tasks, records, origin, asked.overdue, asked.per_second, asked.write)
+    return Reconciling(clock, tasks, records, origin, args.overdue, args.per_second, args.write)
 
 
-def _asked(arguments: list[str] | None) -> argparse.Namespace:
+def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make reconcile", description=__doc__)
     parser.add_argument("stack", help="the name of the deployed stack")
     parser.add_argument("--wheel", help="the table that its Wheel was restored to")

@@ -1,5 +1,5 @@
-"""What all of `make reconcile` shares: the tables of the stack, what the operator said, and the
-counts of what was found.
+"""The parts that all steps of `make reconcile` share: the tables of the stack, the operator's
+options, and the counts.
 """
 
 import secrets
@@ -20,18 +20,18 @@ from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.stores.tasks.tasks import TaskStore
 from infra.operate.wheel_records import WheelRecords
 
-AHEAD_SECONDS = 300  # of now, where overdue tasks begin to come up: further than any pointer runs
+AHEAD_SECONDS = 300  # of now, where the new entries of overdue tasks begin: beyond every pointer
 READ_AT_ONCE = 100
 WRITERS = 16
 DELIVER, EXPIRE = "deliver", "expire"
 
 
 class NotReconciled(Exception):
-    """It would do harm, or nobody said what to do."""
+    """It would do harm, or an option is missing."""
 
 
 class Reconciling(Struct):
-    """`overdue`: what to do with tasks that came up since; None says that there are to be none."""
+    """`overdue`: what to do with tasks that fell due since; None: there must be none."""
 
     clock: Clock
     tasks: TaskStore
@@ -49,7 +49,7 @@ class Reconciling(Struct):
             self.found.update(found)
 
     def pages(self, table: str) -> Iterator[list[Any]]:
-        """All items of a table, as many at once as are read by their keys at once."""
+        """All items of a table, a batch read at a time."""
         pages = self.tasks.client.get_paginator("scan").paginate(
             TableName=table, ConsistentRead=True, PaginationConfig={"PageSize": READ_AT_ONCE}
         )
@@ -57,7 +57,7 @@ class Reconciling(Struct):
             yield page["Items"]
 
     def pointers(self) -> Pointers:
-        """Nothing can be told by pointers that were edited: what is ahead of them, least of all."""
+        """Edited pointers are refused: nothing can be decided with them."""
         read = self.records.pointers(self.origin)
         for finding in judged_pointers(read, self.clock.now_ms()):
             raise NotReconciled(finding.sentence)
@@ -68,17 +68,17 @@ class Reconciling(Struct):
         return self.records.own
 
     def dispatched_second(self) -> int:
-        """Up to which tasks that are gone may have been called."""
+        """The last second whose lost tasks may have been called."""
         dispatched = self.pointers().time_second
         if self.records.knows_what_was_dispatched():
             return dispatched
         return max(dispatched, self.clock.now_ms() // 1000)
 
-    def coming_up_again(self, task: Task) -> Task:
-        """With an entry of its own ahead of all pointers, so many to a second."""
+    def rescheduled_ahead(self, task: Task) -> Task:
+        """With a new entry ahead of all pointers, a limited number to a second."""
         self.count("overdue")
         if self.writes and self.overdue is None:
-            raise NotReconciled("Tasks are overdue: say --overdue deliver or expire.")
+            raise NotReconciled("Tasks are overdue: give --overdue deliver or expire.")
         later = AHEAD_SECONDS * 1000 + next(self._overdue_so_far) * 1000 // self.per_second
         is_to_expire = self.overdue == EXPIRE and task.plan is None
         return replace(
@@ -90,7 +90,7 @@ class Reconciling(Struct):
         )
 
     def is_live(self, home: Address) -> bool:
-        """As the write under a key judges it: also of one that cannot be read."""
+        """By the rule of a write under a key: also for an unreadable task."""
         pending = {"S": Status.PENDING.value}
         return any(item.get("status") == pending for item in self.tasks.items_at([home]))
 

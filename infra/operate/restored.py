@@ -1,7 +1,7 @@
-"""What is to be done with one item of a restored table, given what stands in the stack's own.
+"""The decision about one item of a restored table, given the present item of the stack.
 
-The stack's own table is the truth of all that happened since the instant that was restored, as
-far as it can be read: only what is gone from it, or was edited past the service, comes back.
+The stack's own table has everything since the restored instant, as far as it can be read: only
+items that are missing, or were edited without the service, come back.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Item = Mapping[str, Any]
 
 
 class Fate(Enum):
-    STANDS = "as it was, or further on"
+    UNCHANGED = "as it was, or further on"
     GONE = "gone"
     EDITED = "edited past the service"
     NEWER = "written by a newer release"
@@ -26,39 +26,40 @@ class Fate(Enum):
 
 
 def fate_of_task(restored: Task, own: Item | None, now_ms: int) -> Fate:
-    """Every change by the service raises the version: one of the same version that differs, and
-    one that is older, were not made by it."""
+    """Every change by the service raises the version: a different task of the same version, or one
+    of an older version, was edited."""
     if restored.expires_at is not None and restored.expires_at * 1000 <= now_ms:
         return Fate.TOO_OLD
     if own is None:
         return Fate.GONE
     try:
-        stands = codec.task_from(own)
+        current = codec.task_from(own)
     except NewerItem:
         return Fate.NEWER
     except UnreadableItem:
         return Fate.EDITED
-    if stands.version > restored.version or stands == restored:
-        return Fate.STANDS
+    if current.version > restored.version or current == restored:
+        return Fate.UNCHANGED
     return Fate.EDITED
 
 
 def is_overdue(task: Task, dispatched_second: int) -> bool:
-    """Whether it came up behind the time pointer, and may have been called. One that is parked
-    did come up, whatever its entry says."""
+    """Whether it fell due behind the time pointer, and may have been called. A parked one did fall
+    due, whatever its entry."""
     is_pending = task.status is Status.PENDING
     return is_pending and (task.parked or task.entry.second <= dispatched_second)
 
 
 # The Registry. Pointers, leases, limiters and statistics are not brought back: the stack's own are
-# the newer ones, and a pointer set back would have everything called again.
+# newer, and a pointer that goes back would repeat calls.
 
 _DEFINED = ("business", "timer", "api-key")
 _CHANGES, _LINES, _SECRET = "changes", "timers", "secret"
 
 
 def definition_of(item: Item) -> tuple[str, str] | None:
-    """To which definition this belongs, as kind and name; None for what is not brought back."""
+    """The definition of this record, as kind and name; None for records that are not brought
+    back."""
     kind, _, name = str(item["kind"]["S"]).partition("#")
     if kind == _CHANGES:
         kind, _, name = name.partition("#")
@@ -77,5 +78,5 @@ def key_of_definition(kind: str, name: str) -> dict[str, Any]:
 
 
 def is_lost(own: Item | None, last: Change | None) -> bool:
-    """Gone, and not because somebody deleted it since: that would be the last that was done."""
+    """Missing, and not deleted by a caller since: a deletion would be its last change."""
     return own is None and (last is None or last.did is not ChangeAction.DELETED)

@@ -1,8 +1,8 @@
-"""`make roll-back`: lead a stack's aliases to the versions of the deployment before the last one.
+"""`make roll-back`: point a stack's aliases at the versions of the deployment before the last one.
 
-Versions of one deployment have one version of our layer in common, which no other has. All aliases
-move or none: when one fails, those that moved are moved back. An alias moves only as it was seen.
-A repeat completes what was interrupted, and goes no further back.
+Versions of one deployment share one version of our layer, which no other deployment has. All
+aliases move or none: when one fails, the others are moved back. An alias moves only if it is
+unchanged since it was read. A repeat completes an interrupted run, and goes no further back.
 """
 
 import argparse
@@ -25,7 +25,7 @@ Published = tuple[str, str]  # a function, and the number of its version
 
 
 class Refused(Exception):
-    """The message says why, and where the aliases are if not where they were."""
+    """The message has the reason, and the positions of the aliases if they have changed."""
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Found:
 
 
 def outcomes(events: Iterable[Mapping[str, Any]]) -> dict[Published, str]:
-    """What became of the update that published each version. Events come the latest first."""
+    """The outcome of the update that published each version. Events come the latest first."""
     found: dict[Published, str] = {}
     outcome = UNKNOWN
     for event in events:
@@ -97,7 +97,7 @@ def deployments(
 
 
 def target(found: Found, to: int | None) -> Deployment:
-    """Where the aliases are to lead."""
+    """The deployment at which the aliases must point."""
     shifting = sorted({alias.function for alias in found.aliases if alias.is_shifting})
     if shifting:
         raise Refused(f"A canary is under way: {', '.join(shifting)}. Stop it in CodeDeploy first.")
@@ -178,7 +178,7 @@ def _alias(client: Any, function: str, name: str) -> Alias:
 
 
 def move(client: Any, aliases: Sequence[Alias], to: Deployment) -> int:
-    """How many moved. Raises Refused when one could not, and those that moved are back."""
+    """How many moved. Raises Refused if one could not move; then the others are moved back."""
     begun: list[Alias] = []
     for alias in aliases:
         if alias.version == to.versions[alias.function]:
@@ -204,7 +204,8 @@ def _lead(client: Any, alias: Alias, version: str) -> None:
 
 
 def _moved_back(client: Any, begun: Sequence[Alias], to: Deployment) -> list[str]:
-    """What could not be. Each is looked at, for the one that failed may have moved all the same."""
+    """The aliases that could not be moved back. Each is checked: the failed one may have moved,
+    too."""
     left = []
     for alias in reversed(begun):
         try:
@@ -219,7 +220,7 @@ def _moved_back(client: Any, begun: Sequence[Alias], to: Deployment) -> list[str
 
 
 def shown(found: Found) -> list[str]:
-    """Each deployment of which there are versions, and the aliases that lead to it."""
+    """Each deployment that still has versions, and the aliases that point at it."""
     lines = [f"{found.stack}: deployments by the version of their layer, the latest first"]
     for number in sorted(found.deployments, reverse=True):
         one = found.deployments[number]

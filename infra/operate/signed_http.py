@@ -1,5 +1,5 @@
-"""GET from a deployment or from the local stack: with the API key that `DUEWHEEL_KEY` holds, or
-signed where API Gateway asks for it."""
+"""GET from a deployment or from the local stack: with the API key of `DUEWHEEL_KEY`, or signed if
+API Gateway requires it."""
 
 import json
 import os
@@ -12,11 +12,11 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.session import Session
 
-TIMEOUT_SECONDS = 35  # the HTTP API itself gives up after 30
+TIMEOUT_SECONDS = 35  # the HTTP API itself times out after 30
 
 
 class Refused(Exception):
-    """The service answered, but not what was asked for."""
+    """The service answered with a refusal."""
 
 
 def get_json(url: str) -> Any:

@@ -1,8 +1,9 @@
-"""The wheel's own records in the Registry, its shape and its pointers: read from the restored one
-where the stack's own has lost them, and brought back into it.
+"""The wheel's own records in the Registry, its shape and its pointers.
 
-They come back last. As long as they are gone nobody knows what was dispatched, so that a run which
-was interrupted must find them gone as well.
+They are read from the restored Registry if the stack's own has lost them, and brought back.
+
+They come back last. Without them it is not known what was dispatched, so after an interruption the
+next run must find them missing, too.
 """
 
 from collections.abc import Iterator
@@ -29,8 +30,8 @@ class WheelRecords(Struct, frozen=True):
         return self._read(self.own, registry_keys.SHAPE) or self._restored(registry_keys.SHAPE)
 
     def pointers(self, origin: int) -> Pointers:
-        """The sweep has passed only what was dispatched: a time pointer that comes back stands no
-        further behind."""
+        """The sweep has passed only dispatched seconds: a time pointer that comes back is not
+        behind it."""
         sweep = self._position(_SWEEP, origin)
         time = self._position(_TIME, origin)
         item = self._read(self.own, _SWEEP) or self._restored(_SWEEP) or {}
@@ -41,7 +42,7 @@ class WheelRecords(Struct, frozen=True):
         return self._read(self.own, _TIME) is not None
 
     def lost(self) -> Iterator[Item]:
-        """As they come back."""
+        """Missing records, as they come back."""
         for key in _ALL:
             item = self._restored(key)
             if item is None or self._read(self.own, key) is not None:

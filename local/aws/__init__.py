@@ -1,1 +1,1 @@
-"""What plays AWS: resources, functions, queues, schedules, rights."""
+"""The emulation of AWS: resources, functions, queues, schedules, rights."""

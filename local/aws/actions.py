@@ -1,6 +1,6 @@
-"""What a call of the SDK asks of IAM: an action, and the resource that it is to be done to.
+"""The rights that a call of the SDK needs: actions of IAM with their resources.
 
-Invariant: a call that is not understood is an error, never a call that asks for nothing.
+Invariant: an unknown call is an error, never a call without rights.
 """
 
 import re
@@ -15,39 +15,39 @@ Params = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ActionRequest:
     action: str
     resource: str
-    items: tuple[Params, ...] = ()  # whose keys say which partitions of a table it is about
-    via: str = ""  # the service that asks in the function's name
+    items: tuple[Params, ...] = ()  # their keys determine the partitions of a table
+    via: str = ""  # the service that acts in the function's name
 
 
 class NotUnderstood(Exception):
-    """A call of which nobody has said what it asks for."""
+    """A call whose rights are not known here."""
 
 
-def asked_of(service: str, operation: str, params: Params) -> Iterator[Asked]:
+def actions_of(service: str, operation: str, params: Params) -> Iterator[ActionRequest]:
     reader = _READERS.get((service, operation))
     if reader is None:
-        raise NotUnderstood(f"what {service} {operation} asks of IAM is not known here")
+        raise NotUnderstood(f"the rights of {service} {operation} are not known here")
     return reader(params)
 
 
-def _on_a_table(operation: str) -> Callable[[Params], Iterator[Asked]]:
-    def asked(params: Params) -> Iterator[Asked]:
-        yield Asked(f"dynamodb:{operation}", _table(params["TableName"]), _of_one(params))
+def _on_a_table(operation: str) -> Callable[[Params], Iterator[ActionRequest]]:
+    def request(params: Params) -> Iterator[ActionRequest]:
+        yield ActionRequest(f"dynamodb:{operation}", _table(params["TableName"]), _of_one(params))
 
-    return asked
+    return request
 
 
-def _query(params: Params) -> Iterator[Asked]:
-    """Of an index: the right to the index, and none to its table."""
+def _query(params: Params) -> Iterator[ActionRequest]:
+    """A query of an index needs the right to the index, and none to its table."""
     index = f"/index/{params['IndexName']}" if "IndexName" in params else ""
-    yield Asked("dynamodb:Query", _table(params["TableName"]) + index, (_equal(params),))
+    yield ActionRequest("dynamodb:Query", _table(params["TableName"]) + index, (_equal(params),))
 
 
 def _equal(params: Params) -> Params:
-    """What a Query wants to be equal, as an item: its partition is among it."""
+    """The equalities of a Query, as an item: they contain its partition."""
     names = params.get("ExpressionAttributeNames", {})
     values = params.get("ExpressionAttributeValues", {})
     return {
@@ -59,19 +59,19 @@ def _equal(params: Params) -> Params:
 _EQUALITY = re.compile(r"(#?\w+) *= *(:\w+)")
 
 
-def _batch(operation: str) -> Callable[[Params], Iterator[Asked]]:
-    """IAM looks at all of a table's keys at once: one that is not covered refuses the others."""
+def _batch(operation: str) -> Callable[[Params], Iterator[ActionRequest]]:
+    """IAM checks all keys of a table at once: one that is not covered refuses all."""
 
-    def asked(params: Params) -> Iterator[Asked]:
+    def request(params: Params) -> Iterator[ActionRequest]:
         for table, wanted in params["RequestItems"].items():
             items = wanted["Keys"] if "Keys" in wanted else map(_written, wanted)
-            yield Asked(f"dynamodb:{operation}", _table(table), tuple(items))
+            yield ActionRequest(f"dynamodb:{operation}", _table(table), tuple(items))
 
-    return asked
+    return request
 
 
 def _written(request: Params) -> Params:
-    """Of a batch of writes."""
+    """The keys of a batch of writes."""
     ((_, written),) = request.items()
     (item,) = _of_one(written)
     return item
@@ -90,53 +90,55 @@ _PARTS = {
 }
 
 
-def _transaction(params: Params) -> Iterator[Asked]:
-    """A transaction is no action of its own: each of its parts asks for what it does."""
+def _transaction(params: Params) -> Iterator[ActionRequest]:
+    """A transaction is no action of its own: each of its parts is."""
     for part in params["TransactItems"]:
         ((kind, written),) = part.items()
-        yield Asked(f"dynamodb:{_PARTS[kind]}", _table(written["TableName"]), _of_one(written))
+        yield ActionRequest(
+            f"dynamodb:{_PARTS[kind]}", _table(written["TableName"]), _of_one(written)
+        )
 
 
-def _on_a_queue(action: str) -> Callable[[Params], Iterator[Asked]]:
-    def asked(params: Params) -> Iterator[Asked]:
-        yield Asked(f"sqs:{action}", _queue(params["QueueUrl"]))
+def _on_a_queue(action: str) -> Callable[[Params], Iterator[ActionRequest]]:
+    def request(params: Params) -> Iterator[ActionRequest]:
+        yield ActionRequest(f"sqs:{action}", _queue(params["QueueUrl"]))
 
-    return asked
+    return request
 
 
-def _with_a_key(action: str) -> Callable[[Params], Iterator[Asked]]:
-    def asked(params: Params) -> Iterator[Asked]:
+def _with_a_key(action: str) -> Callable[[Params], Iterator[ActionRequest]]:
+    def request(params: Params) -> Iterator[ActionRequest]:
         key = params["KeyId"].removeprefix("alias/")  # which a key's id is here
-        yield Asked(f"kms:{action}", _arn("kms", f"key/{key}"))
+        yield ActionRequest(f"kms:{action}", _arn("kms", f"key/{key}"))
 
-    return asked
+    return request
 
 
-def _invoke(params: Params) -> Iterator[Asked]:
+def _invoke(params: Params) -> Iterator[ActionRequest]:
     function = params["FunctionName"]
     is_arn = function.startswith("arn:")
-    yield Asked(
+    yield ActionRequest(
         "lambda:InvokeFunction", function if is_arn else _arn("lambda", f"function:{function}")
     )
 
 
-def _publish(params: Params) -> Iterator[Asked]:
-    yield Asked("sns:Publish", params["TopicArn"])
+def _publish(params: Params) -> Iterator[ActionRequest]:
+    yield ActionRequest("sns:Publish", params["TopicArn"])
 
 
-def _put_events(params: Params) -> Iterator[Asked]:
+def _put_events(params: Params) -> Iterator[ActionRequest]:
     for entry in params["Entries"]:
         bus = entry["EventBusName"]
-        yield Asked(
+        yield ActionRequest(
             "events:PutEvents",
             bus if bus.startswith("arn:") else _arn("events", f"event-bus/{bus}"),
         )
 
 
-def _start_execution(params: Params) -> Iterator[Asked]:
+def _start_execution(params: Params) -> Iterator[ActionRequest]:
     """IAM judges a call of an alias or a version by the ARN of its state machine."""
     machine = ":".join(params["stateMachineArn"].split(":")[:7])
-    yield Asked("states:StartExecution", machine)
+    yield ActionRequest("states:StartExecution", machine)
 
 
 def _table(name: str) -> str:
@@ -144,7 +146,7 @@ def _table(name: str) -> str:
 
 
 def _queue(url: str) -> str:
-    """The host of its address names the Region, where it is AWS's."""
+    """The host of an address of AWS contains the Region."""
     parts = urlsplit(url)
     _, account, name = parts.path.split("/")
     host = (parts.hostname or "").split(".")
@@ -156,7 +158,7 @@ def _arn(service: str, resource: str) -> str:
     return f"arn:aws:{service}:{REGION}:{ACCOUNT_ID}:{resource}"
 
 
-_READERS: dict[tuple[str, str], Callable[[Params], Iterator[Asked]]] = {
+_READERS: dict[tuple[str, str], Callable[[Params], Iterator[ActionRequest]]] = {
     **{
         ("dynamodb", operation): _on_a_table(operation)
         for operation in ("GetItem", "PutItem", "UpdateItem", "DeleteItem")

@@ -1,7 +1,7 @@
-"""Which function asks for what is being done: one process plays them all, with one set of clients.
+"""The function that makes an AWS call: one process runs all functions, with one set of clients.
 
-Invariant: whoever asks is known wherever a run is at work, in its coroutines and in its pools'
-threads too. Where nobody is known, nothing is asked of AWS.
+Invariant: the function is known everywhere in a run, also in its coroutines and in the threads of
+its pools. Without a known function no AWS call is made.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,25 +15,25 @@ from local.aws.policies import Role
 
 T = TypeVar("T")
 
-# None: somebody who looks on, as a test does, and may do anything.
+# None: an observer, such as a test, who may do anything.
 asking: ContextVar[Role | None] = ContextVar("asking")
 
 
 def as_function(role: Role, handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The same handler, whose AWS calls are asked for by this role."""
+    """The same handler, whose AWS calls are made by this role."""
 
-    def asked(event: Any, context: Any) -> Any:
+    def run(event: Any, context: Any) -> Any:
         token = asking.set(role)
         try:
             return handler(event, context)
         finally:
             asking.reset(token)
 
-    return asked
+    return run
 
 
 def as_onlooker(work: Callable[[], T]) -> T:
-    """What is done for the operator, past the functions."""
+    """Work for the operator, by no function."""
     context = copy_context()
     context.run(asking.set, None)
     return context.run(work)
@@ -41,8 +41,8 @@ def as_onlooker(work: Callable[[], T]) -> T:
 
 @contextmanager
 def pools_keep_the_context() -> Iterator[None]:
-    """A pool's threads work for whoever handed the work in. Coroutines and `asyncio.to_thread`
-    need no help."""
+    """A pool's threads keep the context of the submitter. Coroutines and `asyncio.to_thread` do so
+    anyway."""
     submit = ThreadPoolExecutor.submit
 
     def submit_with_context(

@@ -1,10 +1,9 @@
 """moto in this process, behind one lock and on the stack's clock.
 
-Invariant: one AWS call at a time, from its first condition to its last write; moto
-alone is not atomic under threads. Queue delays, visibility and the `Date` header of
-every reply follow the clock that is given. Long polls would hold the lock: receive
-with `WaitTimeSeconds=0`. Asynchronous invocations go to `accept_invocation`, others to
-`answer_invocation`, and do not hold the lock.
+Invariant: one AWS call at a time, from its first condition to its last write; moto alone is not
+atomic under threads. Queue delays, visibility and the `Date` header of every reply follow the given
+clock. Long polls would hold the lock: receive with `WaitTimeSeconds=0`. Asynchronous invocations go
+to `accept_invocation`, others to `answer_invocation`, and do not hold the lock.
 
 In tests:
 
@@ -102,7 +101,7 @@ class Emulator:
     def start(self) -> None:
         with ExitStack() as started:
             started.enter_context(patch.dict(os.environ, {"AWS_DEFAULT_REGION": REGION}))
-            # The SDK alone asks here: moto need not answer the `requests` library as well.
+            # Only the SDK sends requests here: moto need not answer the `requests` library as well.
             started.enter_context(patch.object(moto_core, "RESPONSES_METHODS", []))
             for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
                 os.environ.pop(name, None)  # restored by the line above
@@ -131,7 +130,7 @@ class Emulator:
     def items(
         self, table_name: str, attributes: Collection[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Every item of a table in DynamoDB JSON, cut down to some attributes, in no order."""
+        """Every item of a table in DynamoDB JSON, with only some attributes, in no order."""
         with self._lock:
             table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
             return [
@@ -147,7 +146,7 @@ class Emulator:
     def delete_expired(
         self, is_its_time: Callable[[Item, int], bool] = lambda _, __: True
     ) -> dict[str, list[Item]]:
-        """What TTL deletes now, by table."""
+        """Delete expired items, as TTL does. Returns them by table."""
         with self._lock:
             tables: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables
             now_seconds = self._clock.now_ms() / 1000
@@ -157,19 +156,19 @@ class Emulator:
             }
 
     def has_partition(self, table_name: str, key: str) -> bool:
-        """Whether anything has ever stood under this partition key."""
+        """Whether an item was ever stored under this partition key."""
         with self._lock:
             table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
             return DynamoType({"S": key}) in table.items
 
     def messages_visible_at_ms(self, queue_url: str) -> list[float]:
-        """From when each message of the queue may be received; now or earlier: at once."""
+        """The instants from which the messages of the queue may be received."""
         with self._lock:
             queue = sqs_backends[ACCOUNT_ID][REGION].queues[queue_url.rsplit("/", 1)[-1]]
             return [max(m.visible_at, m.delayed_until) for m in queue._messages]
 
     def quiet_seconds(self) -> float:
-        """How long ago, in real time, the last call ended; a look at a queue does not count."""
+        """How long ago, in real time, the last call ended; reads of a queue do not count."""
         return time.monotonic() - self._last_call
 
     def _handle_alone(self, request: Any) -> Any:
@@ -189,7 +188,7 @@ class Emulator:
             return status, dict(self._on_the_clock(headers)), body
 
     def _invoked(self, request: Any) -> Answer | None:
-        """moto's Lambda runs functions in containers; here they are played by others."""
+        """moto's Lambda runs functions in containers; here others run them."""
         invocation = invocation_of(request.method, request.url, request.headers, request.body)
         if invocation is None:
             return None
@@ -210,7 +209,7 @@ class Emulator:
         return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
 
     def _is_visible(self, message: Any) -> bool:
-        """moto wants the instant to be past, which a clock that stands still never is."""
+        """moto requires the instant to be past, which never happens with a frozen clock."""
         return bool(self._clock.now_ms() >= message.visible_at)
 
     def _is_retained(self, queue_name: str, message: Any) -> bool:
@@ -221,16 +220,17 @@ class Emulator:
 
 
 def _private_key(key_spec: str) -> Any:
-    """moto makes an RSA key, which takes a while, for keys that seal by a secret of their own."""
+    """moto makes an RSA key, which is slow, although keys encrypt by a secret of their own."""
     return None if key_spec == "SYMMETRIC_DEFAULT" else _any_private_key(key_spec)
 
 
 def _event_as_it_is(
     input_template: str | None, input_paths_map: Mapping[str, str], event: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a rule hands its target; moto's way needs a parser for templates, which nobody uses."""
+    """The event that a rule passes to its target. moto's way needs a parser for templates, which
+    are not used here."""
     if input_template or input_paths_map:
-        raise NotImplementedError("rules with an input transformer are not played")
+        raise NotImplementedError("rules with an input transformer are not emulated")
     return {name: value for name, value in event.items() if name != "ingestion-time"}
 
 

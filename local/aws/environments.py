@@ -1,7 +1,7 @@
-"""Plays the execution environments of one function: threads, kept from one invocation to the next.
+"""Emulates the execution environments of one function: threads, kept between invocations.
 
-Invariant: an environment works on one thing at a time. One that only waits for the clock is
-busy, but not awake.
+Invariant: an environment does one thing at a time. One that only waits for the clock is busy, but
+not awake.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Work = Callable[[], None]
 
 
 class Caller(Protocol):
-    """What makes an environment's callbacks; it belongs to that environment's thread."""
+    """Makes an environment's callbacks; it belongs to that environment's thread."""
 
     @property
     def calls_in_flight(self) -> int: ...
@@ -26,8 +26,8 @@ def no_caller() -> Caller | None:
 
 
 class Environments:
-    """`caller_here` is asked once in each environment, by its own thread. `changed` guards all
-    of it, and tells of every end of work; it may be held around several calls."""
+    """`caller_here` is called once in each environment, by its own thread. `changed` guards all of
+    it, and signals every end of work; it may be held around several calls."""
 
     def __init__(self, clock: MovableClock, caller_here: Callable[[], Caller | None]) -> None:
         self.changed = Condition()

@@ -1,7 +1,7 @@
-"""The template's functions, loaded from the very files that are packaged.
+"""The template's functions, loaded from the files that are packaged.
 
-Invariant: a handler sees what it sees in Lambda: its event, a context, and the
-environment that the template gives it.
+Invariant: a handler gets the same as in Lambda: its event, a context, and the environment of the
+template.
 """
 
 import os
@@ -19,14 +19,14 @@ from local.aws.intrinsics import TemplateError
 from local.aws.policies import Role
 from local.aws.resources import Resources
 
-# One process plays all functions, so what differs between them cannot be in its environment.
+# One process runs all functions, so its environment cannot have values that differ between them.
 MAY_DIFFER = {"POWERTOOLS_SERVICE_NAME"}
 
 Handler = Callable[[Any, Any], Any]
 
 
 class Died(BaseException):
-    """The process is gone, in the middle of what it did; nothing in it may catch this."""
+    """The process crashed; no code in it may catch this."""
 
 
 class HasNow(Protocol):
@@ -35,7 +35,7 @@ class HasNow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What Lambda hands a handler beside the event."""
+    """The context that Lambda passes to a handler."""
 
     function_name: str
     memory_limit_in_mb: int
@@ -55,7 +55,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    folder: str  # the one in `functions/` that holds its code
+    folder: str  # the one in `functions/` that has its code
     name: str
     arn: str
     timeout_ms: int
@@ -89,9 +89,9 @@ def one_at_a_time(function: Function, turn: AbstractContextManager[object]) -> F
 
 
 def load_functions(resources: Resources, roles: Mapping[str, Role]) -> dict[str, Function]:
-    """By the ARNs of their aliases: nothing here invokes what is not published.
+    """By the ARNs of their aliases: unpublished functions are not invoked.
 
-    Their environment must be in place (see `environment_of_all`).
+    Their environment must be set before (see `environment_of_all`).
     """
     functions = {}
     for alias in resources.template.of_type("AWS::Lambda::Alias"):

@@ -1,7 +1,7 @@
 """The template's HTTP API: routes, events and answers as API Gateway's.
 
-Invariant: a function sees the event of payload format 2.0 and nothing else, whatever
-came in; what no route takes, what is too large and what a function failed on gets
+Invariant: a function sees the event of payload format 2.0 and nothing else, whatever came in; a
+request without a route, a request that is too large, and an event on which a function failed get
 API Gateway's own answers.
 """
 
@@ -71,7 +71,7 @@ class Reply:
 
 
 def gateway_reply(status: int, message: str) -> Reply:
-    """What API Gateway itself says; it has a shape of its own."""
+    """An answer of API Gateway itself; it has a shape of its own."""
     body = json.dumps({"message": message}, separators=(",", ":")).encode()
     return Reply(status, body, (("Content-Type", "application/json"),))
 
@@ -160,14 +160,14 @@ class Gateway:
     def _answer_of(self, route: Route, event: dict[str, Any]) -> Reply:
         try:
             if route.authorizer is not None:
-                said = self._authorizing.context(route.authorizer, event)
-                event["requestContext"]["authorizer"] = {"lambda": said}
+                context = self._authorizing.context(route.authorizer, event)
+                event["requestContext"]["authorizer"] = {"lambda": context}
             return reply_from(self._invoke(route.function, event))
         except Unauthorized:
             return gateway_reply(401, "Unauthorized")
         except Forbidden:
             return gateway_reply(403, "Forbidden")
-        except Exception:  # the caller never sees what went wrong; the log does
+        except Exception:  # the caller never sees the error; it is in the log
             log.exception("%s failed", route.function.name)
             return gateway_reply(500, "Internal Server Error")
 
@@ -244,7 +244,7 @@ def _request_context(
 
 
 def _as_text(body: bytes, content_type: str) -> str | None:
-    """None: API Gateway hands such a body over in base64."""
+    """None: API Gateway passes such a body in base64."""
     if content_type and not content_type.strip().lower().startswith(_TEXT_TYPES):
         return None
     try:
@@ -254,7 +254,7 @@ def _as_text(body: bytes, content_type: str) -> str | None:
 
 
 def reply_from(answer: Any) -> Reply:
-    """A function's answer in payload format 2.0: a response, or just what to say."""
+    """A function's answer in payload format 2.0: a response, or only a body."""
     if not isinstance(answer, dict) or "statusCode" not in answer:
         text = answer if isinstance(answer, str) else json.dumps(answer)
         return Reply(200, text.encode(), (("Content-Type", "application/json"),))

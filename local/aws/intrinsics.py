@@ -1,6 +1,6 @@
 """CloudFormation's intrinsic functions, resolved.
 
-Invariant: what is not understood is an error that names it, never passed through.
+Invariant: an unknown function is an error that names it; it is never passed through.
 """
 
 import re
@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 
 class TemplateError(Exception):
-    """The template says something that cannot be brought up on one machine."""
+    """The template contains something that the local stack does not support."""
 
 
 class References(Protocol):
-    """What `Ref` and `Fn::GetAtt` of a resource answer."""
+    """The values of `Ref` and `Fn::GetAtt` of a resource."""
 
     def ref(self, logical_id: str) -> str: ...
 
@@ -21,7 +21,7 @@ class References(Protocol):
 
 
 class NoReferences:
-    """For conditions, which may look at parameters alone."""
+    """For conditions, which may use only parameters."""
 
     def ref(self, logical_id: str) -> str:
         raise TemplateError(f"{logical_id} is neither a parameter nor a resource")

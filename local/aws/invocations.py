@@ -1,8 +1,8 @@
-"""Plays Lambda's asynchronous invocations: `Invoke` with `InvocationType=Event`.
+"""Emulates Lambda's asynchronous invocations: `Invoke` with `InvocationType=Event`.
 
-Invariant: what was accepted is invoked until it succeeds or its tries are used up, again
-after one minute and after two by the stack's clock, as Lambda does, and each time with the
-same request id, and by chance twice from the beginning. At most `ENVIRONMENTS_AWAKE` work at once.
+Invariant: an accepted event is invoked until it succeeds or its tries are used up, again after one
+minute and after two by the stack's clock, each time with the same request id, as in Lambda. By
+chance it is invoked twice from the beginning. At most `ENVIRONMENTS_AWAKE` work at once.
 """
 
 import json
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 ENVIRONMENTS_AWAKE = 4
 LOOK_EVERY_SECONDS = 0.05
-RETRIES_DEFAULT = 2  # where the function has no EventInvokeConfig
+RETRIES_DEFAULT = 2  # if the function has no EventInvokeConfig
 RETRY_AFTER_MS = (60_000, 120_000)
 _PATH = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
 
@@ -40,18 +40,18 @@ class Invocation:
     tries: int = 0
     request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     payload: bytes = b""  # the event as it was sent
-    is_awaited: bool = False  # whoever invokes waits for the function's answer
+    is_awaited: bool = False  # the caller waits for the function's answer
 
     @property
     def function_name(self) -> str:
-        """Of an ARN, or of a name with an alias or a version."""
+        """The name in an ARN, or in a name with an alias or a version."""
         return self.function.rpartition(":function:")[2].partition(":")[0]
 
 
 def invocation_of(
     method: str, url: str, headers: Mapping[str, Any], body: Any
 ) -> Invocation | None:
-    """What an AWS request asks to be invoked; None if it is no such request."""
+    """The invocation that an AWS request requests; None for another request."""
     parts = urlsplit(url)
     path = _PATH.fullmatch(unquote(parts.path))
     if method != "POST" or path is None or not (parts.hostname or "").startswith("lambda."):
@@ -66,7 +66,7 @@ ACCEPTED: Answer = (202, {"Content-Type": "application/json"}, b"")
 
 
 def retries_of(resources: Resources) -> dict[str, int]:
-    """By function and alias, as they are invoked: how often an event is tried again."""
+    """How often an event is retried, by function and alias."""
     configs = resources.template.of_type("AWS::Lambda::EventInvokeConfig")
     properties = [resources.resolve(config.properties) for config in configs]
     return {
@@ -84,7 +84,7 @@ class Invocations:
         caller_here: Callable[[], Caller | None],
         times: Callable[[], int] = lambda: 1,
     ) -> None:
-        """`times`: how often an event is run that was accepted once."""
+        """`times`: how often an accepted event is run."""
         self._times = times
         self._functions = {function.name: function for function in functions.values()}
         self._retries = retries
@@ -122,7 +122,7 @@ class Invocations:
         return self._environments.has_waiting()
 
     def next_ms(self) -> int | None:
-        """When the next invocation begins that has been accepted."""
+        """When the next accepted invocation begins."""
         with self._changed:
             return min((waiting.due_ms for waiting in self._waiting), default=None)
 
@@ -146,7 +146,7 @@ class Invocations:
         function = self._functions[invocation.function_name]
         try:
             function.invoke_with_timeout(invocation.event, self._clock, invocation.request_id)
-        except Exception:  # Lambda, too, logs what a function raises, and tries again later
+        except Exception:  # Lambda, too, logs the exception of a function, and retries later
             log.exception("%s failed", function.name)
             self._try_again(invocation)
 

@@ -1,7 +1,7 @@
-"""Plays an HTTP API's Lambda authorizer: simple responses, kept by the stack's clock.
+"""Emulates an HTTP API's Lambda authorizer: simple responses, cached by the stack's clock.
 
-Invariant: what the authorizer said of a header's value stands for all routes until its time is
-over, as in API Gateway. A request without the header is refused before anybody is asked.
+Invariant: the authorizer's answer for a header's value is used for all routes until it expires, as
+in API Gateway. A request without the header is refused without a run of the authorizer.
 """
 
 import logging
@@ -21,11 +21,11 @@ _PLAYED = {"AuthorizerType": "REQUEST", "AuthorizerPayloadFormatVersion": "2.0"}
 
 
 class Unauthorized(Exception):
-    """The request does not bring what the authorizer is asked about."""
+    """The request lacks the header of the authorizer."""
 
 
 class Forbidden(Exception):
-    """The authorizer does not let it in."""
+    """The authorizer refuses the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Authorizer:
 def authorizers_of(
     resources: Resources, functions: Mapping[str, Function]
 ) -> dict[str, Authorizer]:
-    """By what `Ref` makes of them."""
+    """By the value of their `Ref`."""
     authorizers = {}
     for resource in resources.template.of_type("AWS::ApiGatewayV2::Authorizer"):
         properties = resources.resolve(resource.properties)
         (source,) = properties["IdentitySource"]
         is_played = all(properties.get(name) == value for name, value in _PLAYED.items())
         if not (is_played and properties.get("EnableSimpleResponses") and _HEADER in source):
-            raise TemplateError(f"{resource.logical_id} is no authorizer that is played here")
+            raise TemplateError(f"{resource.logical_id} is no authorizer that is emulated here")
         arn = properties["AuthorizerUri"].partition("/functions/")[2].removesuffix("/invocations")
         authorizers[resources.ref(resource.logical_id)] = Authorizer(
             resource.logical_id,
@@ -58,13 +58,13 @@ def authorizers_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    context: Mapping[str, Any] | None  # None: not let in
+class _Cached:
+    context: Mapping[str, Any] | None  # None: refused
     until_ms: int
 
 
 class Authorizing:
-    """Asks authorizers, and remembers what they said."""
+    """Invokes authorizers, and caches their answers."""
 
     def __init__(
         self, invoke: Callable[[Function, dict[str, Any]], Any], now_ms: Callable[[], int]
@@ -72,30 +72,32 @@ class Authorizing:
         self._invoke = invoke
         self._now_ms = now_ms
         self._lock = Lock()
-        self._said: dict[tuple[str, str], _Said] = {}
+        self._cache: dict[tuple[str, str], _Cached] = {}
 
     def context(self, authorizer: Authorizer, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What it says of whoever sends this event; raises when it does not let them in."""
+        """The authorizer's context for the sender of this event. Raises if it refuses them."""
         brought = event["headers"].get(authorizer.header, "")
         if not brought:
             raise Unauthorized
         place, now_ms = (authorizer.name, brought), self._now_ms()
         with self._lock:
-            said = self._said.get(place)
-        if said is None or now_ms >= said.until_ms:
-            said = _Said(self._asked(authorizer, brought, event), now_ms + authorizer.kept_ms)
+            cached = self._cache.get(place)
+        if cached is None or now_ms >= cached.until_ms:
+            cached = _Cached(
+                self._answer_of(authorizer, brought, event), now_ms + authorizer.kept_ms
+            )
             with self._lock:
-                self._said[place] = said
-        if said.context is None:
+                self._cache[place] = cached
+        if cached.context is None:
             raise Forbidden
-        return said.context
+        return cached.context
 
-    def _asked(
+    def _answer_of(
         self, authorizer: Authorizer, brought: str, event: Mapping[str, Any]
     ) -> Mapping[str, Any] | None:
-        asked = {name: part for name, part in event.items() if name not in _NOT_ASKED}
+        request = {name: part for name, part in event.items() if name not in _NOT_PASSED}
         answer = self._invoke(
-            authorizer.function, {**asked, "type": "REQUEST", "identitySource": [brought]}
+            authorizer.function, {**request, "type": "REQUEST", "identitySource": [brought]}
         )
         if answer["isAuthorized"] is not True:
             return None
@@ -103,4 +105,4 @@ class Authorizing:
         return context
 
 
-_NOT_ASKED = {"body", "isBase64Encoded"}
+_NOT_PASSED = {"body", "isBase64Encoded"}

@@ -1,7 +1,7 @@
-"""Plays CloudWatch's metrics: what the functions' lines and the template's filters make of them.
+"""Emulates CloudWatch's metrics, from the functions' lines and the template's filters.
 
-Invariant: what is kept is of the last day by the stack's clock, and of a minute no more than
-so many values, however far the clock is moved and however much is called.
+Invariant: only the last day by the stack's clock is kept, and a bounded number of values of each
+minute.
 """
 
 import json
@@ -26,7 +26,7 @@ _TERM = re.compile(r'\(?\$\.action = "([a-z-]+)"\)?')
 
 @dataclass(slots=True)
 class Minute:
-    """What one metric was in one minute; of its values the latest."""
+    """One metric in one minute, with its latest values."""
 
     sum: float = 0
     count: int = 0
@@ -102,7 +102,8 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One of the template's filters on a log: which actions it finds, and what it counts."""
+    """A filter of the template on a log: the actions that it matches, and the metric that it
+    counts."""
 
     actions: frozenset[str]
     metric: str
@@ -111,7 +112,7 @@ class Filter:
 
 
 class FilteredLog(logging.Handler):
-    """Sees what the functions log, all of them in one."""
+    """Receives the logs of all functions."""
 
     def __init__(self, filters: set[Filter], metrics: Metrics, now_ms: Callable[[], int]) -> None:
         super().__init__()
@@ -136,7 +137,7 @@ class FilteredLog(logging.Handler):
 
 
 def filters_of(resources: Resources) -> set[Filter]:
-    """Those that look for the same in several logs are one here, where the log is one."""
+    """Equal filters on several logs are one here, since there is one log."""
     return {
         Filter(
             _actions(resource.properties["FilterPattern"]),

@@ -1,7 +1,7 @@
-"""The roles of the template's functions, as their policies make them, and what IAM decides by them.
+"""The roles of the template's functions, with their policies, and IAM's decisions.
 
-Invariant: nothing is allowed but by a statement that was understood whole; what is not understood
-is an error that names it.
+Invariant: only a statement that was understood as a whole allows anything; an unknown element is an
+error that names it.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from local.aws.actions import Asked
+from local.aws.actions import ActionRequest
 from local.aws.intrinsics import TemplateError
 from local.aws.resources import Resources
 
@@ -18,7 +18,7 @@ _SEGMENTS = 6  # arn, partition, service, Region, account, resource
 
 
 class Right(NamedTuple):
-    """One of the rights that a policy gives: an action on what one of its resources covers."""
+    """One of the rights of a policy: an action on one of its resources."""
 
     role: str
     action: str
@@ -41,15 +41,15 @@ class Statement:
             for key, wanted in keys.items()
         )
 
-    def resource_for(self, asked: Asked) -> str | None:
-        if asked.action not in self.actions:
+    def resource_for(self, request: ActionRequest) -> str | None:
+        if request.action not in self.actions:
             return None
-        return next((r for r in self.resources if _pattern(r).fullmatch(asked.resource)), None)
+        return next((r for r in self.resources if _pattern(r).fullmatch(request.resource)), None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Role:
-    """`sealed_by` and `partition_keys`: of tables and queues, by ARN, what rights depend on."""
+    """`sealed_by`, `partition_keys`: keys of tables and queues, by ARN, which rights depend on."""
 
     name: str  # in the template
     function_arn: str
@@ -58,18 +58,18 @@ class Role:
     partition_keys: Mapping[str, str]
     _decided: dict[tuple[str, str], Right | None] = field(default_factory=dict)
 
-    def right_to(self, asked: Asked) -> Right | None:
-        """By which right it may; None if it may not."""
-        known = (asked.action, asked.resource)
+    def right_to(self, request: ActionRequest) -> Right | None:
+        """The right that allows it; None if none does."""
+        known = (request.action, request.resource)
         if known in self._decided:
             return self._decided[known]
-        concerning = [(s, r) for s in self.statements if (r := s.resource_for(asked)) is not None]
-        holding = [(s, r) for s, r in concerning if self._holds(s, asked)]
+        concerning = [(s, r) for s in self.statements if (r := s.resource_for(request)) is not None]
+        holding = [(s, r) for s, r in concerning if self._holds(s, request)]
         is_denied = any(statement.effect == "Deny" for statement, _ in holding)
         right = None
         if holding and not is_denied:
             statement, resource = holding[0]
-            right = Right(self.name, asked.action, resource, statement.condition_text)
+            right = Right(self.name, request.action, resource, statement.condition_text)
         if not any(statement.condition for statement, _ in concerning):
             self._decided[known] = right
         return right
@@ -81,25 +81,25 @@ class Role:
                     for resource in statement.resources:
                         yield Right(self.name, action, resource, statement.condition_text)
 
-    def _holds(self, statement: Statement, asked: Asked) -> bool:
+    def _holds(self, statement: Statement, request: ActionRequest) -> bool:
         return all(
             _OPERATORS[operator](value, wanted)
             for operator, keys in statement.condition.items()
             for key, wanted in keys.items()
-            for value in self._known(key, asked)
+            for value in self._known(key, request)
         )
 
-    def _known(self, key: str, asked: Asked) -> list[str]:
+    def _known(self, key: str, request: ActionRequest) -> list[str]:
         match key:
             case "kms:ViaService":
-                return [asked.via]
+                return [request.via]
             case "lambda:SourceFunctionArn":
                 return [self.function_arn]
             case "dynamodb:LeadingKeys":
-                if not asked.items:
-                    raise TemplateError(f"{key} of {asked.action} is not understood")
-                partition = self.partition_keys[asked.resource]
-                return [item[partition]["S"] for item in asked.items]
+                if not request.items:
+                    raise TemplateError(f"{key} of {request.action} is not understood")
+                partition = self.partition_keys[request.resource]
+                return [item[partition]["S"] for item in request.items]
         raise TemplateError(f"a condition on {key} is not understood")
 
 
@@ -111,8 +111,8 @@ def _is_like_any_of(value: str, wanted: tuple[str, ...]) -> bool:
     return any(re.fullmatch(_translated(one, "."), value) for one in wanted)
 
 
-# Of each value of a key by itself. Those of one value need no "for all values"; those of several
-# have it, and are asked for each.
+# Each value of a key is checked by itself. Keys of one value need no "for all values"; those of
+# several have it.
 _OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
     "StringEquals": _is_any_of,
     "ForAllValues:StringEquals": _is_any_of,
@@ -123,7 +123,7 @@ _OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
 
 
 def roles_of(resources: Resources) -> dict[str, Role]:
-    """By the folder that holds the function's code."""
+    """By the folder of the function's code."""
     template = resources.template
     sealed_by, partition_keys = _sealed_by(resources), _partition_keys(resources)
     return {
@@ -174,7 +174,7 @@ def _statement(source: Mapping[str, Any]) -> Statement:
 
 
 def _sealed_by(resources: Resources) -> dict[str, str]:
-    """The customer's key that a table or queue names, if it names one."""
+    """The customer's key of a table or queue, if it has one."""
     sealed = {}
     for resource in resources.template.resources.values():
         match resource.type:

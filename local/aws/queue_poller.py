@@ -1,9 +1,9 @@
-"""Plays Lambda's event source mapping: polls a queue and invokes a function with batches.
+"""Emulates Lambda's event source mapping: polls a queue and invokes a function with batches.
 
-Invariant: what the function answered for is deleted, what it reported or failed on
-stays in the queue until its visibility ends; the queue's own redrive policy moves it
-to the dead-letter queue. At most `ENVIRONMENTS_AWAKE` invocations of a mapping work at once,
-fewer if it says so; those that only wait for the clock do not count.
+Invariant: successful messages are deleted; reported or failed ones stay in the queue until their
+visibility ends; the queue's own redrive policy moves them to the dead-letter queue. At most
+`ENVIRONMENTS_AWAKE` invocations of a mapping work at once, fewer if it says so; those that only
+wait for the clock do not count.
 """
 
 import logging
@@ -37,7 +37,7 @@ _EVENT_ATTRIBUTES = (
 )
 
 Message = Mapping[str, Any]
-Hide = Callable[["Message", int], None]  # for so many seconds
+Hide = Callable[["Message", int], None]  # seconds
 Batches = Callable[[list["Message"], Hide], list[list["Message"]]]
 
 
@@ -100,7 +100,7 @@ def as_they_are(messages: list[Message], _: Hide) -> list[list[Message]]:
 
 
 class QueuePoller:
-    """`batches` says which invocations the messages of one look at the queue become."""
+    """`batches` splits the messages of one poll into invocations."""
 
     def __init__(
         self,
@@ -131,12 +131,13 @@ class QueuePoller:
         self._environments.stop(timeout_seconds)
 
     def nudge(self) -> None:
-        """Look at the queue now."""
+        """Poll the queue now."""
         with self._changed:
             self._changed.notify_all()
 
     def is_at_work(self) -> bool:
-        """Whether any invocation does more than wait for the clock, or is about to begin."""
+        """Whether an invocation works or is about to begin; one that only waits for the clock does
+        not count."""
         with self._changed:
             return self._is_receiving or self._environments.is_at_work()
 
@@ -171,7 +172,7 @@ class QueuePoller:
                 MessageSystemAttributeNames=["All"],
                 MessageAttributeNames=["All"],
             )
-        except Exception:  # as Lambda's poller would: try again at the next look
+        except Exception:  # like Lambda's poller: retry at the next poll
             log.exception("receiving from %s failed", self.mapped.queue_url)
             return []
         return list(answer.get("Messages", []))
@@ -184,7 +185,7 @@ class QueuePoller:
         )
 
     def _handle(self, messages: list[Message]) -> None:
-        """One invocation, and the deletion of what it worked off."""
+        """One invocation, and the deletion of its successful messages."""
         try:
             event = {"Records": [record_of(message, self.mapped.queue_arn) for message in messages]}
             answer = self.mapped.function.invoke_with_timeout(event, self._clock)
@@ -235,7 +236,7 @@ def _message_attribute(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failed_ids(answer: Any, messages: list[Message]) -> set[str]:
-    """As Lambda reads a partial batch response: what it cannot read fails the whole batch."""
+    """As Lambda reads a partial batch response: an unreadable one fails the whole batch."""
     everything = {m["MessageId"] for m in messages}
     if not answer:
         return set()

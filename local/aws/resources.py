@@ -1,8 +1,8 @@
-"""Brings the template's tables and queues up, and says what references to resources mean.
+"""Creates the template's tables and queues, and resolves references to resources.
 
-Invariant: every resource of the template is either made here, played by another part of
-the local stack, or of a type listed as needing nothing on one machine; anything else
-stops the start with an error that names it.
+Invariant: every resource of the template is made here, emulated by another part of the local stack,
+or of a type that is listed as needing nothing; any other stops the start with an error that names
+it.
 
 In tests, inside moto:
 
@@ -90,7 +90,7 @@ def create_resources(
 
 
 class Resources:
-    """Answers `Ref` and `Fn::GetAtt`; what is referred to is made first."""
+    """Resolves `Ref` and `Fn::GetAtt`; a referenced resource is made first."""
 
     def __init__(self, template: Template, dynamodb: "DynamoDBClient", sqs: "SQSClient") -> None:
         self.template = template
@@ -177,7 +177,7 @@ class Resources:
         try:
             made = self._dynamodb.create_table(TableName=name, **declared)
         except self._dynamodb.exceptions.ResourceInUseException:
-            return name  # another DynamoDB that keeps its tables has it from an earlier start
+            return name  # another DynamoDB that keeps its tables may have it from an earlier start
         if made["TableDescription"].get("TableStatus") != "ACTIVE":
             self._dynamodb.get_waiter("table_exists").wait(
                 TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30}

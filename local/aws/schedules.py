@@ -1,8 +1,8 @@
 """Invokes scheduled functions each minute by the stack's clock, and once at the start.
 
-Invariant: an invocation never waits for the one before; leader and standby overlap as
-they do in AWS. When the clock freezes or the stack stops, all of them are told that
-their time is up, and are awaited.
+Invariant: an invocation never waits for the one before; leader and standby overlap as they do in
+AWS. When the clock freezes or the stack stops, all of them get the signal that their time is up,
+and are awaited.
 """
 
 import logging
@@ -81,7 +81,7 @@ class Schedules:
             return self._changed.wait_for(lambda: not self._running, timeout_seconds)
 
     def invoke_once(self, folder: str) -> bool:
-        """While the clock stands still: one invocation that ends after its first tick, or fails."""
+        """While the clock is frozen: one invocation that ends after its first tick, or fails."""
         schedule = next(s for s in self._schedules if s.function.folder == folder)
         ticks = self._clock.ticks
         return _succeeds(
@@ -91,7 +91,7 @@ class Schedules:
         )
 
     def begin_anew(self) -> None:
-        """Invoke all at the next look, as at the start."""
+        """Invoke all at the next check, as at the start."""
         with self._changed:
             self._due_ms = 0
             self._changed.notify_all()
@@ -131,7 +131,7 @@ class Schedules:
 def _succeeds(schedule: Schedule, event: dict[str, Any], remaining_ms: Callable[[], int]) -> bool:
     try:
         schedule.function.invoke(event, remaining_ms)
-    except Exception:  # Lambda, too, logs what a function raises, and goes on
+    except Exception:  # Lambda, too, logs the exception of a function, and goes on
         log.exception("%s failed", schedule.function.name)
         return False
     return True

@@ -1,6 +1,6 @@
 """Makes the keys of the template in KMS, under the names by which `Resources` refers to them.
 
-Apart from the tables and queues: it takes a while, and few tests need one.
+It is separate from the tables and queues: it is slow, and few tests need one.
 """
 
 from typing import TYPE_CHECKING

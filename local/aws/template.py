@@ -1,7 +1,7 @@
-"""What `template.yaml` declares, as CloudFormation would see it after the SAM transform.
+"""The resources of `template.yaml`, as CloudFormation gets them after the SAM transform.
 
-Invariant: nothing is retyped here. Parameters are the template's defaults with the
-overrides on top, and a resource whose condition does not hold is not there.
+Invariant: nothing is typed again here. Parameters are the template's defaults with the overrides,
+and a resource whose condition is false is left out.
 """
 
 import logging
@@ -34,10 +34,10 @@ PSEUDO_PARAMETERS = {
     "AWS::URLSuffix": "amazonaws.com",
     "AWS::NotificationARNs": [],
 }
-# The transform counts its own calls for a service that is not here, and warns of it at the end.
+# The transform sends usage metrics to a service that does not exist here, and warns at the end.
 logging.getLogger("samtranslator.metrics.metrics").disabled = True
 
-# The transform's own way to read YAML is written in Python, and takes a tenth of a second longer.
+# The transform's own YAML reader is in Python, and takes a tenth of a second longer.
 _Loader: Any = type("_Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
 _Loader.add_multi_constructor("!", intrinsics_multi_constructor)
 
@@ -48,7 +48,7 @@ ARTIFACT_URI = "s3://local/not-uploaded"
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One declared resource; its properties still hold intrinsic functions."""
+    """One declared resource; its properties still contain intrinsic functions."""
 
     logical_id: str
     type: str
@@ -60,7 +60,7 @@ class Template:
     root: Path
     resources: Mapping[str, Resource]
     intrinsics: Intrinsics
-    code_folders: Mapping[str, Path]  # function: where its source is, which the transform forgets
+    code_folders: Mapping[str, Path]  # function: its source folder, which the transform drops
 
     def of_type(self, type_name: str) -> list[Resource]:
         return [r for r in self.resources.values() if r.type == type_name]
@@ -70,7 +70,8 @@ class Template:
 
 
 def load_template(path: Path, overrides: Mapping[str, str] | None = None) -> Template:
-    """Read, translate and keep what the conditions leave. `overrides` are parameter values."""
+    """Read, translate, and drop resources whose condition is false. `overrides` are parameter
+    values."""
     translated, parameters, code_folders = _translated(path, overrides or {})
     intrinsics = Intrinsics(
         {**PSEUDO_PARAMETERS, **parameters},
@@ -86,12 +87,12 @@ def load_template(path: Path, overrides: Mapping[str, str] | None = None) -> Tem
 
 
 def translate(path: Path, overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The whole of what CloudFormation is given, whatever the conditions leave of it."""
+    """The whole template that CloudFormation gets, before conditions."""
     return _translated(path, overrides or {})[0]
 
 
 def source_of(path: Path) -> dict[str, Any]:
-    """As it is written, for the caller to change."""
+    """The source, for the caller to change."""
     source: dict[str, Any] = pickle.loads(_read(path.read_text(encoding="utf-8")))
     return source
 
@@ -127,7 +128,7 @@ def _parameter_values(
 
 
 def _take_code_away(source: dict[str, Any], root: Path) -> dict[str, Path]:
-    """The transform only takes code that was uploaded; the folders are kept aside."""
+    """The transform only accepts uploaded code; the folders are kept aside."""
     folders: dict[str, Path] = {}
     common = source.get("Globals", {}).get("Function", {})
     for logical_id, resource in source["Resources"].items():
@@ -153,5 +154,5 @@ def _translate(source: dict[str, Any], parameters: Mapping[str, Any]) -> dict[st
 
 @cache
 def _policy_plugin() -> Any:
-    """It holds nothing of a template; the translator would read its large file each time."""
+    """Built once, since the translator reads its large file each time."""
     return _any_policy_plugin()

@@ -1,7 +1,7 @@
-"""Plays what DynamoDB's TTL does, which moto does not: items go once their expiry has passed.
+"""Emulates DynamoDB's TTL, which moto lacks: expired items are deleted.
 
-As in AWS an item goes some time after that, and not at all if its expiry is five years past or no
-number.
+As in AWS an item is deleted some time after its expiry, and never if its expiry is five years past
+or not a number.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,8 @@ Item = Mapping[str, Any]  # in DynamoDB JSON
 def delete_expired(
     table: Any, now_seconds: float, is_its_time: Callable[[Item, int], bool]
 ) -> Iterator[Item]:
-    """Of a table of moto's. `is_its_time` is asked for those that may go, with their expiry."""
+    """Delete from a table of moto's. `is_its_time` decides, for items that may be deleted, by their
+    expiry."""
     attribute = (getattr(table, "ttl", None) or {}).get("AttributeName")
     if attribute is None or table.ttl.get("TimeToLiveStatus") != "ENABLED":
         return

@@ -1,1 +1,1 @@
-"""Things that go wrong by chance."""
+"""Faults by chance."""

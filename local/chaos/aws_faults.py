@@ -1,7 +1,7 @@
-"""What can go wrong with an AWS call, done to the calls that the emulator answers.
+"""Faults of AWS calls, made in the calls that the emulator answers.
 
-A fault is done below the SDK, which retries as it does in AWS: a write that was carried out and
-whose answer was lost is sent again, and so on.
+A fault happens below the SDK, which retries as with AWS: a write that was carried out and whose
+answer was lost is sent again, and so on.
 """
 
 import json
@@ -30,7 +30,7 @@ class Fault(Enum):
     CONFLICT = "a transaction holds an item"
 
 
-_PARTS = {  # operation: where its parts are, what becomes of those that are left
+_PARTS = {  # operation: the member of the answer with the parts that are left
     "BatchWriteItem": "UnprocessedItems",
     "BatchGetItem": "UnprocessedKeys",
     "SendMessageBatch": "Failed",
@@ -44,7 +44,7 @@ _OF_SOME = {
 
 @contextmanager
 def answered_by(wrapper: Callable[[Any, Handle], Reply | None]) -> Iterator[None]:
-    """Let `wrapper` answer every AWS call; it is handed the request and who answers it really."""
+    """Let `wrapper` answer every AWS call; it gets the request and the real answerer."""
     handle: Handle = botocore_stubber.process_request
     with patch.object(
         botocore_stubber, "process_request", lambda request: wrapper(request, handle)
@@ -83,7 +83,7 @@ def do(fault: Fault, request: Any, handle: Handle, chance: Random) -> Reply | No
 
 
 def _conflict(request: Any, chance: Random) -> Reply:
-    """While another transaction holds the item, or one of this transaction's."""
+    """The refusal while another transaction holds the item, or an item of this transaction."""
     if operation_of(request) in _SINGLE_WRITES:
         message = "Transaction is ongoing for the item"
         return error_reply(400, "TransactionConflictException", message)
@@ -107,10 +107,10 @@ def error_reply(status: int, code: str, message: str, **members: Any) -> Reply:
 
 
 def in_part(request: Any, handle: Handle, is_done: Callable[[Any], bool]) -> Reply | None:
-    """Carry out of a batch what `is_done` says, and leave the rest undone."""
+    """Carry out the parts of a batch that `is_done` chooses, and leave the rest undone."""
     operation = operation_of(request)
-    asked = json.loads(request.body)
-    done, left = _split(operation, asked, is_done)
+    batch = json.loads(request.body)
+    done, left = _split(operation, batch, is_done)
     if not _size(operation, done):
         return error_reply(400, "ThrottlingException", "Rate exceeded")
     reply = handle(_with_body(request, json.dumps(done)))
@@ -125,15 +125,15 @@ def in_part(request: Any, handle: Handle, is_done: Callable[[Any], bool]) -> Rep
     return status, {**kept, "content-length": str(len(text))}, text
 
 
-def _split(operation: str, asked: Any, is_done: Callable[[Any], bool]) -> tuple[Any, Any]:
-    """What is carried out of a batch, and how the answer names the rest."""
+def _split(operation: str, batch: Any, is_done: Callable[[Any], bool]) -> tuple[Any, Any]:
+    """The batch of the parts that are carried out, and the answer's form of the rest."""
     if operation == "SendMessageBatch":
-        entries = asked["Entries"]
+        entries = batch["Entries"]
         done = [entry for entry in entries if is_done(entry)]
         left = [entry for entry in entries if entry not in done]
         failed = [{"Id": e["Id"], "Code": "InternalError", "SenderFault": False} for e in left]
-        return {**asked, "Entries": done}, failed
-    ((table, wanted),) = asked["RequestItems"].items()
+        return {**batch, "Entries": done}, failed
+    ((table, wanted),) = batch["RequestItems"].items()
     parts = wanted["Keys"] if operation == "BatchGetItem" else wanted
     fates = [(part, is_done(part)) for part in parts]
     done = [part for part, is_one_done in fates if is_one_done]
@@ -144,11 +144,11 @@ def _split(operation: str, asked: Any, is_done: Callable[[Any], bool]) -> tuple[
             return {}
         return {table: {**wanted, "Keys": some} if operation == "BatchGetItem" else some}
 
-    return {**asked, "RequestItems": of_table(done)}, of_table(rest)
+    return {**batch, "RequestItems": of_table(done)}, of_table(rest)
 
 
 def _add(left: Any, more: Any) -> None:
-    """To what was left undone of a batch."""
+    """Add to the parts of a batch that are left undone."""
     if isinstance(more, list):
         left += more
         return
@@ -160,8 +160,8 @@ def _add(left: Any, more: Any) -> None:
             left[table] = {**wanted, "Keys": [*keys, *wanted["Keys"]]}
 
 
-def _size(operation: str, asked: Any) -> int:
-    return len(asked["Entries"] if operation == "SendMessageBatch" else asked["RequestItems"])
+def _size(operation: str, batch: Any) -> int:
+    return len(batch["Entries"] if operation == "SendMessageBatch" else batch["RequestItems"])
 
 
 def _with_body(request: Any, body: str) -> AWSPreparedRequest:

@@ -1,7 +1,7 @@
-"""One run of a function while things go wrong: what its clock is off by, and how long it has.
+"""One run of a function with faults: the error of its clock, and its time limit.
 
-Invariant: the run is known wherever it is at work, in its coroutines and in its pools' threads
-too. One that died does nothing any more: whatever it still tries raises `Died`.
+Invariant: the run is known everywhere in it, also in its coroutines and in the threads of its
+pools. After a crash every further call of it raises `Died`.
 """
 
 from contextvars import ContextVar

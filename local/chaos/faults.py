@@ -1,10 +1,12 @@
-"""Lets things go wrong by chance on the local stack, as they do in AWS.
+"""Makes faults by chance on the local stack, as they happen in AWS.
 
 AWS calls of the functions are throttled, fail or time out, carried out or not; their processes
-die before or after a call, or have too little time; the clock of each run is off; messages come
+crash before or after a call, or have too little time; the clock of each run is wrong; messages come
 twice, late and out of order, or wait in a backlog; asynchronous events come twice; callbacks are
-dropped, hang, or their reply is lost. The seed decides what happens to which call; which call comes
-first is up to the threads. What must be replayed belongs in the soak.
+dropped, hang, or their reply is lost.
+
+The seed decides the fault of each call; the threads decide the order of calls. Faults that must be
+replayed belong in the soak.
 """
 
 import asyncio
@@ -30,10 +32,10 @@ from local.chaos.fault_run import Run, SkewedClock, current
 from local.control.clock import MovableClock
 
 SKEW_MS_MAX = 950  # either way; two clocks then differ by less than SKEW_SECONDS
-DEATHS_PER_FAULT = 0.05  # a death costs a whole page, and minutes until it is taken up again
+DEATHS_PER_FAULT = 0.05  # a crash costs a whole page, and minutes until it is begun again
 LATE_SECONDS_MAX = 10
 BACKLOGS_PER_FAULT = 0.05
-BACKLOG_SECONDS = 60  # and what comes meanwhile waits as well
+BACKLOG_SECONDS = 60  # and later messages wait as well
 _CALLBACK_TROUBLES = ("callback dropped", "callback hangs", "reply lost")
 
 Message = Mapping[str, Any]
@@ -46,7 +48,7 @@ class Faults:
         self.injected: Counter[str] = Counter()
         self._chance = Random(seed)
         self._lock = Lock()
-        self._backlog_batches = 0  # that are still to wait
+        self._backlog_batches = 0  # those that still wait
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -68,7 +70,7 @@ class Faults:
         return SkewedClock(clock) if self.rate else clock
 
     def functions(self, functions: dict[str, Function], clock: MovableClock) -> dict[str, Function]:
-        """The same ones, each run on a clock of its own and with a time of its own."""
+        """The same functions, each run with its own clock and time limit."""
         if not self.rate:
             return functions
         return {
@@ -79,7 +81,7 @@ class Faults:
     def batches(
         self, messages: list[Message], hide: Callable[[Message, int], None]
     ) -> list[list[Message]]:
-        """What a poller hands over of the messages that it got, and how often."""
+        """The messages that a poller passes on, and how often."""
         if not messages:
             return []
         if self.strikes("a backlog", BACKLOGS_PER_FAULT):
@@ -98,7 +100,7 @@ class Faults:
         return [messages, messages] if self.strikes("messages twice") else [messages]
 
     def events(self) -> int:
-        """How often Lambda runs an event: with one request id, at once or side by side."""
+        """How often Lambda runs an event, with one request id, in sequence or in parallel."""
         return 2 if self.strikes("event twice") else 1
 
     def callback_trouble(self) -> str | None:
@@ -112,7 +114,7 @@ class Faults:
             return does
 
     def must_live(self, run: Run) -> None:
-        """Lambda ends a run whose time is up; here it ends at the next thing that it tries."""
+        """Lambda ends a run whose time is up; here it ends at its next call."""
         run.must_live()
         if not run.left_ms():
             self._count("time ran out")
@@ -131,11 +133,11 @@ class Faults:
             )
         finally:
             current.reset(token)
-        run.must_live()  # or nobody hears its answer
+        run.must_live()  # or its answer is lost
         return answer
 
     def _begun(self, function: Function, clock: MovableClock) -> Run:
-        """A slow start uses up some of the time: a little is left more often than a lot."""
+        """A slow start uses up some of the time: mostly little is left."""
         has_ms = function.timeout_ms
         if self.strikes("short of time"):
             with self._lock:
@@ -170,7 +172,7 @@ class Faults:
 
 
 class _FaultyTarget:
-    """Stands where the HTTP target stands, and mostly lets it do its work."""
+    """Wraps the HTTP target, and mostly lets it do its work."""
 
     def __init__(self, target: Any, faults: Faults) -> None:
         self._target = target

@@ -1,7 +1,7 @@
-"""Answers of BatchGetItem that DynamoDB cuts: at 1 MB of items of a partition, and 16 MB in all.
+"""Limits answers of BatchGetItem like DynamoDB: to 1 MB of a partition, and to 16 MB in all.
 
-What is left is named as `UnprocessedKeys`. An answer that is small enough is handed on as it is:
-its text is never shorter than its items are large.
+The rest is in `UnprocessedKeys`. A small answer is passed on unchanged: its text is never shorter
+than the size of its items.
 """
 
 import json
@@ -19,16 +19,16 @@ Item = dict[str, Any]
 
 
 def cut_where_large(body: Any, reply: Reply, hash_key: Callable[[str], str]) -> Reply:
-    """`reply` to a BatchGetItem with this body, with what DynamoDB would bring of it. `hash_key`:
-    the partition key of a table. At least one item comes."""
+    """`reply` to a BatchGetItem with this body, limited as by DynamoDB. `hash_key`: the partition
+    key of a table. At least one item is returned."""
     status, headers, text = reply
     if status != 200 or len(text) <= PARTITION_BYTES_MAX:
         return reply
-    asked, answer = json.loads(body)["RequestItems"], json.loads(text)
+    request, answer = json.loads(body)["RequestItems"], json.loads(text)
     sizes: Counter[Any] = Counter()
-    for table, wanted in asked.items():
+    for table, wanted in request.items():
         if "ProjectionExpression" in wanted or "AttributesToGet" in wanted:
-            raise NotImplementedError("what a projection leaves out has a size, too")
+            raise NotImplementedError("attributes that a projection leaves out have a size, too")
         items, names = answer["Responses"].get(table, []), list(wanted["Keys"][0])
         brought = [
             item for item in items if _has_room(sizes, (table, str(item[hash_key(table)])), item)

@@ -1,1 +1,1 @@
-"""What the developer holds: clock, time travel, inbox, ingest queue, their routes."""
+"""The developer's controls: clock, time travel, inbox, ingest queue, their routes."""

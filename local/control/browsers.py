@@ -1,20 +1,23 @@
-"""Which requests may come in. A page of any site can have the developer's browser send requests to
-a port of this machine, and have a name of its own lead here.
+"""Decides which requests are accepted.
 
-Invariant: what is let in was sent to this stack's address, and by no page but its own. Without
-`Origin` and `Sec-Fetch-Site` it was no page: browsers write them, and pages cannot.
+A page of any site can make the developer's browser send requests to a port of this machine, also by
+a host name of its own that resolves to it.
+
+Invariant: an accepted request was sent to this stack's address, and by no page of another site. A
+request without `Origin` and `Sec-Fetch-Site` is from no page: browsers write them, and pages cannot
+remove them.
 """
 
 from email.message import Message
 
 HOST_NAMES = ("127.0.0.1", "localhost")
-HTTP_PORT = 80  # browsers leave it out
-OWN_SITES = ("same-origin", "none")  # none: somebody has typed the address
+HTTP_PORT = 80  # browsers omit it
+OWN_SITES = ("same-origin", "none")  # none: the address was typed
 READS = ("GET", "HEAD")
 
 
 def refused(method: str, target: str, headers: Message, port: int) -> str | None:
-    """Why this request is not answered; None, if it is."""
+    """Why this request is refused; None if it is accepted."""
     hosts = [name if port == HTTP_PORT else f"{name}:{port}" for name in HOST_NAMES]
     host = _all(headers, "host").lower()
     if host not in hosts:
@@ -25,7 +28,7 @@ def refused(method: str, target: str, headers: Message, port: int) -> str | None
 
 
 def _is_of_the_console(method: str, target: str) -> bool:
-    """Its files are anybody's, and pages of other sites may lead to them."""
+    """Its files are public, and pages of other sites may link to them."""
     path = target.partition("?")[0]
     return method in READS and (path == "/console" or path.startswith("/console/"))
 
@@ -38,5 +41,5 @@ def _is_own_origin(headers: Message, host: str) -> bool:
 
 
 def _all(headers: Message, name: str) -> str:
-    """Sent twice, a header is none of those that are let in."""
+    """A header that is sent twice is not accepted."""
     return ";".join(headers.get_all(name, []))

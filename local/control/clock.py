@@ -1,7 +1,7 @@
-"""The stack's clock: real time plus what it was advanced by, or standing still.
+"""The stack's clock: real time plus its advances, or frozen.
 
-Invariant: it never goes back. While it is frozen `sleep` returns at once, and whoever
-waits for an instant waits until the clock is set to it or runs again.
+Invariant: it never goes back. While it is frozen `sleep` returns at once, and a wait for an instant
+ends when the clock is set to it or runs again.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class MovableClock:
             self._announce()
 
     def unfreeze(self) -> None:
-        """Run on from where it stands."""
+        """Run on from the present instant."""
         with self._changed:
             if self._frozen:
                 self._ahead_ms = self._now_ms - _real_ms()
@@ -55,7 +55,7 @@ class MovableClock:
                 self._announce()
 
     def set_ms(self, instant_ms: int) -> None:
-        """Move the frozen clock ahead; an instant that has passed changes nothing."""
+        """Move the frozen clock ahead; a past instant has no effect."""
         with self._changed:
             if not self._frozen:
                 raise RuntimeError("only a frozen clock can be set")
@@ -63,15 +63,14 @@ class MovableClock:
             self._announce()
 
     def stop(self) -> None:
-        """End every `sleep`. Whoever waits for an instant waits for ever: nothing is to be
-        begun any more."""
+        """End every `sleep`. Waits for an instant never end: no work may begin any more."""
         with self._changed:
             self._stopped = True
             self._announce()
 
     @property
     def ticks(self) -> int:
-        """How often somebody has slept so far: one tick of the scheduler ends with a sleep."""
+        """The number of sleeps so far: each tick of the scheduler ends with a sleep."""
         return self._ticks
 
     def sleep(self, seconds: float) -> None:
@@ -88,7 +87,7 @@ class MovableClock:
         await self._sleep_until(instant_ms, is_beside=False)
 
     async def sleep_beside_until_ms(self, instant_ms: int) -> None:
-        """Whoever sleeps so may be at work all the same."""
+        """A thread that sleeps by this may still be working."""
         await self._sleep_until(instant_ms, is_beside=True)
 
     async def _sleep_until(self, instant_ms: int, *, is_beside: bool) -> None:
@@ -109,22 +108,22 @@ class MovableClock:
                     async with asyncio.timeout(missing_seconds):
                         await sleeper.wake.wait()
                 except TimeoutError:
-                    pass  # by real time; the clock itself is asked at the top
+                    pass  # by real time; the loop reads the clock
         finally:
             with self._changed:
                 self._sleepers.discard(sleeper)
 
     def next_wake_ms(self) -> int | None:
-        """The earliest instant anybody waits for."""
+        """The earliest instant of all waits."""
         with self._changed:
             return min((s.instant_ms for s in self._sleepers), default=None)
 
     def quiet_seconds(self) -> float:
-        """How long ago, in real time, somebody last began to wait for an instant."""
+        """How long ago, in real time, the last wait for an instant began."""
         return time.monotonic() - self._last_lain_down
 
     def threads_asleep(self) -> set[int]:
-        """Threads in which somebody waits for an instant that has not come."""
+        """Threads that wait for a future instant."""
         with self._changed:
             now_ms = self.now_ms()
             waiting = {
@@ -133,7 +132,7 @@ class MovableClock:
             return waiting - {s.thread for s in self._sleepers if s.instant_ms <= now_ms}
 
     def _missing_seconds(self, instant_ms: int) -> float | None:
-        """None: as long as the clock stands still."""
+        """None while the clock is frozen."""
         with self._changed:
             missing_ms = max(0, instant_ms - self.now_ms())
             if missing_ms and (self._frozen or self._stopped):
@@ -141,7 +140,7 @@ class MovableClock:
             return missing_ms / 1000
 
     def _announce(self) -> None:
-        """Whoever waits looks at the clock again."""
+        """All waits read the clock again."""
         self._changed.notify_all()
         for sleeper in self._sleepers:
             sleeper.loop.call_soon_threadsafe(sleeper.wake.set)

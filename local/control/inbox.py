@@ -1,7 +1,6 @@
-"""A receiver of callbacks, by whatever means they come: keeps them, and answers as it was told.
+"""A receiver of callbacks of all types: stores them, and gives the configured answers.
 
-Invariant: requests are numbered off by arrival: what is kept and which answer each
-gets is decided in one step.
+Invariant: requests are numbered by arrival: storing a request and choosing its answer is one step.
 """
 
 from collections import defaultdict
@@ -23,7 +22,7 @@ class Answer:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_ms: int = 0
-    times: int | None = None  # None: until told otherwise
+    times: int | None = None  # None: until it is changed
 
     def as_json(self) -> dict[str, Any]:
         shown = {"status": self.status, "headers": self.headers, "delay_ms": self.delay_ms}
@@ -56,7 +55,7 @@ class Inbox:
         body: str,
         at_ms: int | None = None,
     ) -> Answer:
-        """`at_ms` is when it arrived, if that was before now."""
+        """`at_ms`: its arrival, if that was before now."""
         with self._lock:
             box = self._boxes[name]
             box.received.append(
@@ -90,7 +89,7 @@ class Inbox:
 
 
 def answer_from(body: Mapping[str, Any]) -> Answer:
-    """The body of `PUT /_local/received/{name}`; refuses what it does not understand."""
+    """The body of `PUT /_local/received/{name}`; unknown members are refused."""
     unknown = sorted(set(body) - {"status", "headers", "delay_ms", "times"})
     if unknown:
         raise BadInput("is not known here", unknown[0])

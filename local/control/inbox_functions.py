@@ -1,7 +1,7 @@
-"""Plays Lambda functions whose names begin with `inbox-`: each keeps its events in the inbox.
+"""Emulates Lambda functions whose names begin with `inbox-`: each stores its events in the inbox.
 
-It fails, stops or lingers as its inbox was told to answer: a status from 300 on is an error that
-the function raises, a header `duewheel-stop: true` is its answer that says stop.
+It fails, stops or waits by the configured answer of its inbox: a status from 300 on is an error of
+the function, a header `duewheel-stop: true` is the answer stop.
 """
 
 import json
@@ -34,24 +34,24 @@ class InboxFunctions:
             self._others(invocation)
 
     def answer(self, invocation: Invocation) -> Answer:
-        """What Invoke answers to whoever waits for the function."""
+        """The answer of a synchronous Invoke."""
         if not invocation.function_name.startswith(PREFIX):
             return _refused(404, "ResourceNotFoundException", "Function not found")
         kind = "RequestResponse" if invocation.is_awaited else "Event"
-        told = self._inbox.take(
+        answer = self._inbox.take(
             invocation.function_name,
             "Invoke",
             invocation.function,
             {"x-amz-invocation-type": kind},
             invocation.payload.decode(errors="replace"),
         )
-        if told.delay_ms and invocation.is_awaited:
-            self._sleep(told.delay_ms / 1000)
-        if told.headers.get("duewheel-stop") == "true":
+        if answer.delay_ms and invocation.is_awaited:
+            self._sleep(answer.delay_ms / 1000)
+        if answer.headers.get("duewheel-stop") == "true":
             return 200, _JSON, json.dumps({"duewheel-stop": True}).encode()
-        if told.status < 300:
+        if answer.status < 300:
             return 200, _JSON, b"null"
-        error = {"errorMessage": f"told to answer {told.status}", "errorType": "ToldToFail"}
+        error = {"errorMessage": f"told to answer {answer.status}", "errorType": "ToldToFail"}
         return 200, {**_JSON, "X-Amz-Function-Error": "Unhandled"}, json.dumps(error).encode()
 
 

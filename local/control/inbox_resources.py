@@ -1,4 +1,4 @@
-"""What local callbacks of AWS types go to, and how it gets into the inbox.
+"""The receivers of local callbacks of AWS types, and their way into the inbox.
 
 A queue, a topic, a bus and a state machine are made here, and of the first two a FIFO one. A topic
 has a queue for its subscriber, a bus has one by a rule. The messages of these queues, and the input
@@ -33,7 +33,7 @@ _SHOWN = {
 
 
 class InboxResources:
-    """`queues`, by the name of what is called: where its messages end."""
+    """`queues`: by the name of the called resource, the queue with its messages."""
 
     def __init__(self, inbox: Inbox, client: Callable[[str], Any]) -> None:
         """`client`: of a service, by its name in the SDK."""
@@ -63,13 +63,13 @@ class InboxResources:
             ),
             roleArn=f"arn:aws:iam::{ACCOUNT_ID}:role/inbox",
         )["stateMachineArn"]
-        self._executions: set[str] = set()  # that are in the inbox
+        self._executions: set[str] = set()  # already in the inbox
 
     def __contains__(self, name: str) -> bool:
         return name in self._queues or name == MACHINE
 
     def collect(self, name: str) -> None:
-        """Move what has arrived there to the inbox."""
+        """Move arrived messages to the inbox."""
         if name not in self:
             return
         with self._one_at_a_time:

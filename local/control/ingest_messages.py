@@ -1,5 +1,5 @@
-"""The ends of the ingest queue that AWS would give its owner: to send a message, and to look at
-dead letters. Looking leaves them where they are."""
+"""The operations on the ingest queue that AWS gives its owner: to send a message, and to list dead
+letters, which stay where they are."""
 
 from collections.abc import Mapping
 from threading import Lock
@@ -13,7 +13,7 @@ from duewheel.rules.instants import rfc3339
 from local.aws.http_api import Request
 from local.control.problems import BadInput
 
-_HIDDEN_SECONDS = 60  # from the next look into the queue
+_HIDDEN_SECONDS = 60  # from the next read of the queue
 
 
 class IngestMessages:

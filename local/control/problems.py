@@ -1,4 +1,4 @@
-"""What the local routes answer to input they cannot take."""
+"""The answers of the local routes to invalid input."""
 
 import json
 
@@ -6,7 +6,7 @@ from local.aws.http_api import Reply
 
 
 class BadInput(Exception):
-    """The caller's mistake; `detail` reads on from the field's name when there is one."""
+    """The caller's mistake; `detail` follows the field's name if there is one."""
 
     def __init__(self, detail: str, field: str | None = None, status: int = 422) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""Stands in for the movable clock where AWS is not moto: time is read, never moved."""
+"""Replaces the movable clock if AWS is not moto: time is read, never moved."""
 
 from dataclasses import dataclass
 from typing import NoReturn

@@ -20,7 +20,7 @@ LATEST_MS = 253_402_300_799_000  # the last second of the year 9999
 
 
 class Wheelwright(Protocol):
-    """Moves the clock and turns the wheel with it."""
+    """Moves the clock, and runs what falls due."""
 
     def now_ms(self) -> int: ...
 
@@ -36,7 +36,7 @@ class Wheelwright(Protocol):
 
 
 class Mailbox(Protocol):
-    """Where what was sent to a queue, a topic or a bus waits until somebody looks."""
+    """Messages of queues, topics and buses, which wait until they are read."""
 
     def __contains__(self, name: str) -> bool: ...
 
@@ -97,7 +97,7 @@ class LocalRoutes:
             case "GET":
                 return json_reply(200, {"requests": self._inbox.received(name)})
             case "PUT" if self._mailbox is not None and name in self._mailbox:
-                raise BadInput(f"{name} takes what it gets; it cannot be told how to answer.")
+                raise BadInput(f"{name} accepts all messages; its answer cannot be set.")
             case "PUT":
                 answer = answer_from(_json_object(request))
                 self._inbox.answer_with(name, answer)

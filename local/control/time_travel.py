@@ -1,10 +1,10 @@
-"""Freezes the clock, and turns the wheel while it stands still.
+"""Freezes the clock, and advances it step by step.
 
-Invariant: while the clock is frozen this is the only driver. It moves the clock only
-when nothing is at work, to the next instant at which anything can happen: a task's
-millisecond that a notifier waits for, a queue message that comes up, an occupied
-second, a sweep. The functions run unchanged; stretches in which the wheel holds
-nothing are skipped by moving the pointers. What has expired is deleted on the way.
+Invariant: while the clock is frozen only this module moves it. It moves the clock only when no
+function is working, to the next possible event: the millisecond of a task that a notifier waits
+for, a queue message that becomes visible, an occupied second, a sweep. The functions run unchanged;
+empty stretches of the wheel are skipped by moving the pointers. Expired items are deleted on the
+way.
 """
 
 import time
@@ -24,22 +24,20 @@ from local.control.wheel_contents import WheelContents
 from local.control.wheel_pointers import WheelPointers
 
 LOOK_EVERY_SECONDS = 0.002
-# A page that waits for its next millisecond may be about to call, or be settling what it called.
+# A page that waits for its next millisecond may be about to call, or be settling.
 QUIET_SECONDS = 0.05
 EXPIRE_EVERY_MS = 3_600_000
 FREEZE_SECONDS_MAX = 60.0
-TRIES_MAX = (
-    200  # at one instant, of a scheduler that does not get ahead; with faults, most may fail
-)
+TRIES_MAX = 200  # at one instant, if a scheduler does not get ahead; with faults, most may fail
 
 
 class TurnFailed(Exception):
-    """The wheel cannot be turned on; what stands in the way is in the message."""
+    """The clock cannot be advanced; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Where everything stands between two moves of the clock."""
+    """The state between two moves of the clock."""
 
     now_ms: int
     time_pointer: int
@@ -56,7 +54,7 @@ class _Look:
         return self.contents.first_occupied_between(self.sweep_pointer, begun)
 
     def dispatch_ms(self, tried_ahead_of: int | None, ahead_ms: int) -> int | None:
-        """As far ahead as the profile lets it, but for the second that this was in vain for."""
+        """As far ahead as the profile allows, except for a second for which this failed."""
         occupied = self.next_occupied
         if occupied is None:
             return None
@@ -64,7 +62,7 @@ class _Look:
         return max(occupied * 1000 - ahead_ms, self.now_ms)
 
     def sweep_ms(self, swept_ms: int) -> int | None:
-        """Where something remains behind the time pointer the sweeper runs each minute."""
+        """If items remain behind the time pointer the sweeper runs each minute."""
         return None if self.first_behind is None else max(swept_ms + PERIOD_MS, self.now_ms)
 
 
@@ -103,7 +101,7 @@ class TimeTravel:
         return self._clock.is_frozen
 
     def freeze(self) -> None:
-        """Stand still, and let what is due at this very instant be delivered."""
+        """Freeze, and deliver the tasks that are due at this instant."""
         with self._one_at_a_time:
             self._freeze()
             self._turn(self._clock.now_ms())
@@ -141,9 +139,9 @@ class TimeTravel:
                 raise TurnFailed("the functions do not work off what is due")
 
     def _step(self, target_ms: int) -> bool:
-        """Go to the next instant at which anything happens; False when that is the target."""
+        """Go to the next event; False if that is the target."""
         self._await_quiet()
-        with self._requests_held:  # what one of them puts on the wheel must not be skipped
+        with self._requests_held:  # tasks that one of them creates must not be skipped
             look = self._look()
             ahead_ms = self._settings.profile.ahead_ms
             dispatch_ms = look.dispatch_ms(self._tried_ahead_of, ahead_ms)
@@ -164,7 +162,7 @@ class TimeTravel:
         return True
 
     def _expire(self) -> None:
-        """As early as TTL may: what is not needed any more goes with the hour it expired in."""
+        """As early as TTL may: expired items are deleted with the hour of their expiry."""
         now_ms = self._clock.now_ms()
         if now_ms >= self._expired_ms + EXPIRE_EVERY_MS:
             self._expired_ms = now_ms
@@ -173,10 +171,10 @@ class TimeTravel:
 
     def _invoke(self, folder: str) -> None:
         if not self._schedules.invoke_once(folder):
-            self._pointers.free_leases()  # while the clock stands still they would never end
+            self._pointers.free_leases()  # with a frozen clock they would never end
 
     def _await_quiet(self) -> None:
-        """Until no message is left to take and every invocation has ended or waits."""
+        """Wait until no message is left to receive and every invocation has ended or waits."""
         while not self._is_quiet():
             time.sleep(LOOK_EVERY_SECONDS)
 
@@ -212,7 +210,7 @@ class TimeTravel:
         return wheel_contents.contents_of(items)
 
     def _skip_empty_stretch(self, look: _Look) -> None:
-        """Neither pointer passes what is owed; the sweep keeps its distance all the same."""
+        """Neither pointer passes a pending task; the sweep keeps its distance."""
         up_to = self._clock.now_ms() // 1000
         if look.next_occupied is not None:
             up_to = min(up_to, look.next_occupied - 1)

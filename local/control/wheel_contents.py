@@ -1,7 +1,7 @@
-"""What the wheel holds, seen whole: which seconds are worth turning to.
+"""The contents of the whole wheel: the seconds to which the clock has to be moved.
 
-Invariant: a second left out of `owed` holds nothing that may fire, so the time pointer may skip
-it; one left out of `occupied` holds no task at all, so the sweep pointer may.
+Invariant: a second that is not in `owed` has nothing that may fire, so the time pointer may skip
+it; one that is not in `occupied` has no task at all, so the sweep pointer may skip it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
             homes.add(second)
             status, entry = codec.status_of(item), codec.entry_named_by(item)
         except UnreadableItem:
-            continue  # nobody acts on it, but whoever passes by reports it
+            continue  # it is not used, but its reader reports it
         if status is Status.PENDING:
             owed.add(entry.second)
         delivered += status is Status.DELIVERED

@@ -1,4 +1,4 @@
-"""The wheel's two pointers, moved while nobody else is left to move them.
+"""The wheel's two pointers, moved while no function moves them.
 
 Invariant: a pointer only moves forward, and only through the store's own functions.
 """
@@ -24,7 +24,7 @@ class WheelPointers:
         return self._store.origin(self._buckets, self._now_ms())
 
     def positions(self) -> tuple[int, int]:
-        """The time pointer, and the last second up to which the sweep has finished everything."""
+        """The time pointer, and the last second up to which the sweep has finished all."""
         time_pointer = self._store.read(pointers.TIME, self._origin)
         sweep = self._store.read(pointers.SWEEP, self._origin)
         return time_pointer.position, first_open_second(sweep.open_places, sweep.position) - 1
@@ -36,7 +36,7 @@ class WheelPointers:
         self._store.skip_to(pointers.SWEEP, self._origin, second)
 
     def free_leases(self) -> None:
-        """Those who led or waited have ended; what they left would only delay their successor."""
+        """Leader and standby have ended; their leases would only delay their successor."""
         for name in (pointers.TIME, pointers.SWEEP):
             while (
                 (seen := self._store.read(name, self._origin)).owner

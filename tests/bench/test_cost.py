@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.cost import asking
+from bench.cost import create_cost
 from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load, price
+from bench.cost.competitors import competitors
 from bench.cost.counted import TASKS_PER_BATCH, TEMPLATE, Units
-from bench.cost.rivals import rivals
 from duewheel.rules.wheel.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.wheel.sharding import SAMPLED_ONE_IN
 from local.aws.template import load_template
@@ -49,8 +49,11 @@ def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(
 @pytest.mark.soak
 def test_metrics_cost_what_is_stated(model: CostModel) -> None:
     """docs/observability.md and the template say so."""
-    told = model.told
-    dollars = [n * price("metric_month") for n in (told.when_idle, told.when_busy, told.at_most)]
+    log_cost = model.log_cost
+    dollars = [
+        n * price("metric_month")
+        for n in (log_cost.when_idle, log_cost.when_busy, log_cost.at_most)
+    ]
     assert dollars == pytest.approx([1.20, 2.70, 6.60])
     assert model.bill(IDLE).metrics == dollars[0]
     assert model.bill(Load(1)).metrics == dollars[1]
@@ -63,15 +66,15 @@ def test_observability_costs_what_is_stated(model: CostModel) -> None:
 
 
 def test_a_message_costs_what_its_page_says(model: CostModel) -> None:
-    alone = {way.name: way for way in asking.ways(model, 1)}
+    alone = {way.name: way for way in create_cost.ways(model, 1)}
     assert {way.more.write for way in alone.values()} == {0, 2}
     page = INGEST_PAGE.read_text()
     for way in alone.values():
-        assert f"${asking.per_million(model, way):.2f}" in page, way.name
-    batch = {way.name: way for way in asking.ways(model, TASKS_PER_BATCH)}
-    by_batch = batch[f"a message, {asking.MESSAGES_OF_A_RUN} a run"]
-    assert f"${asking.per_million(model, by_batch) / TASKS_PER_BATCH:.2f}" in page
-    idle = asking.idle_queue(model)
+        assert f"${create_cost.per_million(model, way):.2f}" in page, way.name
+    batch = {way.name: way for way in create_cost.ways(model, TASKS_PER_BATCH)}
+    by_batch = batch[f"a message, {create_cost.MESSAGES_OF_A_RUN} a run"]
+    assert f"${create_cost.per_million(model, by_batch) / TASKS_PER_BATCH:.2f}" in page
+    idle = create_cost.idle_queue(model)
     assert f"{idle.polls:,.0f}" in page
     assert f"${idle.dollars:.2f}" in page
 
@@ -87,9 +90,9 @@ def test_the_ingest_function_has_the_memory_that_its_bill_counts(model: CostMode
 
 
 def test_sqs_bills_a_message_by_the_64_kb_begun() -> None:
-    assert asking.sqs_requests(500, together=1) == 3
-    assert asking.sqs_requests(500, together=10) == pytest.approx(1.2)
-    assert asking.sqs_requests(65_537, together=1) == 2 + 2 + 1
+    assert create_cost.sqs_requests(500, together=1) == 3
+    assert create_cost.sqs_requests(500, together=10) == pytest.approx(1.2)
+    assert create_cost.sqs_requests(65_537, together=1) == 2 + 2 + 1
 
 
 def test_units_add_up_and_scale() -> None:
@@ -98,5 +101,5 @@ def test_units_add_up_and_scale() -> None:
 
 
 def test_a_schedule_with_a_function_costs_what_is_published() -> None:
-    scheduler = rivals()[0]
+    scheduler = competitors()[0]
     assert scheduler.per_million == pytest.approx(1.00 + 0.20 + 0.0125 * 13.33)

@@ -68,8 +68,8 @@ def test_a_call_whose_caller_died_is_not_delivered_until_it_is_made_again() -> N
     assert (again.delivered, again.lost, again.repeated, again.max_ms) == (2, 0, 1, 70.0)
 
 
-def test_what_nobody_was_to_call_ends_the_run() -> None:
-    with pytest.raises(ValueError, match="nobody was to call"):
+def test_an_unexpected_call_ends_the_run() -> None:
+    with pytest.raises(ValueError, match="unexpected calls"):
         arrived({0: 1_000}, [(7, 1_000.0, True)])
 
 

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md name files that there are."""
+"""The files that the recipes of CONTRIBUTING.md and a table of docs/architecture.md name exist."""
 
 import re
 from pathlib import Path
@@ -23,3 +23,15 @@ def test_a_file_that_a_recipe_names_is_there(name: str) -> None:
 def test_there_are_recipes() -> None:
     assert len(re.findall(r"^\*\*", RECIPES, re.M)) == 5
     assert len(NAMED) > 25
+
+
+def test_the_files_that_the_architecture_lists_by_layer_are_there() -> None:
+    page = (ROOT / "docs/architecture.md").read_text("utf-8")
+    table = page.partition("### Where is what\n")[2].partition("\n### ")[0]
+    rows = [row.split("|")[2:5] for row in table.splitlines() if row.startswith("|")][2:]
+    layers = ("rules", "workflows", "stores")
+    for cells in rows:
+        for layer, cell in zip(layers, cells, strict=True):
+            for name in re.findall(r"`([^`]+)`", cell):
+                assert (CORE / layer / name).exists() or (CORE / name).exists(), name
+    assert len(rows) > 12

@@ -84,9 +84,9 @@ def arguments_of(sam: Path) -> list[str]:
     return written.read_text().splitlines() if written.exists() else []
 
 
-def asked(sam: Path, *, parameters: str = "", replace: bool = False) -> deploy.Asked:
+def options(sam: Path, *, parameters: str = "", replace: bool = False) -> deploy.Options:
     options = options_of(SAMCONFIG, "dev")
-    return deploy.Asked(
+    return deploy.Options(
         environment="dev",
         stack="duewheel-dev",
         template=ROOT / "template.yaml",
@@ -137,7 +137,7 @@ def limit(aws: Aws, concurrency: int) -> None:
     aws.answers("lambda", "get_account_settings", {"AccountLimit": account})
 
 
-def run(aws: Aws, wanted: deploy.Asked) -> int:
+def run(aws: Aws, wanted: deploy.Options) -> int:
     return deploy.deployed(deploy.Account(aws.client, "eu-west-1"), wanted, DECLARED)
 
 
@@ -214,7 +214,7 @@ def test_a_first_deployment_asks_nothing_and_sam_writes_no_file(aws: Aws, sam: P
     no_stack(aws)
     limit(aws, 1_000)
     no_stack(aws)
-    assert run(aws, asked(sam)) == 0
+    assert run(aws, options(sam)) == 0
 
     arguments = arguments_of(sam)
     assert arguments[0] == "deploy"
@@ -272,7 +272,7 @@ def test_a_failed_first_creation_is_left_alone_and_its_cause_is_shown(aws: Aws, 
     ]  # fmt: skip
     aws.answers("cloudformation", "describe_stack_events", {"StackEvents": shown})
     with pytest.raises(deploy.Stopped) as stopped:
-        run(aws, asked(sam))
+        run(aws, options(sam))
     assert "AccessLogs: the policy is full" in str(stopped.value)
     assert f"{AGAIN} REPLACE_FAILED=yes" in str(stopped.value)
     assert arguments_of(sam) == []
@@ -298,7 +298,7 @@ def test_a_failed_first_creation_is_deleted_when_that_is_asked_for(
     aws.answers("cloudformation", "list_stack_resources", held)
     limit(aws, 1_000)
     no_stack(aws)
-    assert run(aws, asked(sam, replace=True)) == 0
+    assert run(aws, options(sam, replace=True)) == 0
     assert "AWS::KMS::Key duewheel-dev-SigningKey" in capsys.readouterr().out
     assert arguments_of(sam)[0] == "deploy"
 
@@ -307,7 +307,7 @@ def test_a_failed_first_creation_is_deleted_when_that_is_asked_for(
 def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: str) -> None:
     aws.answers("cloudformation", "describe_stacks", stack_in(status))
     with pytest.raises(deploy.Stopped):
-        run(aws, asked(sam, replace=True))
+        run(aws, options(sam, replace=True))
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_who_may_not_look_at_the_account_still_deploys(
     no_stack(aws)
     aws.fails("lambda", "get_account_settings", "AccessDeniedException")
     no_stack(aws)
-    assert run(aws, asked(sam)) == 0
+    assert run(aws, options(sam)) == 0
     assert "concurrency of Lambda could not be looked up" in capsys.readouterr().out
 
 
@@ -393,11 +393,11 @@ def test_the_tables_are_protected_from_deletion_once_they_are_there_to_stay(
 def deployed_over(aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]) -> str:
     before = capsys.readouterr()
     assert before.out == ""
-    assert run(aws, asked(sam)) == 0
+    assert run(aws, options(sam)) == 0
     return str(capsys.readouterr().out)
 
 
-def test_it_ends_with_the_address_and_with_alarms_that_notify_nobody(
+def test_it_ends_with_the_address_and_with_alarms_without_recipients(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws.answers("cloudformation", "describe_stacks", stack_in("CREATE_COMPLETE"))
@@ -409,7 +409,7 @@ def test_it_ends_with_the_address_and_with_alarms_that_notify_nobody(
     assert "runs version 1.2.3" in said
     assert "API: https://api\n" in said
     assert "Alarms: DeadLetters, Rescued\n" in said
-    assert "notify nobody" in said
+    assert "no recipient" in said
     assert "put AlarmEmail=you@example.com into duewheel-dev.parameters" in said
 
 
@@ -429,7 +429,7 @@ def test_it_ends_with_who_is_notified_and_who_has_not_confirmed(
     said = deployed_over(aws, sam, capsys)
     assert "email a@b.example (not confirmed yet" in said
     assert "https https://pager\n" in said
-    assert "notify nobody" not in said
+    assert "no recipient" not in said
 
 
 def test_a_topic_without_a_subscriber_comes_with_the_command_that_subscribes() -> None:

@@ -12,7 +12,7 @@ from duewheel.interface.routes import (
     reads_all,
     writes,
 )
-from duewheel.rules.access.grants import NOBODY, Access, Grant, Right
+from duewheel.rules.access.grants import ANONYMOUS, Access, Grant, Right
 from duewheel.rules.refusals import InvalidField, MethodNotAllowed, NotPermitted, UnknownCall
 from functions.api.app import CALLS
 
@@ -75,12 +75,12 @@ def test_nobody_makes_a_call_not_even_one_that_is_for_all_callers() -> None:
     assert made(request("GET", "/open")).status == 200
     for path in ("/open", "/all", "/b/orders", "/none"):
         with pytest.raises(NotPermitted):
-            made(request("GET", path, NOBODY))
+            made(request("GET", path, ANONYMOUS))
 
 
 def test_a_request_permits_nothing_until_it_is_known_who_asks() -> None:
     fresh = Request("GET", "/b/orders", "request-17")
-    assert fresh.access is NOBODY
+    assert fresh.access is ANONYMOUS
     with pytest.raises(NotPermitted):
         fresh.permit.check("orders")
 

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from duewheel.stores import registry_keys
-from local.aws.actions import Asked
+from local.aws.actions import ActionRequest
 from local.aws.emulator import Emulator
 from local.aws.permissions import must_allow, taken_refusals
 from local.aws.policies import Right, Role, roles_of
@@ -90,12 +90,15 @@ def test_the_notifier_reaches_nothing_that_makes_tasks_however_wide_its_lists_ar
     names = ("ApiFunction", "IngestFunction")
     arns = [resources.attribute(name, "Arn") for name in names]
     for arn in arns:
-        assert notifier.right_to(Asked("lambda:InvokeFunction", arn)) is None
-        assert notifier.right_to(Asked("lambda:InvokeFunction", f"{arn}:prod")) is None
-        assert notifier.right_to(Asked("lambda:InvokeFunction", f"{arn}-of-others")) is not None
+        assert notifier.right_to(ActionRequest("lambda:InvokeFunction", arn)) is None
+        assert notifier.right_to(ActionRequest("lambda:InvokeFunction", f"{arn}:prod")) is None
+        assert (
+            notifier.right_to(ActionRequest("lambda:InvokeFunction", f"{arn}-of-others"))
+            is not None
+        )
     queue = resources.attribute("IngestMessageQueue", "Arn")
-    assert notifier.right_to(Asked("sqs:SendMessage", queue)) is None
-    assert notifier.right_to(Asked("sqs:SendMessage", f"{queue}-of-others")) is not None
+    assert notifier.right_to(ActionRequest("sqs:SendMessage", queue)) is None
+    assert notifier.right_to(ActionRequest("sqs:SendMessage", f"{queue}-of-others")) is not None
 
 
 def test_every_function_has_a_role_and_a_log_group_of_its_own(resources: Resources) -> None:
@@ -144,8 +147,10 @@ def test_only_lambda_makes_interfaces_and_only_for_a_notifier_in_a_private_netwo
     assert functions.pop("NotifierFunction") == (network if overrides else None)
     assert not any(functions.values())
     for action in INTERFACES:
-        asked = Asked(f"ec2:{action}", "arn:aws:ec2:us-east-1:123456789012:network-interface/eni-0")
-        assert roles_of(resources)["notifier"].right_to(asked) is None
+        request = ActionRequest(
+            f"ec2:{action}", "arn:aws:ec2:us-east-1:123456789012:network-interface/eni-0"
+        )
+        assert roles_of(resources)["notifier"].right_to(request) is None
 
 
 @pytest.mark.parametrize("function", ["api", "scheduler", "notifier", "sweeper", "ingest"])
@@ -162,7 +167,7 @@ def test_a_key_of_ones_own_serves_tables_and_queues_and_no_function_itself(
         ("", "GenerateDataKey", False),
         ("dynamodb.us-east-1.amazonaws.com", "Encrypt", False),
     ):
-        right = role.right_to(Asked(f"kms:{action}", CUSTOMER_KEY, via=service))
+        right = role.right_to(ActionRequest(f"kms:{action}", CUSTOMER_KEY, via=service))
         assert (right is not None) == is_allowed, (service, action)
 
 
@@ -212,15 +217,15 @@ def test_no_function_but_the_api_writes_who_may_call_and_with_which_secrets(
     registry = resources.attribute("Registry", "Arn")
     role = roles_of(resources)[function]
     for write in WRITES:
-        asked = Asked(f"dynamodb:{write}", registry, (RECORDS[record],))
-        assert role.right_to(asked) is None, write
+        request = ActionRequest(f"dynamodb:{write}", registry, (RECORDS[record],))
+        assert role.right_to(request) is None, write
 
 
 def test_the_api_writes_them_all(resources: Resources) -> None:
     role = roles_of(resources)["api"]
     registry = resources.attribute("Registry", "Arn")
     for record in RECORDS.values():
-        assert role.right_to(Asked("dynamodb:UpdateItem", registry, (record,))) is not None
+        assert role.right_to(ActionRequest("dynamodb:UpdateItem", registry, (record,))) is not None
 
 
 def test_one_forbidden_record_refuses_a_transaction_of_a_function_that_may_write_the_other(

@@ -1,8 +1,8 @@
 """APScheduler 3 with its jobs in PostgreSQL, each call a job with a date.
 
-A job store must not be shared by schedulers, so whoever creates jobs is the process that runs them.
-Settings in its favour: as many threads as the others, and no grace after which a late job is
-dropped; `MISFIRE=default` leaves that at its second.
+Schedulers must not share a job store, so the process that creates jobs also runs them. Settings in
+its favour: as many threads as the others, and no grace after which a late job is dropped;
+`MISFIRE=default` leaves that at its second.
 """
 
 import os

@@ -1,9 +1,9 @@
 """Celery with Redis, each call an `apply_async` with an ETA.
 
 Settings in its favour: threads instead of a process for each core, since calls mostly wait; no
-result is kept. `VISIBILITY_SECONDS` is Redis's visibility timeout, 3,600 unless told otherwise;
-then what has become visible is looked for as often as can be set. `ACKS_LATE`: a task is taken off
-the queue when it is done, and not, as by default, when it begins.
+result is kept. `VISIBILITY_SECONDS` is Redis's visibility timeout, 3,600 by default; if it is set,
+visible tasks are looked for as often as possible. `ACKS_LATE`: a task is taken off the queue when
+it is done, and not, as by default, when it begins.
 """
 
 import os
@@ -39,7 +39,7 @@ class CelerySystem:
         return call_sink.apply_async(args=[url, BODY.decode()], eta=eta).id
 
     def cancel(self, identifier: Any) -> bool:
-        app.control.revoke(identifier)  # told to all workers, which do not answer
+        app.control.revoke(identifier)  # sent to all workers, which do not answer
         return False
 
     def waiting(self) -> int:

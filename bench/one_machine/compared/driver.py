@@ -1,4 +1,4 @@
-"""What is told to each of the compared systems, a line of JSON at a time, and its answers.
+"""The commands to each of the compared systems, a line of JSON each, and its answers.
 
 Runs in the environment of the compared packages; nothing of Duewheel is imported here.
 
@@ -43,18 +43,18 @@ def serve(system: System) -> None:
         print(json.dumps(_answer(system, json.loads(line))), flush=True)
 
 
-def _answer(system: System, told: dict[str, Any]) -> dict[str, Any]:
+def _answer(system: System, command: dict[str, Any]) -> dict[str, Any]:
     begun = time.perf_counter()
-    match told["do"]:
-        case "create" if told["batch"]:
+    match command["do"]:
+        case "create" if command["batch"]:
             ids: list[Any] = []
             assert isinstance(system, Batching)
-            for due_ms, urls in _batches(told["calls"]):
+            for due_ms, urls in _batches(command["calls"]):
                 system.create_batch(due_ms, urls)
         case "create":
-            ids = paced(told["calls"], told["pace_ms"], lambda call: system.create(*call))
+            ids = paced(command["calls"], command["pace_ms"], lambda call: system.create(*call))
         case "cancel":
-            yes = sum(map(system.cancel, told["ids"]))
+            yes = sum(map(system.cancel, command["ids"]))
             return {"seconds": time.perf_counter() - begun, "said_yes": yes}
         case "waiting":
             return {"number": system.waiting()}

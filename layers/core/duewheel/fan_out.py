@@ -1,8 +1,8 @@
 """Fan blocking calls out to threads.
 
 Invariant: when `fan_out` returns or raises, none of its calls is still running. Lambda freezes an
-environment when its handler returns and may thaw it minutes later: a write that was under way would
-then be carried out in a wheel that has gone on.
+environment when its handler returns and may thaw it minutes later: a running write would then be
+carried out in a changed wheel.
 """
 
 from collections.abc import Callable, Iterable

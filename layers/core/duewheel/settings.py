@@ -15,14 +15,14 @@ from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.timing import DIRECT_LATE_MS
 
 LIVE = "live"  # the alias by which every function is invoked, as the template names it
-GONE_MARGIN_SECONDS = 15  # after its Lambda has ended nothing of a run is under way any more
+GONE_MARGIN_SECONDS = 15  # after this time no request of an ended Lambda is in flight
 SWEEP_MARGIN_SECONDS = 30
 SETTLED_RETENTION_DAYS_DEFAULT = 30
 _CALLS_PER_RUN = 2  # one after the other, of the longest, in the notifier's timeout
 
 
 class SettingsError(Exception):
-    """The deployment is configured wrongly; nothing runs until it is mended."""
+    """The deployment is configured wrongly; nothing runs until it is corrected."""
 
 
 class Settings(Struct, frozen=True):

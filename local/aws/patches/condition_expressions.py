@@ -1,8 +1,8 @@
 """Lets moto read a condition once, and not twice for each request that makes it.
 
-Invariant: same outcome. moto's own parser reads the text, with placeholders that stand for
-themselves; what a request has them stand for is put into a copy of the tree. A text that cannot be
-read, and a placeholder that stands for nothing, are left to moto.
+Invariant: same outcome. moto's own parser reads the text with its placeholders; the values of a
+request are put into a copy of the tree. An invalid text, and a placeholder without a value, are
+left to moto.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
 """Lets moto answer a query from the items it is about instead of from the whole table.
 
-Invariant: same answers. moto's own code runs, on a view of the table that leaves out what it
-would skip anyway: other partitions, what stands before or behind the page that is asked for,
-and, for an index, items with another index key.
+Invariant: same answers. moto's own code runs, on a view of the table without the items that it
+would skip anyway: other partitions, items before or behind the requested page, and, for an index,
+items with another index key.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _view(table: Table, items: Any) -> Table:
 
 
 def _partition(table: Table, hash_key: Any) -> Any:
-    # Asked first: a look must not make a partition.
+    # Checked first: a read must not make a partition.
     return {hash_key: table.items[hash_key]} if hash_key in table.items else {}
 
 

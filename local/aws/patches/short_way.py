@@ -50,7 +50,7 @@ _LEFT_TO_MOTO = re.compile(rb'"B"|"Message(System)?Attribute')
 
 
 def target_of(service: str, operation: str) -> str | None:
-    """How a request of the SDK's service names what it asks for; None where nobody knows it."""
+    """How a request of the SDK's service names its operation; None if unknown."""
     name = _TARGETS.get(service)
     return f"{name}.{operation}" if name and (name, operation) in _KNOWN else None
 

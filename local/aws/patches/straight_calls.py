@@ -107,10 +107,10 @@ def _tried(
 
 def _sent(endpoint: Any, request: Any, operation_model: Any) -> tuple[Any, dict[str, Any]]:
     target = target_of(operation_model.service_model.service_name, operation_model.name)
-    asked: Any = AWSPreparedRequest(
+    prepared: Any = AWSPreparedRequest(
         "POST", request["url"], _Headers({"X-Amz-Target": target}), request["body"], False
     )
-    reply: Any = botocore_stubber.process_request(asked)
+    reply: Any = botocore_stubber.process_request(prepared)
     status, headers, text = reply
     content = text.encode()
     http = SimpleNamespace(status_code=status, headers=_Headers(headers), content=content)

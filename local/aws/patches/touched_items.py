@@ -38,8 +38,8 @@ def transactions_within_their_items() -> Iterator[None]:
 
 
 def _touched(backend: DynamoDBBackend, actions: list[Any]) -> Iterator[tuple[Any, DynamoType]]:
-    """Where the items of a transaction stand: what holds them, and their key in it. An action
-    that names no table or no whole key touches nothing; moto refuses it."""
+    """The places of a transaction's items: their container, and their key in it. An action that
+    names no table or no whole key touches nothing; moto refuses it."""
     for action in actions:
         for operation in action.values():
             table = backend.tables.get(operation["TableName"])

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 
 from duewheel.wiring import process
 from local.aws import permissions
-from local.aws.actions import Asked, NotUnderstood, asked_of
+from local.aws.actions import ActionRequest, NotUnderstood, actions_of
 from local.aws.calling_function import as_function, asking
-from local.aws.permissions import NobodyAsks, must_allow, taken_refusals
+from local.aws.permissions import UnknownCaller, must_allow, taken_refusals
 from local.aws.policies import Right, Role, Statement, roles_of
 from local.aws.resources import Resources
 from tests.functions.conftest import wired  # noqa: F401
@@ -102,21 +102,21 @@ def roles(resources: Resources) -> dict[str, Role]:
 def test_a_call_asks_for_the_actions_that_iam_looks_at(
     service: str, operation: str, params: Any, asked: list[tuple[str, str, str]]
 ) -> None:
-    assert [(one.action, one.resource) for one in asked_of(service, operation, params)] == [
+    assert [(one.action, one.resource) for one in actions_of(service, operation, params)] == [
         (action, f"arn:aws:{service}:{HERE}:{resource}") for action, service, resource in asked
     ]
 
 
 def test_a_queue_elsewhere_is_named_by_where_it_is() -> None:
     url = "https://sqs.eu-central-1.amazonaws.com/111122223333/orders.fifo"
-    (asked,) = asked_of("sqs", "SendMessage", {"QueueUrl": url})
-    assert asked.resource == "arn:aws:sqs:eu-central-1:111122223333:orders.fifo"
+    (request,) = actions_of("sqs", "SendMessage", {"QueueUrl": url})
+    assert request.resource == "arn:aws:sqs:eu-central-1:111122223333:orders.fifo"
 
 
 def test_a_call_that_nobody_has_thought_of_is_not_made() -> None:
     for service, operation in (("dynamodb", "Scan"), ("s3", "PutObject")):
         with pytest.raises(NotUnderstood, match=operation):
-            asked_of(service, operation, {})
+            actions_of(service, operation, {})
 
 
 def test_a_call_without_a_right_is_refused_as_aws_refuses_it(roles: dict[str, Role]) -> None:
@@ -147,8 +147,8 @@ def test_a_condition_on_the_partition_of_a_table_holds_for_its_items_alone() -> 
     mine = role(Statement("Allow", ("dynamodb:GetItem",), (REGISTRY,), condition))
     other = {**KEY, "kind": {"S": "business"}}
 
-    assert mine.right_to(Asked("dynamodb:GetItem", REGISTRY, (KEY,))) is not None
-    assert mine.right_to(Asked("dynamodb:GetItem", REGISTRY, (other,))) is None
+    assert mine.right_to(ActionRequest("dynamodb:GetItem", REGISTRY, (KEY,))) is not None
+    assert mine.right_to(ActionRequest("dynamodb:GetItem", REGISTRY, (other,))) is None
 
 
 TABLE = "duewheel-Registry"
@@ -208,15 +208,15 @@ def test_what_is_denied_no_other_statement_allows() -> None:
     allowed = Statement("Allow", ("sqs:SendMessage",), ("arn:aws:sqs:us-east-1:1:*",), {})
     mine = role(allowed, denied)
 
-    assert mine.right_to(Asked("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:q")) is None
-    assert mine.right_to(Asked("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:p")) is not None
+    assert mine.right_to(ActionRequest("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:q")) is None
+    assert mine.right_to(ActionRequest("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:p")) is not None
 
 
 def test_a_wildcard_stays_within_its_part_of_an_arn() -> None:
     mine = role(Statement("Allow", ("sqs:SendMessage",), ("arn:aws:sqs:us-east-1:*:q",), {}))
 
-    assert mine.right_to(Asked("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:q")) is not None
-    assert mine.right_to(Asked("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:p:q")) is None
+    assert mine.right_to(ActionRequest("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:q")) is not None
+    assert mine.right_to(ActionRequest("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:p:q")) is None
 
 
 # Who asks
@@ -285,7 +285,7 @@ def test_where_nobody_is_known_to_ask_nothing_is_asked(
     wired: ManualClock,  # noqa: F811
 ) -> None:
     get()  # a test's own look
-    with pytest.raises(NobodyAsks):
+    with pytest.raises(UnknownCaller):
         Context().run(get)
 
 

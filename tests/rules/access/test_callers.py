@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.access.grants import ALL, ANYTHING, NOBODY, AuthMode, Callers, Grant, Right
+from duewheel.rules.access.grants import ALL, ANONYMOUS, ANYTHING, AuthMode, Callers, Grant, Right
 
 NOW_MS = 1_800_000_000_000
 ACCOUNT = "123456789012"
@@ -93,7 +93,7 @@ def test_all_sessions_of_a_role_are_one_caller() -> None:
     "arn", [role("duewheel-admin").replace("12", "21"), "", None, 7, {}, "arn:aws:iam::root", "x\n"]
 )
 def test_an_identity_of_another_account_or_of_none_is_nobody(arn: Any) -> None:
-    assert by_iam(arn, ADMIN) is NOBODY
+    assert by_iam(arn, ADMIN) is ANONYMOUS
 
 
 @pytest.mark.parametrize("mode", [AuthMode.IAM, AuthMode.KEYS])
@@ -101,13 +101,13 @@ def test_an_identity_of_another_account_or_of_none_is_nobody(arn: Any) -> None:
 def test_without_the_identity_that_is_asked_for_a_caller_is_nobody(
     mode: AuthMode, authorizer: dict[str, Any]
 ) -> None:
-    assert Callers(mode, ACCOUNT, ADMIN).access(authorizer, NOW_MS) is NOBODY
+    assert Callers(mode, ACCOUNT, ADMIN).access(authorizer, NOW_MS) is ANONYMOUS
 
 
 def test_an_identity_of_the_other_mode_counts_for_nothing() -> None:
     iam, key = {"iam": {"userArn": role("duewheel-admin")}}, {"lambda": KEY}
-    assert Callers(AuthMode.KEYS, ACCOUNT, ADMIN).access(iam, NOW_MS) is NOBODY
-    assert Callers(AuthMode.IAM, ACCOUNT, ADMIN).access(key, NOW_MS) is NOBODY
+    assert Callers(AuthMode.KEYS, ACCOUNT, ADMIN).access(iam, NOW_MS) is ANONYMOUS
+    assert Callers(AuthMode.IAM, ACCOUNT, ADMIN).access(key, NOW_MS) is ANONYMOUS
 
 
 def test_a_key_has_the_grants_that_the_authorizer_found() -> None:
@@ -118,7 +118,7 @@ def test_a_key_has_the_grants_that_the_authorizer_found() -> None:
 
 def test_a_key_that_has_expired_since_it_was_seen_is_nobodys() -> None:
     assert by_key({**KEY, "expires_ms": str(NOW_MS + 1)}).grants
-    assert by_key({**KEY, "expires_ms": str(NOW_MS)}) is NOBODY
+    assert by_key({**KEY, "expires_ms": str(NOW_MS)}) is ANONYMOUS
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_key_that_has_expired_since_it_was_seen_is_nobodys() -> None:
     ],
 )
 def test_what_no_authorizer_says_is_nobodys(context: Any) -> None:
-    assert by_key(context) is NOBODY
+    assert by_key(context) is ANONYMOUS
 
 
 def test_a_stack_that_asks_nobody_lets_everybody_do_everything() -> None:
@@ -146,4 +146,4 @@ def test_a_stack_that_asks_nobody_lets_everybody_do_everything() -> None:
 @pytest.mark.parametrize("mode", [AuthMode.IAM, AuthMode.KEYS])
 def test_of_whom_nobody_says_anything_may_do_nothing(mode: AuthMode) -> None:
     """As of everybody while a route asks nobody, on the way from one mode to the other."""
-    assert Callers(mode, ACCOUNT, ADMIN).access({}, NOW_MS) == NOBODY
+    assert Callers(mode, ACCOUNT, ADMIN).access({}, NOW_MS) == ANONYMOUS

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from duewheel.rules.access.grants import (
     ALL,
+    ANONYMOUS,
     ANYTHING,
-    NOBODY,
     Access,
     Grant,
     Permit,
@@ -130,5 +130,5 @@ def test_all_businesses_are_more_than_any_number_of_them() -> None:
 
 @given(names, st.sampled_from(Right))
 def test_nobody_may_do_anything(biz_type: str, right: Right) -> None:
-    assert not NOBODY.may(right, biz_type)
-    assert not NOBODY.reaches(biz_type)
+    assert not ANONYMOUS.may(right, biz_type)
+    assert not ANONYMOUS.reaches(biz_type)

@@ -14,7 +14,7 @@ from duewheel.rules.access.grants import ANYTHING
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.ingest import verdict as ingest_verdict
-from duewheel.rules.ingest.message import IngestMessage, asked_of, message_of, wanted
+from duewheel.rules.ingest.message import IngestMessage, message_of, request_of, wanted
 from duewheel.rules.ingest.verdict import (
     LAST_TRY_AFTER_MS,
     RECEIVES_MAX,
@@ -87,7 +87,7 @@ def test_a_record_is_read_as_lambda_writes_it() -> None:
 def test_a_key_that_is_no_text_is_refused_and_not_taken_for_none() -> None:
     binary = {"idempotency-key": {"dataType": "Binary", "binaryValue": "a2V5"}}
     with pytest.raises(InvalidField, match="idempotency-key"):
-        asked_of(message_of(record(messageAttributes=binary)), is_single=True)
+        request_of(message_of(record(messageAttributes=binary)), is_single=True)
 
 
 @pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256])
@@ -100,13 +100,13 @@ def test_a_key_that_is_none_is_not_in_the_letter(key: str) -> None:
 
 
 def test_a_repeat_is_told_by_key_and_body_and_by_nothing_of_the_delivery() -> None:
-    first = asked_of(MESSAGE, is_single=True)
+    first = request_of(MESSAGE, is_single=True)
     again = replace(MESSAGE, receipt_handle="other", receives=9, first_received_ms=NOW_MS + 9)
-    assert asked_of(again, is_single=True) == first
+    assert request_of(again, is_single=True) == first
     redriven = replace(MESSAGE, message_id="m-2", attributes={"idempotency-key": "m-1"})
-    assert asked_of(redriven, is_single=True) == first
-    assert asked_of(replace(MESSAGE, message_id="m-2"), is_single=True).name != first.name
-    assert asked_of(replace(MESSAGE, body="{} "), is_single=True).digest != first.digest
+    assert request_of(redriven, is_single=True) == first
+    assert request_of(replace(MESSAGE, message_id="m-2"), is_single=True).name != first.name
+    assert request_of(replace(MESSAGE, body="{} "), is_single=True).digest != first.digest
 
 
 def test_a_body_with_tasks_is_a_batch_and_any_other_a_single_task() -> None:
@@ -256,5 +256,5 @@ def test_a_failure_says_where_to_look_and_nothing_else() -> None:
 
 
 def test_a_message_is_read_with_the_instant_at_which_it_was_sent() -> None:
-    assert asked_of(MESSAGE, is_single=True).read_ms(NOW_MS + 9) == NOW_MS
+    assert request_of(MESSAGE, is_single=True).read_ms(NOW_MS + 9) == NOW_MS
     assert IdempotentRequest("name", "digest", is_single=True).read_ms(NOW_MS + 9) == NOW_MS + 9

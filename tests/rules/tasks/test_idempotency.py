@@ -24,10 +24,10 @@ from duewheel.rules.tasks.idempotency import (
     IdempotentRequest,
     RequestRecord,
     State,
-    asked_once,
     check_repeat,
     claimed,
     ended,
+    idempotent_request,
     is_key,
     key_of_rest,
     taken_over,
@@ -66,13 +66,13 @@ def made_by(record: RequestRecord, index: int, request: list[NewTask]) -> Task:
 
 @pytest.mark.parametrize("key", ["x", "x" * 255, "!~", '"8e03978e-40d5"', "a,b"])
 def test_a_key_is_visible_ascii_taken_as_it_is(key: str) -> None:
-    assert asked_once("me", key, "/v1/tasks", "{}", is_single=True).name
+    assert idempotent_request("me", key, "/v1/tasks", "{}", is_single=True).name
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", " a", "a\n", "é", "\x7f", "\ud800"])
 def test_another_key_is_refused_by_the_name_of_its_header(key: str) -> None:
     with pytest.raises(InvalidField) as refused:
-        asked_once("me", key, "/v1/tasks", "{}", is_single=True)
+        idempotent_request("me", key, "/v1/tasks", "{}", is_single=True)
     assert refused.value.field == "idempotency-key"
 
 
@@ -80,7 +80,7 @@ def test_a_request_is_named_by_caller_and_key_and_told_by_path_and_body() -> Non
     def asked(
         caller: str = "me", key: str = "k", path: str = "/p", body: str = "{}"
     ) -> IdempotentRequest:
-        return asked_once(caller, key, path, body, is_single=False)
+        return idempotent_request(caller, key, path, body, is_single=False)
 
     assert asked() == asked()
     assert asked(path="/q").name == asked(body="{ }").name == asked().name

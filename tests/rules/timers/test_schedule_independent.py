@@ -88,7 +88,7 @@ def test_brute_force_finds_the_same_seconds(seed: int) -> None:
 
 @SOME
 @given(SEEDS)
-def test_cronsim_finds_the_same_walls(seed: int) -> None:
+def test_cronsim_finds_the_same_local_times(seed: int) -> None:
     chance = Random(seed)
     text = text_known_to_cronsim(chance)
     after = chance.randrange(4_000_000_000)

@@ -15,7 +15,12 @@ from duewheel.rules.timers.schedule import (
     next_second,
     seconds_from,
 )
-from duewheel.rules.timers.time_zones import earliest_wall, latest_wall, moments_of, zone_named
+from duewheel.rules.timers.time_zones import (
+    earliest_local_time,
+    latest_local_time,
+    moments_of,
+    zone_named,
+)
 from tests.support.cron_expressions import cron_expression, cronexpr_expression
 
 HOUR = 3_600
@@ -84,7 +89,7 @@ def test_the_next_is_the_first_that_is_later_and_parts_make_the_whole(seed: int)
 
 
 @given(SEEDS)
-def test_shift_and_both_only_add_and_lose_no_wall(seed: int) -> None:
+def test_shift_and_both_only_add_and_lose_no_local_time(seed: int) -> None:
     chance = Random(seed)
     expression = cron_expression(chance)
     _, at = some_schedule(chance)
@@ -104,11 +109,11 @@ def test_shift_and_both_only_add_and_lose_no_wall(seed: int) -> None:
 
 
 @given(st.sampled_from(ZONES), SEEDS)
-def test_every_instant_is_one_of_the_moments_of_its_wall(name: str, seed: int) -> None:
+def test_every_instant_is_one_of_the_moments_of_its_local_time(name: str, seed: int) -> None:
     _, at = some_schedule(Random(seed))
     zone = zone_named(name)
     for second in range(at, at + 4 * HOUR, 600):
-        first, last = earliest_wall(zone, second), latest_wall(zone, second)
-        walls = range(first, last + 1, 300)
-        assert any(second in moments_of(zone, wall)[:2] for wall in walls)
+        first, last = earliest_local_time(zone, second), latest_local_time(zone, second)
+        local_times = range(first, last + 1, 300)
+        assert any(second in moments_of(zone, local)[:2] for local in local_times)
         assert moments_of(zone, first - 1).last < second < moments_of(zone, last + 1).first + 1

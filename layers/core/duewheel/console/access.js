@@ -1,5 +1,5 @@
-// Who looks: nobody is asked on an open stack, a key where there are keys, and where requests are
-// signed the page says what signs them.
+// The access of the viewer: an open stack needs none, one with keys an API key; where requests are signed the page
+// names the command that signs them.
 
 import { el, fill } from "./parts/elements.js";
 import { call, hasKey, keep, Problem } from "./parts/service.js";
@@ -13,7 +13,7 @@ export async function entered(place, corner) {
   let wasRefused = false;
   for (let refused = await refusal(); refused !== null; refused = await refusal()) {
     if (isAboutAccess(refused) && hasKey()) {
-      keep(null); // asked without one, the service tells how it knows its callers
+      keep(null); // without a key, the answer shows how the service identifies callers
       showCorner(corner);
       wasRefused = true;
     } else {

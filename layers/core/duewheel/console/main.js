@@ -23,13 +23,13 @@ const PAGES = {
   help: page("help/help", "helpPage"),
 };
 
-// Its module comes when the page is first opened: each file is a request, and a run of a function.
-// From then on the page stands at once.
+// Its module comes when the page is first opened: each file is a request, and a run of a function. After that the page
+// is shown at once.
 function page(file, name) {
   let module = null;
   return async (opened) => {
     module ??= await import(`./pages/${file}.js`);
-    if (!opened.signal.aborted) await module[name](opened); // or another page stands there by now
+    if (!opened.signal.aborted) await module[name](opened); // or another page is shown by now
   };
 }
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from msgspec import Struct, field
 
-from duewheel.rules.access.grants import NOBODY, Access, Permit, Right
+from duewheel.rules.access.grants import ANONYMOUS, Access, Permit, Right
 from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import MalformedBody, TooLarge
@@ -29,8 +29,8 @@ class Request(Struct, frozen=True):
     is_base64: bool = False
     query: str = ""  # as it was sent, still encoded
     authorizer: Mapping[str, Any] = field(default_factory=dict)  # what API Gateway says of them
-    access: Access = NOBODY
-    permit: Permit = Permit(NOBODY, Right.READ)  # what the call that is meant needs
+    access: Access = ANONYMOUS
+    permit: Permit = Permit(ANONYMOUS, Right.READ)  # what the call that is meant needs
     idempotency_key: str | None = None
     if_match: str | None = None
     if_none_match: str | None = None

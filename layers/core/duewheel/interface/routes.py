@@ -18,7 +18,7 @@ from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.names import checked_biz_type
 from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, NotPermitted, UnknownCall
 
-Carry = Callable[..., Answer]  # takes the request, and what its path's placeholders stand for
+Carry = Callable[..., Answer]  # takes the request, and the values of its path's placeholders
 
 _BUSINESS = "biz_type"  # the placeholder
 _LOGGED_CHARACTERS = 128  # as many as a key may have: what is longer is none

@@ -27,8 +27,8 @@ _CONFIG = Config(
     tcp_keepalive=True,
     parameter_validation=False,  # looks at every value of every item; types and DynamoDB do, too
 )
-# A link to the notifiers that does not answer must not cost the tick: whoever sends tries
-# again by itself, and has the other link.
+# A link to the notifiers that does not answer must not delay the tick: the sender retries by
+# itself, and has the other link.
 _LINK_CONFIG = Config(
     connect_timeout=1,
     read_timeout=1,

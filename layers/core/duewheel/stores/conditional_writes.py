@@ -1,4 +1,4 @@
-"""Conditional writes, told apart by the item that a refusal returns.
+"""Conditional writes, distinguished by the item that a refusal returns.
 
 A retry of the SDK can meet the condition after its first try was carried out. So a refusal returns
 the item as it is, and the caller looks for its own mark in it.

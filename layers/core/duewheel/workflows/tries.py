@@ -14,7 +14,7 @@ from duewheel.stores.conditional_writes import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 
 X = TypeVar("X")
-Outcome = bool | Exception  # whether nobody was faster, or why that is not known
+Outcome = bool | Exception  # whether no other writer was faster, or why that is unknown
 
 
 def until_won(try_once: Callable[[], X | None], tries: int, lost: Exception) -> X:

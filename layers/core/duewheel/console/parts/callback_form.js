@@ -32,7 +32,7 @@ const FIELDS = {
   detail_type: (name, value) => text(name, "Detail type", value ?? ""),
 };
 
-// `none` is said of no callback. Members have the names of the request: `callback.url`.
+// `none`: the text for a missing callback. Members have the names of the request: `callback.url`.
 export function callbackFields(name, label, callback, none) {
   const kind = choice(name, label, [["", none], ...Object.keys(MEMBERS)], callback?.type ?? "");
   const members = Object.entries(FIELDS).map(([member, made]) => [member, made(`${name}.${member}`, callback?.[member])]);

@@ -1,5 +1,5 @@
-// Bars over time. The whole chart is one stop of the keyboard, from which arrows go from point to
-// point; what the point under it or under the mouse holds is told in words beside it.
+// Bars over time. The whole chart is one stop of the keyboard, from which arrows go from point to point; the values of
+// the point under it or under the mouse are written beside it.
 
 import { el, svg } from "./elements.js";
 import { written } from "./instants.js";
@@ -8,9 +8,9 @@ const WIDTH = 1000;
 const HEIGHT = 100;
 const PAGE = 10;
 
-// points: [{at, until, …}] in milliseconds, in order, at least one. layers: [{name, of: (point) => …}],
-// one upon the other; those that are `below` hang from the line. `told` is the index of the point that
-// is told in words, `text` those words. `state` keeps what is pointed at, {picked, hovered, redraw}.
+// points: [{at, until, …}] in milliseconds, in order, at least one. layers: [{name, of: (point) => …}], one upon the
+// other; those that are `below` hang from the line. `told` is the index of the point that is described, `text` its
+// description. `state` has the points under the pointer, {picked, hovered, redraw}.
 export function chart({ label, from, to, points, layers, told, text, state }) {
   const x = (at) => ((at - from) / (to - from)) * WIDTH;
   const { most, shapes, line } = drawn(points, layers, x);

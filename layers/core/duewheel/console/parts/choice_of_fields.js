@@ -1,5 +1,4 @@
-// A choice that decides which fields stand below it. What is typed into those of another stays for when
-// it is chosen again.
+// A choice that decides which fields are below it. Values typed into the fields of another choice are kept.
 
 import { el } from "./elements.js";
 

@@ -1,4 +1,4 @@
-// How long it still is until an instant, told anew each second.
+// The time until an instant, updated each second.
 
 import { nowMs } from "./clock.js";
 import { el } from "./elements.js";

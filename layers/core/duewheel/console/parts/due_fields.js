@@ -26,7 +26,7 @@ export function dueFields() {
   return { element: el("div", { class: "due" }, how, fields.in, fields.at), members };
 }
 
-// What is hidden must not be asked for, either.
+// A hidden field must not be required.
 function offer(place, isOffered) {
   place.hidden = !isOffered;
   for (const control of place.querySelectorAll("input, select")) control.disabled = !isOffered;

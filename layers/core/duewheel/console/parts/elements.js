@@ -1,4 +1,4 @@
-// Makes elements and nothing but elements: what is given as text stays text, whoever wrote it.
+// Makes only elements: text stays text, whatever its origin.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PLACES = /^(#|\/(?!\/)|https?:\/\/)/; // where a link may lead; no `javascript:`

@@ -1,4 +1,4 @@
-// Does `work` for each of `things`, a few at a time and in their order, until it is told to stop.
+// Does `work` for each of `things`, a few at a time and in their order, until it is stopped.
 export async function fewAtOnce(count, things, isStopped, work) {
   const waiting = [...things];
   const worker = async () => {

@@ -5,7 +5,7 @@ import { instantOf, putInstant } from "./local_time.js";
 import { refusalText } from "./outcomes.js";
 import { Problem } from "./service.js";
 
-// A labelled control. `name` is the member of the request that it stands for, as a refusal names it.
+// A labelled control. `name` is its member of the request, as in a refusal.
 export function field({ name, label, hint, control }) {
   const id = `field-${name}`;
   control.id = id;
@@ -86,12 +86,12 @@ export function notedAt(form, error) {
   const control = place.querySelector("input, select, textarea");
   const note = el("p", { class: "field-problem", role: "alert" }, error.message);
   control.setAttribute("aria-invalid", "true");
-  place.querySelector(".field-problem")?.remove(); // said of what stood there before
+  place.querySelector(".field-problem")?.remove(); // of the former value
   place.append(note);
   return { control, note };
 }
 
-// `callback.url` stands at the field of that name, or else at that of `callback`.
+// `callback.url` is shown at the field of that name, or else at that of `callback`.
 function placeOf(form, name) {
   const places = [...form.querySelectorAll("[data-field]")];
   const said = (place) => name === place.dataset.field || name.startsWith(`${place.dataset.field}.`) || name.startsWith(`${place.dataset.field}[`);

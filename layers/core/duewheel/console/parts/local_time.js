@@ -7,7 +7,7 @@ import { Problem } from "./service.js";
 // is meant, and fractions of a second are not shown.
 const put = new WeakMap();
 
-// Has a `datetime-local` control show an instant of the service, and stand for it until it is edited.
+// Lets a `datetime-local` control show an instant of the service, and keep it until it is edited.
 export function putInstant(control, text) {
   control.value = Number.isNaN(Date.parse(text)) ? "" : written(text).replace(" ", "T");
   put.set(control, { shown: control.value, text });

@@ -1,4 +1,4 @@
-// Lets nothing be begun twice: while `work` is under way, asking for it again does nothing.
+// Runs `work` once at a time: while it is running, another start has no effect.
 export function once(work) {
   let isUnderWay = false;
   return async (...given) => {

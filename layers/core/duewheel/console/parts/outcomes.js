@@ -1,4 +1,4 @@
-// Says what came of what the viewer did, where everybody is told, and asks before what cannot be undone.
+// Shows the outcome of the viewer's actions, in one place, and asks before actions that cannot be undone.
 
 import { el } from "./elements.js";
 import { Problem } from "./service.js";

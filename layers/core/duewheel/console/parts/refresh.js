@@ -3,7 +3,7 @@
 
 const OWN_STATE = new Set(["INPUT", "TEXTAREA", "SELECT"]);
 
-// Makes what stands in `place` look like `children`, by as few changes as the order allows.
+// Changes the contents of `place` into `children`, by as few changes as the order allows.
 export function show(place, ...children) {
   const fresh = document.createElement(place.localName);
   fresh.append(...children.flat(Infinity).filter(Boolean));
@@ -29,7 +29,7 @@ function liken(old, fresh) {
   likenChildren(old, fresh);
 }
 
-// Rows are told apart by `data-key`: one that has gone leaves, a new one comes between.
+// `data-key` identifies rows: a missing one is removed, a new one is inserted.
 function likenChildren(place, fresh) {
   const wanted = [...fresh.childNodes];
   const ahead = new Set(wanted.map(keyOf));
@@ -66,8 +66,8 @@ function isViewers(element, name) {
   return name === "open" && element.nodeName === "DETAILS";
 }
 
-// Runs `work` now and then every `milliseconds` until `signal` ends it: never twice at once, and
-// not while nobody looks.
+// Runs `work` now and then every `milliseconds` until `signal` ends it: never twice at once, and not while the page is
+// hidden.
 export async function repeatedly(milliseconds, signal, work) {
   while (!signal.aborted) {
     await looked(signal);
@@ -76,7 +76,7 @@ export async function repeatedly(milliseconds, signal, work) {
   }
 }
 
-// Until somebody looks, or it is over.
+// Until the page is visible, or it is over.
 function looked(signal) {
   return new Promise((resolve) => {
     const over = new AbortController();
@@ -91,8 +91,7 @@ function looked(signal) {
   });
 }
 
-// `work`, one after the other: what was asked before a change never comes after what was asked
-// behind it.
+// `work`, one after the other: an answer from before a change never comes after one from behind it.
 export function inTurn(work) {
   let last = Promise.resolve();
   return () => (last = last.then(work, work));

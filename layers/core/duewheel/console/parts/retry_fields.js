@@ -25,7 +25,7 @@ function number(label, hint) {
   return (name, value) => text(name, label, [value ?? ""].flat().join(", "), { hint, inputmode: "decimal" });
 }
 
-// `none` is said of no policy of one's own.
+// `none`: the text for a missing policy.
 export function retryFields(retry, none) {
   const kinds = [["", none], ["backoff", "growing delays"], ["delays", "these delays"]];
   const kind = choice("retry", "How a failed call is tried again", kinds, kindOf(retry));

@@ -1,4 +1,4 @@
-// Which page an address means. It stands behind the `#`, so that pages are one file to the server.
+// The page of an address. It is the part behind the `#`, so that all pages are one file to the server.
 
 // Pages by their paths, `tasks/:id`. A page is a function of {place, parameters, query, signal}.
 export class Router {

@@ -1,4 +1,4 @@
-// Calls the service, as whoever looks at the page, and says what went wrong in its own words.
+// Calls the service with the viewer's access, and shows errors in the service's own words.
 
 import { heard } from "./clock.js";
 
@@ -45,8 +45,8 @@ const SAID = {
   504: "The service took too long",
 };
 
-// call("GET", ["tasks", id], {query: {limit: 10}}) → {status, members, text, etag}
-// What stands in a path is encoded here, so that a key's own slashes stay within their part.
+// call("GET", ["tasks", id], {query: {limit: 10}}) → {status, members, text, etag} Parts of a path are encoded here, so
+// that slashes in a key stay within their part.
 export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
   const reply = await sent(method, `${address(path)}${queryOf(query)}`, body, headers, signal);
   heard(reply.headers.get("date"));
@@ -56,7 +56,7 @@ export async function call(method, path, { query = {}, body, headers = {}, signa
   return { status: reply.status, members, text, etag: reply.headers.get("etag") };
 }
 
-// `heard` is told of each answer that does not let the caller in.
+// `heard` is called for each answer that refuses the caller's access.
 export function onRefusedAccess(heard) {
   heardOfAccess = heard;
 }
@@ -95,6 +95,6 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // an answer that is no JSON came from elsewhere than the service; its status stands
+    return null; // an answer without JSON is not from the service; its status is used
   }
 }

@@ -1,11 +1,11 @@
 """API keys: their text, how long they are good, and what a secret that is brought comes to.
 
-A key reads `dw_<id>_<secret>_<checksum>`, each part of a fixed length in base 62, so that scanners
-find one that was left lying about by a single pattern. The checksum tells what was mistyped or
-made up without a read; it proves nothing.
+A key reads `dw_<id>_<secret>_<checksum>`, each part of a fixed length in base 62, so that secret
+scanners find one by a single pattern. The checksum refuses mistyped and invented keys without a
+read; it proves nothing.
 
-Invariant: of a secret only its hash is kept. A fast hash will do, since nobody guesses one of
-2^256: a slow one is made for what people can remember, and would cost every caller its time.
+Invariant: of a secret only its hash is kept. A fast hash is enough, since one of 2^256 cannot be
+guessed: a slow one is for passwords that people remember, and would slow down every caller.
 """
 
 import hmac
@@ -31,7 +31,7 @@ _CHECKSUM_CHARACTERS = 6
 PATTERN = "dw_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})"
 _BEARER = re.compile(f"[Bb][Ee][Aa][Rr][Ee][Rr] +{PATTERN} *")
 _ID = re.compile("[0-9A-Za-z]{12}")
-_NOBODYS = bytes(SECRET_BYTES)  # a hash whose secret nobody has
+_UNKNOWN_HASH = bytes(SECRET_BYTES)  # a hash to which no secret is known
 
 
 class Brought(Struct, frozen=True):
@@ -115,8 +115,8 @@ def opens(secret: str, key: ApiKey | None, now_ms: int) -> bool:
     """Whether the secret opens this key now. For an unknown key, or one without an earlier secret,
     the same comparison is made, so that the time it takes reveals nothing."""
     digest = digest_of(secret)
-    current = key.digest if key else _NOBODYS
-    previous = (key.previous_digest if key else None) or _NOBODYS
+    current = key.digest if key else _UNKNOWN_HASH
+    previous = (key.previous_digest if key else None) or _UNKNOWN_HASH
     is_current = hmac.compare_digest(digest, current)
     is_previous = hmac.compare_digest(digest, previous)
     if key is None or key.state(now_ms) is not State.LIVE:

@@ -149,8 +149,8 @@ class Permit(Struct, frozen=True):
 
 _DOING = {Right.READ: "read", Right.WRITE: "write to", Right.ADMIN: "administer"}
 
-NOBODY = Access("nobody")
-# Of what the service does by itself, and of a stack that asks nobody who they are.
+ANONYMOUS = Access("nobody")
+# For actions of the service itself, and for a stack without access control.
 ANYTHING = Permit(Access("local", (Grant(Right.ADMIN, ALL),)), Right.ADMIN)
 
 
@@ -185,7 +185,7 @@ class Callers(Struct, frozen=True):
         arn = identity.get("userArn") if isinstance(identity, Mapping) else None
         parts = _ARN.fullmatch(arn) if isinstance(arn, str) else None
         if parts is None or parts[1] != self.account:
-            return NOBODY
+            return ANONYMOUS
         kind, _, rest = parts[2].partition("/")
         # Of an assumed role the session is left out: another instance of the same service is the
         # same caller.
@@ -224,9 +224,9 @@ def _of_key(context: Any, now_ms: int) -> Access:
         caller, expires = key_caller(context["key_id"]), str(context["expires_ms"])
         grants, version = grants_of(context["grants"]), int(context["version"])
         if expires and now_ms >= int(expires):
-            return NOBODY
+            return ANONYMOUS
     except (KeyError, TypeError, ValueError, AttributeError):
-        return NOBODY
+        return ANONYMOUS
     return Access(caller, grants, version)
 
 

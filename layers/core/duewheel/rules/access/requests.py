@@ -24,7 +24,7 @@ class NewApiKey(Struct, frozen=True):
     expires_ms: int | None = None
 
 
-# With which others are made; nobody could make it who is known by a key alone.
+# The key that makes others; a caller that has only a key could not make it.
 FIRST_ADMIN = NewApiKey("first admin", (Grant(Right.ADMIN, ALL),))
 
 

@@ -16,7 +16,7 @@ from duewheel.rules.history.changes import (
 
 BUSINESS = "business"
 
-# All others may have in them what is nobody's to read: headers, parts of a URL, secrets.
+# All others may contain values that no answer shows: headers, parts of a URL, secrets.
 _SHOWN = {
     "retry",
     "retention_days",

@@ -24,7 +24,7 @@ from duewheel.rules.wheel.queue_messages import Lane
 
 RETENTION_DAYS_MIN = 1
 RETENTION_DAYS_MAX = 3_650
-RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # nobody keeps an ended task for less
+RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # the minimum for ended tasks
 RETENTION_SECONDS_MAX = RETENTION_DAYS_MAX * 86_400
 
 

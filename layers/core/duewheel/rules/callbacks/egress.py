@@ -41,7 +41,7 @@ _NOT_PUBLIC_IPV4 = tuple(
         "240.0.0.0/4",  # reserved, broadcast
     )
 )
-_ROUTED_IPV6 = IPv6Network("2000::/3")  # loopback, private, multicast, ... stand outside
+_ROUTED_IPV6 = IPv6Network("2000::/3")  # loopback, private, multicast, ... are outside
 _NOT_PUBLIC_IPV6 = tuple(
     IPv6Network(network)
     for network in (

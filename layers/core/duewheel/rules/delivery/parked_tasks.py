@@ -47,7 +47,7 @@ Release = tuple[Task, Task]  # as it was parked, and what it becomes but for its
 class Fate(Enum):
     RELEASE = "release"
     DROP = "drop"  # its task has ended, or has moved on
-    LEAVE = "leave"  # somebody is parking this very task, or died of it: its page is run again
+    LEAVE = "leave"  # a notifier is parking this task, or crashed: its page is run again
 
 
 def fate_of(item: ParkedItem, home: Task | None) -> Fate:

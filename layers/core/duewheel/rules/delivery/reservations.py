@@ -36,7 +36,7 @@ GOOD_FOR_MS = 5_000  # a turn that an older release has taken
 
 
 class Tries(IntEnum):
-    """How often a task has come up for a turn, this time included."""
+    """How often a task has tried to get a turn, this time included."""
 
     FIRST = 1
     SECOND = 2

@@ -18,7 +18,7 @@ from duewheel.rules.callbacks.types import RetryPolicy
 KEPT_MAX = 10
 SHOWN_CHARACTERS_MAX = 200
 
-THE_SERVICE = "duewheel"  # who makes the one change that nobody asks for: a receiver's stop
+THE_SERVICE = "duewheel"  # the author of the one change without a caller: a receiver's stop
 
 
 class ChangeAction(StrEnum):

@@ -14,7 +14,7 @@ from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.fields import Fields
 from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import CallbackRefused, Refusal, TooLarge
-from duewheel.rules.tasks.idempotency import HEADER, IdempotentRequest, asked_once
+from duewheel.rules.tasks.idempotency import HEADER, IdempotentRequest, idempotent_request
 from duewheel.rules.tasks.requests import (
     BATCH_MEMBER,
     SINGLE_BYTES_MAX,
@@ -26,10 +26,10 @@ from duewheel.rules.tasks.requests import (
 from duewheel.rules.tasks.task import NewTask
 
 KEY_ATTRIBUTE = HEADER  # a message's attribute is named as the header of a request is
-# Two days longer than a message or a dead letter is kept: for whoever sends one again, and for what
-# is redriven at the last moment and has to wait.
+# Two days longer than a message or a dead letter is kept: for repeated messages, and for late
+# redrives that have to wait.
 REMEMBERED_SECONDS = 16 * 86_400
-# The queue's own, for all who may send to it; what came from it is told from what HTTP asked for.
+# One caller for all senders of the queue; it separates their keys from those of HTTP requests.
 _CALLER = _PATH = "ingest"
 
 
@@ -100,8 +100,8 @@ def wanted(message: IngestMessage) -> Wanted:
     return Wanted(fields, None)
 
 
-def asked_of(message: IngestMessage, *, is_single: bool) -> IdempotentRequest:
-    return asked_once(
+def request_of(message: IngestMessage, *, is_single: bool) -> IdempotentRequest:
+    return idempotent_request(
         _CALLER,
         message.key,
         _PATH,

@@ -20,8 +20,8 @@ from duewheel.rules.wheel.addresses import SECOND_MAX, Address, partition_of_bus
 from duewheel.rules.wheel.open_places import OpenPlace, is_in_open_place
 from duewheel.rules.wheel.profile import PROFILES
 
-# The time pointer runs ahead by the lead and as far as the profile lets it, or the one before did;
-# the clock that is asked may differ from the leader's.
+# The time pointer runs ahead by the lead and as far as the present or the earlier profile allows;
+# this clock may differ from the leader's.
 POINTER_AHEAD_MS = max(profile.ahead_ms for profile in PROFILES.values()) + 10_000
 
 

@@ -3,7 +3,7 @@
 NOTES_KEPT = 8
 NEWER_WAIT_SECONDS = 3_600
 
-Notes = tuple[tuple[int, int], ...]  # (where the time pointer stood, when), oldest first
+Notes = tuple[tuple[int, int], ...]  # (position of the time pointer, instant), oldest first
 
 
 def noted(notes: Notes, time_pointer: int, now_ms: int, lag_ms: int) -> Notes:

@@ -1,15 +1,15 @@
 """Statistics by the minute: which minute counts a task, and when, so that each fact counts once.
 
-The sweep finishes every second once. It meets the homes that stand in the second and the homes that
-its re-entries point to. It counts what their records say of that very second: the task fell due in
-it for the first time, an attempt on an entry of it failed, the entry that settled the task stands
-in it. None of this changes once the second is finished, so finishing it again gives the same
-counts. A second is counted when nothing of it is open any more; so a second that stays open is
-counted after those behind it.
+The sweep finishes every second once. It reads the homes in the second and the homes that its
+re-entries point to. It counts the facts of that second in their records: the task fell due in it
+for the first time, an attempt on an entry of it failed, the entry that settled the task is in it.
+None of this changes after the second is finished, so finishing it again gives the same counts. A
+second is counted when nothing of it is open; so a second that stays open is counted after later
+ones.
 
-A second too large for one run is counted in parts: the homes that stand in it shard by shard, and
-at last, in one part, the homes that its re-entries point to. Such a home may be met in two shards,
-so it belongs to no single one.
+A second too large for one run is counted in parts: its own homes shard by shard, and at last, in
+one part, the homes that its re-entries point to. Re-entries in two shards may point to one home, so
+such a home belongs to no single shard.
 
 The record of a minute says what it holds: all facts of the seconds up to `up_to`, except those in
 `lacks`, which were open when it was written; of these the shards before the one in `partly`.

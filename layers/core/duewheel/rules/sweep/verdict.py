@@ -1,9 +1,9 @@
-"""Whether a second is finished, and if not, what is to be done about it.
+"""Whether a second is finished, and the actions for what is not.
 
-One classifier for the sweep and the tests. It looks at one slice of a second that is older than
-the sweep lag: no direct message for it can still be under way, and no notifier that began it
-before the lag can still be alive. What is not finished becomes an open place, and holds up nothing
-behind it: not the next page of its slice either, wherever the end of its page is recorded.
+One classifier for the sweep and the tests. It judges one slice of a second that is older than the
+sweep lag: no direct message for it can still be in flight, and no notifier that began it before the
+lag can still run. An unfinished page becomes an open place, and delays nothing behind it; not even
+the next page of its slice, if the end of its own page is recorded.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -232,7 +232,7 @@ class _Judging(Struct, frozen=True):
         elif max(lease.tries, lease.resends) >= TRIES_MAX:
             if lease.tries:
                 why, owed = Why.TAKEN_APART, owed[: self.page_size]
-            self.verdict.take_apart.append((lease, owed))  # unbegun it kills nobody: all of it
+            self.verdict.take_apart.append((lease, owed))  # all of an unbegun page
         else:
             places = by.places if by is not None else ()
             message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)

@@ -1,11 +1,10 @@
 """Dead tasks (dead letters) of a business: the filter of a list, and where the list goes on.
 
-They are listed by the instant of their death. The index keeps those of a business in seventeen
-partitions: one of the business, where earlier releases put all of them, and sixteen by the home.
-A list merges them; tasks that died in the same millisecond follow each other by partition. A
-cursor holds the last one that was looked at,
-and the end that the list had when it began: what dies later is left to another one, so that a
-redrive comes to an end though its tasks may die again.
+They are listed by the instant of their death. The index has seventeen partitions of a business: one
+with its name, which earlier releases used, and sixteen by the home. A list merges them; tasks that
+died in the same millisecond are in the order of partitions. A cursor has the last task that was
+read, and the end of the list at its beginning: later deaths belong to another list, so a redrive
+ends though its tasks may die again.
 """
 
 from collections.abc import Sequence

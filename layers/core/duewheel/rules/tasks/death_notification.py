@@ -22,12 +22,12 @@ def dead_notice(dead: Task, placing: Placement) -> Task:
     """The same for the same death and the same placement, by any process."""
     death = f"{dead.home.name} {dead.redrives}".encode()
     token = blake2b(death, digest_size=TOKEN_BYTES, person=b"on_dead").digest()
-    new = NewTask(dead.biz_type, placing.now_ms, callback=None, payload=_told(dead))
+    new = NewTask(dead.biz_type, placing.now_ms, callback=None, payload=_payload_of(dead))
     return new.placed(placing, token, notice_of=dead.task_id)
 
 
-def _told(dead: Task) -> str:
-    """The payload stands last, as the very text it came in."""
+def _payload_of(dead: Task) -> str:
+    """The payload comes last, as its source text."""
     members = {
         "task_id": dead.task_id,
         "biz_type": dead.biz_type,

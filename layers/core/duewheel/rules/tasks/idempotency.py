@@ -32,9 +32,9 @@ from duewheel.rules.wheel.sharding import Placement
 HEADER = "idempotency-key"
 CLAIM_TOKEN_BYTES = 16
 REMEMBERED_SECONDS = 86_400
-# Longer than the api function's Timeout (29 s) by far more than clocks differ and a request
-# that its SDK has given up may still take. So when a lease has run out, whoever held it can no
-# longer write: Lambda has ended it, and before an answer it waits for all of its own writes.
+# Longer than the api function's Timeout (29 s) by far more than the clock difference and the time
+# of a request that the SDK has given up. So after the end of a lease its owner can no longer write:
+# Lambda has ended it, and before an answer it waits for all of its own writes.
 LEASE_MS = 45_000
 
 _VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
@@ -119,7 +119,7 @@ def is_key(text: str) -> bool:
     return _VISIBLE_ASCII.fullmatch(text) is not None
 
 
-def asked_once(
+def idempotent_request(
     caller: str,
     key: str,
     path: str,

@@ -143,13 +143,13 @@ def _biz_type(fields: Fields) -> str:
 
 
 def _digest(fields: Fields) -> str:
-    """Equal for bodies that say the same in the same words, whatever the order of members."""
-    said = [
+    """Equal for bodies with the same source texts, whatever the order of members."""
+    parts = [
         f"{name}:{source.text}"
         for name, source in sorted(fields.members.items())
         if name not in _BESIDE_THE_DIGEST
     ]
-    digest = blake2b("\n".join(said).encode(), digest_size=16).digest()
+    digest = blake2b("\n".join(parts).encode(), digest_size=16).digest()
     return urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 

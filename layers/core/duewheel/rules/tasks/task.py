@@ -113,7 +113,7 @@ class Task(Struct, frozen=True):
     revivals: tuple[tuple[int, int], ...] = ()
     occurrence: Occurrence | None = None
     plan: Plan | None = None
-    first_second: int | None = None  # in which it first comes up, where that is not its home's
+    first_second: int | None = None  # in which it first falls due, if not its home's
     version: int = 1
 
     @property

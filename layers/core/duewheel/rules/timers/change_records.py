@@ -26,8 +26,8 @@ def thing_of(timer: Timer) -> Subject:
 def timer_created(timer: Timer, by: str) -> Change:
     """With the owner's settings that are not the default."""
     usual, made = _settings(BLANK), _settings(timer.rules)
-    said = {name: value for name, value in made.items() if value != usual[name]}
-    found = differences({}, {**said, "enabled": timer.enabled})
+    changed = {name: value for name, value in made.items() if value != usual[name]}
+    found = differences({}, {**changed, "enabled": timer.enabled})
     return Change(timer.version, timer.created_ms, by, ChangeAction.CREATED, found)
 
 

@@ -1,10 +1,9 @@
 """Planning: how a timer writes its occurrences ahead, through the wheel itself.
 
-A timer that is enabled has a chain: an internal task that comes up before what it has written
-runs out, and writes more. Its home is its address for life. The home of an occurrence follows
-from its timer, its instants and the shards that its second had when the first who planned it
-looked, which the chain says before anything is written. So whoever plans a stretch again, in part
-or as another chain, finds there what he would write.
+A timer that is enabled has a chain: an internal task that is due before the end of its plan, and
+writes more. The address of an occurrence is a function of its timer, its instants and the shard
+count of its second. The chain records the shard counts before it writes occurrences. So planning
+again, in part or by another chain, produces the same addresses.
 """
 
 from collections.abc import Mapping
@@ -21,11 +20,11 @@ from duewheel.rules.wheel.sharding import Placement, shard_for
 
 STEP_SECONDS = 3_600
 OCCURRENCES_MAX = 1_000  # of one step, and so of one run of a planning entry
-AHEAD_SECONDS_MAX = 86_400  # a timer is looked at once a day, however rarely it fires
+AHEAD_SECONDS_MAX = 86_400  # every timer is planned at least once a day
 MISFIRES_MAX = 10_000  # counted in one step: a fifth of a second for a timer of every second
-MISFIRES_WRITTEN = 25  # the latest of them, which are listed; all before them are counted alone
-TAKEN_BACK_MIN = 100  # planned runs of a stopped timer; fewer are cancelled as they come up
-LOOK_AGAIN_MS = 60_000  # longer than a planner writes that has read the timer before its stop
+MISFIRES_WRITTEN = 25  # the latest of them, which are listed; earlier ones are only counted
+TAKEN_BACK_MIN = 100  # planned runs of a stopped timer; fewer are cancelled when they are due
+LOOK_AGAIN_MS = 60_000  # longer than the writes of a planner that read the timer before its stop
 
 
 class Step(Struct, frozen=True):
@@ -118,7 +117,7 @@ def sized(
 ) -> tuple[Task, Step]:
     """The chain with the shard counts of all that the step writes, to be written before the first
     occurrence; and the step with these counts."""
-    # What is past and was planned before is planned by nobody any more.
+    # Seconds that are past and planned are not planned again.
     kept = plan.sizes.kept_from(min(plan.planned_until_second, now_ms // 1000))
     sizes = Sizes(step.occurrences[-1].second + 1, {**kept.shards, **shards})
     changed = replace(

@@ -1,8 +1,8 @@
 """When a timer is due: which seconds its definition contains.
 
-Everything is counted in whole seconds since the epoch; an occurrence is known by its second. The
-cron expression names walls; which instants they have, and what becomes of those that a day lacks
-or has twice, is decided here. `contains` and `seconds_from` agree on every second.
+All times are whole seconds since the epoch; a second identifies an occurrence. The cron expression
+names local times. This module decides which instants they have, also for local times that a day
+lacks or has twice. `contains` and `seconds_from` agree on every second.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,8 +21,8 @@ from duewheel.rules.timers.cron.expression import DAY_SECONDS, Cron, day_of, mid
 from duewheel.rules.timers.cron.standard import read_cron
 from duewheel.rules.timers.time_zones import (
     Moments,
-    earliest_wall,
-    latest_wall,
+    earliest_local_time,
+    latest_local_time,
     moments_of,
     offset_at,
     zone_named,
@@ -45,14 +45,14 @@ class Dialect(StrEnum):
 
 
 class DstGap(StrEnum):
-    """What becomes of a wall-clock time that a day does not have."""
+    """The rule for a local time that a day does not have."""
 
     SKIP = "skip"
     SHIFT = "shift"  # to the first instant after the gap
 
 
 class DstOverlap(StrEnum):
-    """Which of the two instants of a wall-clock time that a day has twice."""
+    """Which of the two instants of a local time that a day has twice."""
 
     FIRST = "first"
     LAST = "last"
@@ -107,19 +107,19 @@ def seconds_from(schedule: Schedule, first: int, limit: int, until: int | None =
 
 
 def contains(schedule: Schedule, second: int) -> bool:
-    """The same as to find it by `seconds_from`, without looking at the hours about a change."""
+    """The same result as a search by `seconds_from`, without reading the hours around a change."""
     if not _start_of(schedule) <= second <= _end_of(schedule):
         return False
     if schedule.every_seconds is not None:
         return _has_any(_of_interval(schedule, schedule.every_seconds, second, second))
     zone = zone_named(schedule.timezone)
     local_time = second + offset_at(zone, second)
-    if _has_any(_walls(schedule, local_time, local_time)):
+    if _has_any(_local_times(schedule, local_time, local_time)):
         moments = moments_of(zone, local_time)
         return second in (pick(moments) for pick in _PICKS[schedule.dst_overlap])
     before = second + offset_at(zone, second - 1)
     is_after_gap = schedule.dst_gap is DstGap.SHIFT and before < local_time
-    return is_after_gap and _has_any(_walls(schedule, before, local_time - 1))
+    return is_after_gap and _has_any(_local_times(schedule, before, local_time - 1))
 
 
 def cron_of(schedule: Schedule) -> Cron:
@@ -149,14 +149,14 @@ def _counted(schedule: Schedule, every: int, first: int) -> int:
 
 def _of_cron(schedule: Schedule, first: int, last: int) -> Iterator[int]:
     zone = zone_named(schedule.timezone)
-    earliest, latest = earliest_wall(zone, first), latest_wall(zone, last)
+    earliest, latest = earliest_local_time(zone, first), latest_local_time(zone, last)
     rising = merge(
         *(
-            _instants(schedule, zone, pick, _walls(schedule, earliest, latest))
+            _instants(schedule, zone, pick, _local_times(schedule, earliest, latest))
             for pick in _PICKS[schedule.dst_overlap]
         )
     )
-    for second, _ in groupby(rising):  # a shifted one may meet one that is there
+    for second, _ in groupby(rising):  # a shifted one may equal another one
         if second > last:
             return
         if second >= first:
@@ -164,11 +164,11 @@ def _of_cron(schedule: Schedule, first: int, last: int) -> Iterator[int]:
 
 
 def _instants(
-    schedule: Schedule, zone: "ZoneInfo", pick: _Pick, walls: Iterator[int]
+    schedule: Schedule, zone: "ZoneInfo", pick: _Pick, local_times: Iterator[int]
 ) -> Iterator[int]:
-    """One for each wall; they rise as the walls do, since all take the same of two moments."""
+    """One for each local time; they rise too, since all take the same one of two moments."""
     gap_until = 0
-    for local_time in walls:
+    for local_time in local_times:
         if local_time < gap_until:
             continue
         moments = moments_of(zone, local_time)
@@ -179,8 +179,8 @@ def _instants(
         yield pick(moments)
 
 
-def _walls(schedule: Schedule, first: int, last: int) -> Iterator[int]:
-    return cron_of(schedule).walls(first, last, without=_excluded(schedule))
+def _local_times(schedule: Schedule, first: int, last: int) -> Iterator[int]:
+    return cron_of(schedule).local_times(first, last, without=_excluded(schedule))
 
 
 def _has_any(numbers: Iterator[int]) -> bool:

@@ -22,8 +22,9 @@ class UnknownZone(ValueError):
 
 
 class Moments(NamedTuple):
-    """The instants of one wall: two different ones if clocks were set back over it. `gap_until`:
-    the wall is in a gap, which ends at that wall, and `first` is the first instant after it."""
+    """The instants of one local time: two different ones if clocks were set back over it.
+    `gap_until`: the local time is in a gap, which ends there, and `first` is the first instant
+    after it."""
 
     first: int
     last: int
@@ -52,25 +53,25 @@ def moments_of(zone: "ZoneInfo", local_time: int) -> Moments:
     before, after = _offset(local), _offset(local.replace(fold=1))
     if before >= after:
         return Moments(local_time - before, local_time - after)
-    # Clocks were set forward over this wall, at an instant between these two.
+    # Clocks were set forward over this local time, at an instant between these two.
     instants = range(local_time - after, local_time - before + 1)
     at = instants[bisect_left(instants, True, key=lambda at: offset_at(zone, at) != before)]
     return Moments(at, at, gap_until=at + after)
 
 
-def earliest_wall(zone: "ZoneInfo", second: int) -> int:
-    """No wall before it has an instant from `second` on."""
+def earliest_local_time(zone: "ZoneInfo", second: int) -> int:
+    """No local time before it has an instant from `second` on."""
     return second + min(_offsets_about(zone, second))
 
 
-def latest_wall(zone: "ZoneInfo", second: int) -> int:
-    """No wall after it has an instant up to `second`."""
+def latest_local_time(zone: "ZoneInfo", second: int) -> int:
+    """No local time after it has an instant up to `second`."""
     return second + max(_offsets_about(zone, second))
 
 
 def _offsets_about(zone: "ZoneInfo", second: int) -> tuple[int, int, int]:
-    """Those by which an instant can be read: its own, that of the other time its wall has, and
-    that just before it, if clocks are set at this very instant."""
+    """The possible offsets of an instant: its own, that of the other instant of its local time, and
+    that just before it, if clocks change then."""
     local = _local(zone, second)
     other = local.replace(fold=1 - local.fold)
     return _offset(local), _offset(other), offset_at(zone, second - 1)

@@ -210,7 +210,7 @@ def is_lease(place: str) -> bool:
 
 
 def entries_range(second: int) -> tuple[str, str]:
-    """Bounds of the entries that slice reads see (direct ones stand outside)."""
+    """Bounds of the entries that slice reads see (direct ones are outside)."""
     return f"{second:011d}.", f"{second:011d}/"
 
 

@@ -1,4 +1,4 @@
-"""Messages to the notifier: by a queue, or by asynchronous invocation past it."""
+"""Messages to the notifier: by a queue, or by asynchronous invocation."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from duewheel.rules.wheel.addresses import (
     is_slow_page,
 )
 
-MESSAGES_PER_RUN = 10  # past the queue, where each run is a request of who hands them over
+MESSAGES_PER_RUN = 10  # by asynchronous invocation, where each run is a request of the sender
 _EVENT_MEMBER = "messages"
 # What reading JSON of any shape as if it were ours can raise.
 NOT_UNDERSTOOD = (

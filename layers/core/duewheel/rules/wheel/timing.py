@@ -1,10 +1,10 @@
-"""Timing: every comparison of instants that the protocols rest on."""
+"""Timing: every comparison of instants that the protocols use."""
 
-SKEW_MS = 2_000  # what the clocks of two functions may differ by
+SKEW_MS = 2_000  # the allowed difference between the clocks of two functions
 NEAR_MARGIN_MS = 5_000
 DIRECT_LATE_MS = 30_000  # a direct message later than this is left to the sweep
 DELAY_SECONDS_MAX = 900
-WAIT_SECONDS_MAX = 5  # of a notifier for its slice to open: whoever is earlier comes again
+WAIT_SECONDS_MAX = 5  # of a notifier for its slice to open: an earlier message comes again
 _DATE_CUT_MS = 1_000  # AWS's replies carry their time in whole seconds
 
 

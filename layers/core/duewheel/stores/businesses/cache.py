@@ -72,7 +72,7 @@ class BusinessCache:
             self._known.pop(biz_type, None)
 
     def put_health(self, biz_type: str, health: BusinessHealth) -> None:
-        """The health that was just written; a read that is under way may return an older one."""
+        """The health that was just written; a running read may return an older one."""
         with self._lock:
             self._forgotten += 1
             if known := self._known.get(biz_type):
@@ -87,7 +87,7 @@ class BusinessCache:
 
     def _keep(self, read: dict[str, Business], now_ms: int) -> None:
         for biz_type, business in read.items():
-            self._known.pop(biz_type, None)  # so that it stands last, as the youngest
+            self._known.pop(biz_type, None)  # so that it comes last, as the youngest
             self._known[biz_type] = _Known(business, now_ms)
         while len(self._known) > KNOWN_MAX:
             del self._known[next(iter(self._known))]

@@ -34,7 +34,7 @@ class HealthStore(Struct, frozen=True):
     table: str
 
     def read(self, biz_type: str) -> BusinessHealth:
-        """As it stands."""
+        """The present record."""
         key = registry_keys.health(biz_type)
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         return health_from(answer.get("Item"))

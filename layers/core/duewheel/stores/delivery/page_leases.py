@@ -186,8 +186,8 @@ class PageLeaseStore(Struct, frozen=True):
 
     def close(self, seen: PageLease, end: str | None, now_ms: int) -> bool:
         """Mark a page done that is about to be taken apart; entries behind `end` belong to the next
-        page. False if the page is held, or was begun since it was judged: then its calls may be
-        under way, even if it is done by now, in a page that it was passed on to."""
+        page. False if the page is held, or was begun since it was judged: then its calls may be in
+        flight, even if it is done by now, in a page that it was passed on to."""
         values: dict[str, Any] = {
             ":done": {"BOOL": True},
             ":expires_at": _expiry(now_ms),
@@ -203,7 +203,7 @@ class PageLeaseStore(Struct, frozen=True):
         result = self._update(seen, update, condition, values)
         if isinstance(result, Written):
             return True
-        # Done, begun no more often and due to go when this one said: an earlier try of this write.
+        # Done, begun no more often, and with this expiry: an earlier try of this write.
         item = result.item or {}
         is_as_judged = "done" in item and _number(item, "tries") == seen.tries
         return is_as_judged and item.get("expires_at") == values[":expires_at"]

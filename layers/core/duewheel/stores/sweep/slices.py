@@ -46,7 +46,7 @@ _BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"
 class WholeSlice(Struct, kw_only=True):
     """All items of one slice, with direct entries and leases."""
 
-    shards: int = 1  # from the header, which stands in shard 0
+    shards: int = 1  # from the header, which is in shard 0
     has_header: bool = False
     homes: list[HomeState] = field(default_factory=list)
     reentries: dict[Address, Reentry] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class ListIndex(Struct, frozen=True):
         )
 
     def _start(self, stretch: Stretch) -> dict[str, Any] | None:
-        """A position, not an item: whether a task still stands there does not matter."""
+        """A position, not an item: the task there need not exist any more."""
         if stretch.after is None:
             return None
         return {

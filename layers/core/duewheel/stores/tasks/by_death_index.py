@@ -67,7 +67,7 @@ class DeadIndex(Struct, frozen=True):
         )
 
     def _start(self, part: Part) -> dict[str, Any] | None:
-        """A position, not an item: whether a task still stands there does not matter."""
+        """A position, not an item: the task there need not exist any more."""
         if part.after is None:
             return None
         return {

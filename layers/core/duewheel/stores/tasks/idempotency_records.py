@@ -101,12 +101,12 @@ def _record(name: str, item: Item) -> RequestRecord:
 
 def _claim_row(claim: Claim) -> list[Any]:
     placing = claim.placing
-    stood = (placing.now_ms, placing.pointer_second, placing.lead_ms)
-    return [claim.number, claim.token, *stood, dict(placing.shards), placing.ahead_ms]
+    placed = (placing.now_ms, placing.pointer_second, placing.lead_ms)
+    return [claim.number, claim.token, *placed, dict(placing.shards), placing.ahead_ms]
 
 
-def _claim_from(number: int, token: str, *stood: Any) -> Claim:
-    now_ms, pointer_second, lead_ms, shards, ahead_ms = stood
+def _claim_from(number: int, token: str, *placed: Any) -> Claim:
+    now_ms, pointer_second, lead_ms, shards, ahead_ms = placed
     by_second = {int(second): count for second, count in shards.items()}
     return Claim(number, token, Placement(now_ms, pointer_second, lead_ms, by_second, ahead_ms))
 

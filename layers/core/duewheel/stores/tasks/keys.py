@@ -207,8 +207,8 @@ class LeftKeys(Struct, frozen=True):
 
     def release(self, homes: Iterable[HomeState], second: int) -> None:
         """Of tasks that ended on an entry of this second, which are `homes` or some of them. The
-        keys are read eventually consistent: the sweep comes long after the end. A task that
-        somebody has damaged, so that it has no TTL itself, gives its key none."""
+        keys are read eventually consistent: the sweep comes long after the end. A damaged task
+        without a TTL gives its key none."""
         ended: dict[tuple[str, str], list[HomeState]] = defaultdict(list)
         for home in homes:
             is_ended = home.status is not Status.PENDING and home.entry.second == second

@@ -30,7 +30,7 @@ _BESIDE = ("schedule", "payload")
 
 
 def rules_row(rules: Rules) -> dict[str, Any]:
-    row = _said(rules, _BESIDE) | {"schedule": _said(rules.schedule)}
+    row = _without_defaults(rules, _BESIDE) | {"schedule": _without_defaults(rules.schedule)}
     if rules.callback is not None:
         row["callback"] = callback_row(rules.callback)
     if rules.retry is not None:
@@ -86,14 +86,14 @@ def _schedule(row: dict[str, Any]) -> Schedule:
     return schedule
 
 
-def _said(value: Struct, beside: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields that are not as they are by default."""
-    defaults = reversed(value.__struct_defaults__)  # those without stand before those with one
+def _without_defaults(value: Struct, beside: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields that differ from their defaults."""
+    defaults = reversed(value.__struct_defaults__)  # fields without a default come first
     usual = dict(zip(reversed(value.__struct_fields__), defaults, strict=False))
     return {
-        name: said
-        for name, said in asdict(value).items()
-        if name not in beside and (name not in usual or said != usual[name])
+        name: held
+        for name, held in asdict(value).items()
+        if name not in beside and (name not in usual or held != usual[name])
     }
 
 

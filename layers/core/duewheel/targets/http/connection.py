@@ -183,7 +183,7 @@ class HttpConnection(asyncio.Protocol):
         return reply
 
     def has_something_to_read(self) -> bool:
-        """Ask the socket: an event loop that stood still has not yet been told of a closed
+        """Read from the socket: an event loop that was frozen has not noticed a closed
         connection."""
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
@@ -200,7 +200,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._reply is None or self._reply.done():
-            self.abort()  # nobody asked for this
+            self.abort()  # unexpected data
             return
         try:
             reply = self._reader.feed(data)

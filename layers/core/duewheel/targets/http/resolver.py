@@ -25,7 +25,7 @@ BEGIN_SECONDS_MAX = 1.0  # that a call waits for its look-up to begin
 
 
 class LookupNotBegun(Exception):
-    """Its business, or this process, has as many look-ups under way as it may have."""
+    """Its business, or this process, has the maximum of running look-ups."""
 
 
 class RefusedAddress(Exception):
@@ -45,7 +45,7 @@ class Resolver:
         self, host: str, biz_type: str, begin_seconds: float = BEGIN_SECONDS_MAX
     ) -> tuple[str, ...]:
         """Checked addresses; raises RefusedAddress, or OSError when the name does not resolve, or
-        LookupNotBegun when nobody looks it up within this time. `biz_type`: for whom."""
+        LookupNotBegun if the look-up does not begin within this time. `biz_type`: its business."""
         expires, addresses = self._cache.get(host, (0.0, ()))
         if asyncio.get_running_loop().time() < expires:
             return addresses
@@ -65,7 +65,7 @@ class Resolver:
     async def _begun(
         self, host: str, biz_type: str, seconds: float
     ) -> asyncio.Task[tuple[str, ...]]:
-        """The look-up of this host, which somebody else may have begun meanwhile."""
+        """The look-up of this host, which another call may have begun meanwhile."""
 
         def may_begin() -> bool:
             is_free = self._under_way[biz_type] < LOOKUPS_OF_A_BUSINESS_MAX
@@ -111,7 +111,7 @@ class Resolver:
         if self._lookups.get(host) is done:
             del self._lookups[host]
         if not done.cancelled():
-            done.exception()  # whoever still waits gets it; if nobody does, it is no news
+            done.exception()  # waiting calls get it; without them it is not an error
 
 
 def _is_literal(host: str) -> bool:

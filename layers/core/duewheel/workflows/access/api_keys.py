@@ -1,8 +1,8 @@
 """API keys: list, create, rotate, revoke. A secret is in the answer that made it, and nowhere else.
 
-Nobody grants more than they have, and nobody touches a key that has more. A list shows the keys
-that its reader could grant. A caller may have been let in with a key that has ended since, or with
-a secret from before a rotation. So a caller's own key is read again before it makes another.
+A caller grants no more than it has, and changes no key that has more. A list shows the keys that
+its reader could grant. A caller may have been admitted with a key that has ended since, or with a
+secret from before a rotation. So a caller's own key is read again before it makes another.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
         if not by.may_grant(new.grants):
             raise NotPermitted("Nobody grants more than they have as an admin.", "grants")
         self._check_good(by)
-        # Whoever administers everything is never shut out by those who administer a part.
+        # Admins of a part must not be able to block an admin of all businesses.
         if not by.may(Right.ADMIN, ALL) and self.keys.is_full(KEYS_MAX):
             raise TooManyApiKeys(f"There are {KEYS_MAX:,} already, ended ones included.")
 
@@ -88,7 +88,7 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
         return self._changed(key_id, revoked, key_revoked, by)
 
     def find(self, key_id: str, by: Access) -> ApiKey:
-        """Of one that has more than `by` may grant nothing is told, not even that it is there."""
+        """A key with more than `by` may grant is answered like an unknown one."""
         key = self.keys.read(key_id)
         if key is None or key.is_gone(self.clock.now_ms()) or not by.may_grant(key.grants):
             raise no_such_api_key()
@@ -126,9 +126,9 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
 
 
 def _check_may_have_secret(key: ApiKey, by: Access) -> None:
-    """A new secret goes to the key itself, or to a caller above it, who could do all of that in a
-    name of its own; else one of two equal admins could act in the name of the other. A stack that
-    asks nobody who they are has one caller."""
+    """A new secret goes to the key itself, or to a caller above it, who could do the same in its
+    own name; otherwise one of two equal admins could act in the name of the other. A stack without
+    access control has one caller."""
     if by.caller in (key_caller(key.key_id), ANYTHING.access.caller):
         return
     if not by.is_above(key.grants):

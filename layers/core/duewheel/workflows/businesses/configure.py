@@ -96,8 +96,8 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
     def pause(
         self, biz_type: str, precondition: Precondition, *, paused: bool, by: str
     ) -> Business:
-        """Pause it, or resume it; of one that stands so already nothing is written, so that its
-        version stays, and with it the turns that its calls have been promised."""
+        """Pause it, or resume it. If it is already in this state nothing is written: its version
+        stays, and with it the reserved turns of its calls."""
         business = self.store.read_whole(biz_type)
         if not business.version or business.paused != paused:
             return self(biz_type, {"paused": paused or None}, precondition, by=by)

@@ -191,7 +191,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
         await self.clock.sleep_until_ms(opens_ms)
         entries = await in_thread(self.tasks.find, map(address_named, message.entries))
         owed = await self._owed(entries)
-        if is_late:  # but nobody else knows what was called
+        if is_late:  # only this message has the records of these calls
             owed = [(entry, task) for entry, task in owed if task and task.home in called]
         slow = await in_thread(self.slow_lane.of_direct, message, _but(called, owed))
         own = [pair for pair in owed if pair[0] not in slow]

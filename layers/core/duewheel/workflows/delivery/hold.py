@@ -2,7 +2,7 @@
 
 A hold is short, so that another run soon takes over from a dead one, and it is renewed while its
 run lives. No call begins in the last moments of a hold: a run whose clock is ahead may take it over
-then. When a run ends, no renewal of it is under way.
+then. When a run ends, no renewal of it is in flight.
 """
 
 import asyncio
@@ -196,7 +196,7 @@ class Hidden:
             lane: {handle: text for text, handles in by_text.items() for handle in handles}
             for lane, by_text in receipts.items()
         }
-        self._lock = Lock()  # what is left is not hidden again by a request under way
+        self._lock = Lock()  # a running request must not hide a message that is left
 
     def renew(self, now_ms: int) -> Renewal:
         renewal = Renewal(now_ms + HIDDEN_MS, set(), set(), set())

@@ -30,7 +30,7 @@ WRITES_AT_ONCE = 2  # more would take the processor from the calls
 Written = Callable[[], object]  # to be called when a task has been settled, or is given up
 
 T = TypeVar("T")
-Called = Mapping[Address, Task]  # by home: as they are settled, if they still stand as read
+Called = Mapping[Address, Task]  # by home: as they are settled, if they are unchanged
 
 
 class Left(Struct, frozen=True):
@@ -107,7 +107,7 @@ class Settler:
 
     async def _has_batch(self) -> bool:
         """Wait for a full batch, or for the calls that return together while no other write is
-        under way. So a page takes no more writes than if they went one after the other."""
+        running. So a page takes no more writes than in sequence."""
         has_lingered = False
         while True:
             if self._is_whole and self._writing < WRITES_AT_ONCE:

@@ -15,7 +15,7 @@ from duewheel.log import logger
 from duewheel.rules.access.grants import Permit
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.ingest import verdict as ingest_verdict
-from duewheel.rules.ingest.message import IngestMessage, asked_of, wanted
+from duewheel.rules.ingest.message import IngestMessage, request_of, wanted
 from duewheel.rules.ingest.verdict import Reason, Verdict
 from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import Refusal
@@ -73,7 +73,7 @@ class Ingest(Struct, frozen=True, kw_only=True):
         def gives_up(refusals: Sequence[Refusal]) -> bool:
             return ingest_verdict.gives_up(refusals, is_last=is_last)
 
-        request = asked_of(message, is_single=asks.is_single)
+        request = request_of(message, is_single=asks.is_single)
         return asks.sources, self.create_idempotent(request, parse, gives_up)
 
     def _given_up(self, message: IngestMessage, reason: Reason) -> Ingested:

@@ -39,7 +39,7 @@ CANCELLED_WITH_IT = "cancelled with its business"
 
 class Deleted(Struct, frozen=True, kw_only=True):
     """The result of one call: `timers` deleted, tasks `cancelled`, and the ids of tasks that were
-    `too_late`, whose calls may be under way."""
+    `too_late`, whose calls may be in flight."""
 
     done: bool
     timers: int

@@ -63,8 +63,8 @@ class RecordStatistics(Struct, frozen=True):
         return frozenset(left)
 
     def partly(self, swept: SweptSecond, up_to: int, still_open: frozenset[int]) -> bool:
-        """Count the homes that stand in the consecutive shards of `swept`, a second that is still
-        open. Its re-entries stay: the homes that they point to are not counted yet."""
+        """Count the homes in the consecutive shards of `swept`, a second that is still open. Its
+        re-entries stay: the homes that they point to are not counted yet."""
         facts = before(swept.met.facts, swept.reached)
         return not self._enter_all(facts, up_to, still_open, {swept.second: swept.reached})
 

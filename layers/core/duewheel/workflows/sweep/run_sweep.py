@@ -120,8 +120,8 @@ class _Walk:
         self.since_ms = since_ms
         self.is_new = False
         self.is_stuck = False  # too much is open behind it: what was reached stays where it is
-        self.is_judged = False  # nothing of the second is unfinished; it is yet to be booked
-        self.counted = 0  # the homes in the shards before this one are booked
+        self.is_judged = False  # nothing of the second is unfinished; it is not counted yet
+        self.counted = 0  # the homes in the shards before this one are counted
 
     @classmethod
     def again(cls, place: OpenPlace) -> "_Walk":
@@ -164,7 +164,7 @@ class _Run:
         self._failures = 0  # in a row, of new seconds
 
     def may_go_on(self) -> bool:
-        """Asked often, since the lease is renewed by it: a second may take long."""
+        """Called often, since it renews the lease: a second may take long."""
         if self._sweep.clock.now_ms() - self._written_ms >= leader_election.POINTER_WRITE_EVERY_MS:
             self._write()
         return self._mine is not None and self._remaining_ms() > RESERVE_MS
@@ -224,7 +224,7 @@ class _Run:
         if not self._asked:
             return
         # Counted anew in each turn, after the pages were found unbegun: in a long run others are
-        # dispatched meanwhile. A slow page that nobody has begun is put off, not sent again.
+        # dispatched meanwhile. An unbegun slow page is postponed, not sent again.
         waiting = self._sweep.sweep_second.message_sender.waiting(Lane.MAIN)
         seconds_max = self._evidence.seconds_max - self._seconds_sent
         pages = chosen(self._asked, seconds_max, waiting)
@@ -294,7 +294,7 @@ class _Run:
         swept = self._swept_of(walk)
         try:
             while (shard := swept.missing) is not None:
-                # Strongly: what it was judged by may be old by now, and is booked for good.
+                # Strongly consistent: the earlier read may be outdated, and a count is final.
                 swept.add(
                     self._sweep.sweep_second.read_second.slice(
                         walk.second, shard, strongly=True, reentries_only=shard < swept.counted

@@ -1,7 +1,7 @@
 """Sweep one second: judge each slice once more, and act on the verdict, so that nothing is lost.
 
-A page that the slow lane has not got to is closed, on condition that nobody has begun it, and its
-tasks come up again later; whoever meets its message afterwards drops it.
+A page that the slow lane has not begun is closed, on condition that it is still not begun, and its
+tasks are postponed; its message is dropped afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,8 +60,8 @@ class SweptSecond:
 
     def __init__(self, second: int, since_ms: int = 0, counted: int = 0) -> None:
         self.second = second
-        self.since_ms = since_ms  # of the first look at it
-        self.counted = counted  # the homes that stand in the shards before this one are booked
+        self.since_ms = since_ms  # of its first read
+        self.counted = counted  # the homes in the shards before this one are counted
         self.size = 0
         self.shards = 1
         self.finished: set[int] = set()
@@ -117,7 +117,7 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
         self._set_damage_aside(part)
         unfinished = [("", Why.NEWER)] if self._waits_for_a_newer_release(part) else []
         verdict = self.judge(part, passed, is_open)
-        # Whoever was faster may have left the old entry named: look again next time.
+        # A faster writer may have left the old entry named: the next run checks again.
         is_rescued = self.rescue(part.second, verdict.owed)
         is_put_off = self._reschedule(verdict)
         for lease, owed in verdict.take_apart:
@@ -214,7 +214,7 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
         page. A sweeper that dies in between leaves tasks in a finished page."""
         end = None if is_passed_on(lease.page) else lease.end or owed[-1].address.place
         if not self.pages.close(lease, end, self.clock.now_ms()):
-            return  # somebody has begun it after all
+            return  # a notifier has begun it after all
         logger.error(
             "page taken apart",
             action="taken-apart",

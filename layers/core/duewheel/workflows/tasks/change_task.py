@@ -1,4 +1,4 @@
-"""Change, run or cancel a pending task: the change wins, or the caller is told it came too late.
+"""Change, run or cancel a pending task: the change wins, or is refused as too late.
 
 A change is one conditional update of the home, begun and answered before the cut-off by
 this clock. An earlier instant gets its entry first, and the home names it in that update.
@@ -26,7 +26,7 @@ from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import until_won
 
-# Between read and write somebody else may change the task; each loss shows who was first.
+# Another writer may change the task between read and write; each lost race returns its item.
 _TRIES = 3
 
 
@@ -85,8 +85,8 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
     def _try_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
         """No call of a parked task is under way, so nothing is too late, unless its message came
         twice: then another notifier that did not know of the pause may be calling it. The release
-        finds the task as it is left here. A task that ends gets an entry that is yet to be swept,
-        at which the sweep counts it."""
+        finds the task as it is left here. A task that ends gets an entry in a second that is not
+        swept yet, where the sweep counts it."""
         now_ms = self.clock.now_ms()
         if task.entry.direct and now_ms < self._direct_over_ms(task):
             raise TooLate(

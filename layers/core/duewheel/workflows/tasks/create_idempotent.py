@@ -32,9 +32,9 @@ from duewheel.workflows.tasks.write_entries import EntryWriter
 
 Requested = Sequence[NewTask | Refusal]
 Parse = Callable[[int], Requested]  # reads the body, with the time that it is given
-Place = Callable[[Iterable[int]], Placement]  # where tasks that are due at these instants stand
+Place = Callable[[Iterable[int]], Placement]  # of tasks that are due at these instants
 _BY_SETTINGS = (NotPermitted, TargetNotEnabled)  # which may be others when a request is repeated
-# Of all that was refused of a request: whether nobody is to repeat it for the sake of that.
+# Whether these refusals of a request are final: it is not repeated because of them.
 GivesUp = Callable[[Sequence[Refusal]], bool]
 _REPEAT = "Too many requests at once. Repeat this one."
 
@@ -102,8 +102,8 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
     ) -> list[Made | Refusal]:
         """Tasks that DynamoDB throttles under this claim are claimed anew, once."""
         missing = mine.unsettled(requested)
-        # If this raises, a write may still be on its way: the lease stands, and whoever repeats
-        # the request waits until it has run out.
+        # If this raises, a write may still be carried out: the lease stays, and a repeat of the
+        # request waits for its end.
         created = self.create_tasks.store(list(missing.values()))
         results = dict(zip(missing, created, strict=True))
         is_claimed_anew = not is_last and any(isinstance(r, TooManyWrites) for r in created)

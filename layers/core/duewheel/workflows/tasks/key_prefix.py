@@ -15,7 +15,7 @@ KEYS_AT_ONCE = 100
 
 
 class Cancelled(Struct, frozen=True):
-    """The result of one page. `too_late`: the keys whose calls may be under way."""
+    """The result of one page. `too_late`: the keys whose calls may be in flight."""
 
     cancelled: int
     too_late: list[str]

@@ -1,9 +1,9 @@
-"""Change, enable, disable, delete or run a timer, and disable one whose receiver said stop.
+"""Change, enable, disable, delete or run a timer, and disable one whose receiver answers stop.
 
 A change reads the timer, computes the new definition, and writes it if the timer is unchanged. One
 transaction writes the timer and the record of its change, ends the old chain and begins the new
 one. From the answer on, the new definition decides what is called. A stop applies only to the
-version that was called: a later change may have mended the cause.
+version that was called: a later change may have corrected the cause.
 """
 
 from collections.abc import Callable
@@ -157,14 +157,14 @@ class StopTimer(Struct, frozen=True):
             self.change_timer.disable(timer.timer_id, as_called, by=THE_SERVICE)
         except Refusal as refusal:
             logger.warning(
-                "timer not disabled, though its receiver said stop",
+                "timer not disabled, though its receiver answered stop",
                 action="timer-not-stopped",
                 timer_id=timer.timer_id,
                 reason=refusal.detail,
             )
             return
         logger.warning(
-            "timer disabled: its receiver said stop",
+            "timer disabled: its receiver answered stop",
             action="timer-stopped",
             timer_id=timer.timer_id,
         )

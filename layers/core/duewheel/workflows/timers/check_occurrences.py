@@ -170,7 +170,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
                 checked.ended.append((task, reason or Reason.DELETED))
                 continue
             page.may_be_called(task, timer, read_ms)
-            # Who runs a timer by hand wants the call, whatever else is under way.
+            # A run by hand is called even while an earlier one is pending.
             if timer.rules.overlap is Overlap.SKIP and not occurrence.manual:
                 alone.append((task, timer))
             else:
@@ -179,8 +179,8 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
         return checked
 
     def _one_at_a_time(self, alone: Sequence[tuple[Task, Timer]], checked: Checked) -> None:
-        """Of timers that must not overlap: an occurrence is skipped while an earlier one is under
-        way."""
+        """For timers that must not overlap: an occurrence is skipped while an earlier one is
+        pending."""
         if not alone:
             return
         running = self.running.read_many(timer.timer_id for _, timer in alone)
@@ -198,13 +198,13 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
     def _begun(
         self, task: Task, running: Running, timer: Timer, under_way: set[Address]
     ) -> Running:
-        """Which one is under way, after this has tried to be it."""
+        """The one that is running, after this one has tried to begin."""
         for _ in range(_ROUNDS):
             if running.home == task.home or running.home in under_way:
                 return running
             running = self.running.begin(timer.timer_id, running, task.home)
             if running.home is not None and running.home != task.home:
-                # Somebody was faster, and may have ended since.
+                # Another one was faster, and may have ended since.
                 under_way.update(
                     h for h, t in self.tasks.get_many([running.home]).items() if t.is_live
                 )

@@ -100,8 +100,8 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     def _missed(
         self, timer_id: str, timer: Timer | None, stretch: Stretch, until_ms: int
     ) -> Iterator[int]:
-        """A page that a run has begun may hold a call that is under way: it is left. Less than a
-        page is left, too."""
+        """A page that a run has begun may have a call in flight: it is left. Less than a page is
+        left, too."""
         behind, is_first = header_place(stretch.first), True
         for homes in self._pages(timer_id, behind, until_ms):
             within = [home for home in homes if home.second <= stretch.last]

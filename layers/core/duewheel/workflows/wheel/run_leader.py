@@ -1,11 +1,11 @@
-"""Leader election at work: one scheduler leads and moves the time pointer, one stands by.
+"""Leader election: one scheduler leads and moves the time pointer, another is its standby.
 
 In a profile without a standing leader, a leader ends as soon as all seconds ahead are dispatched.
 While something prevents that it goes on as in the other profile: it dispatches what falls due and
 tries again to get ahead.
 
-Two leaders at once do no harm: what is dispatched twice is delivered once, by the leases of the
-pages, and the pointer moves only for the epoch that owns it.
+Two leaders at once do no harm: a page that is dispatched twice is delivered once, because of its
+lease, and the pointer moves only for the epoch that owns it.
 """
 
 from collections.abc import Callable

@@ -50,10 +50,10 @@ class MessageSender(Struct):
         return None if lane in self.refusing else self.queues[lane].waiting()
 
     def _send(self, lane: Lane, refused: list[M], delay_seconds: Callable[[M], int]) -> list[M]:
-        """Ask SQS first, every time, so that it gets messages again as soon as it accepts them, and
-        go on while it accepts some. If it accepts none it is retried once; if that fails too it is
-        refusing, and from then on it is asked once, so that a hanging SQS costs each tick one
-        second."""
+        """Try SQS first, every time, so that it gets messages again as soon as it accepts them, and
+        go on while it accepts some. If it accepts none it is retried once. If that fails too it
+        counts as refusing, and is tried only once from then on, so that a hanging SQS costs each
+        tick one second."""
         tries = 1 if lane in self.refusing else 2
         while tries:
             before = len(refused)

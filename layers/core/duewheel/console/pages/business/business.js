@@ -1,4 +1,4 @@
-// A business as it stands: whether it is called, what holds for it, what came of its tasks.
+// A business: whether it is paused, its settings, the outcome of its tasks.
 
 import { el, fill } from "../../parts/elements.js";
 import { instant } from "../../parts/instants.js";
@@ -84,7 +84,7 @@ function holding(name, found) {
   return empty("It has no settings of its own; its tasks run by the defaults of the service.", el("p", {}, configure));
 }
 
-// Pause and resume say what is wanted, whoever changed the settings meanwhile: without `If-Match`.
+// Pause and resume apply whether or not the settings were changed meanwhile: without `If-Match`.
 function actionsOn({ name, progress, signal, found, anew }) {
   const steer = (how, said) => async () => {
     await call("POST", ["businesses", name, how]);

@@ -1,5 +1,5 @@
-// The settings of a business to be changed. What is left blank is the service's default; only what
-// was changed here is sent, and only if nobody else has changed the settings meanwhile.
+// The settings of a business to be changed. A blank field is the service's default. Only fields that were changed here
+// are sent, and only if the settings are otherwise unchanged meanwhile.
 
 import { changedMembers } from "../../parts/changed_members.js";
 import { el, fill } from "../../parts/elements.js";

@@ -39,7 +39,7 @@ function lateness({ delivered, lateness: { sum_ms: sum, max_ms: max } }) {
   return `Delivered on average ${span(Math.round(sum / delivered))} after the due instant, ${span(max)} at the most.`;
 }
 
-// The limits beside what the statistics tell of their use. They count no creates, only what comes up.
+// The limits beside their use in the statistics, which count due tasks and no creates.
 export function limits(business, day) {
   const { lately, busiest } = rates(day);
   const seen = `${perSecond(lately)} in the last ${LATELY_MINUTES} minutes, ${perSecond(busiest)} in the busiest minute of the last hour`;

@@ -48,7 +48,7 @@ function nameOf(schema) {
   return schema.$ref.split("/").at(-1);
 }
 
-// What a line of words cannot hold stands beneath it.
+// Parts of a schema that do not fit into a line are shown below it.
 function nested(schema, document) {
   if (schema.$ref) return isPlain(target(schema, document)) ? null : folded(schema, document);
   if (schema.items) return nested(schema.items, document);
@@ -56,12 +56,12 @@ function nested(schema, document) {
   return alternatives(schema).map((choice) => nested(choice, document));
 }
 
-// As words, unless it stands folded beneath them.
+// As words, unless it is shown folded below them.
 function line(schema, document) {
   return schema.$ref && !isPlain(target(schema, document)) ? null : said(schema, document);
 }
 
-// What stands between backticks is code.
+// Text between backticks is code.
 export function prose(text = "") {
   return text.split("`").map((part, index) => (index % 2 === 1 ? el("code", {}, part) : part));
 }

@@ -1,4 +1,4 @@
-// One task: where it stands, what came of it, and what can be done about it.
+// One task: its state, its outcome, and the possible actions.
 
 import { ticking } from "../../parts/countdown.js";
 import { el, fill } from "../../parts/elements.js";
@@ -34,7 +34,7 @@ export async function taskPage({ place, parameters, signal }) {
     const before = changes;
     try {
       const latest = await call("GET", ["tasks", id], { signal });
-      if (changes !== before) return; // what was asked before a change says nothing of it
+      if (changes !== before) return; // an answer from before a change does not contain it
       answer = latest;
       view();
     } catch (error) {

@@ -1,4 +1,4 @@
-// What can be done about a task as it stands. The service decides whether it is in time.
+// The possible actions on a task in its present state. The service decides whether they are in time.
 
 import { dueFields } from "../../parts/due_fields.js";
 import { el } from "../../parts/elements.js";

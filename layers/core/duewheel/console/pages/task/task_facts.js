@@ -1,4 +1,4 @@
-// What a task is: its names, whose it is, what was asked of it, and where it calls.
+// The facts of a task: its names, its business, its request, and its callback.
 
 import { el } from "../../parts/elements.js";
 import { instant, span } from "../../parts/instants.js";

@@ -7,7 +7,7 @@ import { call } from "../../parts/service.js";
 import { empty } from "../../parts/states.js";
 import { badge, pager, table } from "../../parts/table.js";
 
-const EMPTY_PAGES_MAX = 5; // looked through in one go before the viewer is asked
+const EMPTY_PAGES_MAX = 5; // searched at once before the viewer is asked to go on
 
 // {tasks, cursor}. Pages with nothing on them are passed, up to a number.
 export async function taskPageOf(query, signal) {

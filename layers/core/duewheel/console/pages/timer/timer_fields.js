@@ -1,4 +1,4 @@
-// The fields of a timer: as controls, and as the members of a request that they stand for.
+// The fields of a timer: as controls, and as members of a request.
 
 import { businessField } from "../../parts/business_field.js";
 import { callbackFields, callbackOf } from "../../parts/callback_form.js";
@@ -11,7 +11,7 @@ import { Problem } from "../../parts/service.js";
 import { words } from "../../parts/words.js";
 import { zoneNames } from "../../parts/zones.js";
 
-// What a timer is of which nothing is said, but its name and schedule.
+// A timer with only a name and a schedule.
 export const BLANK = {
   name: "", cron: null, every_seconds: null, timezone: "UTC", start_at: null, end_at: null, max_runs: null,
   jitter_seconds: 0, callback: null, retry: null, expires_after_seconds: null, dst_gap: "shift", dst_overlap: "first",
@@ -75,7 +75,7 @@ function shown(number) {
   return number === null ? "" : `${number}`;
 }
 
-// All members but the payload, which is text. null where nothing is said.
+// All members except the payload, which is text. null for missing ones.
 export function typedMembers(values) {
   const { biz_type, enabled, name, misfire, overlap, disable_on_stop } = values;
   return {
@@ -108,12 +108,12 @@ export function typedSchedule(values) {
   };
 }
 
-// Those of which something is said.
+// The members that are given.
 export function saidMembers(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== ""));
 }
 
-// A request's body. The payload stands in it as the very text that was typed; null: it is not of it.
+// A request's body. It contains the payload as the typed text; null: no payload.
 export function bodyOf(members, payload) {
   const said = JSON.stringify(members);
   if (payload === null) return said;

@@ -1,4 +1,4 @@
-// The wheel: where the pointers stand, what is to come, and what has become of what came.
+// The wheel: the pointers, the forecast, and the outcome of past tasks.
 
 import { el, fill } from "../../parts/elements.js";
 import { choice, form, text } from "../../parts/form.js";

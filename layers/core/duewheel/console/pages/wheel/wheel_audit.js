@@ -1,4 +1,4 @@
-// The audit of the last hour, when it is asked for: it reads every task of it.
+// The audit of the last hour, on request: it reads every task of it.
 
 import { el } from "../../parts/elements.js";
 import { instant } from "../../parts/instants.js";

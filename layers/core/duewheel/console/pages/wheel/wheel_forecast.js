@@ -45,7 +45,7 @@ function drawn(state, asked, points, now) {
   ];
 }
 
-// What is told before anybody points at anything.
+// The point that is described before one is chosen.
 function mostCrowded(points) {
   return points.reduce((best, { tasks }, index) => (tasks > points[best].tasks ? index : best), 0);
 }

@@ -11,9 +11,8 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const COUNTS = ["created", "pending", "delivered", "dead", "expired", "cancelled", "failed_attempts"];
 
-// → {to, rows: [{name, settings, minutes, problem}], next}: one business by its name, or a page of all,
-// up to the end of the present minute. What a business's own requests were refused with stands in its
-// row, beside those of the others.
+// → {to, rows: [{name, settings, minutes, problem}], next}: one business by its name, or a page of all, up to the end
+// of the present minute. The refusal of a business's own requests is shown in its row.
 export async function lastDay({ biz_type: name, cursor }, signal) {
   const { names, next } = name ? { names: [name], next: null } : await listed(cursor, signal);
   const rows = names.map((name) => ({ name, settings: null, minutes: null, problem: null }));

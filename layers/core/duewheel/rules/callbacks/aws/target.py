@@ -33,11 +33,10 @@ def shown_members(callback: AwsCallback) -> dict[str, object]:
 class AwsTarget(Struct, frozen=True, kw_only=True):
     """`name`: the `type` of a request. `members`: of a request, with their schemas, the address
     first; those in `optional` may be missing, and answers leave out those in `sometimes_shown`.
-    `kind`: what stands before the name in an ARN. `operation`: of the SDK's client, which takes
-    what `request` returns. `item_version`: the `v` of stored tasks that have such a callback, newer
-    than that of the releases that do not know it. `accepted_codes`: errors by which AWS says that
-    it has accepted this very call before. `stop_codes`: errors that another attempt would meet
-    again."""
+    `kind`: the text before the name in an ARN. `operation`: of the SDK's client, which takes what
+    `request` returns. `item_version`: the `v` of stored tasks that have such a callback, newer than
+    that of the releases that do not know it. `accepted_codes`: errors by which AWS says that it has
+    accepted this very call before. `stop_codes`: errors that another attempt would meet again."""
 
     name: str
     callback: type[AwsCallback]

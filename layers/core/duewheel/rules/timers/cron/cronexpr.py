@@ -22,7 +22,7 @@ from duewheel.rules.timers.cron.fields import (
 )
 
 _FIELD = re.compile(r"\S+", re.ASCII)
-# Replaced wherever they stand, in this order and in small letters only, as is done there.
+# Replaced anywhere in the text, in this order and in lower case only, as cronexpr does.
 _FORMS = {
     "@yearly": "0 0 0 1 1 * *",
     "@annually": "0 0 0 1 1 * *",

@@ -1,9 +1,9 @@
-"""A cron expression that has been understood: the wall-clock times that it names.
+"""A parsed cron expression, and the local times that it names.
 
-A wall is a time on the clock of no particular zone, in seconds since 1970 as that clock counts.
-croniter finds the dates, asked in plain numbers alone, which it reads like everybody else. What
-its own dialect lacks or reads differently (L, LW, 15W, 5L, 5#2) is decided here: it is asked for
-every date that might do, and `is_on` has the last word.
+A local time has no zone: it is counted in seconds since 1970 on a clock without changes. croniter
+finds the dates and gets only plain numbers, which all programs read alike. Syntax that it lacks or
+reads differently (L, LW, 15W, 5L, 5#2) is decided here: croniter returns every possible date, and
+`is_on` decides.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 DAY_SECONDS = 86_400
 _FIRST_ORDINAL = date(1970, 1, 1).toordinal()
-# A date of any kind comes round within 40 years; a year that is named may be that far away.
+# Every kind of date recurs within 40 years; a named year may be this far away.
 _YEARS_BETWEEN_MAX = 130
 
 
@@ -92,11 +92,11 @@ class Cron(Struct, frozen=True):
     either: bool
     years: frozenset[int] | None = None
 
-    def walls(self, first: int, last: int, without: Container[date] = ()) -> Iterator[int]:
-        """Its walls from `first` to `last`, both included, as they rise; none of those dates."""
+    def local_times(self, first: int, last: int, without: Container[date] = ()) -> Iterator[int]:
+        """Rising local times from `first` to `last`, both included; none on the dates `without`."""
         for day in self._dates(day_of(first), day_of(last)):
             if day not in without:
-                yield from self._walls_of(midnight_of(day), first, last)
+                yield from self._local_times_of(midnight_of(day), first, last)
 
     def is_on(self, day: date) -> bool:
         if day.month not in self.months or (self.years is not None and day.year not in self.years):
@@ -109,7 +109,7 @@ class Cron(Struct, frozen=True):
         if self.is_on(first):
             yield first
         if first >= last:
-            return  # most often a single date is asked for, and croniter is not needed
+            return  # mostly one date is needed, without croniter
         for day in self._dates_that_may_do(first):
             if day > last:
                 return
@@ -136,18 +136,18 @@ class Cron(Struct, frozen=True):
                 return
             yield found.date()
 
-    def _walls_of(self, midnight: int, first: int, last: int) -> Iterator[int]:
+    def _local_times_of(self, midnight: int, first: int, last: int) -> Iterator[int]:
         for hour in self.hours:
-            hour_wall = midnight + hour * 3600
-            if hour_wall + 3599 < first or hour_wall > last:
+            hour_start = midnight + hour * 3600
+            if hour_start + 3599 < first or hour_start > last:
                 continue
             for minute in self.minutes:
-                minute_wall = hour_wall + minute * 60
-                if minute_wall + 59 < first or minute_wall > last:
+                minute_start = hour_start + minute * 60
+                if minute_start + 59 < first or minute_start > last:
                     continue
                 for second in self.seconds:
-                    if first <= minute_wall + second <= last:
-                        yield minute_wall + second
+                    if first <= minute_start + second <= last:
+                        yield minute_start + second
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -1,6 +1,6 @@
-"""What others charge for a call at an instant, and the limits that decide where they can be taken.
+"""Prices of others for a call at an instant, and the limits of their use.
 
-Prices come from prices.json; each says what is in it. None needs anything of its own while idle.
+Prices come from prices.json; each says what is included. None costs anything while idle.
 """
 
 from dataclasses import dataclass
@@ -11,38 +11,38 @@ CALLBACK_GB_SECONDS = 0.1 * 128 / 1024  # a function of 128 MB that waits 100 ms
 
 
 @dataclass(frozen=True)
-class Rival:
+class Competitor:
     name: str
     per_million: float  # US dollars
     included: str
     limits: str
 
 
-def rivals() -> tuple[Rival, ...]:
+def competitors() -> tuple[Competitor, ...]:
     a_function = price("lambda_requests_million")
     a_function += CALLBACK_GB_SECONDS * price("lambda_arm_gb_seconds_million")
     transitions = price("step_functions_transitions_million")
     return (
-        Rival(
+        Competitor(
             "EventBridge Scheduler",
             price("eventbridge_scheduler_invocations_million") + a_function,
             "one invocation, and a function of 128 MB that makes the HTTP call in 100 ms",
             "within the minute, not the second; 1,000 invocations and 5,000 creates a second, "
             "both adjustable; one schedule a request",
         ),
-        Rival(
+        Competitor(
             "Step Functions, standard",
             3 * transitions,
             "three transitions: start, wait, call; the call itself left out",
             "a year ahead; a cancel stops one execution at a time",
         ),
-        Rival(
+        Competitor(
             "Cloud Tasks",
             2 * price("cloud_tasks_operations_million"),
             "two operations: create and dispatch",
             "30 days ahead; 500 dispatches a second of a queue; no batches over the public API",
         ),
-        Rival(
+        Competitor(
             "QStash, as you go",
             price("qstash_messages_million"),
             "one message; retries free",

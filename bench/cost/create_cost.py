@@ -1,7 +1,7 @@
-"""What it costs to ask for tasks, beyond the tasks themselves: by a call of the HTTP API, or by a
+"""The cost of requests for tasks, without the tasks themselves: by a call of the HTTP API, or by a
 message of the ingest queue.
 
-Units are counted on moto, as a request of so many tasks less the same tasks created without one.
+Units are counted on moto, as those of a request minus those of the same tasks created without one.
 """
 
 import json
@@ -13,7 +13,7 @@ from bench.cost.bill import MONTH_SECONDS, CostModel, price
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, TEMPLATE, Ledger, Units, new_world
 from duewheel.rules.access.grants import Access, Grant, Permit, Right
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
-from duewheel.rules.tasks.idempotency import asked_once
+from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.workflows.ingest.ingest import Ingest
@@ -133,9 +133,9 @@ def _without(world: World, body: str, tasks: int) -> None:
 
 
 def _by_key(world: World, body: str, tasks: int) -> None:
-    asked = asked_once("me", "order-17", "/v1/tasks", body, is_single=tasks == 1)
+    query = idempotent_request("me", "order-17", "/v1/tasks", body, is_single=tasks == 1)
     world.create_idempotent(
-        asked,
+        query,
         lambda ms: [single_request(body, ms)] if tasks == 1 else batch_request(body, ms),
     )
 

@@ -1,4 +1,4 @@
-"""Counts what the functions tell of themselves: which metrics come to be, and how long their lines.
+"""Counts the metrics that the functions write, and the length of their lines.
 
 The workflows run on moto, as for the units; each line is that of one run.
 """
@@ -17,15 +17,15 @@ _BYTES_PER_VALUE = 3  # a lateness of two digits, and a comma
 
 
 @dataclass(frozen=True)
-class Told:
-    """`idle_minute`: what scheduler and sweeper tell in one; `created`, `delivered`, `swept`: of
-    one task each."""
+class LogCost:
+    """`idle_minute`: the counts of scheduler and sweeper in one; `created`, `delivered`, `swept`:
+    those of one task each."""
 
     idle_minute: tuple[Counted, ...]
     created: Counted
     delivered: Counted
     swept: Counted
-    filters: int  # metrics that the template makes of logs, of what is wrong
+    filters: int  # metrics that the template makes from logs, of errors
 
     @property
     def when_idle(self) -> int:
@@ -52,14 +52,14 @@ class Told:
         return _size(self.delivered) + (tasks - 1) * _BYTES_PER_VALUE
 
 
-def count_told() -> Told:
+def count_log_cost() -> LogCost:
     with new_world() as (world, resources):
         filters = len({each.metric for each in filters_of(resources)})
         idle_minute(world)
         counts.take()
         idle_minute(world)
         idle = counts.take()
-        # Two runs tell it: the lag of the time pointer is told by both.
+        # Two runs: both write the lag of the time pointer.
         sweeper = {m: v for m, v in idle.values.items() if m.unit == "Seconds"}
         scheduler = Counted(idle.counts, {m: v[:1] for m, v in sweeper.items()})
         (task,) = create(world, Means.SINGLE, [60_000])
@@ -71,12 +71,12 @@ def count_told() -> Told:
         world.sweep_past(task.due_ms // 1000)
         swept = counts.take()
     if set(delivered.values) != {LATENESS}:
-        raise AssertionError("a delivery tells how late it was")
-    return Told((scheduler, Counted({}, sweeper)), created, delivered, swept, filters)
+        raise AssertionError("a delivery writes its lateness")
+    return LogCost((scheduler, Counted({}, sweeper)), created, delivered, swept, filters)
 
 
-def is_on(profile: Profile) -> bool:
-    """Where nobody says whether they are to be written."""
+def metrics_are_on(profile: Profile) -> bool:
+    """The default of the profile."""
     return load_template(TEMPLATE, {"Profile": profile.name}).intrinsics.holds("HasMetrics")
 
 
