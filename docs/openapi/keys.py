@@ -59,7 +59,7 @@ _SCHEMAS: dict[str, Schema] = {
             "right": _RIGHT,
             "businesses": {
                 "type": "string",
-                "pattern": f"^(?:{BIZ_TYPE.pattern}|{grants._BEGINNING.pattern})$",
+                "pattern": f"^(?:{BIZ_TYPE.pattern}|{grants._NAME_BEGINNING.pattern})$",
                 "description": "One by its name, the beginning of names and a `*`, or `*`.",
             },
         },

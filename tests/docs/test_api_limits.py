@@ -90,7 +90,15 @@ def lengths(pattern: re.Pattern[str]) -> Numbers:
 
 DEFAULT = RetryPolicy()
 AUTHORIZER = TEMPLATE["Resources"]["KeyAuthorizer"]["Properties"]
-SETTINGS = Settings("wheel", "registry", "queue", "slow queue", "notifier", "key", "stack")
+SETTINGS = Settings(
+    wheel_table="wheel",
+    registry_table="registry",
+    slice_queue_url="queue",
+    slow_queue_url="slow queue",
+    notifier_function="notifier",
+    signing_key="key",
+    stack_id="stack",
+)
 LISTABLE = [status for status in range(1_000) if outcome.is_status_entry(status)]
 STATUSES = LISTABLE[0], LISTABLE[-1]
 AHEAD_DAYS = names.AHEAD_DAYS_MAX

@@ -76,7 +76,14 @@ class Slice:
     ) -> None:
         """`named` is what the home names; None when there is no home any more."""
         if named is not None:
-            self.homes[home] = HomeState(home, named, status, home.instant_ms, 1, "orders")
+            self.homes[home] = HomeState(
+                home=home,
+                entry=named,
+                status=status,
+                next_ms=home.instant_ms,
+                version=1,
+                biz_type="orders",
+            )
         self.entries[address] = home
         self.states[address] = state
 
@@ -165,7 +172,7 @@ def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
     return PageLease(
         SECOND,
         SHARD,
-        page,
+        page=page,
         owner=owner,
         until_ms=draw(_around_now) if owner else 0,
         done=draw(st.booleans()),
@@ -218,6 +225,8 @@ def _pass_direct_on(draw: st.DrawFn, made: Slice) -> None:
     direct = sorted(address.place for address in made.entries if address.direct)
     slow = draw(_some_of(direct))
     if slow:
-        parent = PageLease(SECOND, SHARD, direct_page(slow), until_ms=draw(_around_now), slow=slow)
+        parent = PageLease(
+            SECOND, SHARD, page=direct_page(slow), until_ms=draw(_around_now), slow=slow
+        )
         made.leases[parent.page] = parent
         draw(_passed_on(made, parent))

@@ -43,7 +43,7 @@ def owed_homes(count: int) -> Slice:
 
 
 def lease(page: str = first_page(), **changes: Any) -> PageLease:
-    return replace(PageLease(SECOND, SHARD, page), **changes)
+    return replace(PageLease(SECOND, SHARD, page=page), **changes)
 
 
 def with_leases(made: Slice, *leases: PageLease) -> Slice:

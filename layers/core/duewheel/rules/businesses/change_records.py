@@ -40,7 +40,13 @@ def business_named(biz_type: str) -> Subject:
 
 def business_configured(before: Business, after: Business, by: str) -> Change:
     found = differences(_settings(before.own), _settings(after.own))
-    return Change(after.version, after.updated_ms, by, _did(before, after, found), found)
+    return Change(
+        version=after.version,
+        at_ms=after.updated_ms,
+        by=by,
+        did=_did(before, after, found),
+        differences=found,
+    )
 
 
 def business_deleted(business: Business, by: str, now_ms: int) -> Change:

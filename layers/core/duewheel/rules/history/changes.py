@@ -58,7 +58,7 @@ class Difference(Struct, frozen=True):
     shown: tuple[Any, Any] | None = None
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, kw_only=True):
     """`version`: of the definition, from this change on."""
 
     version: int
@@ -108,7 +108,9 @@ def gone_ms(thing: Subject, change: Change) -> int | None:
 
 def deleted(version: int, updated_ms: int, by: str, now_ms: int) -> Change:
     """The end of a definition of this version."""
-    return Change(version + 1, max(now_ms, updated_ms), by, ChangeAction.DELETED)
+    return Change(
+        version=version + 1, at_ms=max(now_ms, updated_ms), by=by, did=ChangeAction.DELETED
+    )
 
 
 def _shown(before: Any, after: Any) -> tuple[Any, Any] | None:

@@ -32,7 +32,7 @@ UNBEGUN_EVERY_MS_MAX = 8 * RESEND_EVERY_MS
 SLOW_BEGUN_WITHIN_MS = 90_000
 
 
-class HomeState(Struct, frozen=True):
+class HomeState(Struct, frozen=True, kw_only=True):
     """The part of a task that the sweep reads."""
 
     home: Address
@@ -185,7 +185,7 @@ class _Judging(Struct, frozen=True):
             self._page(lease, inside)
             if end is None:
                 return
-            page = PageLease(lease.second, lease.shard, next_page(lease.page), end)
+            page = PageLease(lease.second, lease.shard, page=next_page(lease.page), after=end)
 
     def direct(self, owed: list[SeenEntry]) -> None:
         """Direct entries are in no page but those that their messages passed to the slow lane."""
@@ -212,7 +212,7 @@ class _Judging(Struct, frozen=True):
     ) -> None:
         """The same for the entries that a page passed on by id."""
         if owed:
-            lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page)
+            lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page=page)
             self._page(lease, owed, _PassedOn(places, parent.until_ms))
 
     def _open_page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None) -> None:
@@ -235,7 +235,9 @@ class _Judging(Struct, frozen=True):
             self.verdict.take_apart.append((lease, owed))  # unbegun it kills nobody: all of it
         else:
             places = by.places if by is not None else ()
-            message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)
+            message = PageMessage(
+                lease.second, lease.shard, page=lease.page, after=lease.after, places=places
+            )
             self.verdict.resend.append((lease, message))
         self.verdict.unfinished.append((lease.page, why))
 

@@ -22,7 +22,7 @@ def dead_notice(dead: Task, placing: Placement) -> Task:
     """The same for the same death and the same placement, by any process."""
     death = f"{dead.home.name} {dead.redrives}".encode()
     token = blake2b(death, digest_size=TOKEN_BYTES, person=b"on_dead").digest()
-    new = NewTask(dead.biz_type, placing.now_ms, callback=None, payload=_told(dead))
+    new = NewTask(biz_type=dead.biz_type, due_ms=placing.now_ms, callback=None, payload=_told(dead))
     return new.placed(placing, token, notice_of=dead.task_id)
 
 

@@ -46,7 +46,7 @@ Outcome = int | Address | Refusal
 _GIVEN_UP_CHARACTERS_MAX = 300  # of a detail, and of a field: 500 of both fit into an item
 
 
-class IdempotentRequest(Struct, frozen=True):
+class IdempotentRequest(Struct, frozen=True, kw_only=True):
     """A request under an idempotency key: the parts by which repeats are recognised."""
 
     name: str  # of caller and key
@@ -80,7 +80,7 @@ class State(StrEnum):
     RELEASED = "released"  # refused, and nothing was created: as if it had never been
 
 
-class RequestRecord(Struct, frozen=True):
+class RequestRecord(Struct, frozen=True, kw_only=True):
     name: str
     digest: str
     asked_ms: int  # the time that the body is read with; what `delay_seconds` counts from
@@ -132,7 +132,11 @@ def asked_once(
     if not is_key(key):
         raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
     return IdempotentRequest(
-        _hash(caller, key), _hash(path, body), is_single, sent_ms, remembered_seconds
+        name=_hash(caller, key),
+        digest=_hash(path, body),
+        is_single=is_single,
+        sent_ms=sent_ms,
+        remembered_seconds=remembered_seconds,
     )
 
 
@@ -145,10 +149,10 @@ def key_of_rest(key: str, body: str) -> str:
 def claimed(request: IdempotentRequest, claim: Claim) -> RequestRecord:
     now_ms = claim.placing.now_ms
     return RequestRecord(
-        request.name,
-        request.digest,
-        request.read_ms(now_ms),
-        (claim,),
+        name=request.name,
+        digest=request.digest,
+        asked_ms=request.read_ms(now_ms),
+        claims=(claim,),
         lease_until_ms=now_ms + LEASE_MS,
         expires_at=_expires_at(request, now_ms),
     )

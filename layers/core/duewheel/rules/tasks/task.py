@@ -18,7 +18,7 @@ class Status(StrEnum):
     EXPIRED = "expired"
 
 
-class Attempt(Struct, frozen=True):
+class Attempt(Struct, frozen=True, kw_only=True):
     """One try at one callback. `outcome` is `delivered`, `retry` or `stop`; `note` says why."""
 
     at_ms: int
@@ -80,7 +80,7 @@ class Plan(Struct, frozen=True):
     sizes: Sizes = UNSIZED
 
 
-class Task(Struct, frozen=True):
+class Task(Struct, frozen=True, kw_only=True):
     """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
 
     home: Address
@@ -134,7 +134,7 @@ class Task(Struct, frozen=True):
         return self.entry == self.home
 
 
-class NewTask(Struct, frozen=True):
+class NewTask(Struct, frozen=True, kw_only=True):
     """A validated create request, before the task has a place on the wheel."""
 
     biz_type: str

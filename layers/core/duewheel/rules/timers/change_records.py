@@ -28,7 +28,13 @@ def timer_created(timer: Timer, by: str) -> Change:
     usual, made = _settings(BLANK), _settings(timer.rules)
     said = {name: value for name, value in made.items() if value != usual[name]}
     found = differences({}, {**said, "enabled": timer.enabled})
-    return Change(timer.version, timer.created_ms, by, ChangeAction.CREATED, found)
+    return Change(
+        version=timer.version,
+        at_ms=timer.created_ms,
+        by=by,
+        did=ChangeAction.CREATED,
+        differences=found,
+    )
 
 
 def timer_changed(before: Timer, after: Timer, by: str) -> Change:
@@ -39,7 +45,13 @@ def timer_changed(before: Timer, after: Timer, by: str) -> Change:
     if not found:  # what its interval is counted from has moved, and nothing else
         every = after.rules.schedule.every_seconds
         found = (Difference("every_seconds", (every, every)),)
-    return Change(after.version, after.updated_ms, by, _did(after, found), found)
+    return Change(
+        version=after.version,
+        at_ms=after.updated_ms,
+        by=by,
+        did=_did(after, found),
+        differences=found,
+    )
 
 
 def timer_deleted(timer: Timer, by: str, now_ms: int) -> Change:

@@ -145,19 +145,19 @@ def health_from(item: Item | None) -> BusinessHealth:
 
 def _text(breaker: Breaker) -> str:
     """The same for the same breaker, so that conditions can compare it."""
-    row = [breaker.since_ms, breaker.until_ms, breaker.by, breaker.probes_failed]
+    row = [breaker.since_ms, breaker.until_ms, breaker.owner_token, breaker.probes_failed]
     return json.dumps(row, separators=(",", ":"))
 
 
 def _breaker(item: Item, name: str) -> Breaker:
     def build(row: Any) -> Breaker:
-        since_ms, until_ms, by, probes_failed = row
+        since_ms, until_ms, owner_token, probes_failed = row
         return Breaker(
-            name.removeprefix(_HOST),
-            integer(since_ms),
-            integer(until_ms),
-            string(by),
-            integer(probes_failed),
+            host=name.removeprefix(_HOST),
+            since_ms=integer(since_ms),
+            until_ms=integer(until_ms),
+            owner_token=string(owner_token),
+            probes_failed=integer(probes_failed),
         )
 
     return parsed(item, name, build)

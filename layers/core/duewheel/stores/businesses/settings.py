@@ -130,8 +130,8 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
             return Business(
                 biz_type,
                 self.defaults,
-                replace(_own(json.loads(item["settings"]["S"])), **_beside_the_settings(item)),
-                version,
+                own=replace(_own(json.loads(item["settings"]["S"])), **_beside_the_settings(item)),
+                version=version,
                 created_ms=integer(int(item["created_ms"]["N"])),
                 updated_ms=integer(int(item["updated_ms"]["N"])),
             )

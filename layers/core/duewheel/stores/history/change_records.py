@@ -116,11 +116,11 @@ def _read(item: Item, place: str) -> Change | None:
 def _change(row: list[Any]) -> Change:
     version, at_ms, by, did, differences = row
     return Change(
-        integer(version, smallest=1),
-        integer(at_ms),
-        string(by),
-        ChangeAction(did),
-        tuple(_difference(*one) for one in differences),
+        version=integer(version, smallest=1),
+        at_ms=integer(at_ms),
+        by=string(by),
+        did=ChangeAction(did),
+        differences=tuple(_difference(*one) for one in differences),
     )
 
 

@@ -108,7 +108,17 @@ def _claim_row(claim: Claim) -> list[Any]:
 def _claim_from(number: int, token: str, *stood: Any) -> Claim:
     now_ms, pointer_second, lead_ms, shards, ahead_ms = stood
     by_second = {int(second): count for second, count in shards.items()}
-    return Claim(number, token, Placement(now_ms, pointer_second, lead_ms, by_second, ahead_ms))
+    return Claim(
+        number,
+        token,
+        Placement(
+            now_ms=now_ms,
+            pointer_second=pointer_second,
+            lead_ms=lead_ms,
+            shards=by_second,
+            ahead_ms=ahead_ms,
+        ),
+    )
 
 
 def _outcome_row(outcome: Outcome) -> Any:

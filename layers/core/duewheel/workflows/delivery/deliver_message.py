@@ -84,7 +84,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
     ) -> LeaseHeld | PageFinished:
         if await self._is_bare(message):
             return PageFinished()
-        page = PageLease(message.second, message.shard, message.page, message.after)
+        page = PageLease(message.second, message.shard, page=message.page, after=message.after)
 
         def take() -> PageLease | LeaseHeld | PageFinished:
             return self.pages.take(page, owner, self.clock.now_ms(), self.page_lease_ms)
@@ -145,7 +145,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             lease = still_ours(
                 await self.retry_throttled(record_end, deadline_ms - BEGIN_RESERVE_MS)
             )
-        following = PageMessage(lease.second, lease.shard, next_page(lease.page), after=end)
+        following = PageMessage(lease.second, lease.shard, page=next_page(lease.page), after=end)
         await in_thread(self.message_sender.send_or_raise, following)
         return entries, lease
 
@@ -169,7 +169,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             rest = PageMessage(
                 lease.second,
                 lease.shard,
-                rest_page(lease.page),
+                page=rest_page(lease.page),
                 places=lease.rest,
                 called=self._texts(left.unsettled),
             )

@@ -62,7 +62,7 @@ class SlowLane(Struct, frozen=True, kw_only=True):
             slow.setdefault(entry.shard, []).append(entry)
         passed: set[Address] = set()
         for shard, entries in slow.items():
-            page = PageLease(message.second, shard, direct_page(message.entries))
+            page = PageLease(message.second, shard, page=direct_page(message.entries))
             recorded = self.pages.record_direct(
                 page, _places(entries), self.clock.now_ms(), self.page_lease_ms
             )
@@ -92,7 +92,7 @@ class SlowLane(Struct, frozen=True, kw_only=True):
         if not lease.slow:
             return
         page = slow_page(lease.page)
-        message = PageMessage(lease.second, lease.shard, page, places=lease.slow)
+        message = PageMessage(lease.second, lease.shard, page=page, places=lease.slow)
         if self.message_sender.send([message]):
             logger.error(
                 "slow page left to the sweep",

@@ -88,7 +88,12 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
         which shards are reserved. `is_throttled`: DynamoDB throttled a first try."""
         pointer_second = self.time_pointer()  # AWS's time comes with it
         now_ms = timing.not_behind_ms(self.clock.now_ms(), self.aws_ms())
-        placement = Placement(now_ms, pointer_second, self.lead_ms, ahead_ms=self.ahead_ms)
+        placement = Placement(
+            now_ms=now_ms,
+            pointer_second=pointer_second,
+            lead_ms=self.lead_ms,
+            ahead_ms=self.ahead_ms,
+        )
         if instants_ms is None:
             return placement
         return self.with_shards(placement, instants_ms, is_throttled=is_throttled)

@@ -90,7 +90,9 @@ def message_request(callback: MessageCallback, task: TaskData) -> dict[str, Any]
 
 
 def outcome_of_message(answer: Mapping[str, Any], now_ms: int) -> Outcome:
-    return Outcome(Verdict.DELIVERED, f"message {answer['MessageId']}", status_of(answer))
+    return Outcome(
+        Verdict.DELIVERED, f"message {answer['MessageId']}", status_code=status_of(answer)
+    )
 
 
 def _group_id(fields: Fields, resource: str) -> str | None:
