@@ -13,7 +13,7 @@ from bench.cost.bill import MONTH_SECONDS, CostModel, price
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, TEMPLATE, Ledger, Units, new_world
 from duewheel.rules.access.grants import Access, Grant, Permit, Right
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
-from duewheel.rules.tasks.idempotency import asked_once
+from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.workflows.ingest.ingest import Ingest
@@ -133,7 +133,7 @@ def _without(world: World, body: str, tasks: int) -> None:
 
 
 def _by_key(world: World, body: str, tasks: int) -> None:
-    asked = asked_once("me", "order-17", "/v1/tasks", body, is_single=tasks == 1)
+    asked = idempotent_request("me", "order-17", "/v1/tasks", body, is_single=tasks == 1)
     world.create_idempotent(
         asked,
         lambda ms: [single_request(body, ms)] if tasks == 1 else batch_request(body, ms),

@@ -90,7 +90,7 @@ class Slice:
     def add_pair(self, home: Address, named: Address) -> None:
         """A home and the entry it names, both of this second."""
         self.add_home(home, named, EntryState.FINISHED)
-        self.add_entry(named, home, named, EntryState.OWED)
+        self.add_entry(named, home, named, EntryState.DUE)
 
     def of_state(self, state: EntryState) -> set[Address]:
         return {address for address, found in self.states.items() if found is state}
@@ -126,16 +126,16 @@ def postponed(verdict: Verdict) -> list[Address]:
 
 # What an entry can be, by the rule of named entries alone; `far` homes stand in another second.
 KINDS: dict[str, Callable[[Slice, Address, Status], None]] = {
-    "home, owed": lambda made, own, _: made.add_home(own, own, EntryState.OWED),
+    "home, owed": lambda made, own, _: made.add_home(own, own, EntryState.DUE),
     "home, settled": lambda made, own, settled: made.add_home(
         own, own, EntryState.FINISHED, settled
     ),
     "home, named ahead": lambda made, own, _: made.add_home(own, AHEAD, EntryState.FINISHED),
-    "home, named entry lost": lambda made, own, _: made.add_home(own, BEHIND, EntryState.OWED),
+    "home, named entry lost": lambda made, own, _: made.add_home(own, BEHIND, EntryState.DUE),
     "home, named entry of this second lost": lambda made, own, _: made.add_home(
-        own, here(500 + own.ms), EntryState.OWED
+        own, here(500 + own.ms), EntryState.DUE
     ),
-    "re-entry, owed": lambda made, own, _: made.add_entry(own, far(own), own, EntryState.OWED),
+    "re-entry, owed": lambda made, own, _: made.add_entry(own, far(own), own, EntryState.DUE),
     "re-entry, unnamed": lambda made, own, _: made.add_entry(
         own, far(own), far(own), EntryState.FINISHED
     ),

@@ -10,7 +10,7 @@ from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.tasks.idempotency import asked_once
+from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.requests import batch_request
 from duewheel.rules.tasks.task import Made
 from duewheel.rules.tasks.updates import Change
@@ -85,7 +85,7 @@ def _far_ahead(world: World) -> None:
 
 def asked_for(world: World, number: int) -> list[Made | Refusal]:
     body = IDEMPOTENT % number
-    asked = asked_once("me", f"k{number}", "/v1/tasks/batch", body, is_single=False)
+    asked = idempotent_request("me", f"k{number}", "/v1/tasks/batch", body, is_single=False)
     return world.create_idempotent(asked, partial(batch_request, body))
 
 

@@ -24,10 +24,10 @@ from duewheel.rules.tasks.idempotency import (
     IdempotentRequest,
     RequestRecord,
     State,
-    asked_once,
     check_repeat,
     claimed,
     ended,
+    idempotent_request,
     is_key,
     key_of_rest,
     taken_over,
@@ -75,13 +75,13 @@ def made_by(record: RequestRecord, index: int, request: list[NewTask]) -> Task:
 
 @pytest.mark.parametrize("key", ["x", "x" * 255, "!~", '"8e03978e-40d5"', "a,b"])
 def test_a_key_is_visible_ascii_taken_as_it_is(key: str) -> None:
-    assert asked_once("me", key, "/v1/tasks", "{}", is_single=True).name
+    assert idempotent_request("me", key, "/v1/tasks", "{}", is_single=True).name
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", " a", "a\n", "é", "\x7f", "\ud800"])
 def test_another_key_is_refused_by_the_name_of_its_header(key: str) -> None:
     with pytest.raises(InvalidField) as refused:
-        asked_once("me", key, "/v1/tasks", "{}", is_single=True)
+        idempotent_request("me", key, "/v1/tasks", "{}", is_single=True)
     assert refused.value.field == "idempotency-key"
 
 
@@ -89,7 +89,7 @@ def test_a_request_is_named_by_caller_and_key_and_told_by_path_and_body() -> Non
     def asked(
         caller: str = "me", key: str = "k", path: str = "/p", body: str = "{}"
     ) -> IdempotentRequest:
-        return asked_once(caller, key, path, body, is_single=False)
+        return idempotent_request(caller, key, path, body, is_single=False)
 
     assert asked() == asked()
     assert asked(path="/q").name == asked(body="{ }").name == asked().name
@@ -199,7 +199,7 @@ def test_who_takes_over_keeps_what_stands_and_places_the_rest_anew() -> None:
     assert made_by(over, 1, request) == first
     assert list(over.unsettled(request)) == [0, 2]
     assert over.unsettled(request)[0] == claim(1, in_ms=60_000).task(0, request[0])
-    assert over.asked_ms == NOW_MS
+    assert over.requested_ms == NOW_MS
     assert over.lease_until_ms == NOW_MS + 60_000 + LEASE_MS
 
 

@@ -173,8 +173,8 @@ def test_after_an_outage_a_thousand_are_planned_at_a_time_and_it_comes_up_again_
 
 
 def test_a_chain_begins_behind_the_second_that_has_begun() -> None:
-    placing = Placement(now_ms=NOW * 1000 + 1, pointer_second=NOW, lead_ms=500)
-    chain = chain_home(timer(), placing, bytes(8))
+    placement = Placement(now_ms=NOW * 1000 + 1, pointer_second=NOW, lead_ms=500)
+    chain = chain_home(timer(), placement, bytes(8))
     assert chain.plan == Plan(TIMER_ID, NOW + 1, 0)
     assert (chain.callback, chain.occurrence, chain.names_its_home) == (None, None, True)
 

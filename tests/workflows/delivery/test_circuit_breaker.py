@@ -88,7 +88,7 @@ def calls_of(world: World, *tasks: Task) -> list[Received]:
 
 
 def another_notifier(world: World) -> Deliver:
-    known = BusinessCache(replace(world.businesses, reads_standing=True), world.clock)
+    known = BusinessCache(replace(world.businesses, reads_health=True), world.clock)
     return world.notifier(known=known)
 
 

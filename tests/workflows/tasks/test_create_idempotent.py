@@ -24,7 +24,7 @@ from duewheel.rules.refusals import (
     Refusal,
     Unavailable,
 )
-from duewheel.rules.tasks.idempotency import LEASE_MS, REMEMBERED_SECONDS, asked_once
+from duewheel.rules.tasks.idempotency import LEASE_MS, REMEMBERED_SECONDS, idempotent_request
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.rules.tasks.task import Made, Status, Task
 from duewheel.stores.tasks import codec
@@ -52,13 +52,13 @@ def batch(
     world: World, tasks: list[dict[str, Any]], key: str = "k", caller: str = "me"
 ) -> list[Made | Refusal]:
     body = json.dumps({"tasks": [{"biz_type": "orders", **one} for one in tasks]})
-    asked = asked_once(caller, key, PATH, body, is_single=False)
+    asked = idempotent_request(caller, key, PATH, body, is_single=False)
     return world.create_idempotent(asked, partial(batch_request, body))
 
 
 def single(world: World, one: dict[str, Any], key: str = "k") -> Made:
     body = json.dumps({"biz_type": "orders", **one})
-    asked = asked_once("me", key, "/v1/tasks", body, is_single=True)
+    asked = idempotent_request("me", key, "/v1/tasks", body, is_single=True)
     (result,) = world.create_idempotent(asked, lambda now_ms: [single_request(body, now_ms)])
     if isinstance(result, Refusal):
         raise result

@@ -9,7 +9,7 @@ from duewheel.interface.routes import Call, reads, writes
 from duewheel.interface.tasks.task_view import batch_text, page_text, task_text
 from duewheel.rules.names import checked_biz_type, checked_key
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.tasks.idempotency import asked_once
+from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.listing import list_request
 from duewheel.rules.tasks.requests import (
     BATCH_BYTES_MAX,
@@ -63,7 +63,7 @@ def _created(
     key = request.idempotency_key
     if key is None:
         return creating.create_tasks()(parse(process.clock().now_ms()))
-    query = asked_once(request.caller, key, request.path, body, is_single=is_single)
+    query = idempotent_request(request.caller, key, request.path, body, is_single=is_single)
     return creating.create_idempotent()(query, parse)
 
 

@@ -44,7 +44,7 @@ def business_configured(before: Business, after: Business, by: str) -> Change:
         version=after.version,
         at_ms=after.updated_ms,
         by=by,
-        did=_did(before, after, found),
+        did=_action(before, after, found),
         differences=found,
     )
 
@@ -53,7 +53,7 @@ def business_deleted(business: Business, by: str, now_ms: int) -> Change:
     return deleted(business.version, business.updated_ms, by, now_ms)
 
 
-def _did(before: Business, after: Business, found: tuple[Difference, ...]) -> ChangeAction:
+def _action(before: Business, after: Business, found: tuple[Difference, ...]) -> ChangeAction:
     if not before.version:
         return ChangeAction.CREATED
     if [one.setting for one in found] == ["paused"] and before.paused != after.paused:

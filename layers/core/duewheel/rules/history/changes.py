@@ -99,11 +99,11 @@ def plain(value: Any) -> Any:
             return value
 
 
-def gone_ms(thing: Subject, change: Change) -> int | None:
+def gone_ms(subject: Subject, change: Change) -> int | None:
     """When the record expires; never while the definition exists."""
     if change.did is ChangeAction.DELETED:
         return change.at_ms + DELETED_KEPT_SECONDS * 1000
-    return thing.gone_ms
+    return subject.gone_ms
 
 
 def deleted(version: int, updated_ms: int, by: str, now_ms: int) -> Change:

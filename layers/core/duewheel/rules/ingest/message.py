@@ -14,7 +14,7 @@ from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.fields import Fields
 from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import CallbackRefused, Refusal, TooLarge
-from duewheel.rules.tasks.idempotency import HEADER, IdempotentRequest, asked_once
+from duewheel.rules.tasks.idempotency import HEADER, IdempotentRequest, idempotent_request
 from duewheel.rules.tasks.requests import (
     BATCH_MEMBER,
     SINGLE_BYTES_MAX,
@@ -101,7 +101,7 @@ def wanted(message: IngestMessage) -> Wanted:
 
 
 def asked_of(message: IngestMessage, *, is_single: bool) -> IdempotentRequest:
-    return asked_once(
+    return idempotent_request(
         _CALLER,
         message.key,
         _PATH,

@@ -132,22 +132,22 @@ def whole_letter(
 
 
 def _attributes(message: IngestMessage, reason: Reason) -> dict[str, str]:
-    told = {CAME_AS: message.message_id, "sent-at": rfc3339(message.sent_ms)}
-    return {**reason.members(), **told}
+    origin = {CAME_AS: message.message_id, "sent-at": rfc3339(message.sent_ms)}
+    return {**reason.members(), **origin}
 
 
 def _listed(reasons: Mapping[int, Reason]) -> str:
     """As many as there is room for, in the order of the letter's tasks. `index` is a task's place
     in the message that it came in."""
     room = REASONS_CHARACTERS_MAX
-    told = []
+    texts = []
     for index, reason in reasons.items():
         text = json.dumps({"index": index, **reason.members()}, separators=(",", ":"))
         room -= len(text) + 1
         if room < 0:
             break
-        told.append(text)
-    return f"[{','.join(told)}]"
+        texts.append(text)
+    return f"[{','.join(texts)}]"
 
 
 def _wait_seconds(refusals: Iterable[Refusal], receives: int, random_unit: float) -> int:

@@ -66,12 +66,12 @@ class Claim(Struct, frozen=True):
 
     number: int
     token: str
-    placing: Placement
+    placement: Placement
 
     def task(self, index: int, new: NewTask) -> Task:
         """The task at this place of the request, as it is when this claim creates it."""
         mark = blake2b(str(index).encode(), key=self.token.encode(), digest_size=TOKEN_BYTES)
-        return new.placed(self.placing, mark.digest())
+        return new.placed(self.placement, mark.digest())
 
 
 class State(StrEnum):
@@ -83,7 +83,7 @@ class State(StrEnum):
 class RequestRecord(Struct, frozen=True, kw_only=True):
     name: str
     digest: str
-    asked_ms: int  # the time that the body is read with; what `delay_seconds` counts from
+    requested_ms: int  # the time that the body is read with; what `delay_seconds` counts from
     claims: tuple[Claim, ...]  # under which tasks were created, and at the end the latest
     lease_until_ms: int
     # Counted from the latest claim, under which tasks may have been created a moment ago.
@@ -119,7 +119,7 @@ def is_key(text: str) -> bool:
     return _VISIBLE_ASCII.fullmatch(text) is not None
 
 
-def asked_once(
+def idempotent_request(
     caller: str,
     key: str,
     path: str,
@@ -147,11 +147,11 @@ def key_of_rest(key: str, body: str) -> str:
 
 
 def claimed(request: IdempotentRequest, claim: Claim) -> RequestRecord:
-    now_ms = claim.placing.now_ms
+    now_ms = claim.placement.now_ms
     return RequestRecord(
         name=request.name,
         digest=request.digest,
-        asked_ms=request.read_ms(now_ms),
+        requested_ms=request.read_ms(now_ms),
         claims=(claim,),
         lease_until_ms=now_ms + LEASE_MS,
         expires_at=_expires_at(request, now_ms),
@@ -180,8 +180,8 @@ def taken_over(
     return replace(
         record,
         claims=(*(old for old in record.claims if old.number in outcomes.values()), claim),
-        lease_until_ms=claim.placing.now_ms + LEASE_MS,
-        expires_at=_expires_at(request, claim.placing.now_ms),
+        lease_until_ms=claim.placement.now_ms + LEASE_MS,
+        expires_at=_expires_at(request, claim.placement.now_ms),
         outcomes=outcomes,
     )
 

@@ -40,20 +40,20 @@ class Step(Struct, frozen=True):
     misfired: int = 0
 
 
-def chain_home(timer: Timer, placing: Placement, random_bytes: bytes) -> Task:
+def chain_home(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
     """The task that plans the timer from now on: due at once. The second that has begun is not
     its own any more."""
-    home = placing.address(placing.now_ms, random_bytes)
+    home = placement.address(placement.now_ms, random_bytes)
     return Task(
         home=home,
         entry=home,
         biz_type=timer.biz_type,
-        due_ms=placing.now_ms,
-        next_ms=placing.now_ms,
+        due_ms=placement.now_ms,
+        next_ms=placement.now_ms,
         callback=None,
-        created_ms=placing.now_ms,
-        updated_ms=placing.now_ms,
-        plan=Plan(timer.timer_id, placing.now_ms // 1000 + 1, timer.numbered, timer.sizes),
+        created_ms=placement.now_ms,
+        updated_ms=placement.now_ms,
+        plan=Plan(timer.timer_id, placement.now_ms // 1000 + 1, timer.numbered, timer.sizes),
     )
 
 
@@ -104,7 +104,7 @@ def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
     return Step(occurrences, after, max(ahead * 1000, now_ms))
 
 
-def unsized(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
+def without_shards(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
     """The due seconds, by nominal second, for whose homes no planner has recorded a shard count."""
     return {
         occurrence.second: _due_second_of(timer, occurrence)
@@ -113,7 +113,7 @@ def unsized(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
     }
 
 
-def sized(
+def with_shards(
     chain: Task, plan: Plan, step: Step, shards: Mapping[int, int], now_ms: int
 ) -> tuple[Task, Step]:
     """The chain with the shard counts of all that the step writes, to be written before the first
@@ -180,19 +180,19 @@ def occurrence_task(
     )
 
 
-def manual_task(timer: Timer, placing: Placement, random_bytes: bytes) -> Task:
+def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
     """An occurrence that was requested by hand, due now."""
-    home = placing.address(placing.now_ms, random_bytes)
+    home = placement.address(placement.now_ms, random_bytes)
     return Task(
         home=home,
         entry=home,
         biz_type=timer.biz_type,
-        due_ms=placing.now_ms,
-        next_ms=placing.now_ms,
+        due_ms=placement.now_ms,
+        next_ms=placement.now_ms,
         callback=None,
-        created_ms=placing.now_ms,
-        updated_ms=placing.now_ms,
-        occurrence=Occurrence(timer.timer_id, placing.now_ms // 1000, manual=True),
+        created_ms=placement.now_ms,
+        updated_ms=placement.now_ms,
+        occurrence=Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True),
     )
 
 

@@ -41,8 +41,8 @@ def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> R
     """The rules with these values, by the names of requests, and all others as they were; checked
     as a whole. None takes a value back to its default."""
     schedule = _changed_schedule(rules.schedule, values, now_second)
-    said = {name: value for name, value in values.items() if name not in _IN_THE_SCHEDULE}
-    after = replace(rules, schedule=schedule, **_with_defaults(BLANK, said))
+    given = {name: value for name, value in values.items() if name not in _IN_THE_SCHEDULE}
+    after = replace(rules, schedule=schedule, **_with_defaults(BLANK, given))
     _check_together(after)
     if after.schedule != rules.schedule:
         refused = refusal_of(after.schedule, now_second + 1)
@@ -56,11 +56,11 @@ def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> R
 
 
 def _changed_schedule(schedule: Schedule, values: Mapping[str, Any], now_second: int) -> Schedule:
-    said = {field: values[name] for name, field in _IN_THE_SCHEDULE.items() if name in values}
-    after = replace(schedule, **_with_defaults(BLANK.schedule, said))
+    given = {field: values[name] for name, field in _IN_THE_SCHEDULE.items() if name in values}
+    after = replace(schedule, **_with_defaults(BLANK.schedule, given))
     if after.every_seconds is None:
         return replace(after, anchor_second=0)
-    if "every_seconds" in said or "start_second" in said:
+    if "every_seconds" in given or "start_second" in given:
         anchor = now_second if after.start_second is None else after.start_second
         return replace(after, anchor_second=anchor)
     return after

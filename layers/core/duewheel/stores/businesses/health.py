@@ -137,8 +137,8 @@ def health_from(item: Item | None) -> BusinessHealth:
             tuple(_breaker(item, name) for name in sorted(item) if name.startswith(_HOST)),
             number(item, _OPENINGS) if _OPENINGS in item else 0,
         )
-    except InvalidAttribute as nonsense:
-        wrong = UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
+    except InvalidAttribute as error:
+        wrong = UnreadableItem(item["kind"]["S"], item["record"]["S"], error.attribute)
         report_unreadable(wrong)
         return BusinessHealth()
 

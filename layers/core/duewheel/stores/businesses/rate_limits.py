@@ -42,7 +42,7 @@ class RateLimitStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
-    def take(
+    def reserve(
         self, limit: str, biz_type: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
     ) -> ReservedTurns | RateLimited:
         """`count` turns, all of which end within `ahead_us`, or none. A record of newer settings

@@ -145,8 +145,8 @@ class HttpTarget:
             return Outcome(Verdict.RETRY, note_from(str(failure)))
         finally:
             self.calls_in_flight -= 1
-        said = without_secrets(reply.body_start, callback.headers)
-        return outcome_of_answer(reply.status_code, reply.headers, said, self._clock.now_ms())
+        body_start = without_secrets(reply.body_start, callback.headers)
+        return outcome_of_answer(reply.status_code, reply.headers, body_start, self._clock.now_ms())
 
     async def close(self) -> None:
         self._kept.close()

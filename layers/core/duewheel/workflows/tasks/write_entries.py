@@ -54,7 +54,7 @@ class ReserveShards(Struct, frozen=True):
             self._raise(second, shards_for(expected[second]))
         return self.known.of(entries)
 
-    def crowded(self, seconds: Iterable[int]) -> dict[int, int]:
+    def after_throttle(self, seconds: Iterable[int]) -> dict[int, int]:
         """The same for seconds in which DynamoDB throttled a write. If no crowd was known there,
         there is one now."""
         seconds = set(seconds)
@@ -101,7 +101,7 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
     def with_shards(
         self, placement: Placement, instants_ms: Iterable[int], *, is_throttled: bool = False
     ) -> Placement:
-        reserve = self.reserve_shards.crowded if is_throttled else self.reserve_shards
+        reserve = self.reserve_shards.after_throttle if is_throttled else self.reserve_shards
         return replace(placement, shards=reserve(map(placement.second, instants_ms)))
 
     def placement_now(self) -> Placement:

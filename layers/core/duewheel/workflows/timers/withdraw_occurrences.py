@@ -50,9 +50,9 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     def ahead(self, timer_id: str, timer: Timer | None, until_ms: int) -> bool:
         """Withdraw the future occurrences of a timer, as it was read, that was stopped or changed.
         Returns whether there may be more."""
-        placing = self.entry_writer.placement()
-        second = placing.now_ms // 1000
-        while placing.is_near(second):
+        placement = self.entry_writer.placement()
+        second = placement.now_ms // 1000
+        while placement.is_near(second):
             second += 1
         taken: int | None = 0
         total = 0

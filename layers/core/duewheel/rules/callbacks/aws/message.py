@@ -84,8 +84,8 @@ def message_request(callback: MessageCallback, task: TaskData) -> dict[str, Any]
     }
     if callback.group_id is not None:
         members["MessageGroupId"] = callback.group_id
-        said = [callback.group_id, callback.attributes, callback.is_raw]
-        members["MessageDeduplicationId"] = deduplication_id(task, said)
+        parts = [callback.group_id, callback.attributes, callback.is_raw]
+        members["MessageDeduplicationId"] = deduplication_id(task, parts)
     return members
 
 
