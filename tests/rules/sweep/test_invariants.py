@@ -39,7 +39,7 @@ many_slices = settings(max_examples=150)
 def test_nothing_owed_is_ever_passed_over(made: Slice) -> None:
     """A verdict that lets the pointer go on gives every owed task a new entry."""
     verdict = made.verdict()
-    if verdict.is_finished:
+    if not verdict.unfinished:
         entered = {*addresses_of(verdict.due), *postponed(verdict)}
         assert entered == made.of_state(EntryState.DUE)
 
@@ -173,9 +173,9 @@ def test_the_sweep_alone_brings_any_slice_to_its_end(made: Slice) -> None:
         verdict = made.verdict(now_ms)
         assert len({found.page for found, _ in verdict.resend}) == len(verdict.resend)
         entered += carry_out(made, verdict, now_ms)
-        if verdict.is_finished:
+        if not verdict.unfinished:
             break
-    assert verdict.is_finished
+    assert not verdict.unfinished
     assert sorted(entered, key=str) == sorted(due, key=str)
     assert made.verdict(NOW_MS + 10**9) == Verdict(), "a second look finds nothing more"
 

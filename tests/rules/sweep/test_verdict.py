@@ -82,7 +82,7 @@ def test_a_home_whose_named_entry_is_lost_is_owed_without_waiting_for_any_page(
     made.add_home(here(1), named, EntryState.DUE)
     verdict = made.verdict()
     assert addresses_of(verdict.due) == [here(1)]
-    assert verdict.is_finished
+    assert not verdict.unfinished
 
 
 def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_owed() -> None:
@@ -109,7 +109,7 @@ def test_a_reentry_that_may_never_fire_is_deleted(named: Address | None, status:
 
 def test_an_empty_slice_is_finished() -> None:
     assert Slice().verdict() == Verdict()
-    assert Slice().verdict().is_finished
+    assert not Slice().verdict().unfinished
 
 
 # One page
@@ -154,13 +154,13 @@ def test_what_is_done_about_a_page_that_still_owes_calls(
     } == {
         name: ["0"] if name == action else [] for name in ("resend", "wait", "take apart", "rescue")
     }
-    assert verdict.is_finished == (action == "rescue")
+    assert (not verdict.unfinished) == (action == "rescue")
 
 
 def test_a_page_of_which_nothing_is_owed_is_not_waited_for() -> None:
     made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
     made.add_home(here(1), here(1), EntryState.FINISHED, Status.DELIVERED)
-    assert made.verdict().is_finished
+    assert not made.verdict().unfinished
 
 
 def test_what_is_taken_apart_at_once_is_no_more_than_a_page() -> None:
@@ -265,7 +265,7 @@ def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, act
         name: ["0s"] if name == action else []
         for name in ("put off", "wait", "resend", "take apart", "rescue")
     }
-    assert verdict.is_finished == (action in ("put off", "rescue"))
+    assert (not verdict.unfinished) == (action in ("put off", "rescue"))
 
 
 def test_the_slow_lane_is_given_the_time_its_queue_may_hide_a_message() -> None:

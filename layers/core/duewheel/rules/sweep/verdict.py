@@ -90,10 +90,6 @@ class Verdict(Struct):
     postponed: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)  # unbegun
     unfinished: list[tuple[str, Why]] = field(default_factory=list)  # pages, in their order
 
-    @property
-    def is_finished(self) -> bool:
-        return not self.unfinished
-
 
 def is_seen_to(home: HomeState | Task, passed: int, is_open: Callable[[Address], bool]) -> bool:
     """True if the task has ended; or if the sweep will read the entry that it names, which is ahead

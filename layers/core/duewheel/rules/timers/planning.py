@@ -43,18 +43,8 @@ class Step(Struct, frozen=True):
 def chain_home(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
     """The task that plans the timer from now on: due at once. The second that has begun is not
     its own any more."""
-    home = placement.address(placement.now_ms, random_bytes)
-    return Task(
-        home=home,
-        entry=home,
-        biz_type=timer.biz_type,
-        due_ms=placement.now_ms,
-        next_ms=placement.now_ms,
-        callback=None,
-        created_ms=placement.now_ms,
-        updated_ms=placement.now_ms,
-        plan=Plan(timer.timer_id, placement.now_ms // 1000 + 1, timer.numbered, timer.sizes),
-    )
+    plan = Plan(timer.timer_id, placement.now_ms // 1000 + 1, timer.numbered, timer.sizes)
+    return replace(_due_now(timer, placement, random_bytes), plan=plan)
 
 
 def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
@@ -167,33 +157,19 @@ def occurrence_task(
     """The task of an occurrence, its own entry. Its timer decides at the call what is called."""
     due = _due_second_of(timer, occurrence)
     home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
-    return Task(
-        home=home,
-        entry=home,
-        biz_type=timer.biz_type,
-        due_ms=home.instant_ms,
-        next_ms=home.instant_ms,
-        callback=None,
-        created_ms=now_ms,
-        updated_ms=now_ms,
-        occurrence=occurrence,
-    )
+    task = Task.at(home, timer.biz_type, home.instant_ms, now_ms)
+    return replace(task, occurrence=occurrence)
 
 
 def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
     """An occurrence that was requested by hand, due now."""
-    home = placement.address(placement.now_ms, random_bytes)
-    return Task(
-        home=home,
-        entry=home,
-        biz_type=timer.biz_type,
-        due_ms=placement.now_ms,
-        next_ms=placement.now_ms,
-        callback=None,
-        created_ms=placement.now_ms,
-        updated_ms=placement.now_ms,
-        occurrence=Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True),
-    )
+    occurrence = Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True)
+    return replace(_due_now(timer, placement, random_bytes), occurrence=occurrence)
+
+
+def _due_now(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
+    now_ms = placement.now_ms
+    return Task.at(placement.address(now_ms, random_bytes), timer.biz_type, now_ms, now_ms)
 
 
 def _due_second_of(timer: Timer, occurrence: Occurrence) -> int:
