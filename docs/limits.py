@@ -48,7 +48,15 @@ TEMPLATE: Any = source_of(Path(__file__).parents[1] / "template.yaml")
 RESOURCES = TEMPLATE["Resources"]
 AUTHORIZER = RESOURCES["KeyAuthorizer"]["Properties"]
 LEAD_MS = int(TEMPLATE["Mappings"]["Constants"]["Wheel"]["LeadMilliseconds"])
-SETTINGS = Settings("wheel", "registry", "queue", "slow queue", "notifier", "key", "stack")
+SETTINGS = Settings(
+    wheel_table="wheel",
+    registry_table="registry",
+    slice_queue_url="queue",
+    slow_queue_url="slow queue",
+    notifier_function="notifier",
+    signing_key="key",
+    stack_id="stack",
+)
 
 NOW_MS = 1_800_000_000_000
 USUAL = retry.DEFAULT_RETRY

@@ -15,6 +15,8 @@ SOURCES = [*DEPLOYED, *sorted((ROOT / "local").rglob("*.py"))]
 
 LINES_OF_A_MODULE = 500
 LINES_OF_A_FUNCTION = 60
+FIELDS_BY_POSITION = 4
+OF_MANY_BY_POSITION = 2
 LINES_OF_A_HANDLER = 200  # the api's is a table of calls, a few lines each
 
 Check = Callable[[ast.Module], Iterable[ast.AST]]
@@ -217,6 +219,41 @@ def test_every_function_can_be_read_in_one_go() -> None:
                     yield node
 
     assert offenders(too_long, SOURCES) == []
+
+
+def structs_of_many_fields(module: ast.Module) -> Iterator[tuple[ast.ClassDef, int]]:
+    """Each with the number of fields that have no default."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef) and "Struct" in map(ast.unparse, node.bases):
+            fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+            if len(fields) > FIELDS_BY_POSITION:
+                yield node, sum(field.value is None for field in fields)
+
+
+def is_kw_only(node: ast.ClassDef) -> bool:
+    return any(keyword.arg == "kw_only" for keyword in node.keywords)
+
+
+def test_a_struct_of_many_fields_takes_them_by_name() -> None:
+    """Where one or two of them have no default, these may be given by position."""
+
+    def unnamed(module: ast.Module) -> Iterator[ast.AST]:
+        for node, required in structs_of_many_fields(module):
+            if required > OF_MANY_BY_POSITION and not is_kw_only(node):
+                yield node
+
+    large = {node.name for path in DEPLOYED for node, _ in structs_of_many_fields(tree(path))}
+
+    def by_position(module: ast.Module) -> Iterator[ast.AST]:
+        for node in ast.walk(module):
+            match node:
+                case ast.Call(func=ast.Name(id=name), args=given) if name in large:
+                    if len(given) > OF_MANY_BY_POSITION:
+                        yield node
+
+    assert large
+    assert offenders(unnamed, DEPLOYED) == []
+    assert offenders(by_position, DEPLOYED) == []
 
 
 @pytest.mark.parametrize("path", HANDLERS, ids=lambda path: path.parent.name)

@@ -375,7 +375,19 @@ def ingested(world: World, tasks: int, message_id: str = "m-1") -> tuple[Ingeste
             meter(call)
 
     world.recorder.after = bill
-    came = ingest(IngestMessage(message_id, "handle", body, "me", now_ms, now_ms, 1, {}), "run")
+    came = ingest(
+        IngestMessage(
+            message_id=message_id,
+            receipt_handle="handle",
+            body=body,
+            sender="me",
+            sent_ms=now_ms,
+            first_received_ms=now_ms,
+            receives=1,
+            attributes={},
+        ),
+        "run",
+    )
     world.recorder.after = None
     return came, Budget(
         sum(meter.write_units for meter in meters),

@@ -29,7 +29,7 @@ from duewheel.log import logger, quieten_libraries
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.rules.wheel.queue_messages import DirectMessage
 from duewheel.stores.tasks import codec
-from duewheel.workflows.wheel.send_messages import HandOverRefused, MessageSender
+from duewheel.workflows.wheel.send_messages import MessageSender, SendRefused
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do
 from local.chaos.faults import Faults
 from local.stack import LocalStack
@@ -395,7 +395,7 @@ def test_a_message_that_no_link_takes_is_not_quoted() -> None:
 
     refusing: Any = Refuses()
     message = DirectMessage(1_800_000_000, (), called=(f'{{"note": "{MARK}"}}',))
-    with pytest.raises(HandOverRefused) as refused:
+    with pytest.raises(SendRefused) as refused:
         MessageSender({message.lane: refusing}, refusing).send_or_raise(message)
     assert MARK not in str(refused.value)
 

@@ -13,7 +13,15 @@ from bench import limits
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.settings import Settings
 
-_ENVIRONMENT = Settings("wheel", "registry", "slices", "slow", "notifier", "key", "stack")
+_ENVIRONMENT = Settings(
+    wheel_table="wheel",
+    registry_table="registry",
+    slice_queue_url="slices",
+    slow_queue_url="slow",
+    notifier_function="notifier",
+    signing_key="key",
+    stack_id="stack",
+)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class Notifier:
         if goes_on:
             yield from self._compute(environment, 2 * REQUEST_CPU_MS)
             yield from self._table.write_patiently(slot, deadline_ms - BEGIN_RESERVE_MS)
-            yield from self._link.send([PageMessage(second, shard, next_page(message.page))])
+            yield from self._link.send([PageMessage(second, shard, page=next_page(message.page))])
         if self._random.random() < self._knobs.dying_notifiers:
             raise RunFailed(HIDDEN_MS - (self._loop.now_ms - environment.begun_ms))
         unsettled = yield from self._call_and_settle(environment, entries, slot)
@@ -135,7 +135,9 @@ class Notifier:
         """The condition of stores/delivery/page_leases.py. Each run of the model is an owner."""
         now_ms = int(self._loop.now_ms)
         key = message.second, message.shard, message.page
-        seen = self._state.leases.get(key, PageLease(message.second, message.shard, message.page))
+        seen = self._state.leases.get(
+            key, PageLease(message.second, message.shard, page=message.page)
+        )
         if seen.done or seen.tries >= TRIES_MAX:
             return PageFinished()
         if seen.until_ms >= now_ms:

@@ -88,7 +88,9 @@ class Sweeper:
         if self.takes_all_as_done or not self.state.is_occupied(second, shard):
             return
         while True:
-            lease = self.state.leases.get((second, shard, page), PageLease(second, shard, page))
+            lease = self.state.leases.get(
+                (second, shard, page), PageLease(second, shard, page=page)
+            )
             if not lease.done:
                 yield lease
                 return  # what follows is announced by this page

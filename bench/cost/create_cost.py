@@ -143,7 +143,16 @@ def _by_key(world: World, body: str, tasks: int) -> None:
 def _by_message(world: World, body: str, tasks: int) -> None:
     now_ms = world.clock.now_ms()
     attributes = {KEY_ATTRIBUTE: "order-17"}
-    message = IngestMessage("id", "handle", body, "sender", now_ms, now_ms, 1, attributes)
+    message = IngestMessage(
+        message_id="id",
+        receipt_handle="handle",
+        body=body,
+        sender="sender",
+        sent_ms=now_ms,
+        first_received_ms=now_ms,
+        receives=1,
+        attributes=attributes,
+    )
     permit = Permit(Access("ingest", (Grant(Right.WRITE, "*"),)), Right.WRITE)
     ingest = Ingest(
         clock=world.clock,

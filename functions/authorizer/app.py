@@ -19,10 +19,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     key = wiring.authorize()(event["identitySource"][0])
     if key is None:
         return {"isAuthorized": False}
-    context = {
+    key_context = {
         "key_id": key.key_id,
         "version": str(key.version),
         "grants": grants_text(key.grants),
         "expires_ms": "" if key.expires_ms is None else str(key.expires_ms),
     }
-    return {"isAuthorized": True, "context": context}
+    return {"isAuthorized": True, "context": key_context}

@@ -32,7 +32,17 @@ from tests.support.clock import NOON_MS, ManualClock
 
 API = HttpCallback("https://api.example/v1/tasks", headers=(("authorization", "Bearer a-key"),))
 HOME = address_at(NOON_MS, b"12345678")
-DUE = Task(HOME, HOME, "orders", NOON_MS, NOON_MS, API, NOON_MS, NOON_MS, payload="{}")
+DUE = Task(
+    home=HOME,
+    entry=HOME,
+    biz_type="orders",
+    due_ms=NOON_MS,
+    next_ms=NOON_MS,
+    callback=API,
+    created_ms=NOON_MS,
+    updated_ms=NOON_MS,
+    payload="{}",
+)
 KEYED = {"delay_seconds": 600}
 EVERYTHING_ELSE = {  # lists as wide as an operator could write them
     "TARGET_FUNCTION_ARNS": "arn:aws:lambda:*:*:*",

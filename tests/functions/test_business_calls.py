@@ -356,7 +356,12 @@ def test_a_pause_is_refused_where_the_business_is_not_as_expected(
 def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> None:
     put({})
     health_store = HealthStore(process.dynamodb(), process.settings().registry_table)
-    breaker = Breaker("pay.example:8443", NOON_MS, NOON_MS + 11_500, "a notifier")
+    breaker = Breaker(
+        host="pay.example:8443",
+        since_ms=NOON_MS,
+        until_ms=NOON_MS + 11_500,
+        owner_token="a notifier",
+    )
     health_store.open("orders", breaker, BusinessHealth(), NOON_MS)
     _, shown, headers = sent("GET", PATH)
     assert headers["etag"] == '"1"'

@@ -18,7 +18,10 @@ from tests.functions.conftest import call
 from tests.support.clock import ManualClock
 
 PATH = "/v1/businesses/orders"
-GONE, BUSY = Outcome(Verdict.STOP, "gone", 410), Outcome(Verdict.RETRY, "busy, really", 503)
+GONE, BUSY = (
+    Outcome(Verdict.STOP, "gone", status_code=410),
+    Outcome(Verdict.RETRY, "busy, really", status_code=503),
+)
 
 
 def died(clock: ManualClock, *outcomes: Outcome, biz_type: str = "orders") -> list[str]:

@@ -172,7 +172,7 @@ def test_a_page_of_the_slow_lane_whose_notifier_died_is_sent_there_again(
     (message,) = received(process.settings().slow_queue_url)
     asked = decode(message["Body"])
     assert isinstance(asked, PageMessage)
-    begun = PageLease(asked.second, asked.shard, asked.page)
+    begun = PageLease(asked.second, asked.shard, page=asked.page)
     assert isinstance(wheel_wiring.pages().take(begun, "gone", wired.now_ms(), 50_000), PageLease)
     assert worked_off([message])["batchItemFailures"], "hidden: another has begun it"
     boto3.client("sqs").delete_message(

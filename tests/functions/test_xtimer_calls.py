@@ -160,7 +160,15 @@ def test_records_are_its_runs_the_latest_first(wired: ManualClock) -> None:
         wired.advance_ms(1_000)
     home = address_of_task(run["task_id"])
     (task,) = wheel_wiring.tasks().get_many([home]).values()
-    attempt = Attempt(task.due_ms, 0, 35, "delivered", home.second, 200, "received")
+    attempt = Attempt(
+        at_ms=task.due_ms,
+        lateness_ms=0,
+        duration_ms=35,
+        outcome="delivered",
+        entry_second=home.second,
+        status_code=200,
+        note="received",
+    )
     wheel_wiring.tasks().put_delivered([delivered(task, attempt, task.due_ms + 35, 86_400)])
 
     status, answer = call("GET", RECORDS, query=f"timerID={timer_id}")

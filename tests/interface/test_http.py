@@ -11,7 +11,14 @@ LAMBDA_ANSWER_BYTES_MAX = 6 * 1024 * 1024
 
 
 def text_of(body: str | None, bytes_max: int = 100, *, is_base64: bool = False) -> str:
-    request = Request("POST", "/v1/tasks", "request-1", body, is_base64, permit=ANYTHING)
+    request = Request(
+        method="POST",
+        path="/v1/tasks",
+        request_id="request-1",
+        body=body,
+        is_base64=is_base64,
+        permit=ANYTHING,
+    )
     return request.text(bytes_max)
 
 

@@ -26,7 +26,7 @@ def answered(request: Request, **_: str) -> Answer:
 
 
 def request(method: str, path: str, access: Access = WRITER) -> Request:
-    return Request(method, path, "request-17", access=access)
+    return Request(method=method, path=path, request_id="request-17", access=access)
 
 
 SOME = Calls(
@@ -79,7 +79,7 @@ def test_nobody_makes_a_call_not_even_one_that_is_for_all_callers() -> None:
 
 
 def test_a_request_permits_nothing_until_it_is_known_who_asks() -> None:
-    fresh = Request("GET", "/b/orders", "request-17")
+    fresh = Request(method="GET", path="/b/orders", request_id="request-17")
     assert fresh.access is ANONYMOUS
     with pytest.raises(NotPermitted):
         fresh.permit.check("orders")

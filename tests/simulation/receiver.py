@@ -16,10 +16,10 @@ from duewheel.wiring import process
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
 
-_OK = Outcome(Verdict.DELIVERED, "ok", 200)
-_BUSY = Outcome(Verdict.RETRY, "busy", 503)
-_NOT_FOUND = Outcome(Verdict.RETRY, "not found", 404)
-_GONE = Outcome(Verdict.STOP, "gone", 410)
+_OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
+_BUSY = Outcome(Verdict.RETRY, "busy", status_code=503)
+_NOT_FOUND = Outcome(Verdict.RETRY, "not found", status_code=404)
+_GONE = Outcome(Verdict.STOP, "gone", status_code=410)
 _NOTHING_HEARD = Outcome(Verdict.RETRY, "no whole reply in time")
 
 

@@ -20,7 +20,17 @@ RIVALRY = "idempotency-key-reused"
 def task(number: int, due_ms: int = NOON_MS + 5_000) -> Task:
     home = address_at(due_ms, number.to_bytes(8, "big"))
     callback = HttpCallback("https://receiver.example/ok")
-    return Task(home, home, "orders", due_ms, due_ms, callback, 1, 1, payload=f'{{"n": {number}}}')
+    return Task(
+        home=home,
+        entry=home,
+        biz_type="orders",
+        due_ms=due_ms,
+        next_ms=due_ms,
+        callback=callback,
+        created_ms=1,
+        updated_ms=1,
+        payload=f'{{"n": {number}}}',
+    )
 
 
 def batch(*wanted: Wanted, copies: int = 1) -> Message:

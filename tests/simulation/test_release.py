@@ -69,10 +69,15 @@ def park(service: Service) -> None:
     """As notifiers have left them."""
     store = ParkedStore(wheel.tasks(), TurnPool(service.turns, PARKED_SLOTS))  # type: ignore[arg-type]
     due_ms = NOON_MS - 600_000
-    placing = Placement(due_ms - 60_000, due_ms // 1000 - 60, 500)
-    new = NewTask("orders", due_ms, HttpCallback("https://receiver.example/ok", method=""), "17")
+    placement = Placement(now_ms=due_ms - 60_000, pointer_second=due_ms // 1000 - 60, lead_ms=500)
+    new = NewTask(
+        biz_type="orders",
+        due_ms=due_ms,
+        callback=HttpCallback("https://receiver.example/ok", method=""),
+        payload="17",
+    )
     tasks = [
-        lifecycle.parked(new.placed(placing, service.chance.randbytes(8)), due_ms)
+        lifecycle.parked(new.placed(placement, service.chance.randbytes(8)), due_ms)
         for _ in range(TASKS)
     ]
     assert not wheel.tasks().create_many(tasks)

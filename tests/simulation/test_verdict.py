@@ -18,8 +18,8 @@ from tests.simulation.receiver import Call
 from tests.simulation.verdict import Report, judged
 from tests.support.clock import NOON_MS
 
-OK = Outcome(Verdict.DELIVERED, "ok", 200)
-BUSY = Outcome(Verdict.RETRY, "busy", 503)
+OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
+BUSY = Outcome(Verdict.RETRY, "busy", status_code=503)
 HOME = address_at(NOON_MS + 10_000, b"8 bytes!")
 ID = HOME.task_id
 
@@ -27,7 +27,17 @@ ID = HOME.task_id
 def item(status: Status = Status.DELIVERED) -> dict[str, Any]:
     due_ms = NOON_MS + 10_000
     callback = HttpCallback("https://receiver.example/ok")
-    task = Task(HOME, HOME, "orders", due_ms, due_ms, callback, 1, 1, status=status)
+    task = Task(
+        home=HOME,
+        entry=HOME,
+        biz_type="orders",
+        due_ms=due_ms,
+        next_ms=due_ms,
+        callback=callback,
+        created_ms=1,
+        updated_ms=1,
+        status=status,
+    )
     return task_item(task, 1_000, listed=False)
 
 

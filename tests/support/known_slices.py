@@ -76,14 +76,21 @@ class Slice:
     ) -> None:
         """`named` is what the home names; None when there is no home any more."""
         if named is not None:
-            self.homes[home] = HomeState(home, named, status, home.instant_ms, 1, "orders")
+            self.homes[home] = HomeState(
+                home=home,
+                entry=named,
+                status=status,
+                next_ms=home.instant_ms,
+                version=1,
+                biz_type="orders",
+            )
         self.entries[address] = home
         self.states[address] = state
 
     def add_pair(self, home: Address, named: Address) -> None:
         """A home and the entry it names, both of this second."""
         self.add_home(home, named, EntryState.FINISHED)
-        self.add_entry(named, home, named, EntryState.OWED)
+        self.add_entry(named, home, named, EntryState.DUE)
 
     def of_state(self, state: EntryState) -> set[Address]:
         return {address for address, found in self.states.items() if found is state}
@@ -119,16 +126,16 @@ def postponed(verdict: Verdict) -> list[Address]:
 
 # What an entry can be, by the rule of named entries alone; `far` homes stand in another second.
 KINDS: dict[str, Callable[[Slice, Address, Status], None]] = {
-    "home, owed": lambda made, own, _: made.add_home(own, own, EntryState.OWED),
+    "home, owed": lambda made, own, _: made.add_home(own, own, EntryState.DUE),
     "home, settled": lambda made, own, settled: made.add_home(
         own, own, EntryState.FINISHED, settled
     ),
     "home, named ahead": lambda made, own, _: made.add_home(own, AHEAD, EntryState.FINISHED),
-    "home, named entry lost": lambda made, own, _: made.add_home(own, BEHIND, EntryState.OWED),
+    "home, named entry lost": lambda made, own, _: made.add_home(own, BEHIND, EntryState.DUE),
     "home, named entry of this second lost": lambda made, own, _: made.add_home(
-        own, here(500 + own.ms), EntryState.OWED
+        own, here(500 + own.ms), EntryState.DUE
     ),
-    "re-entry, owed": lambda made, own, _: made.add_entry(own, far(own), own, EntryState.OWED),
+    "re-entry, owed": lambda made, own, _: made.add_entry(own, far(own), own, EntryState.DUE),
     "re-entry, unnamed": lambda made, own, _: made.add_entry(
         own, far(own), far(own), EntryState.FINISHED
     ),
@@ -165,7 +172,7 @@ def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
     return PageLease(
         SECOND,
         SHARD,
-        page,
+        page=page,
         owner=owner,
         until_ms=draw(_around_now) if owner else 0,
         done=draw(st.booleans()),
@@ -218,6 +225,8 @@ def _pass_direct_on(draw: st.DrawFn, made: Slice) -> None:
     direct = sorted(address.place for address in made.entries if address.direct)
     slow = draw(_some_of(direct))
     if slow:
-        parent = PageLease(SECOND, SHARD, direct_page(slow), until_ms=draw(_around_now), slow=slow)
+        parent = PageLease(
+            SECOND, SHARD, page=direct_page(slow), until_ms=draw(_around_now), slow=slow
+        )
         made.leases[parent.page] = parent
         draw(_passed_on(made, parent))

@@ -19,7 +19,7 @@ from tests.support.clock import NOON_MS
 
 LEAD_MS = 500
 PAGE, MESSAGE = 100, 25
-HOME = Address(NOON_MS // 1000, 0, "r")
+HOME = Address(second=NOON_MS // 1000, ms=0, token="r")
 BEFORE_MS = 60_000  # noon, tasks are created
 
 LateMs = Callable[[int], int]  # of what is sent so many milliseconds after noon

@@ -7,9 +7,9 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback
 from tests.support.clock import ManualClock
 
-OK = Outcome(Verdict.DELIVERED, "ok", 200)
-BUSY = Outcome(Verdict.RETRY, "503", 503)
-GONE = Outcome(Verdict.STOP, "410", 410)
+OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
+BUSY = Outcome(Verdict.RETRY, "503", status_code=503)
+GONE = Outcome(Verdict.STOP, "410", status_code=410)
 
 
 @dataclass(frozen=True)

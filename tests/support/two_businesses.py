@@ -90,7 +90,9 @@ def _die(task_id: str, now_ms: int) -> None:
     tasks = wheel_wiring.tasks()
     task = tasks.get(address_of_task(task_id))
     assert task is not None
-    attempt = lifecycle.attempt_made(task, Outcome(Verdict.STOP, "gone", 410), now_ms, now_ms)
+    attempt = lifecycle.attempt_made(
+        task, Outcome(Verdict.STOP, "gone", status_code=410), now_ms, now_ms
+    )
     assert tasks.change(task, lifecycle.dead(task, attempt, "stopped", now_ms, 86_400))
 
 

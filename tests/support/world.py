@@ -184,7 +184,7 @@ class World:
         return ReserveShards(self.loads, self.headers, shards, lambda: self.random_unit)
 
     def _create_timer(self) -> CreateTimer:
-        chain = wired_timers.chain_timer()
+        chain = wired_timers.planning_chain()
         return CreateTimer(
             clock=self.clock,
             timers=self.timers,

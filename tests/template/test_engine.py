@@ -61,7 +61,7 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
     for_requests = {"OWN_NAMES"} if function not in ("api", "ingest") else set()
     for_messages = OF_INGEST if function != "ingest" else set()
-    every = {name.upper() for name in Settings.__match_args__ if name != "target_arns"}
+    every = {name.upper() for name in Settings.__struct_fields__ if name != "target_arns"}
     every |= {target.environment_variable for target in AWS_TARGETS}
     assert variables == every - by_lambda - for_requests - for_messages
 

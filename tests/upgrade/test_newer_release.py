@@ -156,7 +156,7 @@ def test_a_message_of_a_newer_version_comes_back_until_the_newer_release_takes_i
 
 
 def test_a_member_of_a_message_that_is_not_known_is_not_minded() -> None:
-    message = PageMessage(1_800_000_000, 3, "2", "01800000000.500#abcdefghijk")
+    message = PageMessage(1_800_000_000, 3, page="2", after="01800000000.500#abcdefghijk")
     assert decode(encode(message).replace('"v":1', '"v":1,"added":[1]')) == message
 
 

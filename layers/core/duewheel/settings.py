@@ -25,7 +25,7 @@ class SettingsError(Exception):
     """The deployment is configured wrongly; nothing runs until it is corrected."""
 
 
-class Settings(Struct, frozen=True):
+class Settings(Struct, frozen=True, kw_only=True):
     wheel_table: str
     registry_table: str
     slice_queue_url: str

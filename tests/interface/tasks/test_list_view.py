@@ -14,7 +14,15 @@ from duewheel.rules.wheel.addresses import address_at
 LAMBDA_ANSWER_BYTES_MAX = 6 * 1024 * 1024
 HOME = address_at(1_900_000_000_000, b"12345678")
 PLAIN = Task(
-    HOME, HOME, "orders", 1, 1, HttpCallback("https://example.com/"), 1, 1, payload="1e400"
+    home=HOME,
+    entry=HOME,
+    biz_type="orders",
+    due_ms=1,
+    next_ms=1,
+    callback=HttpCallback("https://example.com/"),
+    created_ms=1,
+    updated_ms=1,
+    payload="1e400",
 )
 
 
@@ -37,17 +45,25 @@ def largest_callback() -> HttpCallback:
 
 def test_the_largest_page_fits_into_what_lambda_returns() -> None:
     note = "é" * NOTE_CHARACTERS_MAX
-    attempt = Attempt(1_900_000_000_000, 10**9, 10**6, "retry", 1_900_000_000, 500, note)
+    attempt = Attempt(
+        at_ms=1_900_000_000_000,
+        lateness_ms=10**9,
+        duration_ms=10**6,
+        outcome="retry",
+        entry_second=1_900_000_000,
+        status_code=500,
+        note=note,
+    )
     payload_bytes = (PAYLOAD_BYTES_MAX + PAYLOAD_OF_ONE_BYTES_MAX) // LIMIT_MAX
     task = Task(
-        HOME,
-        HOME,
-        "b" * 63,
-        1_900_000_000_000,
-        1_900_000_000_000,
-        largest_callback(),
-        1_900_000_000_000,
-        1_900_000_000_000,
+        home=HOME,
+        entry=HOME,
+        biz_type="b" * 63,
+        due_ms=1_900_000_000_000,
+        next_ms=1_900_000_000_000,
+        callback=largest_callback(),
+        created_ms=1_900_000_000_000,
+        updated_ms=1_900_000_000_000,
         payload="é" * (payload_bytes // 2),
         retry=RetryPolicy(100, delays_seconds=(604_799.123456789,) * 99),
         expires_after_seconds=315_619_199.123456789,

@@ -53,7 +53,15 @@ def test_a_pending_task_shows_every_member_and_null_for_what_it_lacks() -> None:
 
 
 def test_a_settled_task_shows_how_it_ended_and_no_next_instant() -> None:
-    attempt = Attempt(DUE_MS + 7, 7, 30, "stop", DUE_MS // 1000, 410, "gone")
+    attempt = Attempt(
+        at_ms=DUE_MS + 7,
+        lateness_ms=7,
+        duration_ms=30,
+        outcome="stop",
+        entry_second=DUE_MS // 1000,
+        status_code=410,
+        note="gone",
+    )
     view = json.loads(
         task_text(
             replace(
@@ -86,7 +94,11 @@ def test_a_settled_task_shows_how_it_ended_and_no_next_instant() -> None:
 
 
 def test_what_was_asked_for_is_shown_as_it_would_be_asked_for() -> None:
-    task = replace(TASK, retry=RetryPolicy(4, 0.5, 3.0, 60.0), expires_after_seconds=60.0)
+    task = replace(
+        TASK,
+        retry=RetryPolicy(4, 0.5, factor=3.0, delay_max_seconds=60.0),
+        expires_after_seconds=60.0,
+    )
     view = json.loads(task_text(task))
     assert view["retry"] == {
         "attempts": 4,

@@ -34,7 +34,12 @@ from duewheel.rules.access.grants import Grant, Right
 NOW_MS = 1_800_000_000_000
 SECRET, OTHER = secret_text(bytes(range(32))), secret_text(bytes(32))
 KEY = ApiKey(
-    "0123456789ab", "orders", (Grant(Right.READ, "*"),), digest_of(SECRET), NOW_MS, "somebody"
+    key_id="0123456789ab",
+    name="orders",
+    grants=(Grant(Right.READ, "*"),),
+    digest=digest_of(SECRET),
+    created_ms=NOW_MS,
+    created_by="somebody",
 )
 TEXT = key_text(KEY.key_id, SECRET)
 SCANNED = re.compile(rf"\b{PATTERN}\b")  # docs/security.md shows it to scanners

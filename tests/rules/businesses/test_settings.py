@@ -108,7 +108,7 @@ def test_what_a_task_says_stays_and_what_it_leaves_out_is_filled_in(
 ) -> None:
     listed = ("https://a", "https://b")
     business = Business(
-        "orders", Defaults(30, 10.0, 30.0), Own(callback=usual, trusted_origins=listed)
+        "orders", Defaults(30, 10.0, 30.0), own=Own(callback=usual, trusted_origins=listed)
     )
     whole = completed(own, business)
     said, filled = own or HttpCallback("", ""), usual or HttpCallback("", "")

@@ -17,7 +17,7 @@ USUAL = HttpCallback("https://own.example/hook", headers=(("authorization", "a")
 
 def business(*listed: str) -> Business:
     own = Own(callback=USUAL, trusted_origins=tuple(map(origin_pattern, listed)) or None)
-    return Business("orders", Defaults(30, 10.0, 30.0), own)
+    return Business("orders", Defaults(30, 10.0, 30.0), own=own)
 
 
 @pytest.mark.parametrize(

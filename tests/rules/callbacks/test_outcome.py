@@ -23,7 +23,9 @@ def outcome(status_code: int, body: bytes = b"", **headers: str) -> Outcome:
 
 @pytest.mark.parametrize("status_code", [200, 201, 202, 204, 226, 299])
 def test_any_2xx_is_delivered(status_code: int) -> None:
-    assert outcome(status_code, b"done") == Outcome(Verdict.DELIVERED, "done", status_code)
+    assert outcome(status_code, b"done") == Outcome(
+        Verdict.DELIVERED, "done", status_code=status_code
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,18 +33,18 @@ def test_any_2xx_is_delivered(status_code: int) -> None:
     [408, 425, 429, 500, 502, 503, 504, 599, 401, 403, 404, 402, 406, 409, 418, 451, 600, 999],
 )
 def test_what_may_get_better_is_tried_again(status_code: int) -> None:
-    assert outcome(status_code, b"no") == Outcome(Verdict.RETRY, "no", status_code)
+    assert outcome(status_code, b"no") == Outcome(Verdict.RETRY, "no", status_code=status_code)
 
 
 @pytest.mark.parametrize("status_code", [400, 405, 410, 413, 414, 415, 422])
 def test_what_will_not_get_better_stops(status_code: int) -> None:
-    assert outcome(status_code, b"no") == Outcome(Verdict.STOP, "no", status_code)
+    assert outcome(status_code, b"no") == Outcome(Verdict.STOP, "no", status_code=status_code)
 
 
 @pytest.mark.parametrize("status_code", [300, 301, 302, 303, 304, 307, 308])
 def test_a_redirect_stops_and_says_so(status_code: int) -> None:
     stopped = outcome(status_code, location="http://169.254.169.254/")
-    assert stopped == Outcome(Verdict.STOP, "redirects are not followed:", status_code)
+    assert stopped == Outcome(Verdict.STOP, "redirects are not followed:", status_code=status_code)
 
 
 @pytest.mark.parametrize("status_code", [302, 404, 410, 429, 503])
@@ -50,7 +52,10 @@ def test_a_redirect_stops_and_says_so(status_code: int) -> None:
 def test_the_stop_header_stops_whatever_the_status(status_code: int, value: str) -> None:
     stopped = outcome(status_code, b"gone", duewheel_stop=value, retry_after="5")
     assert stopped == Outcome(
-        Verdict.STOP, "the receiver said stop: gone", status_code, stopped_by_receiver=True
+        Verdict.STOP,
+        "the receiver said stop: gone",
+        status_code=status_code,
+        stopped_by_receiver=True,
     )
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.aws.message import message_request
+from duewheel.rules.callbacks.aws.sqs import TARGET as SQS
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.payload_encoding import attributes_of, envelope, text_of
 from duewheel.rules.tasks.task import Task
@@ -42,7 +42,7 @@ def test_attributes_say_whose_attempt_it_is() -> None:
 
 
 def sent_id(callback: SqsCallback, task: Task) -> str:
-    members = message_request(callback, task)
+    members = SQS.request(callback, task)
     return str(members["MessageDeduplicationId"])
 
 

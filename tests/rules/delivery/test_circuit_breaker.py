@@ -26,18 +26,27 @@ from tests.support.clock import NOON_MS
 UNITS = st.floats(0, 1, exclude_max=True)
 BREAKERS = st.builds(
     Breaker,
-    st.just("dead.example"),
-    st.integers(0, NOON_MS),
-    st.integers(NOON_MS - 10**9, NOON_MS + 10**9),
-    st.just("me"),
-    st.integers(0, 10_000),
+    host=st.just("dead.example"),
+    since_ms=st.integers(0, NOON_MS),
+    until_ms=st.integers(NOON_MS - 10**9, NOON_MS + 10**9),
+    owner_token=st.just("me"),
+    probes_failed=st.integers(0, 10_000),
 )
 CALLS = st.tuples(st.integers(0, 2_000), st.booleans())  # milliseconds after the last, unwell
 
 
 def task_at(next_ms: int) -> Task:
     home = address_at(next_ms, bytes(TOKEN_BYTES))
-    return Task(home, home, "orders", next_ms, next_ms, None, NOON_MS, NOON_MS)
+    return Task(
+        home=home,
+        entry=home,
+        biz_type="orders",
+        due_ms=next_ms,
+        next_ms=next_ms,
+        callback=None,
+        created_ms=NOON_MS,
+        updated_ms=NOON_MS,
+    )
 
 
 @given(st.lists(CALLS, max_size=200))
@@ -76,17 +85,20 @@ def test_calls_that_began_before_the_breaker_opened_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("outcome", "sign"),
     [
-        (Outcome(Verdict.DELIVERED, "", 200), HostSignal.HEALTHY),
+        (Outcome(Verdict.DELIVERED, "", status_code=200), HostSignal.HEALTHY),
         (Outcome(Verdict.RETRY, "no whole reply within 10 s"), HostSignal.FAILING),
         *[
-            (Outcome(Verdict.RETRY, "", status), HostSignal.FAILING)
+            (Outcome(Verdict.RETRY, "", status_code=status), HostSignal.FAILING)
             for status in (408, 429, 500, 503)
         ],
         *[
-            (Outcome(Verdict.RETRY, "", status), HostSignal.HEALTHY)
+            (Outcome(Verdict.RETRY, "", status_code=status), HostSignal.HEALTHY)
             for status in (401, 403, 404, 425, 301)
         ],
-        *[(Outcome(Verdict.STOP, "", status), HostSignal.HEALTHY) for status in (400, 410, 503)],
+        *[
+            (Outcome(Verdict.STOP, "", status_code=status), HostSignal.HEALTHY)
+            for status in (400, 410, 503)
+        ],
         (Outcome(Verdict.STOP, "refused-address: ..."), None),
     ],
 )
@@ -151,7 +163,13 @@ def test_who_is_put_off_comes_up_in_order_after_the_wait_and_never_before_its_in
 def test_they_come_up_over_as_long_as_it_waits_or_a_tenth_of_how_long_it_has_been_open(
     open_for_seconds: int, spread_seconds: int
 ) -> None:
-    breaker = Breaker("dead.example", NOON_MS - open_for_seconds * 1000, NOON_MS, "me", 1)
+    breaker = Breaker(
+        host="dead.example",
+        since_ms=NOON_MS - open_for_seconds * 1000,
+        until_ms=NOON_MS,
+        owner_token="me",
+        probes_failed=1,
+    )
     instants = rules.postponed_instants_ms(breaker, [task_at(0)] * 100, NOON_MS, 0.0)
     assert instants[0] == NOON_MS
     assert instants[-1] - instants[0] == spread_seconds * 990

@@ -61,7 +61,15 @@ def configured(before: Business, **own: Any) -> Business:
 
 def timer(**rules: Any) -> Timer:
     said = Rules("close orders", Schedule(cron="0 3 * * *"), callback=HOOK)
-    return Timer("4503599627370496", "orders", replace(said, **rules), True, 1, NOON_MS, NOON_MS)
+    return Timer(
+        timer_id="4503599627370496",
+        biz_type="orders",
+        rules=replace(said, **rules),
+        enabled=True,
+        version=1,
+        created_ms=NOON_MS,
+        updated_ms=NOON_MS,
+    )
 
 
 def changed(before: Timer, *, enabled: bool = True, **rules: Any) -> Timer:

@@ -40,7 +40,16 @@ from duewheel.rules.tasks.task import Made, NewTask
 from duewheel.rules.wheel.sharding import Placement
 
 NOW_MS = 1_900_000_000_123
-MESSAGE = IngestMessage("m-1", "handle", "{}", "AROAEXAMPLE", NOW_MS, NOW_MS, 1, {})
+MESSAGE = IngestMessage(
+    message_id="m-1",
+    receipt_handle="handle",
+    body="{}",
+    sender="AROAEXAMPLE",
+    sent_ms=NOW_MS,
+    first_received_ms=NOW_MS,
+    receives=1,
+    attributes={},
+)
 PASSING = [
     TooManyCreates(3_000),
     Unavailable("soon"),
@@ -49,9 +58,9 @@ PASSING = [
     UnreadableItem("slot", "place", "status"),
 ]
 FOR_GOOD = [InvalidField("a: b", "a"), NotPermitted("no", "biz_type"), KeyTaken("taken", "key")]
-TASK = NewTask("orders", NOW_MS, HttpCallback("https://example.com/")).placed(
-    Placement(NOW_MS, NOW_MS // 1000, lead_ms=500), b"12345678"
-)
+TASK = NewTask(
+    biz_type="orders", due_ms=NOW_MS, callback=HttpCallback("https://example.com/")
+).placed(Placement(now_ms=NOW_MS, pointer_second=NOW_MS // 1000, lead_ms=500), b"12345678")
 ALLOWED_IN_SQS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
 
 
@@ -257,4 +266,7 @@ def test_a_failure_says_where_to_look_and_nothing_else() -> None:
 
 def test_a_message_is_read_with_the_instant_at_which_it_was_sent() -> None:
     assert request_of(MESSAGE, is_single=True).read_ms(NOW_MS + 9) == NOW_MS
-    assert IdempotentRequest("name", "digest", is_single=True).read_ms(NOW_MS + 9) == NOW_MS + 9
+    assert (
+        IdempotentRequest(name="name", digest="digest", is_single=True).read_ms(NOW_MS + 9)
+        == NOW_MS + 9
+    )

@@ -39,25 +39,25 @@ many_slices = settings(max_examples=150)
 def test_nothing_owed_is_ever_passed_over(made: Slice) -> None:
     """A verdict that lets the pointer go on gives every owed task a new entry."""
     verdict = made.verdict()
-    if verdict.is_finished:
-        entered = {*addresses_of(verdict.owed), *postponed(verdict)}
-        assert entered == made.of_state(EntryState.OWED)
+    if not verdict.unfinished:
+        entered = {*addresses_of(verdict.due), *postponed(verdict)}
+        assert entered == made.of_state(EntryState.DUE)
 
 
 @given(slices())
 def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
     verdict = made.verdict()
-    entered = addresses_of(verdict.owed) + taken_apart(verdict) + postponed(verdict)
+    entered = addresses_of(verdict.due) + taken_apart(verdict) + postponed(verdict)
     assert len(set(entered)) == len(entered)
-    assert set(entered) <= made.of_state(EntryState.OWED)
+    assert set(entered) <= made.of_state(EntryState.DUE)
 
 
 @given(slices())
 def test_direct_entries_wait_for_no_page_but_one_of_the_slow_lane(made: Slice) -> None:
     slow = {place for lease in made.leases.values() for place in lease.slow}
-    owed = made.of_state(EntryState.OWED)
-    direct = {address for address in owed if address.direct and address.place not in slow}
-    assert direct <= set(addresses_of(made.verdict().owed))
+    due = made.of_state(EntryState.DUE)
+    direct = {address for address in due if address.direct and address.place not in slow}
+    assert direct <= set(addresses_of(made.verdict().due))
 
 
 @given(slices())
@@ -73,8 +73,8 @@ def test_each_page_is_worked_on_once_and_a_slice_is_open_while_any_is(made: Slic
 def test_all_that_is_owed_is_entered_anew_or_in_a_page_that_is_open(made: Slice) -> None:
     """Whatever page is held: what a page behind it owes is not left out."""
     verdict = made.verdict()
-    entered = {*addresses_of(verdict.owed), *taken_apart(verdict), *postponed(verdict)}
-    left = {address.place for address in made.of_state(EntryState.OWED) - entered}
+    entered = {*addresses_of(verdict.due), *taken_apart(verdict), *postponed(verdict)}
+    left = {address.place for address in made.of_state(EntryState.DUE) - entered}
     pages = {page for page, _ in verdict.unfinished}
     assert all(_page_of(made, place) in pages for place in left)
 
@@ -101,10 +101,10 @@ def _page_of(made: Slice, place: str) -> str:
 
 
 def _owes_of_its_own(made: Slice, lease: PageLease) -> bool:
-    owed = {address.place for address in made.of_state(EntryState.OWED) if not address.direct}
+    due = {address.place for address in made.of_state(EntryState.DUE) if not address.direct}
     return any(
         place not in (*lease.slow, *lease.rest) and _page_of(made, place) == lease.page
-        for place in owed
+        for place in due
     )
 
 
@@ -134,28 +134,28 @@ def test_a_page_that_is_done_or_held_is_left_in_peace(made: Slice) -> None:
 
 @given(slices())
 def test_a_page_is_sent_again_as_it_was_cut_and_covers_something_owed(made: Slice) -> None:
-    owed = {address.place for address in made.of_state(EntryState.OWED)}
+    due = {address.place for address in made.of_state(EntryState.DUE)}
     for found, message in made.verdict().resend:
         assert (message.second, message.shard, message.page) == (SECOND, SHARD, found.page)
         if is_passed_on(message.page):
             parent = made.leases[message.page[:-1]]
             assert message.places == (parent.slow if message.page[-1] == "s" else parent.rest)
-            assert owed & set(message.places)
+            assert due & set(message.places)
         else:
             before = [
                 one.end for one in made.leases.values() if next_page_or_none(one) == message.page
             ]
             assert message.places == ()
             assert message.after == (before[0] if before else None)
-            assert any(message.after is None or place > message.after for place in owed)
+            assert any(message.after is None or place > message.after for place in due)
 
 
 @given(slices())
 def test_a_page_that_was_begun_is_taken_apart_into_a_pages_worth_of_owed_entries_in_order(
     made: Slice,
 ) -> None:
-    for found, owed in made.verdict().take_apart:
-        places = [one.address.place for one in owed]
+    for found, due in made.verdict().take_apart:
+        places = [one.address.place for one in due]
         assert len(places) >= 1
         assert len(places) <= PAGE_SIZE or not found.tries
         assert places == sorted(places)
@@ -166,17 +166,17 @@ def test_a_page_that_was_begun_is_taken_apart_into_a_pages_worth_of_owed_entries
 def test_the_sweep_alone_brings_any_slice_to_its_end(made: Slice) -> None:
     """No notifier is alive: each minute's verdict is carried out, and after some of them
     every owed task has got exactly one new entry, with one message a minute at most."""
-    owed = {made.entries[address] for address in made.of_state(EntryState.OWED)}
+    due = {made.entries[address] for address in made.of_state(EntryState.DUE)}
     entered: list[Address] = []
     for minute in range(200):
         now_ms = NOW_MS + minute * RESEND_EVERY_MS
         verdict = made.verdict(now_ms)
         assert len({found.page for found, _ in verdict.resend}) == len(verdict.resend)
         entered += carry_out(made, verdict, now_ms)
-        if verdict.is_finished:
+        if not verdict.unfinished:
             break
-    assert verdict.is_finished
-    assert sorted(entered, key=str) == sorted(owed, key=str)
+    assert not verdict.unfinished
+    assert sorted(entered, key=str) == sorted(due, key=str)
     assert made.verdict(NOW_MS + 10**9) == Verdict(), "a second look finds nothing more"
 
 
@@ -186,9 +186,9 @@ def next_page_or_none(found: PageLease) -> str | None:
 
 def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
     """What the sweeper does with a verdict; returns the homes that got a new entry."""
-    apart = [seen for _, owed in [*verdict.take_apart, *verdict.postponed] for seen in owed]
+    apart = [seen for _, due in [*verdict.take_apart, *verdict.postponed] for seen in due]
     entered = []
-    for seen in [*verdict.owed, *apart]:
+    for seen in [*verdict.due, *apart]:
         assert seen.home is not None
         home = seen.home.home
         made.homes[home] = replace(made.homes[home], entry=AHEAD)
@@ -197,8 +197,8 @@ def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
             del made.entries[seen.address]
     for found, _ in verdict.resend:
         made.leases[found.page] = replace(found, resends=found.resends + 1, resent_ms=now_ms)
-    for found, owed in verdict.take_apart:
-        end = found.end or owed[-1].address.place
+    for found, due in verdict.take_apart:
+        end = found.end or due[-1].address.place
         made.leases[found.page] = replace(found, done=True, end=end)
     for found, _ in verdict.postponed:
         made.leases[found.page] = replace(found, done=True)

@@ -36,7 +36,12 @@ def at(second: int) -> Address:
 
 
 PENDING = HomeState(
-    at(SECOND), at(SECOND), Status.PENDING, SECOND * 1000, version=1, biz_type="orders"
+    home=at(SECOND),
+    entry=at(SECOND),
+    status=Status.PENDING,
+    next_ms=SECOND * 1000,
+    version=1,
+    biz_type="orders",
 )
 DELIVERED = replace(PENDING, status=Status.DELIVERED, lateness_ms=30)
 
@@ -177,14 +182,29 @@ class Life:
 
     def __init__(self) -> None:
         self.now = SECOND - 60
-        self.task = Task(at(SECOND), at(SECOND), "orders", 0, 0, HttpCallback(), 0, 0)
+        self.task = Task(
+            home=at(SECOND),
+            entry=at(SECOND),
+            biz_type="orders",
+            due_ms=0,
+            next_ms=0,
+            callback=HttpCallback(),
+            created_ms=0,
+            updated_ms=0,
+        )
         self.stood = [(self.now, self.task)]
 
     def step(self, passed: int, ahead: int, is_last_attempt: bool) -> None:
         """It is brought forward, called once it has come up, or redriven."""
         self.now += passed
         new, now_ms = at(self.now + ahead), self.now * 1000
-        attempt = Attempt(now_ms, 0, 0, Verdict.RETRY.value, self.task.entry.second)
+        attempt = Attempt(
+            at_ms=now_ms,
+            lateness_ms=0,
+            duration_ms=0,
+            outcome=Verdict.RETRY.value,
+            entry_second=self.task.entry.second,
+        )
         if not self.task.is_live:
             self.becomes(lifecycle.redriven(self.task, new, now_ms))
         elif self.task.entry.second > self.now:

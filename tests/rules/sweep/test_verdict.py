@@ -38,12 +38,12 @@ from tests.support.known_slices import (
 def owed_homes(count: int) -> Slice:
     made = Slice()
     for number in range(count):
-        made.add_home(here(number), here(number), EntryState.OWED)
+        made.add_home(here(number), here(number), EntryState.DUE)
     return made
 
 
 def lease(page: str = first_page(), **changes: Any) -> PageLease:
-    return replace(PageLease(SECOND, SHARD, page), **changes)
+    return replace(PageLease(SECOND, SHARD, page=page), **changes)
 
 
 def with_leases(made: Slice, *leases: PageLease) -> Slice:
@@ -56,8 +56,8 @@ def with_leases(made: Slice, *leases: PageLease) -> Slice:
 
 def test_a_pending_home_that_names_itself_is_owed() -> None:
     made = Slice()
-    made.add_home(here(1, direct=True), here(1, direct=True), EntryState.OWED)
-    assert addresses_of(made.verdict().owed) == [here(1, direct=True)]
+    made.add_home(here(1, direct=True), here(1, direct=True), EntryState.DUE)
+    assert addresses_of(made.verdict().due) == [here(1, direct=True)]
 
 
 @pytest.mark.parametrize("status", SETTLED)
@@ -79,17 +79,17 @@ def test_a_home_whose_named_entry_is_lost_is_owed_without_waiting_for_any_page(
     named: Address,
 ) -> None:
     made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
-    made.add_home(here(1), named, EntryState.OWED)
+    made.add_home(here(1), named, EntryState.DUE)
     verdict = made.verdict()
-    assert addresses_of(verdict.owed) == [here(1)]
-    assert verdict.is_finished
+    assert addresses_of(verdict.due) == [here(1)]
+    assert not verdict.unfinished
 
 
 def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_owed() -> None:
     made = Slice()
     named = here(2, direct=True)
     made.add_pair(here(1), named)
-    assert addresses_of(made.verdict().owed) == [named]
+    assert addresses_of(made.verdict().due) == [named]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_reentry_that_may_never_fire_is_deleted(named: Address | None, status:
 
 def test_an_empty_slice_is_finished() -> None:
     assert Slice().verdict() == Verdict()
-    assert Slice().verdict().is_finished
+    assert not Slice().verdict().unfinished
 
 
 # One page
@@ -150,17 +150,17 @@ def test_what_is_done_about_a_page_that_still_owes_calls(
         "resend": [one.page for one, _ in verdict.resend],
         "wait": verdict.waits_for,
         "take apart": [one.page for one, _ in verdict.take_apart],
-        "rescue": [first_page()] if verdict.owed else [],
+        "rescue": [first_page()] if verdict.due else [],
     } == {
         name: ["0"] if name == action else [] for name in ("resend", "wait", "take apart", "rescue")
     }
-    assert verdict.is_finished == (action == "rescue")
+    assert (not verdict.unfinished) == (action == "rescue")
 
 
 def test_a_page_of_which_nothing_is_owed_is_not_waited_for() -> None:
     made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
     made.add_home(here(1), here(1), EntryState.FINISHED, Status.DELIVERED)
-    assert made.verdict().is_finished
+    assert not made.verdict().unfinished
 
 
 def test_what_is_taken_apart_at_once_is_no_more_than_a_page() -> None:
@@ -183,7 +183,7 @@ def test_the_pages_behind_a_done_one_are_looked_at_in_turn() -> None:
         lease("1", after=here(1).place),
     )
     verdict = made.verdict()
-    assert addresses_of(verdict.owed) == [here(0), here(1)]
+    assert addresses_of(verdict.due) == [here(0), here(1)]
     ((_, message),) = verdict.resend
     assert (message.page, message.after) == ("1", here(1).place)
 
@@ -203,7 +203,7 @@ def test_a_page_that_is_held_hides_none_of_those_behind_it() -> None:
     )
     verdict = made.verdict()
     assert verdict.unfinished == [("0", Why.HELD), ("2", Why.UNBEGUN)]
-    assert addresses_of(verdict.owed) == [here(2), here(3)]
+    assert addresses_of(verdict.due) == [here(2), here(3)]
     assert [message.page for _, message in verdict.resend] == ["2"]
 
 
@@ -216,7 +216,7 @@ def test_a_lost_rest_message_is_sent_again_with_all_its_places() -> None:
     rest = (here(0).place, here(2).place)
     made = with_leases(owed_homes(3), lease(done=True, rest=rest))
     verdict = made.verdict()
-    assert addresses_of(verdict.owed) == [here(1)]
+    assert addresses_of(verdict.due) == [here(1)]
     ((_, message),) = verdict.resend
     assert (message.page, message.places) == (rest_page("0"), rest)
 
@@ -230,7 +230,7 @@ def test_what_a_rest_page_passed_on_in_turn_is_looked_at_as_well() -> None:
         lease("0r", done=True, rest=second),
     )
     verdict = made.verdict()
-    assert addresses_of(verdict.owed) == [here(0), here(1)]
+    assert addresses_of(verdict.due) == [here(0), here(1)]
     ((_, message),) = verdict.resend
     assert (message.page, message.places) == ("0rr", second)
 
@@ -260,12 +260,12 @@ def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, act
         "wait": verdict.waits_for,
         "resend": [message.page for _, message in verdict.resend if message.places == SLOW],
         "take apart": [one.page for one, _ in verdict.take_apart],
-        "rescue": ["0s"] if verdict.owed else [],
+        "rescue": ["0s"] if verdict.due else [],
     } == {
         name: ["0s"] if name == action else []
         for name in ("put off", "wait", "resend", "take apart", "rescue")
     }
-    assert verdict.is_finished == (action in ("put off", "rescue"))
+    assert (not verdict.unfinished) == (action in ("put off", "rescue"))
 
 
 def test_the_slow_lane_is_given_the_time_its_queue_may_hide_a_message() -> None:
@@ -290,10 +290,10 @@ def test_direct_entries_that_were_passed_to_the_slow_lane_are_judged_with_their_
     made = Slice()
     for number in range(3):
         address = here(number, direct=True)
-        made.add_home(address, address, EntryState.OWED)
+        made.add_home(address, address, EntryState.DUE)
     passed = tuple(here(number, direct=True).place for number in (0, 2))
     page = direct_page(passed)
     verdict = with_leases(made, lease(page, slow=passed)).verdict()
-    assert addresses_of(verdict.owed) == [here(1, direct=True)]
-    ((found, owed),) = verdict.postponed
-    assert (found.page, len(owed)) == (slow_page(page), 2)
+    assert addresses_of(verdict.due) == [here(1, direct=True)]
+    ((found, due),) = verdict.postponed
+    assert (found.page, len(due)) == (slow_page(page), 2)

@@ -37,17 +37,26 @@ from duewheel.rules.wheel.addresses import address_at
 from duewheel.rules.wheel.sharding import Placement
 
 NOW_MS = 1_900_000_000_123
-ASKED = IdempotentRequest("name", "digest", is_single=False)
+ASKED = IdempotentRequest(name="name", digest="digest", is_single=False)
 TAKEN = KeyTaken("The key names a live task made by another body.", "key")
 
 
 def new(in_ms: int = 600_000, **fields: Any) -> NewTask:
-    return NewTask("orders", NOW_MS + in_ms, HttpCallback("https://example.com/"), **fields)
+    return NewTask(
+        biz_type="orders",
+        due_ms=NOW_MS + in_ms,
+        callback=HttpCallback("https://example.com/"),
+        **fields,
+    )
 
 
 def claim(number: int = 0, in_ms: int = 0) -> Claim:
     now_ms = NOW_MS + in_ms
-    return Claim(number, f"token-{number}", Placement(now_ms, now_ms // 1000, lead_ms=500))
+    return Claim(
+        number,
+        f"token-{number}",
+        Placement(now_ms=now_ms, pointer_second=now_ms // 1000, lead_ms=500),
+    )
 
 
 def running(tasks: int = 3) -> tuple[RequestRecord, list[NewTask]]:
@@ -190,7 +199,7 @@ def test_who_takes_over_keeps_what_stands_and_places_the_rest_anew() -> None:
     assert made_by(over, 1, request) == first
     assert list(over.unsettled(request)) == [0, 2]
     assert over.unsettled(request)[0] == claim(1, in_ms=60_000).task(0, request[0])
-    assert over.asked_ms == NOW_MS
+    assert over.requested_ms == NOW_MS
     assert over.lease_until_ms == NOW_MS + 60_000 + LEASE_MS
 
 

@@ -27,8 +27,8 @@ TASK = Task(
     created_ms=NOW_MS - 60_000,
     updated_ms=NOW_MS - 60_000,
 )
-REFUSED = Outcome(Verdict.RETRY, "busy", 503)
-STOPPED = Outcome(Verdict.STOP, "gone", 410)
+REFUSED = Outcome(Verdict.RETRY, "busy", status_code=503)
+STOPPED = Outcome(Verdict.STOP, "gone", status_code=410)
 
 instants = st.integers(NOW_MS - 100_000, NOW_MS + 100_000)
 attempts = st.builds(
@@ -154,10 +154,16 @@ def test_lateness_is_never_negative(
 
 @given(st.text())
 def test_an_attempt_keeps_what_came_of_it_with_a_short_note(note: str) -> None:
-    outcome = Outcome(Verdict.RETRY, note, 503)
+    outcome = Outcome(Verdict.RETRY, note, status_code=503)
     attempt = lifecycle.attempt_made(TASK, outcome, NOW_MS + 3, NOW_MS + 45)
     assert attempt == Attempt(
-        NOW_MS + 3, 3, 42, "retry", TASK.entry.second, 503, note[:NOTE_CHARACTERS_MAX]
+        at_ms=NOW_MS + 3,
+        lateness_ms=3,
+        duration_ms=42,
+        outcome="retry",
+        entry_second=TASK.entry.second,
+        status_code=503,
+        note=note[:NOTE_CHARACTERS_MAX],
     )
 
 
@@ -166,14 +172,16 @@ def test_an_attempt_keeps_what_came_of_it_with_a_short_note(note: str) -> None:
 
 def test_a_delivery_after_failures_leaves_no_error_behind() -> None:
     task = replace(TASK, last_error="busy", attempts=3)
-    attempt = lifecycle.attempt_made(task, Outcome(Verdict.DELIVERED, "ok", 200), NOW_MS, NOW_MS)
+    attempt = lifecycle.attempt_made(
+        task, Outcome(Verdict.DELIVERED, "ok", status_code=200), NOW_MS, NOW_MS
+    )
     assert delivered(task, attempt, NOW_MS).last_error is None
 
 
 def test_the_lateness_of_a_delivery_counts_from_the_due_instant_not_from_the_last_retry() -> None:
     task = replace(TASK, next_ms=NOW_MS + 60_000)
     attempt = lifecycle.attempt_made(
-        task, Outcome(Verdict.DELIVERED, "ok", 200), NOW_MS + 60_002, NOW_MS + 60_040
+        task, Outcome(Verdict.DELIVERED, "ok", status_code=200), NOW_MS + 60_002, NOW_MS + 60_040
     )
     ended = delivered(task, attempt, NOW_MS + 60_040)
     assert (attempt.lateness_ms, ended.lateness_ms) == (2, 60_002)
@@ -195,7 +203,7 @@ def test_a_retry_names_its_new_entry_and_stays_pending() -> None:
 def test_a_retry_is_never_planned_before_now(
     task: Task, unit: float, retry_after: float | None, now_ms: int
 ) -> None:
-    outcome = Outcome(Verdict.RETRY, "", 503, retry_after)
+    outcome = Outcome(Verdict.RETRY, "", status_code=503, retry_after_seconds=retry_after)
     next_ms = lifecycle.retry_at_ms(task, RetryPolicy(), outcome, now_ms, unit)
     assert next_ms is None or next_ms >= now_ms + round((retry_after or 0) * 1000)
 
@@ -210,9 +218,9 @@ def test_a_retry_is_never_planned_before_now(
         (0, RetryPolicy(attempts_max=3, delays_seconds=(1.0, 5.0)), REFUSED, 1_000),
         (1, RetryPolicy(attempts_max=3, delays_seconds=(1.0, 5.0)), REFUSED, 5_000),
         (2, RetryPolicy(attempts_max=3, delays_seconds=(1.0, 5.0)), REFUSED, None),
-        (0, None, Outcome(Verdict.RETRY, "", 429, 30.0), 30_000),
+        (0, None, Outcome(Verdict.RETRY, "", status_code=429, retry_after_seconds=30.0), 30_000),
         (0, None, STOPPED, None),
-        (0, None, Outcome(Verdict.STOP, "", 410, 30.0), None),
+        (0, None, Outcome(Verdict.STOP, "", status_code=410, retry_after_seconds=30.0), None),
     ],
 )
 def test_whether_and_when_a_failed_task_is_tried_again(

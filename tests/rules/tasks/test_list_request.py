@@ -20,7 +20,11 @@ def test_everything_can_be_asked_for() -> None:
         "biz_type=orders&status=dead&due_from=2030-01-01T12:00:00Z&due_to=2030-01-01T12:00:00.001Z"
         "&order=desc&limit=100&cursor=abc_-"
     ) == ListRequest(
-        ListQuery("orders", Status.DEAD, NOON_MS, NOON_MS + 1, Order.DESC), 100, "abc_-"
+        ListQuery(
+            "orders", Status.DEAD, due_from_ms=NOON_MS, due_to_ms=NOON_MS + 1, order=Order.DESC
+        ),
+        100,
+        "abc_-",
     )
 
 

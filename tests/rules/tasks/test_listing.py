@@ -170,7 +170,9 @@ def test_a_new_listing_looks_at_every_partition_and_one_that_has_ended_at_none()
 # Cursors
 
 POSITION = Listed(1_800_000_000_123, address_at(1_700_000_000_456, b"12345678", direct=True))
-QUERY = ListQuery("orders", Status.PENDING, 1, 2_000_000_000_000, Order.DESC)
+QUERY = ListQuery(
+    "orders", Status.PENDING, due_from_ms=1, due_to_ms=2_000_000_000_000, order=Order.DESC
+)
 
 
 @given(st.integers(0, 10**13), st.integers(0, 10**13), st.binary(min_size=8, max_size=8))

@@ -82,7 +82,7 @@ def test_a_full_request_is_taken_whole() -> None:
             (("Content-Type", "text/plain"), ("X-Empty", ""), ("X-Tab", "a\tb c")),
         ),
         payload='{"order": 17}',
-        retry=RetryPolicy(3, 0.5, 3.0, 9.0),
+        retry=RetryPolicy(3, 0.5, factor=3.0, delay_max_seconds=9.0),
         expires_after_seconds=60.5,
     )
 

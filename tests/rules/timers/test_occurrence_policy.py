@@ -27,7 +27,15 @@ HOURLY = Schedule(every_seconds=HOUR)
 
 def timer(schedule: Schedule = HOURLY, /, **rules: object) -> Timer:
     said = Rules("closing", schedule, **rules)  # type: ignore[arg-type]
-    return Timer(TIMER_ID, "orders", said, enabled=True, version=1, created_ms=0, updated_ms=0)
+    return Timer(
+        timer_id=TIMER_ID,
+        biz_type="orders",
+        rules=said,
+        enabled=True,
+        version=1,
+        created_ms=0,
+        updated_ms=0,
+    )
 
 
 def occurrence(of: Timer, second: int = ZERO, number: int = 1, **more: bool) -> Occurrence:
@@ -203,18 +211,18 @@ def test_a_call_has_what_its_timer_says_of_it() -> None:
     assert with_timer_fields(replace(task, redrives=1), one, of).expires_after_seconds is None
 
 
-GONE = Outcome(Verdict.STOP, "", 410)
+GONE = Outcome(Verdict.STOP, "", status_code=410)
 
 
 @pytest.mark.parametrize(
     ("outcome", "stops"),
     [
         (GONE, True),
-        (Outcome(Verdict.STOP, "", 503, stopped_by_receiver=True), True),
-        (Outcome(Verdict.STOP, "", 400), False),
+        (Outcome(Verdict.STOP, "", status_code=503, stopped_by_receiver=True), True),
+        (Outcome(Verdict.STOP, "", status_code=400), False),
         (Outcome(Verdict.STOP, "refused-address"), False),
-        (Outcome(Verdict.RETRY, "", 410), False),
-        (Outcome(Verdict.DELIVERED, "", 200), False),
+        (Outcome(Verdict.RETRY, "", status_code=410), False),
+        (Outcome(Verdict.DELIVERED, "", status_code=200), False),
     ],
 )
 def test_a_410_and_a_stop_of_the_receiver_stop_the_timer(outcome: Outcome, stops: bool) -> None:

@@ -37,7 +37,15 @@ TIMER_ID = "4503599627370497"
 def timer(schedule: Schedule | None = None, /, **rules: object) -> Timer:
     values: dict[str, Any] = {"misfire": Misfire.ALL, **rules}
     said = Rules("closing", schedule or Schedule(every_seconds=60), **values)
-    return Timer(TIMER_ID, "orders", said, enabled=True, version=1, created_ms=0, updated_ms=0)
+    return Timer(
+        timer_id=TIMER_ID,
+        biz_type="orders",
+        rules=said,
+        enabled=True,
+        version=1,
+        created_ms=0,
+        updated_ms=0,
+    )
 
 
 def begun(first: int = NOW + 1, numbered: int = 0) -> Plan:
@@ -165,14 +173,16 @@ def test_after_an_outage_a_thousand_are_planned_at_a_time_and_it_comes_up_again_
 
 
 def test_a_chain_begins_behind_the_second_that_has_begun() -> None:
-    placing = Placement(NOW * 1000 + 1, NOW, 500)
-    chain = chain_home(timer(), placing, bytes(8))
+    placement = Placement(now_ms=NOW * 1000 + 1, pointer_second=NOW, lead_ms=500)
+    chain = chain_home(timer(), placement, bytes(8))
     assert chain.plan == Plan(TIMER_ID, NOW + 1, 0)
     assert (chain.callback, chain.occurrence, chain.names_its_home) == (None, None, True)
 
 
 def test_a_chain_that_moves_on_is_another_version_of_itself() -> None:
-    chain = chain_home(timer(), Placement(NOW * 1000, NOW, 500), bytes(8))
+    chain = chain_home(
+        timer(), Placement(now_ms=NOW * 1000, pointer_second=NOW, lead_ms=500), bytes(8)
+    )
     step = next_step(timer(), begun(), NOW * 1000)
     entry = address_at(step.next_ms or 0, bytes(8))
     after = moved_on(chain, step, entry, step.next_ms or 0, NOW * 1000)

@@ -27,7 +27,15 @@ from duewheel.rules.wheel.sharding import Placement
 NOW = 1_800_000_000
 EACH_MINUTE = Rules("a", Schedule(cron="* * * * *"))
 TIMER = Timer(
-    "1099511627777", "orders", EACH_MINUTE, True, 3, 1, 1, address_at(NOW * 1000, bytes(8)), 5
+    timer_id="1099511627777",
+    biz_type="orders",
+    rules=EACH_MINUTE,
+    enabled=True,
+    version=3,
+    created_ms=1,
+    updated_ms=1,
+    chain=address_at(NOW * 1000, bytes(8)),
+    numbered=5,
 )
 
 
@@ -108,7 +116,9 @@ def test_a_timer_knows_the_latest_gaps_in_which_it_was_disabled() -> None:
 
 
 def home() -> Any:
-    return chain_home(TIMER, Placement(NOW * 1000 + 250, NOW, 500), bytes(8))
+    return chain_home(
+        TIMER, Placement(now_ms=NOW * 1000 + 250, pointer_second=NOW, lead_ms=500), bytes(8)
+    )
 
 
 def test_a_chain_is_due_at_once_and_plans_from_the_next_second_on() -> None:

@@ -15,8 +15,8 @@ from duewheel.rules.timers.timer import Misfire, Rules, Timer
 from duewheel.rules.timers.withdrawal import (
     MISFIRES,
     Claims,
-    Stretch,
-    missed_stretch,
+    SecondRange,
+    missed_range,
     reason_to_take_back,
 )
 from duewheel.rules.wheel.addresses import address_at
@@ -28,7 +28,15 @@ TIMER_ID = "4503599627370497"
 def timer(every: int = 1, behind: int = 0, **rules: Any) -> Timer:
     schedule = Schedule(every_seconds=every, anchor_second=NOW - behind)
     said = Rules("closing", schedule, **{"misfire": Misfire.SKIP, **rules})
-    return Timer(TIMER_ID, "orders", said, enabled=True, version=1, created_ms=0, updated_ms=0)
+    return Timer(
+        timer_id=TIMER_ID,
+        biz_type="orders",
+        rules=said,
+        enabled=True,
+        version=1,
+        created_ms=0,
+        updated_ms=0,
+    )
 
 
 def planned(of: Timer, second: int, number: int = 1) -> Task:
@@ -66,15 +74,15 @@ def test_what_is_taken_back_would_be_ended_whenever_it_came_up_and_the_latest_ar
     seconds = seconds_from(of.rules.schedule, NOW - behind, written, NOW + 100)[:max_runs]
     plan = Plan(TIMER_ID, seconds[-1] + 1 if seconds else NOW, len(seconds))
     tasks = [planned(of, second, number) for number, second in enumerate(seconds, 1)]
-    stretch = missed_stretch(of, plan, tasks[0], NOW) if tasks else None
+    seconds = missed_range(of, plan, tasks[0], NOW) if tasks else None
     taken, left = [], []
     for task in tasks:
-        last_missed = 0 if stretch is None else stretch.last_missed
+        last_missed = 0 if seconds is None else seconds.last_missed
         reason = reason_to_take_back(task, of, NOW * 1000, last_missed)
         (left if reason is None else taken).append(task)
         if reason is not None:
-            assert stretch is not None
-            assert stretch.first <= task.home.second <= stretch.last
+            assert seconds is not None
+            assert seconds.first <= task.home.second <= seconds.last
             assert task.occurrence is not None
             for now in (NOW, NOW + later):
                 assert skip_reason(task, task.occurrence, of, now * 1000) is reason
@@ -88,8 +96,8 @@ def test_what_a_chain_may_write_again_is_left_to_it() -> None:
     """It counts what it writes."""
     of = timer(behind=1_000)
     met = planned(of, NOW - 1_000)
-    stretch = missed_stretch(of, Plan(TIMER_ID, NOW - 600, 400), met, NOW)
-    assert stretch == Stretch(
+    seconds = missed_range(of, Plan(TIMER_ID, NOW - 600, 400), met, NOW)
+    assert seconds == SecondRange(
         NOW - 1_000, NOW - 601 - MISFIRES_WRITTEN, NOW - 601 - MISFIRES_WRITTEN
     )
 
@@ -124,7 +132,7 @@ def test_what_a_changed_timer_does_not_contain_is_taken_back_and_what_it_contain
 
 
 @pytest.mark.parametrize(
-    ("stretches", "claimed"),
+    ("ranges", "claimed"),
     [
         ([(0, 500), (0, 500), (250, 500)], [(0, 500), None, None]),
         ([(300, 900), (0, 900)], [(300, 900), (0, 299)]),
@@ -134,9 +142,9 @@ def test_what_a_changed_timer_does_not_contain_is_taken_back_and_what_it_contain
     ],
 )
 def test_each_stretch_is_claimed_once(
-    stretches: list[tuple[int, int]], claimed: list[tuple[int, int] | None]
+    ranges: list[tuple[int, int]], claimed: list[tuple[int, int] | None]
 ) -> None:
     claims = Claims()
-    found = [claims.claim(TIMER_ID, Stretch(first, last)) for first, last in stretches]
+    found = [claims.claim(TIMER_ID, SecondRange(first, last)) for first, last in ranges]
     assert [None if one is None else (one.first, one.last) for one in found] == claimed
-    assert claims.claim("4503599627370498", Stretch(0, 500)) is not None
+    assert claims.claim("4503599627370498", SecondRange(0, 500)) is not None

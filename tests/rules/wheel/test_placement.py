@@ -16,12 +16,16 @@ def test_wherever_the_pointer_stands_an_entry_stands_at_its_instant_or_now(
     now: int, pointer_ahead: int, in_ms: int, ahead_ms: int
 ) -> None:
     """Further ahead, too: as it does for a while when the profile has been changed."""
-    placing = Placement(now * 1000, now + pointer_ahead, LEAD_MS, ahead_ms=ahead_ms)
-    entry = placing.address(now * 1000 + in_ms, bytes(8))
+    placement = Placement(
+        now_ms=now * 1000, pointer_second=now + pointer_ahead, lead_ms=LEAD_MS, ahead_ms=ahead_ms
+    )
+    entry = placement.address(now * 1000 + in_ms, bytes(8))
     assert entry.instant_ms == now * 1000 + max(in_ms, 0)
 
 
 def test_what_a_run_may_have_handed_over_before_it_was_written_is_direct() -> None:
-    placing = Placement(60_000, 60, LEAD_MS, ahead_ms=ECONOMY.ahead_ms)
-    assert placing.address(60_000 + ECONOMY.ahead_ms, bytes(8)).direct
-    assert not placing.address(67_000 + ECONOMY.ahead_ms, bytes(8)).direct
+    placement = Placement(
+        now_ms=60_000, pointer_second=60, lead_ms=LEAD_MS, ahead_ms=ECONOMY.ahead_ms
+    )
+    assert placement.address(60_000 + ECONOMY.ahead_ms, bytes(8)).direct
+    assert not placement.address(67_000 + ECONOMY.ahead_ms, bytes(8)).direct

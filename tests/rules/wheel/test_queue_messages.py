@@ -76,7 +76,9 @@ def test_the_message_of_a_slice_is_short() -> None:
 
 @given(entries)
 def test_the_longest_message_fits_the_queue(entry: Address) -> None:
-    rest = PageMessage(entry.second, entry.shard, "10000r", None, (entry.place,) * PAGE_SIZE_MAX)
+    rest = PageMessage(
+        entry.second, entry.shard, page="10000r", after=None, places=(entry.place,) * PAGE_SIZE_MAX
+    )
     direct = DirectMessage(entry.second, (entry.name,) * DIRECT_ENTRIES_MAX)
     assert len(encode(rest).encode()) < SQS_BYTES_MAX / 10
     assert len(encode(direct).encode()) < SQS_BYTES_MAX / 10
@@ -85,7 +87,10 @@ def test_the_longest_message_fits_the_queue(entry: Address) -> None:
 def test_what_was_called_fits_the_queue_even_if_it_is_all_quotation_marks() -> None:
     records = ('"' * 500,) * (CALLED_CHARACTERS_MAX // 500)
     places = ("01800000000.500#abcdefghijk",) * PAGE_SIZE_MAX
-    assert len(encode(PageMessage(1, 0, "0r", None, places, records))) < SQS_BYTES_MAX
+    assert (
+        len(encode(PageMessage(1, 0, page="0r", after=None, places=places, called=records)))
+        < SQS_BYTES_MAX
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,18 +55,25 @@ def test_skewed_bytes_are_spread_evenly(step: int) -> None:
 
 @given(st.binary(min_size=8, max_size=8), st.integers(1, SHARDS_MAX))
 def test_an_entry_finds_its_shard_again(random_bytes: bytes, shards: int) -> None:
-    placing = Placement(NOW_MS, NOW_MS // 1000, 500, {NOW_MS // 1000 + 60: shards})
-    entry = placing.address(NOW_MS + 60_000, random_bytes)
+    placement = Placement(
+        now_ms=NOW_MS,
+        pointer_second=NOW_MS // 1000,
+        lead_ms=500,
+        shards={NOW_MS // 1000 + 60: shards},
+    )
+    entry = placement.address(NOW_MS + 60_000, random_bytes)
 
-    assert entry == placing.address(NOW_MS + 60_000, random_bytes)
+    assert entry == placement.address(NOW_MS + 60_000, random_bytes)
     assert entry.shard == shard_for(random_bytes, shards) < shards
     assert address_of_task(entry.task_id) == entry
-    assert placing.address(NOW_MS + 61_000, random_bytes).shard == 0
+    assert placement.address(NOW_MS + 61_000, random_bytes).shard == 0
 
 
 def test_a_direct_entry_takes_a_shard_too() -> None:
-    placing = Placement(NOW_MS, NOW_MS // 1000, 500, {NOW_MS // 1000: 64})
-    entries = [placing.address(0, bytes([n] * 8)) for n in range(64)]
+    placement = Placement(
+        now_ms=NOW_MS, pointer_second=NOW_MS // 1000, lead_ms=500, shards={NOW_MS // 1000: 64}
+    )
+    entries = [placement.address(0, bytes([n] * 8)) for n in range(64)]
     assert all(entry.direct for entry in entries)
     assert len({entry.shard for entry in entries}) > 16
 

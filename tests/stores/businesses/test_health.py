@@ -24,8 +24,10 @@ from tests.support.world import World
 UNTIL_MS = NOON_MS + 10_000
 
 
-def breaker(host: str = "dead.example", by: str = "me", until_ms: int = UNTIL_MS) -> Breaker:
-    return Breaker(host, NOON_MS, until_ms, by)
+def breaker(
+    host: str = "dead.example", owner_token: str = "me", until_ms: int = UNTIL_MS
+) -> Breaker:
+    return Breaker(host=host, since_ms=NOON_MS, until_ms=until_ms, owner_token=owner_token)
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_breakers_open_move_and_close_beside_each_other(store: HealthStore) -> N
     one, other = breaker("a.example"), breaker("b.example:8443")
     opened(store, one, other)
     assert store.read("orders").breakers == (one, other)
-    after = replace(one, until_ms=UNTIL_MS + 1, by="you", probes_failed=1)
+    after = replace(one, until_ms=UNTIL_MS + 1, owner_token="you", probes_failed=1)
     assert store.move("orders", one, after).breakers == (after, other)
     assert store.close("orders", other).breakers == (after,)
     assert store.close("orders", after) == store.read("orders") == BusinessHealth(openings=2)
@@ -63,7 +65,7 @@ def test_breakers_open_move_and_close_beside_each_other(store: HealthStore) -> N
 
 
 def test_of_two_who_open_or_move_one_wins_and_the_other_is_told(store: HealthStore) -> None:
-    mine, yours = breaker(by="me"), breaker(by="you")
+    mine, yours = breaker(owner_token="me"), breaker(owner_token="you")
     opened(store, mine)
     assert store.open("orders", yours, BusinessHealth(), NOON_MS).breakers == (mine,)
     assert store.move("orders", mine, replace(mine, until_ms=0)).breakers[0].until_ms == 0
@@ -75,7 +77,7 @@ def test_a_write_that_the_sdk_made_twice_looks_like_one(world: World, store: Hea
     """Both times the writer finds the breaker as it wanted it."""
     mine = opened(store, breaker()).breakers[0]
     assert store.open("orders", mine, BusinessHealth(), NOON_MS).breaker_of(mine.host) == mine
-    after = replace(mine, by="again")
+    after = replace(mine, owner_token="again")
     for _ in range(2):
         assert store.move("orders", mine, after).breaker_of(mine.host) == after
     for _ in range(2):

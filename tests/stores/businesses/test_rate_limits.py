@@ -26,7 +26,7 @@ def take(
     store: RateLimitStore, rate: RateLimit = FIFTY, count: int = 1, **given: Any
 ) -> ReservedTurns | RateLimited:
     wanted = {"now_us": NOW_US, "ahead_us": NO_LIMIT_AHEAD_US, **given}
-    return store.take("calls", "orders", rate, count, **wanted)
+    return store.reserve("calls", "orders", rate, count, **wanted)
 
 
 def first_of(result: ReservedTurns | RateLimited) -> int:
@@ -54,8 +54,8 @@ def test_a_clock_that_is_behind_takes_turns_behind_those_of_others(store: RateLi
 
 def test_businesses_and_limits_have_turns_of_their_own(store: RateLimitStore) -> None:
     take(store, count=100)
-    of_another = store.take("calls", "mails", FIFTY, 1, NOW_US, NO_LIMIT_AHEAD_US)
-    of_creates = store.take("creates", "orders", FIFTY, 1, NOW_US, NO_LIMIT_AHEAD_US)
+    of_another = store.reserve("calls", "mails", FIFTY, 1, NOW_US, NO_LIMIT_AHEAD_US)
+    of_creates = store.reserve("creates", "orders", FIFTY, 1, NOW_US, NO_LIMIT_AHEAD_US)
     assert first_of(of_another) == first_of(of_creates) == 0
 
 
@@ -109,7 +109,7 @@ def test_turns_never_overlap_whatever_is_taken_when(
     now_us, ends_us = NOW_US, 0
     for count, pause_us in story:
         now_us += pause_us
-        turns = store.take("calls", name, FIFTY, count, now_us, NO_LIMIT_AHEAD_US)
+        turns = store.reserve("calls", name, FIFTY, count, now_us, NO_LIMIT_AHEAD_US)
         assert isinstance(turns, ReservedTurns)
         assert turns.first_us >= max(now_us, ends_us) or ends_us == 0
         ends_us = turns.first_us + count * turns.interval_us

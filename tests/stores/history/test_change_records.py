@@ -31,7 +31,9 @@ def records(world: World) -> ChangeRecords:
 
 
 def change(version: int, did: ChangeAction = ChangeAction.CONFIGURED, **fields: Any) -> Change:
-    return Change(version, fields.pop("at_ms", NOON_MS + version), CALLER, did, **fields)
+    return Change(
+        version=version, at_ms=fields.pop("at_ms", NOON_MS + version), by=CALLER, did=did, **fields
+    )
 
 
 def keep(records: ChangeRecords, *changes: Change, thing: Subject = ORDERS) -> None:

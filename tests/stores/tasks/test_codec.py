@@ -87,7 +87,14 @@ tasks = st.builds(
     version=st.integers(1, 10_000),
 ) | st.builds(
     lambda home, due_ms: Task(
-        home, home, "orders", due_ms, due_ms, HttpCallback("https://example.com/"), 0, 0
+        home=home,
+        entry=home,
+        biz_type="orders",
+        due_ms=due_ms,
+        next_ms=due_ms,
+        callback=HttpCallback("https://example.com/"),
+        created_ms=0,
+        updated_ms=0,
     ),
     addresses,
     numbers,
@@ -204,7 +211,16 @@ def test_the_index_of_a_timer_holds_its_occurrences_alone(task: Task) -> None:
 )
 def test_what_is_damaged_of_a_timer_makes_the_item_unreadable(attribute: str, value: Any) -> None:
     home = address_at(0, bytes(TOKEN_BYTES))
-    task = Task(home, home, "orders", 0, 0, None, 0, 0)
+    task = Task(
+        home=home,
+        entry=home,
+        biz_type="orders",
+        due_ms=0,
+        next_ms=0,
+        callback=None,
+        created_ms=0,
+        updated_ms=0,
+    )
     whole = replace(task, occurrence=Occurrence("4503599627370497", 7, 3), first_second=9)
     item = item_of(whole) | ({} if value is None else {attribute: value})
     if value is None:
@@ -282,5 +298,15 @@ def test_a_reentry_points_to_its_home_and_is_told_from_a_task(
 )
 def test_a_payload_is_kept_as_its_exact_source_text(payload: str) -> None:
     home = address_at(0, bytes(TOKEN_BYTES))
-    task = Task(home, home, "orders", 0, 0, HttpCallback("https://example.com/"), 0, 0, payload)
+    task = Task(
+        home=home,
+        entry=home,
+        biz_type="orders",
+        due_ms=0,
+        next_ms=0,
+        callback=HttpCallback("https://example.com/"),
+        created_ms=0,
+        updated_ms=0,
+        payload=payload,
+    )
     assert item_of(task)["payload"] == {"S": payload}

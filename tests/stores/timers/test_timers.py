@@ -52,7 +52,7 @@ def store(world: World) -> TimerStore:
 
 def timer(rules: Rules = HOURLY, timer_id: str = "4503599627370496", **fields: Any) -> Timer:
     values = {"enabled": False, "version": 1, "created_ms": NOON_MS, "updated_ms": NOON_MS}
-    return Timer(timer_id, "orders", rules, **(values | fields))
+    return Timer(timer_id=timer_id, biz_type="orders", rules=rules, **(values | fields))
 
 
 def chain(number: int = 1) -> Address:

@@ -172,7 +172,9 @@ def test_an_event_has_the_payload_in_its_detail(side: Side) -> None:
 def test_a_function_gets_the_same_as_its_event(side: Side, emulator: Emulator) -> None:
     invoked: list[Invocation] = []
     emulator.answer_invocation = answering(b'{"closed": 17}', invoked)
-    assert side.deliver(TO_FUNCTION) == Outcome(Verdict.DELIVERED, '{"closed": 17}', 200)
+    assert side.deliver(TO_FUNCTION) == Outcome(
+        Verdict.DELIVERED, '{"closed": 17}', status_code=200
+    )
     assert invoked[0].function == "orders-close"
     assert invoked[0].event["payload"] == {"order": 1.0}
     assert invoked[0].event["task_id"] == TASK.task_id
@@ -185,7 +187,7 @@ def test_a_function_that_is_not_waited_for_has_taken_it_when_lambda_has(
     accepted: list[Invocation] = []
     emulator.accept_invocation = accepted.append
     callback = LambdaCallback(f"arn:aws:lambda:{ACCOUNT}:function:orders-close:prod", is_async=True)
-    assert side.deliver(callback) == Outcome(Verdict.DELIVERED, "", 202)
+    assert side.deliver(callback) == Outcome(Verdict.DELIVERED, "", status_code=202)
     assert accepted[0].function == callback.function
     assert accepted[0].function_name == "orders-close"
 
@@ -194,7 +196,7 @@ def test_an_execution_gets_the_envelope_as_its_input(side: Side) -> None:
     outcome = side.deliver(TO_MACHINE)
     (got,) = side.received("inbox-machine")
     name = got["headers"]["execution-name"]
-    assert outcome == Outcome(Verdict.DELIVERED, f"execution {name}", 200)
+    assert outcome == Outcome(Verdict.DELIVERED, f"execution {name}", status_code=200)
     assert name.startswith(f"{TASK.task_id}-0-")
     assert json.loads(got["body"])["payload"] == {"order": 1.0}
     assert json.loads(got["body"])["task_id"] == TASK.task_id
@@ -203,7 +205,9 @@ def test_an_execution_gets_the_envelope_as_its_input(side: Side) -> None:
 def test_an_execution_whose_start_was_not_heard_of_is_started_once(side: Side) -> None:
     side.deliver(TO_MACHINE)
     again = side.deliver(TO_MACHINE, replace(TASK, attempts=1))
-    assert again == Outcome(Verdict.DELIVERED, "accepted before: ExecutionAlreadyExists", 400)
+    assert again == Outcome(
+        Verdict.DELIVERED, "accepted before: ExecutionAlreadyExists", status_code=400
+    )
     assert len(side.received("inbox-machine")) == 1
     side.deliver(TO_MACHINE, replace(TASK, redrives=1))
     assert len(side.received("inbox-machine")) == 2
@@ -227,7 +231,9 @@ def answering(
 def test_a_function_that_fails_is_tried_again(side: Side, emulator: Emulator) -> None:
     error = b'{"errorMessage": "no such order", "errorType": "KeyError"}'
     emulator.answer_invocation = answering(error, X_Amz_Function_Error="Unhandled")
-    assert side.deliver(TO_FUNCTION) == Outcome(Verdict.RETRY, "KeyError: no such order", 200)
+    assert side.deliver(TO_FUNCTION) == Outcome(
+        Verdict.RETRY, "KeyError: no such order", status_code=200
+    )
 
 
 def test_a_function_that_says_stop_is_not(side: Side, emulator: Emulator) -> None:
@@ -314,7 +320,7 @@ def test_an_entry_that_eventbridge_refuses_within_a_200_is_no_delivery(
     refused = {"ErrorCode": "ThrottlingException", "ErrorMessage": "slow down"}
     monkeypatch.setattr("moto.events.models.EventsBackend.put_events", lambda *_: [refused])
     outcome = side.deliver(TO_BUS)
-    assert outcome == Outcome(Verdict.RETRY, "ThrottlingException: slow down", 200)
+    assert outcome == Outcome(Verdict.RETRY, "ThrottlingException: slow down", status_code=200)
 
 
 def test_what_the_sdk_does_not_even_send_stops(side: Side) -> None:

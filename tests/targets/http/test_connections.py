@@ -68,7 +68,7 @@ def test_a_connection_closed_while_the_loop_stood_still_is_not_used_again() -> N
 async def test_a_connection_in_doubt_is_not_used_again(reply: bytes) -> None:
     async with far_side(reply) as side, target() as http:
         for _ in range(2):
-            assert await post(http, side.url()) == Outcome(Verdict.DELIVERED, "ok", 200)
+            assert await post(http, side.url()) == Outcome(Verdict.DELIVERED, "ok", status_code=200)
     assert side.connections == 2
 
 

@@ -29,7 +29,7 @@ async def test_a_call_sends_method_target_headers_and_body() -> None:
     async with far_side() as side, target() as http:
         callback = HttpCallback(side.url("/a?b=c"), "PUT", (("X-Team", "billing"),))
         outcome = await http.call(callback, {"webhook-id": "t1"}, b'{"n":1.0}', LONG_SECONDS)
-    assert outcome == Outcome(Verdict.DELIVERED, "ok", 200)
+    assert outcome == Outcome(Verdict.DELIVERED, "ok", status_code=200)
     (request,) = side.received
     assert request.line == "PUT /a?b=c HTTP/1.1"
     assert request.body == b'{"n":1.0}'
@@ -164,7 +164,7 @@ async def test_an_ipv6_host_is_called_and_named_in_brackets() -> None:
 @in_loop
 async def test_a_reply_is_read_in_every_framing(reply: bytes) -> None:
     async with far_side(reply) as side, target() as http:
-        assert await post(http, side.url()) == Outcome(Verdict.DELIVERED, "abcd", 200)
+        assert await post(http, side.url()) == Outcome(Verdict.DELIVERED, "abcd", status_code=200)
 
 
 @in_loop
@@ -182,7 +182,9 @@ async def test_a_reply_may_come_byte_by_byte() -> None:
     server = await asyncio.start_server(side.serve, "127.0.0.1", 0)
     side.port = server.sockets[0].getsockname()[1]
     async with target() as http:
-        assert await post(http, side.url()) == Outcome(Verdict.RETRY, "not", 503, 7.0)
+        assert await post(http, side.url()) == Outcome(
+            Verdict.RETRY, "not", status_code=503, retry_after_seconds=7.0
+        )
     server.close()
 
 
@@ -190,7 +192,7 @@ async def test_a_reply_may_come_byte_by_byte() -> None:
 async def test_a_reply_without_a_body_leaves_the_connection_usable() -> None:
     async with far_side(b"HTTP/1.1 204 No Content\r\n\r\n") as side, target() as http:
         for _ in range(3):
-            assert await post(http, side.url()) == Outcome(Verdict.DELIVERED, "", 204)
+            assert await post(http, side.url()) == Outcome(Verdict.DELIVERED, "", status_code=204)
     assert side.connections == 1
 
 
@@ -223,7 +225,7 @@ async def test_a_trailer_is_no_header() -> None:
         b"0\r\nretry-after: 9\r\nduewheel-stop: true\r\n\r\n"
     )
     async with far_side(reply) as side, target() as http:
-        assert await post(http, side.url()) == Outcome(Verdict.RETRY, "", 503)
+        assert await post(http, side.url()) == Outcome(Verdict.RETRY, "", status_code=503)
 
 
 @pytest.mark.parametrize(

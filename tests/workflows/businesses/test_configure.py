@@ -146,11 +146,11 @@ def test_beyond_its_age_a_failed_task_is_not_tried_again_until_it_is_redriven(
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (Outcome(Verdict.STOP, "", 410), Status.PENDING),
-        (Outcome(Verdict.RETRY, "", 404), Status.DEAD),
-        (Outcome(Verdict.RETRY, "", 503), Status.PENDING),
+        (Outcome(Verdict.STOP, "", status_code=410), Status.PENDING),
+        (Outcome(Verdict.RETRY, "", status_code=404), Status.DEAD),
+        (Outcome(Verdict.RETRY, "", status_code=503), Status.PENDING),
         (Outcome(Verdict.RETRY, "no answer"), Status.PENDING),
-        (Outcome(Verdict.STOP, "", 410, stopped_by_receiver=True), Status.DEAD),
+        (Outcome(Verdict.STOP, "", status_code=410, stopped_by_receiver=True), Status.DEAD),
         (OK, Status.DELIVERED),
     ],
 )

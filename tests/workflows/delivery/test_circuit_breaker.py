@@ -71,7 +71,7 @@ def open_breaker(world: World, biz_type: str = "orders", host: str = DEAD) -> Br
 def spared(world: World, wait_ms: int = WAIT_FIRST_MS) -> Breaker:
     """The dead host, as another notifier has found it."""
     now_ms = world.clock.now_ms()
-    breaker = Breaker(DEAD, now_ms, now_ms + wait_ms, "another")
+    breaker = Breaker(host=DEAD, since_ms=now_ms, until_ms=now_ms + wait_ms, owner_token="another")
     world.health_store.open("orders", breaker, BusinessHealth(), now_ms)
     return breaker
 
@@ -88,7 +88,7 @@ def calls_of(world: World, *tasks: Task) -> list[Received]:
 
 
 def another_notifier(world: World) -> Deliver:
-    known = BusinessCache(replace(world.businesses, reads_standing=True), world.clock)
+    known = BusinessCache(replace(world.businesses, reads_health=True), world.clock)
     return world.notifier(known=known)
 
 
@@ -306,7 +306,7 @@ def test_what_a_limit_had_promised_is_void_when_its_host_is_spared(
 
 
 def test_a_host_that_answers_with_verdicts_on_tasks_is_never_spared(world: World) -> None:
-    world.receiver.answer = lambda received: Outcome(Verdict.RETRY, "not found", 404)
+    world.receiver.answer = lambda received: Outcome(Verdict.RETRY, "not found", status_code=404)
     tasks = created(world, 50, in_ms=0)
     world.drain()
     assert statuses(world, tasks) == {(Status.PENDING, 1)}
@@ -400,7 +400,9 @@ def test_a_damaged_record_spares_nobody(world: World, hosts: Hosts) -> None:
 def test_a_breaker_that_claims_to_wait_for_years_is_probed_at_once(
     world: World, hosts: Hosts
 ) -> None:
-    breaker = Breaker(DEAD, 0, world.clock.now_ms() + 10**11, "nobody")
+    breaker = Breaker(
+        host=DEAD, since_ms=0, until_ms=world.clock.now_ms() + 10**11, owner_token="nobody"
+    )
     world.health_store.open("orders", breaker, BusinessHealth(), world.clock.now_ms())
     hosts.down.clear()
     tasks = created(world, 3, in_ms=0)

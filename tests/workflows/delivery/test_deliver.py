@@ -314,8 +314,10 @@ def test_every_attempt_carries_the_same_id_and_says_which_it_is(world: World) ->
 
 def test_messages_survive_the_queue_unchanged() -> None:
     for message in (
-        PageMessage(1_800_000_000, 3, "12", "01800000000.500#abcdefghijk"),
-        PageMessage(1_800_000_000, 0, "0r", None, ("01800000000.500#abcdefghijk",)),
+        PageMessage(1_800_000_000, 3, page="12", after="01800000000.500#abcdefghijk"),
+        PageMessage(
+            1_800_000_000, 0, page="0r", after=None, places=("01800000000.500#abcdefghijk",)
+        ),
         DirectMessage(1_800_000_000, ("0:01800000000/500#abcdefghijk",)),
     ):
         assert decode(encode(message)) == message

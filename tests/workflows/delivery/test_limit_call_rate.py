@@ -123,7 +123,7 @@ def test_what_an_older_release_promised_is_called_at_its_turn(
     rate = business.call_rate
     assert rate is not None
     now_ms = world.clock.now_ms()
-    taken = world.turns.take(CALLS, "orders", rate, 50, now_ms * 1_000, 10**15)
+    taken = world.turns.reserve(CALLS, "orders", rate, 50, now_ms * 1_000, 10**15)
     assert not isinstance(taken, RateLimited)
     tasks = [
         replace(a_task(n, at), reservation=Reservation(at, rate.version, is_turn=True))
@@ -143,7 +143,7 @@ def test_an_older_release_calls_nothing_beside_the_turns_of_this_one(
     assert rate is not None
     shared = process(world)(crowd(world, 50), business)
     now_us = world.clock.now_ms() * 1_000
-    taken = world.turns.take(CALLS, "orders", rate, 1, now_us, 10**15)
+    taken = world.turns.reserve(CALLS, "orders", rate, 1, now_us, 10**15)
     assert not isinstance(taken, RateLimited)
     assert taken.first_us == now_us + 2_100_000
     waiting = back(shared)
@@ -159,7 +159,7 @@ def test_lines_of_settings_that_an_older_release_replaced_are_void(world: World)
     business = limited(world, "orders")
     rate = business.call_rate
     assert rate is not None
-    world.turns.take(CALLS, "orders", rate, 1, world.clock.now_ms() * 1_000, 10**15)
+    world.turns.reserve(CALLS, "orders", rate, 1, world.clock.now_ms() * 1_000, 10**15)
     limit = process(world)
     shared = limit(crowd(world, 30), business)
     assert instants(world, shared) == [100 * number for number in range(1, 21)]

@@ -64,7 +64,7 @@ def test_an_answer_that_says_stop_is_obeyed_at_once(world: World) -> None:
 
 def test_retry_after_pushes_the_next_attempt_out(world: World) -> None:
     task = world.created(in_ms=60_000, retry=LADDER)
-    busy_for_long = Outcome(Verdict.RETRY, "429", 429, retry_after_seconds=300)
+    busy_for_long = Outcome(Verdict.RETRY, "429", status_code=429, retry_after_seconds=300)
     world.receiver.answer = lambda received: busy_for_long
     world.dispatch_until(task.due_ms // 1000)
     world.drain()

@@ -76,7 +76,7 @@ def test_a_page_with_both_kinds_calls_the_one_and_passes_the_other_on_before_it_
 
     (passed,) = world.receive(Lane.SLOW)
     assert decode(passed["Body"]) == PageMessage(
-        slow[0].home.second, 0, "0s", places=tuple(sorted(task.home.place for task in slow))
+        slow[0].home.second, 0, page="0s", places=tuple(sorted(task.home.place for task in slow))
     )
     world.handle(passed)
     assert called(world) == ids(slow) + ids(quick)
@@ -433,7 +433,9 @@ def test_a_slow_page_that_keeps_dying_is_taken_apart(world: World) -> None:
     messages = [decode(message["Body"]) for message in world.receive(Lane.SLOW)]
     alone = world.read(slow[1]).entry
     assert (
-        PageMessage(alone.second, 0, slow_page(direct_page([alone.name])), places=(alone.place,))
+        PageMessage(
+            alone.second, 0, page=slow_page(direct_page([alone.name])), places=(alone.place,)
+        )
         in messages
     )
     assert {world.read(task).status for task in (slow[0], slow[2])} == {Status.DELIVERED}

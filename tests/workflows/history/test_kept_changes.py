@@ -123,7 +123,9 @@ def test_a_put_that_changes_nothing_makes_a_version_and_its_record_says_so(world
     configure(world, retention_days=3)
     again = configure(world, retention_days=3)
     assert again.version == 2
-    assert of_business(world)[-1] == Change(2, again.updated_ms, CALLER, ChangeAction.CONFIGURED)
+    assert of_business(world)[-1] == Change(
+        version=2, at_ms=again.updated_ms, by=CALLER, did=ChangeAction.CONFIGURED
+    )
 
 
 def test_the_last_ten_changes_are_kept(world: World) -> None:

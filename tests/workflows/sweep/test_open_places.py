@@ -49,7 +49,7 @@ def minutes(world: World, number: int) -> None:
 
 
 def hold(world: World, task: Task, page: str = "0", for_ms: int = TWENTY_MINUTES_MS) -> PageLease:
-    lease = PageLease(task.home.second, task.home.shard, page)
+    lease = PageLease(task.home.second, task.home.shard, page=page)
     held = world.pages.take(lease, "alive", world.clock.now_ms(), for_ms)
     assert isinstance(held, PageLease)
     return held
@@ -416,7 +416,7 @@ def test_a_page_that_is_done_while_it_is_to_be_taken_apart_is_left_to_whom_it_pa
         if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
             world.recorder.before = None
             deadline_ms = world.clock.now_ms() + LAMBDA_MS
-            message = PageMessage(first.second, first.shard, "0")
+            message = PageMessage(first.second, first.shard, page="0")
             world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))
             hold(world, tasks[0], slow_page("0"))
 

@@ -44,8 +44,8 @@ def deliver_for_a_minute(world: World) -> None:
     """Both pointers skip what is empty, as the local stack lets them."""
     second = world.clock.now_ms() // 1000 + 60
     held = contents_of(world.items())
-    owed = held.first_owed_after(world.pointer().position) or second + 1
-    world.pointers.skip_to(pointers.TIME, world.origin, min(owed - 1, second))
+    due = held.first_owed_after(world.pointer().position) or second + 1
+    world.pointers.skip_to(pointers.TIME, world.origin, min(due - 1, second))
     swept = world.pointer(pointers.SWEEP).position
     booked_to = second - world.settings.sweep_delay_seconds - 60
     occupied = held.first_occupied_between(swept, second) or second

@@ -253,7 +253,7 @@ def sweep_while_it_ends(world: World, last: Address) -> None:
     def deliver(call: Call) -> None:
         if call.operation == "Query" and last.slot(world.settings.buckets) in str(call.request):
             world.recorder.before = None
-            message = PageMessage(last.second, last.shard, "0")
+            message = PageMessage(last.second, last.shard, page="0")
             deadline_ms = world.clock.now_ms() + LAMBDA_MS
             with conflicts(of_keys):  # so that the keys are left to the sweep
                 world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))

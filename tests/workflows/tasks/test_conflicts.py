@@ -105,7 +105,9 @@ def test_a_write_that_keeps_meeting_a_transaction_counts_as_throttled(
     "write",
     [
         lambda world: world.parking_records.mark("orders", "a"),
-        lambda world: world.pages.record_direct(PageLease(17, 0, direct_page(["a"])), (), 0, 1),
+        lambda world: world.pages.record_direct(
+            PageLease(17, 0, page=direct_page(["a"])), (), 0, 1
+        ),
     ],
     ids=["a pause", "a direct page"],
 )

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.wheel.queue_messages import PageMessage, decode, texts_of_event
-from duewheel.workflows.wheel.send_messages import HandOverRefused
+from duewheel.workflows.wheel.send_messages import SendRefused
 from tests.support.recorder import Call
 from tests.support.world import World, time_for
 
@@ -79,11 +79,11 @@ def test_sqs_has_the_messages_again_as_soon_as_it_takes_them(world: World) -> No
 @pytest.mark.exhaustive
 def test_a_queue_that_hangs_is_asked_once_a_tick(world: World) -> None:
     """Each try costs its timeout, a second; many batches of a tick must not cost as many."""
-    asked_ms: list[int] = []
+    requested_ms: list[int] = []
 
     def hang(call: Call) -> None:
         if call.operation in SENDING:
-            asked_ms.append(world.clock.now_ms())
+            requested_ms.append(world.clock.now_ms())
             world.clock.advance_ms(1_000)
             raise ReadTimeoutError(endpoint_url="https://sqs")
 
@@ -91,14 +91,14 @@ def test_a_queue_that_hangs_is_asked_once_a_tick(world: World) -> None:
     world.clock.set_ms(tasks[-1].due_ms)
     world.recorder.before = hang
     world.lead.run("leader", time_for(1))
-    assert len(asked_ms) == 2, "one tick behind by four batches: tried, and tried again"
+    assert len(requested_ms) == 2, "one tick behind by four batches: tried, and tried again"
     assert world.pointer().position == tasks[-1].due_ms // 1000
 
     later = [world.created(in_ms=60_000 + n * 1_000) for n in range(3)]
     world.clock.set_ms(later[0].due_ms - 500)
-    asked_ms.clear()
+    requested_ms.clear()
     world.lead.run("leader", time_for(4))
-    assert len(asked_ms) <= len(later)
+    assert len(requested_ms) <= len(later)
     assert world.pointer().position >= later[-1].due_ms // 1000
     world.drain()
     called = sorted(world.receiver.task_ids)
@@ -205,7 +205,7 @@ def test_a_page_that_can_announce_its_next_page_to_nobody_comes_back(world: Worl
     world.dispatch_until(tasks[0].due_ms // 1000)
     world.recorder.before = refusing(*BOTH_LINKS)
     (message,) = world.receive()
-    with pytest.raises(HandOverRefused):
+    with pytest.raises(SendRefused):
         world.handle(message)
 
     world.recorder.before = None

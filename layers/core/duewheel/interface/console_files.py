@@ -62,8 +62,8 @@ def console_file(request: Request) -> Answer:
         return refused(UnknownCall(f"{request.path} is no file of the console."))
     headers = {**_HEADERS, "etag": file.etag, "cache-control": file.kept}
     if request.if_none_match == file.etag:
-        return Answer(304, "", file.content_type, headers)
-    return Answer(200, file.text, file.content_type, headers)
+        return Answer(304, "", content_type=file.content_type, headers=headers)
+    return Answer(200, file.text, content_type=file.content_type, headers=headers)
 
 
 @cache

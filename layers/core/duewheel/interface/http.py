@@ -21,7 +21,7 @@ JSON = "application/json"
 _TEXT_BYTES_MAX = 1_000_000
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, kw_only=True):
     method: str
     path: str
     request_id: str

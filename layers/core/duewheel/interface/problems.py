@@ -32,7 +32,9 @@ def refused(refusal: Refusal) -> Answer:
         headers["retry-after"] = str(refusal.retry_after_seconds)
     if isinstance(refusal, CallbackRefused):
         headers[STOP_HEADER] = "true"  # another attempt would be one, too
-    return Answer(refusal.status, compact(problem_of(refusal)), PROBLEM_JSON, headers)
+    return Answer(
+        refusal.status, compact(problem_of(refusal)), content_type=PROBLEM_JSON, headers=headers
+    )
 
 
 def misconfigured(detail: str) -> Answer:
@@ -58,7 +60,7 @@ def problem_of(refusal: Refusal) -> dict[str, object]:
 
 
 def _failed(name: str, title: str, detail: str) -> Answer:
-    return Answer(500, compact(_problem(name, title, 500, detail)), PROBLEM_JSON)
+    return Answer(500, compact(_problem(name, title, 500, detail)), content_type=PROBLEM_JSON)
 
 
 def _problem(name: str, title: str, status: int, detail: str) -> dict[str, object]:

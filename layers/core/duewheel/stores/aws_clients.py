@@ -27,9 +27,9 @@ _CONFIG = Config(
     tcp_keepalive=True,
     parameter_validation=False,  # looks at every value of every item; types and DynamoDB do, too
 )
-# A link to the notifiers that does not answer must not delay the tick: the sender retries by
-# itself, and has the other link.
-_LINK_CONFIG = Config(
+# A link to the notifiers that does not answer must not cost the tick: whoever sends tries
+# again by itself, and has the other link.
+_SEND_CONFIG = Config(
     connect_timeout=1,
     read_timeout=1,
     retries={"mode": "standard", "total_max_attempts": 1},
@@ -109,7 +109,7 @@ def dynamodb_client() -> "DynamoDBClient":
 
 
 def sqs_client() -> "SQSClient":
-    client: SQSClient = _client("sqs", _LINK_CONFIG)
+    client: SQSClient = _client("sqs", _SEND_CONFIG)
     count_throttles(client)
     return client
 
@@ -124,7 +124,7 @@ def kms_client() -> "KMSClient":
 def lambda_client() -> Any:
     """Built late, when threads are at work, and the SDK builds one client at a time."""
     with _one_at_a_time:
-        return _client("lambda", _LINK_CONFIG)
+        return _client("lambda", _SEND_CONFIG)
 
 
 class TargetClients:

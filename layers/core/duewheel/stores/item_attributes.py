@@ -42,8 +42,8 @@ def reads_an_item(read: Callable[[Item], T]) -> Callable[[Item], T]:
             if "v" in item and number(item, "v") > ITEM_VERSION:
                 raise NewerItem(item["slot"]["S"], item["place"]["S"], "v")
             return read(item)
-        except InvalidAttribute as nonsense:
-            raise unreadable(item, nonsense.attribute) from nonsense
+        except InvalidAttribute as error:
+            raise unreadable(item, error.attribute) from error
 
     return reader
 

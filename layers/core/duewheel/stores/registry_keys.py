@@ -75,13 +75,13 @@ def health(biz_type: str) -> dict[str, Any]:
     return key(f"{_HEALTH}{biz_type}", "standing")
 
 
-def is_standing(item: Mapping[str, Any]) -> bool:
+def is_health(item: Mapping[str, Any]) -> bool:
     return str(item["kind"]["S"]).startswith(_HEALTH)
 
 
 def biz_type_of(item: Mapping[str, Any]) -> str:
     """Whose settings or standing this is."""
-    if is_standing(item):
+    if is_health(item):
         return str(item["kind"]["S"]).removeprefix(_HEALTH)
     return str(item["record"]["S"])
 

@@ -114,7 +114,7 @@ def configure_business() -> ConfigureBusiness:
 
 @once
 def read_businesses() -> ReadBusinesses:
-    return ReadBusinesses(replace(businesses(), reads_standing=True), cursor_secret())
+    return ReadBusinesses(replace(businesses(), reads_health=True), cursor_secret())
 
 
 @once

@@ -38,7 +38,7 @@ def business_cache() -> BusinessCache:
 @once
 def businesses_with_health() -> BusinessCache:
     """The notifier reads the health of a business with its settings."""
-    return BusinessCache(replace(businesses(), reads_standing=True), clock())
+    return BusinessCache(replace(businesses(), reads_health=True), clock())
 
 
 @once

@@ -43,7 +43,7 @@ from duewheel.wiring.process import (
     settings,
     slices,
 )
-from duewheel.wiring.timers import chain_timer, counters, run_index, timers
+from duewheel.wiring.timers import counters, planning_chain, run_index, timers
 from duewheel.wiring.wheel import entry_writer, keys, pages, tasks, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.call_secrets import CallSecrets
@@ -241,7 +241,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         circuit_breaker=circuit_breaker,
         fail_attempt=fail_attempt(),
         reschedule=rescheduling,
-        stop_timer=StopTimer(ChangeTimer(clock(), timers(), chain_timer(), known)),
+        stop_timer=StopTimer(ChangeTimer(clock(), timers(), planning_chain(), known)),
         detect_slow_calls=DetectSlowCalls(clock=clock(), known=known, health_store=health_store()),
         retry_throttled=retrying,
     )

@@ -21,7 +21,7 @@ def timers() -> TimerStore:
 
 
 @once
-def chain_timer() -> PlanningChain:
+def planning_chain() -> PlanningChain:
     return PlanningChain(clock(), tasks(), entry_writer())
 
 
@@ -30,7 +30,7 @@ def create_timer() -> CreateTimer:
     return CreateTimer(
         clock=clock(),
         timers=timers(),
-        chain=chain_timer(),
+        chain=planning_chain(),
         known=business_cache(),
         random_number=lambda: secrets.randbelow(ID_RANGE),
     )
@@ -38,7 +38,7 @@ def create_timer() -> CreateTimer:
 
 @once
 def change_timer() -> ChangeTimer:
-    return ChangeTimer(clock(), timers(), chain_timer(), business_cache())
+    return ChangeTimer(clock(), timers(), planning_chain(), business_cache())
 
 
 @once

@@ -11,7 +11,7 @@ from duewheel.rules.callbacks.allowed_targets import Scope
 from duewheel.rules.callbacks.aws.function_names import FunctionName, function_name, is_plain
 
 HERE = Scope("aws", "eu-west-1", "123456789012")
-OWN = FunctionName("aws", "eu-west-1", "123456789012", "close")
+OWN = FunctionName(partition="aws", region="eu-west-1", account="123456789012", name="close")
 GOV = Scope("aws-us-gov", "us-gov-west-1", "123456789012")
 ARN = "arn:aws:lambda:eu-west-1:123456789012:function:close"
 CHINA = "arn:aws-cn:lambda:cn-north-1:210987654321:function:close:prod"
@@ -36,17 +36,51 @@ def test_all_forms_name_one_function_with_or_without_a_qualifier(text: str) -> N
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        (CHINA, FunctionName("aws-cn", "cn-north-1", "210987654321", "close", "prod")),
-        (EUROPE, FunctionName("aws-eusc", "eusc-de-east-1", "210987654321", "close")),
+        (
+            CHINA,
+            FunctionName(
+                partition="aws-cn",
+                region="cn-north-1",
+                account="210987654321",
+                name="close",
+                qualifier="prod",
+            ),
+        ),
+        (
+            EUROPE,
+            FunctionName(
+                partition="aws-eusc", region="eusc-de-east-1", account="210987654321", name="close"
+            ),
+        ),
         (
             "210987654321:close",
-            FunctionName("aws-us-gov", "us-gov-west-1", "210987654321", "close"),
+            FunctionName(
+                partition="aws-us-gov", region="us-gov-west-1", account="210987654321", name="close"
+            ),
         ),
-        ("us-iso-east-1:a", FunctionName("aws-us-gov", "us-iso-east-1", "123456789012", "a")),
-        ("function", FunctionName("aws-us-gov", "us-gov-west-1", "123456789012", "function")),
+        (
+            "us-iso-east-1:a",
+            FunctionName(
+                partition="aws-us-gov", region="us-iso-east-1", account="123456789012", name="a"
+            ),
+        ),
+        (
+            "function",
+            FunctionName(
+                partition="aws-us-gov",
+                region="us-gov-west-1",
+                account="123456789012",
+                name="function",
+            ),
+        ),
         (
             "123456789012",
-            FunctionName("aws-us-gov", "us-gov-west-1", "123456789012", "123456789012"),
+            FunctionName(
+                partition="aws-us-gov",
+                region="us-gov-west-1",
+                account="123456789012",
+                name="123456789012",
+            ),
         ),
     ],
 )

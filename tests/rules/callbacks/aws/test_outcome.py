@@ -60,7 +60,9 @@ def test_too_large_stops_whatever_it_is_called() -> None:
 
 def test_a_throttle_may_say_when_to_come_back() -> None:
     outcome = refused("TooManyRequestsException", 429, "7")
-    assert outcome == Outcome(Verdict.RETRY, "TooManyRequestsException: because", 429, 7.0)
+    assert outcome == Outcome(
+        Verdict.RETRY, "TooManyRequestsException: because", status_code=429, retry_after_seconds=7.0
+    )
 
 
 def answered(answer: bytes, *, has_failed: bool = False) -> Outcome:
@@ -92,7 +94,7 @@ def test_a_function_says_stop_by_what_it_returns() -> None:
 def test_a_function_that_fails_is_tried_again_and_says_with_what() -> None:
     error = b'{"errorMessage": "no such order", "errorType": "KeyError", "stackTrace": []}'
     assert answered(error, has_failed=True) == Outcome(
-        Verdict.RETRY, "KeyError: no such order", 200
+        Verdict.RETRY, "KeyError: no such order", status_code=200
     )
 
 

@@ -47,7 +47,7 @@ class State(StrEnum):
     REVOKED = "revoked"
 
 
-class ApiKey(Struct, frozen=True):
+class ApiKey(Struct, frozen=True, kw_only=True):
     """`previous_digest` is that of the secret before the last rotation, good for a while more."""
 
     key_id: str

@@ -19,12 +19,18 @@ def key_created(key: ApiKey) -> Change:
         "expires_at": None if key.expires_ms is None else rfc3339(key.expires_ms),
     }
     found = differences({}, settings)
-    return Change(key.version, key.created_ms, key.created_by, ChangeAction.CREATED, found)
+    return Change(
+        version=key.version,
+        at_ms=key.created_ms,
+        by=key.created_by,
+        did=ChangeAction.CREATED,
+        differences=found,
+    )
 
 
 def key_rotated(key: ApiKey, by: str, now_ms: int) -> Change:
-    return Change(key.version, now_ms, by, ChangeAction.ROTATED)
+    return Change(version=key.version, at_ms=now_ms, by=by, did=ChangeAction.ROTATED)
 
 
 def key_revoked(key: ApiKey, by: str, now_ms: int) -> Change:
-    return Change(key.version, now_ms, by, ChangeAction.REVOKED)
+    return Change(version=key.version, at_ms=now_ms, by=by, did=ChangeAction.REVOKED)

@@ -40,14 +40,20 @@ def business_named(biz_type: str) -> Subject:
 
 def business_configured(before: Business, after: Business, by: str) -> Change:
     found = differences(_settings(before.own), _settings(after.own))
-    return Change(after.version, after.updated_ms, by, _did(before, after, found), found)
+    return Change(
+        version=after.version,
+        at_ms=after.updated_ms,
+        by=by,
+        did=_action(before, after, found),
+        differences=found,
+    )
 
 
 def business_deleted(business: Business, by: str, now_ms: int) -> Change:
     return deleted(business.version, business.updated_ms, by, now_ms)
 
 
-def _did(before: Business, after: Business, found: tuple[Difference, ...]) -> ChangeAction:
+def _action(before: Business, after: Business, found: tuple[Difference, ...]) -> ChangeAction:
     if not before.version:
         return ChangeAction.CREATED
     if [one.setting for one in found] == ["paused"] and before.paused != after.paused:

@@ -11,14 +11,14 @@ BREAKERS_MAX = 20  # of a business, at a time
 UNUSED_MS = 3_600_000
 
 
-class Breaker(Struct, frozen=True):
+class Breaker(Struct, frozen=True, kw_only=True):
     """An open breaker: its host is not called. From `until_ms` on one notifier may probe the host;
     it first moves `until_ms` on, so that no other probes at the same time."""
 
     host: str
     since_ms: int
     until_ms: int
-    by: str  # the owner token of the notifier that wrote it
+    owner_token: str  # of the notifier that wrote it
     probes_failed: int = 0
 
     def is_evictable(self, now_ms: int) -> bool:

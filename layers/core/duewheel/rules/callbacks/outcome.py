@@ -92,16 +92,16 @@ def outcome_of_answer(
 ) -> Outcome:
     """`headers` has lower-case names; a date in `Retry-After` counts from `now_ms`."""
     if 200 <= status_code < 300:
-        return Outcome(Verdict.DELIVERED, note_from(body_start), status_code)
+        return Outcome(Verdict.DELIVERED, note_from(body_start), status_code=status_code)
     if headers.get(STOP_HEADER, "").strip().lower() == "true":
         note = note_from(_STOPPED_NOTE.encode() + body_start)
-        return Outcome(Verdict.STOP, note, status_code, stopped_by_receiver=True)
+        return Outcome(Verdict.STOP, note, status_code=status_code, stopped_by_receiver=True)
     about = _REDIRECT_NOTE.encode() if 300 <= status_code < 400 else b""
     outcome = Outcome(
         Verdict.RETRY,
         note_from(about + body_start),
-        status_code,
-        retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
+        status_code=status_code,
+        retry_after_seconds=retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
     )
     return with_business_policy(outcome, StatusLists())
 

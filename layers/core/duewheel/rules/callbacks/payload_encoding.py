@@ -117,7 +117,7 @@ def envelope(task: TaskData) -> str:
 
 def deduplication_id(task: TaskData, parts: Sequence[object], separator: str = ".") -> str:
     """The same with every attempt, so that AWS drops the repeat of an accepted delivery whose
-    answer was lost; another one after a redrive or a change, which must be delivered. `parts`:
-    values of the callback beside the payload."""
+    answer was lost; another one after a redrive or a change, which must be delivered. `said`: what
+    a callback adds to the payload."""
     digest = blake2b(json.dumps([*parts, task.payload]).encode(), digest_size=6).hexdigest()
     return f"{task.task_id}{separator}{task.redrives}{separator}{digest}"

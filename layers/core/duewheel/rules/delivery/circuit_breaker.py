@@ -90,19 +90,26 @@ class RecentCalls(Struct, frozen=True):
         return len(self.calls) >= CALLS_MIN and failed >= FAILING_MIN * len(self.calls)
 
 
-def opened(host: str, now_ms: int, random_unit: float, by: str) -> Breaker:
-    return Breaker(host, now_ms, now_ms + _with_jitter(WAIT_FIRST_MS, random_unit), by)
+def opened(host: str, now_ms: int, random_unit: float, owner_token: str) -> Breaker:
+    return Breaker(
+        host=host,
+        since_ms=now_ms,
+        until_ms=now_ms + _with_jitter(WAIT_FIRST_MS, random_unit),
+        owner_token=owner_token,
+    )
 
 
-def claimed(breaker: Breaker, probe: Task, timeout_ms: int, now_ms: int, by: str) -> Breaker:
+def claimed(
+    breaker: Breaker, probe: Task, timeout_ms: int, now_ms: int, owner_token: str
+) -> Breaker:
     """For one probe. If its notifier dies, another may probe when this call would have ended."""
     until_ms = max(now_ms, probe.next_ms) + timeout_ms + SETTLE_MS
-    return replace(breaker, until_ms=until_ms, by=by)
+    return replace(breaker, until_ms=until_ms, owner_token=owner_token)
 
 
-def reopened(breaker: Breaker, now_ms: int, random_unit: float, by: str) -> Breaker:
+def reopened(breaker: Breaker, now_ms: int, random_unit: float, owner_token: str) -> Breaker:
     """The probe failed."""
-    after = replace(breaker, by=by, probes_failed=breaker.probes_failed + 1)
+    after = replace(breaker, owner_token=owner_token, probes_failed=breaker.probes_failed + 1)
     return replace(after, until_ms=now_ms + _with_jitter(_wait_ms(after), random_unit))
 
 

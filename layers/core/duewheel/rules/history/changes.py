@@ -58,7 +58,7 @@ class Difference(Struct, frozen=True):
     shown: tuple[Any, Any] | None = None
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, kw_only=True):
     """`version`: of the definition, from this change on."""
 
     version: int
@@ -99,16 +99,18 @@ def plain(value: Any) -> Any:
             return value
 
 
-def gone_ms(thing: Subject, change: Change) -> int | None:
+def gone_ms(subject: Subject, change: Change) -> int | None:
     """When the record expires; never while the definition exists."""
     if change.did is ChangeAction.DELETED:
         return change.at_ms + DELETED_KEPT_SECONDS * 1000
-    return thing.gone_ms
+    return subject.gone_ms
 
 
 def deleted(version: int, updated_ms: int, by: str, now_ms: int) -> Change:
     """The end of a definition of this version."""
-    return Change(version + 1, max(now_ms, updated_ms), by, ChangeAction.DELETED)
+    return Change(
+        version=version + 1, at_ms=max(now_ms, updated_ms), by=by, did=ChangeAction.DELETED
+    )
 
 
 def _shown(before: Any, after: Any) -> tuple[Any, Any] | None:

@@ -33,7 +33,7 @@ REMEMBERED_SECONDS = 16 * 86_400
 _CALLER = _PATH = "ingest"
 
 
-class IngestMessage(Struct, frozen=True):
+class IngestMessage(Struct, frozen=True, kw_only=True):
     """`first_received_ms` and `receives`: since when and how often the queue has handed it out."""
 
     message_id: str
@@ -56,9 +56,9 @@ def message_of(record: Mapping[str, Any]) -> IngestMessage:
     system = record["attributes"]
     attributes = record.get("messageAttributes", {})
     return IngestMessage(
-        record["messageId"],
-        record["receiptHandle"],
-        record["body"],
+        message_id=record["messageId"],
+        receipt_handle=record["receiptHandle"],
+        body=record["body"],
         # Of a role's session only the role: another instance of a service is the same sender.
         sender=system["SenderId"].partition(":")[0],
         sent_ms=int(system["SentTimestamp"]),

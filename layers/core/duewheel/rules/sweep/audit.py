@@ -117,7 +117,7 @@ def judged(audited: AuditedTask, pointers: Pointers) -> list[Finding]:
     """`pointers` were read before the task: then no healthy task is ever found behind them."""
     pending = _wrong_with_pending if audited.task.is_live else _wrong_with_ended
     found = [*_wrong_with_place(audited), *pending(audited, pointers)]
-    return [Finding(wrong, audited.task.task_id, audited.task.biz_type) for wrong in found]
+    return [Finding(wrong, audited.task.task_id, biz_type=audited.task.biz_type) for wrong in found]
 
 
 def judged_pointers(pointers: Pointers, now_ms: int) -> list[Finding]:

@@ -119,7 +119,7 @@ class MinuteStats(Struct, frozen=True):
         return self.minute * 60 + KEPT_DAYS * 86_400
 
 
-class Statistics(Struct, frozen=True):
+class Statistics(Struct, frozen=True, kw_only=True):
     """The statistics of a range of minutes."""
 
     first_minute: int

@@ -15,7 +15,7 @@ from duewheel.rules.wheel.addresses import is_slow_page
 from duewheel.rules.wheel.queue_messages import PageMessage
 
 SHARE_OF_DONE = 4
-OWED_MAX = 10_000  # held in memory
+DUE_MAX = 10_000  # held in memory
 
 
 class Unbegun(Struct, frozen=True):
@@ -23,12 +23,12 @@ class Unbegun(Struct, frozen=True):
 
     lease: PageLease
     message: PageMessage | None = None
-    owed: tuple[SeenEntry, ...] = ()
+    due: tuple[SeenEntry, ...] = ()
 
 
 def has_room(resent: Iterable[Unbegun]) -> bool:
     """For a page that is to be entered anew; if not, it is left to the next run."""
-    return sum(len(each.owed) for each in resent) < OWED_MAX
+    return sum(len(each.due) for each in resent) < DUE_MAX
 
 
 class Evidence(Struct):

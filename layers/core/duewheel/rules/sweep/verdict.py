@@ -32,7 +32,7 @@ UNBEGUN_EVERY_MS_MAX = 8 * RESEND_EVERY_MS
 SLOW_BEGUN_WITHIN_MS = 90_000
 
 
-class HomeState(Struct, frozen=True):
+class HomeState(Struct, frozen=True, kw_only=True):
     """The part of a task that the sweep reads."""
 
     home: Address
@@ -76,23 +76,19 @@ class Reentry(Struct, frozen=True):
 
 
 class EntryState(Enum):
-    OWED = "owed"  # pending, and named by nothing that the sweep is yet to look at
+    DUE = "due"  # pending, and named by nothing that the sweep is yet to look at
     FINISHED = "finished"  # settled, yet to be looked at elsewhere, or an entry that never fires
 
 
 class Verdict(Struct):
     """What one slice still needs. It is finished when nothing is unfinished."""
 
-    owed: list[SeenEntry] = field(default_factory=list)  # give each a new entry
+    due: list[SeenEntry] = field(default_factory=list)  # give each a new entry
     resend: list[tuple[PageLease, PageMessage]] = field(default_factory=list)
     waits_for: list[str] = field(default_factory=list)  # pages
     take_apart: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)
     postponed: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)  # unbegun
     unfinished: list[tuple[str, Why]] = field(default_factory=list)  # pages, in their order
-
-    @property
-    def is_finished(self) -> bool:
-        return not self.unfinished
 
 
 def is_seen_to(home: HomeState | Task, passed: int, is_open: Callable[[Address], bool]) -> bool:
@@ -121,10 +117,10 @@ def entry_state(seen: SeenEntry, waiting: Waiting) -> EntryState:
     if home is None or home.status is not Status.PENDING or home.parked:
         return EntryState.FINISHED
     if home.entry == seen.address:
-        return EntryState.OWED
+        return EntryState.DUE
     if not seen.is_home or waiting.sees_to(home):
         return EntryState.FINISHED
-    return EntryState.OWED
+    return EntryState.DUE
 
 
 def judge_slice(
@@ -142,9 +138,9 @@ def judge_slice(
     direct: list[SeenEntry] = []
     for seen in entries:
         match entry_state(seen, waiting):
-            case EntryState.OWED if _names_another(seen):
-                judging.verdict.owed.append(seen)
-            case EntryState.OWED:
+            case EntryState.DUE if _names_another(seen):
+                judging.verdict.due.append(seen)
+            case EntryState.DUE:
                 (direct if seen.address.direct else in_pages).append(seen)
             case EntryState.FINISHED:
                 pass
@@ -173,10 +169,10 @@ class _Judging(Struct, frozen=True):
     now_ms: int
     page_size: int
 
-    def pages(self, first: PageLease, owed: Sequence[SeenEntry]) -> None:
+    def pages(self, first: PageLease, due: Sequence[SeenEntry]) -> None:
         """Follow the chain of pages as far as their ends are recorded: the last page has no end
         yet, and all that lies behind it."""
-        page, remaining = first, list(owed)
+        page, remaining = first, list(due)
         while remaining:
             lease = self.leases.get(page.page) or page
             end = lease.end
@@ -185,37 +181,37 @@ class _Judging(Struct, frozen=True):
             self._page(lease, inside)
             if end is None:
                 return
-            page = PageLease(lease.second, lease.shard, next_page(lease.page), end)
+            page = PageLease(lease.second, lease.shard, page=next_page(lease.page), after=end)
 
-    def direct(self, owed: list[SeenEntry]) -> None:
+    def direct(self, due: list[SeenEntry]) -> None:
         """Direct entries are in no page but those that their messages passed to the slow lane."""
         for lease in self.leases.values():
             if is_direct_page(lease.page):
-                passed, owed = _split(owed, lease.slow)
+                passed, due = _split(due, lease.slow)
                 self._passed_on(lease, slow_page(lease.page), lease.slow, passed)
-        self.verdict.owed.extend(owed)
+        self.verdict.due.extend(due)
 
-    def _page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None = None) -> None:
+    def _page(self, lease: PageLease, due: list[SeenEntry], by: _PassedOn | None = None) -> None:
         """A page with all that it passed on; the rest, once all of its own is done."""
-        slow, owed = _split(owed, lease.slow)
+        slow, due = _split(due, lease.slow)
         self._passed_on(lease, slow_page(lease.page), lease.slow, slow)
-        rest, own = _split(owed, lease.rest)
+        rest, own = _split(due, lease.rest)
         if lease.done:
-            self.verdict.owed.extend(own)
+            self.verdict.due.extend(own)
         elif own:
             self._open_page(lease, own, by)
             return
         self._passed_on(lease, rest_page(lease.page), lease.rest, rest)
 
     def _passed_on(
-        self, parent: PageLease, page: str, places: tuple[str, ...], owed: list[SeenEntry]
+        self, parent: PageLease, page: str, places: tuple[str, ...], due: list[SeenEntry]
     ) -> None:
         """The same for the entries that a page passed on by id."""
-        if owed:
-            lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page)
-            self._page(lease, owed, _PassedOn(places, parent.until_ms))
+        if due:
+            lease = self.leases.get(page) or PageLease(parent.second, parent.shard, page=page)
+            self._page(lease, due, _PassedOn(places, parent.until_ms))
 
-    def _open_page(self, lease: PageLease, owed: list[SeenEntry], by: _PassedOn | None) -> None:
+    def _open_page(self, lease: PageLease, due: list[SeenEntry], by: _PassedOn | None) -> None:
         """A page with calls left: wait for it, resend it, or take it apart. An unbegun page of the
         slow lane waits behind others: its entries fall due again later, so that the sweep does not
         wait for that lane."""
@@ -223,7 +219,7 @@ class _Judging(Struct, frozen=True):
         why = Why.UNBEGUN
         if by is not None and is_slow_page(lease.page) and not lease.tries:
             if self.now_ms >= by.until_ms + SLOW_BEGUN_WITHIN_MS:
-                self.verdict.postponed.append((lease, owed))
+                self.verdict.postponed.append((lease, due))
                 return
             self.verdict.waits_for.append(lease.page)  # it was passed on a moment ago
         elif is_held or (self.now_ms < _resend_ms(lease) and lease.tries < TRIES_MAX):
@@ -231,11 +227,13 @@ class _Judging(Struct, frozen=True):
             self.verdict.waits_for.append(lease.page)
         elif max(lease.tries, lease.resends) >= TRIES_MAX:
             if lease.tries:
-                why, owed = Why.TAKEN_APART, owed[: self.page_size]
-            self.verdict.take_apart.append((lease, owed))  # all of an unbegun page
+                why, due = Why.TAKEN_APART, due[: self.page_size]
+            self.verdict.take_apart.append((lease, due))  # unbegun it kills nobody: all of it
         else:
             places = by.places if by is not None else ()
-            message = PageMessage(lease.second, lease.shard, lease.page, lease.after, places)
+            message = PageMessage(
+                lease.second, lease.shard, page=lease.page, after=lease.after, places=places
+            )
             self.verdict.resend.append((lease, message))
         self.verdict.unfinished.append((lease.page, why))
 
@@ -252,9 +250,9 @@ def _resend_ms(lease: PageLease) -> int:
 
 
 def _split(
-    owed: list[SeenEntry], places: tuple[str, ...]
+    due: list[SeenEntry], places: tuple[str, ...]
 ) -> tuple[list[SeenEntry], list[SeenEntry]]:
     """The entries at these places, and the others."""
     there = set(places)
-    inside = [seen for seen in owed if seen.address.place in there]
-    return inside, [seen for seen in owed if seen.address.place not in there]
+    inside = [seen for seen in due if seen.address.place in there]
+    return inside, [seen for seen in due if seen.address.place not in there]

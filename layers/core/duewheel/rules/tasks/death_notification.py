@@ -14,20 +14,22 @@ from duewheel.rules.wheel.addresses import TOKEN_BYTES
 from duewheel.rules.wheel.sharding import Placement
 
 
-def is_told(task: Task, business: Business) -> bool:
+def wants_notice(task: Task, business: Business) -> bool:
     return business.on_dead is not None and task.notice_of is None
 
 
-def dead_notice(dead: Task, placing: Placement) -> Task:
+def death_notice(dead: Task, placement: Placement) -> Task:
     """The same for the same death and the same placement, by any process."""
     death = f"{dead.home.name} {dead.redrives}".encode()
     token = blake2b(death, digest_size=TOKEN_BYTES, person=b"on_dead").digest()
-    new = NewTask(dead.biz_type, placing.now_ms, callback=None, payload=_payload_of(dead))
-    return new.placed(placing, token, notice_of=dead.task_id)
+    new = NewTask(
+        biz_type=dead.biz_type, due_ms=placement.now_ms, callback=None, payload=_payload(dead)
+    )
+    return new.placed(placement, token, notice_of=dead.task_id)
 
 
-def _payload_of(dead: Task) -> str:
-    """The payload comes last, as its source text."""
+def _payload(dead: Task) -> str:
+    """The payload stands last, as the very text it came in."""
     members = {
         "task_id": dead.task_id,
         "biz_type": dead.biz_type,

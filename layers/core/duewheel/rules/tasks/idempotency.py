@@ -46,7 +46,7 @@ Outcome = int | Address | Refusal
 _GIVEN_UP_CHARACTERS_MAX = 300  # of a detail, and of a field: 500 of both fit into an item
 
 
-class IdempotentRequest(Struct, frozen=True):
+class IdempotentRequest(Struct, frozen=True, kw_only=True):
     """A request under an idempotency key: the parts by which repeats are recognised."""
 
     name: str  # of caller and key
@@ -66,12 +66,12 @@ class Claim(Struct, frozen=True):
 
     number: int
     token: str
-    placing: Placement
+    placement: Placement
 
     def task(self, index: int, new: NewTask) -> Task:
         """The task at this place of the request, as it is when this claim creates it."""
         mark = blake2b(str(index).encode(), key=self.token.encode(), digest_size=TOKEN_BYTES)
-        return new.placed(self.placing, mark.digest())
+        return new.placed(self.placement, mark.digest())
 
 
 class State(StrEnum):
@@ -80,10 +80,10 @@ class State(StrEnum):
     RELEASED = "released"  # refused, and nothing was created: as if it had never been
 
 
-class RequestRecord(Struct, frozen=True):
+class RequestRecord(Struct, frozen=True, kw_only=True):
     name: str
     digest: str
-    asked_ms: int  # the time that the body is read with; what `delay_seconds` counts from
+    requested_ms: int  # the time that the body is read with; what `delay_seconds` counts from
     claims: tuple[Claim, ...]  # under which tasks were created, and at the end the latest
     lease_until_ms: int
     # Counted from the latest claim, under which tasks may have been created a moment ago.
@@ -132,7 +132,11 @@ def idempotent_request(
     if not is_key(key):
         raise invalid(HEADER, "must be 1 to 255 visible ASCII characters.")
     return IdempotentRequest(
-        _hash(caller, key), _hash(path, body), is_single, sent_ms, remembered_seconds
+        name=_hash(caller, key),
+        digest=_hash(path, body),
+        is_single=is_single,
+        sent_ms=sent_ms,
+        remembered_seconds=remembered_seconds,
     )
 
 
@@ -143,12 +147,12 @@ def key_of_rest(key: str, body: str) -> str:
 
 
 def claimed(request: IdempotentRequest, claim: Claim) -> RequestRecord:
-    now_ms = claim.placing.now_ms
+    now_ms = claim.placement.now_ms
     return RequestRecord(
-        request.name,
-        request.digest,
-        request.read_ms(now_ms),
-        (claim,),
+        name=request.name,
+        digest=request.digest,
+        requested_ms=request.read_ms(now_ms),
+        claims=(claim,),
         lease_until_ms=now_ms + LEASE_MS,
         expires_at=_expires_at(request, now_ms),
     )
@@ -176,8 +180,8 @@ def taken_over(
     return replace(
         record,
         claims=(*(old for old in record.claims if old.number in outcomes.values()), claim),
-        lease_until_ms=claim.placing.now_ms + LEASE_MS,
-        expires_at=_expires_at(request, claim.placing.now_ms),
+        lease_until_ms=claim.placement.now_ms + LEASE_MS,
+        expires_at=_expires_at(request, claim.placement.now_ms),
         outcomes=outcomes,
     )
 

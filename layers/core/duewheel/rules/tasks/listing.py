@@ -68,7 +68,7 @@ class Listed(Struct, frozen=True):
     home: Address
 
 
-class Stretch(Struct, frozen=True):
+class Stretch(Struct, frozen=True, kw_only=True):
     """The part of one partition that is still to be listed; both bounds are inclusive."""
 
     partition: str
@@ -101,7 +101,15 @@ def stretches(query: ListQuery, after: Listed | None) -> list[Stretch]:
             else:
                 high = after.due_ms - is_past
         if low <= high:
-            found.append(Stretch(partition, low, high, is_ascending, start))
+            found.append(
+                Stretch(
+                    partition=partition,
+                    low_ms=low,
+                    high_ms=high,
+                    is_ascending=is_ascending,
+                    after=start,
+                )
+            )
     return found
 
 
@@ -181,9 +189,9 @@ def _query(parameters: Parameters) -> ListQuery:
     return ListQuery(
         biz_type,
         None if status is None else Status(status),
-        due_from_ms,
-        due_to_ms,
-        Order.ASC if order is None else Order(order),
+        due_from_ms=due_from_ms,
+        due_to_ms=due_to_ms,
+        order=Order.ASC if order is None else Order(order),
     )
 
 

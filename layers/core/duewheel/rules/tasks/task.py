@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Self
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import Callback, RetryPolicy
 from duewheel.rules.wheel.addresses import Address
@@ -18,7 +20,7 @@ class Status(StrEnum):
     EXPIRED = "expired"
 
 
-class Attempt(Struct, frozen=True):
+class Attempt(Struct, frozen=True, kw_only=True):
     """One try at one callback. `outcome` is `delivered`, `retry` or `stop`; `note` says why."""
 
     at_ms: int
@@ -80,7 +82,7 @@ class Plan(Struct, frozen=True):
     sizes: Sizes = UNSIZED
 
 
-class Task(Struct, frozen=True):
+class Task(Struct, frozen=True, kw_only=True):
     """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
 
     home: Address
@@ -116,6 +118,27 @@ class Task(Struct, frozen=True):
     first_second: int | None = None  # in which it first falls due, if not its home's
     version: int = 1
 
+    @classmethod
+    def at(
+        cls,
+        home: Address,
+        biz_type: str,
+        due_ms: int,
+        now_ms: int,
+        callback: Callback | None = None,
+    ) -> Self:
+        """A new task whose home is its entry."""
+        return cls(
+            home=home,
+            entry=home,
+            biz_type=biz_type,
+            due_ms=due_ms,
+            next_ms=due_ms,
+            callback=callback,
+            created_ms=now_ms,
+            updated_ms=now_ms,
+        )
+
     @property
     def task_id(self) -> str:
         return self.home.task_id
@@ -134,7 +157,7 @@ class Task(Struct, frozen=True):
         return self.entry == self.home
 
 
-class NewTask(Struct, frozen=True):
+class NewTask(Struct, frozen=True, kw_only=True):
     """A validated create request, before the task has a place on the wheel."""
 
     biz_type: str
@@ -152,13 +175,8 @@ class NewTask(Struct, frozen=True):
     ) -> Task:
         """The task as it is to be stored."""
         home = placement.address(self.due_ms, random_bytes)
-        return Task(
-            home=home,
-            entry=home,
-            biz_type=self.biz_type,
-            due_ms=self.due_ms,
-            next_ms=self.due_ms,
-            callback=self.callback,
+        return replace(
+            Task.at(home, self.biz_type, self.due_ms, placement.now_ms, self.callback),
             payload=self.payload,
             key=self.key,
             digest=self.digest,
@@ -166,8 +184,6 @@ class NewTask(Struct, frozen=True):
             notice_of=notice_of,
             retry=self.retry,
             expires_after_seconds=self.expires_after_seconds,
-            created_ms=placement.now_ms,
-            updated_ms=placement.now_ms,
         )
 
 

@@ -13,7 +13,7 @@ class KeyState(Enum):
     OTHER = "other"  # live, and made by another body
 
 
-def meets(found: Task | None, task: Task) -> KeyState:
+def key_state(found: Task | None, task: Task) -> KeyState:
     if found is None or not found.is_live:
         return KeyState.FREE
     return KeyState.SAME if found.digest == task.digest else KeyState.OTHER

@@ -19,16 +19,22 @@ from duewheel.rules.timers.updates import BLANK
 TIMER = "timer"
 
 
-def thing_of(timer: Timer) -> Subject:
+def timer_named(timer: Timer) -> Subject:
     return Subject(TIMER, timer.timer_id, owner=timer.biz_type)
 
 
 def timer_created(timer: Timer, by: str) -> Change:
     """With the owner's settings that are not the default."""
     usual, made = _settings(BLANK), _settings(timer.rules)
-    changed = {name: value for name, value in made.items() if value != usual[name]}
-    found = differences({}, {**changed, "enabled": timer.enabled})
-    return Change(timer.version, timer.created_ms, by, ChangeAction.CREATED, found)
+    given = {name: value for name, value in made.items() if value != usual[name]}
+    found = differences({}, {**given, "enabled": timer.enabled})
+    return Change(
+        version=timer.version,
+        at_ms=timer.created_ms,
+        by=by,
+        did=ChangeAction.CREATED,
+        differences=found,
+    )
 
 
 def timer_changed(before: Timer, after: Timer, by: str) -> Change:
@@ -39,14 +45,20 @@ def timer_changed(before: Timer, after: Timer, by: str) -> Change:
     if not found:  # what its interval is counted from has moved, and nothing else
         every = after.rules.schedule.every_seconds
         found = (Difference("every_seconds", (every, every)),)
-    return Change(after.version, after.updated_ms, by, _did(after, found), found)
+    return Change(
+        version=after.version,
+        at_ms=after.updated_ms,
+        by=by,
+        did=_action(after, found),
+        differences=found,
+    )
 
 
 def timer_deleted(timer: Timer, by: str, now_ms: int) -> Change:
     return deleted(timer.version, timer.updated_ms, by, now_ms)
 
 
-def _did(after: Timer, found: tuple[Difference, ...]) -> ChangeAction:
+def _action(after: Timer, found: tuple[Difference, ...]) -> ChangeAction:
     if [one.setting for one in found] == ["enabled"]:
         return ChangeAction.ENABLED if after.enabled else ChangeAction.DISABLED
     return ChangeAction.CHANGED

@@ -39,21 +39,11 @@ class Step(Struct, frozen=True):
     misfired: int = 0
 
 
-def chain_home(timer: Timer, placing: Placement, random_bytes: bytes) -> Task:
+def chain_home(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
     """The task that plans the timer from now on: due at once. The second that has begun is not
     its own any more."""
-    home = placing.address(placing.now_ms, random_bytes)
-    return Task(
-        home=home,
-        entry=home,
-        biz_type=timer.biz_type,
-        due_ms=placing.now_ms,
-        next_ms=placing.now_ms,
-        callback=None,
-        created_ms=placing.now_ms,
-        updated_ms=placing.now_ms,
-        plan=Plan(timer.timer_id, placing.now_ms // 1000 + 1, timer.numbered, timer.sizes),
-    )
+    plan = Plan(timer.timer_id, placement.now_ms // 1000 + 1, timer.numbered, timer.sizes)
+    return replace(_due_now(timer, placement, random_bytes), plan=plan)
 
 
 def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
@@ -103,7 +93,7 @@ def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
     return Step(occurrences, after, max(ahead * 1000, now_ms))
 
 
-def unsized(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
+def without_shards(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
     """The due seconds, by nominal second, for whose homes no planner has recorded a shard count."""
     return {
         occurrence.second: _due_second_of(timer, occurrence)
@@ -112,7 +102,7 @@ def unsized(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
     }
 
 
-def sized(
+def with_shards(
     chain: Task, plan: Plan, step: Step, shards: Mapping[int, int], now_ms: int
 ) -> tuple[Task, Step]:
     """The chain with the shard counts of all that the step writes, to be written before the first
@@ -166,33 +156,19 @@ def occurrence_task(
     """The task of an occurrence, its own entry. Its timer decides at the call what is called."""
     due = _due_second_of(timer, occurrence)
     home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
-    return Task(
-        home=home,
-        entry=home,
-        biz_type=timer.biz_type,
-        due_ms=home.instant_ms,
-        next_ms=home.instant_ms,
-        callback=None,
-        created_ms=now_ms,
-        updated_ms=now_ms,
-        occurrence=occurrence,
-    )
+    task = Task.at(home, timer.biz_type, home.instant_ms, now_ms)
+    return replace(task, occurrence=occurrence)
 
 
-def manual_task(timer: Timer, placing: Placement, random_bytes: bytes) -> Task:
+def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
     """An occurrence that was requested by hand, due now."""
-    home = placing.address(placing.now_ms, random_bytes)
-    return Task(
-        home=home,
-        entry=home,
-        biz_type=timer.biz_type,
-        due_ms=placing.now_ms,
-        next_ms=placing.now_ms,
-        callback=None,
-        created_ms=placing.now_ms,
-        updated_ms=placing.now_ms,
-        occurrence=Occurrence(timer.timer_id, placing.now_ms // 1000, manual=True),
-    )
+    occurrence = Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True)
+    return replace(_due_now(timer, placement, random_bytes), occurrence=occurrence)
+
+
+def _due_now(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
+    now_ms = placement.now_ms
+    return Task.at(placement.address(now_ms, random_bytes), timer.biz_type, now_ms, now_ms)
 
 
 def _due_second_of(timer: Timer, occurrence: Occurrence) -> int:

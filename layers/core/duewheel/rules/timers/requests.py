@@ -238,7 +238,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-class TimersRequest(Struct, frozen=True):
+class TimersRequest(Struct, frozen=True, kw_only=True):
     biz_type: str
     name_prefix: str
     state: State | None
@@ -269,11 +269,11 @@ def timers_request(query_string: str) -> TimersRequest:
     if len(prefix) > NAME_CHARACTERS_MAX:
         raise invalid("name_prefix", f"must have at most {NAME_CHARACTERS_MAX} characters.")
     return TimersRequest(
-        checked_biz_type(parameters.required_text("biz_type")),
-        prefix,
-        None if state is None else State(state),
-        parameters.text("cursor"),
-        parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT,
+        biz_type=checked_biz_type(parameters.required_text("biz_type")),
+        name_prefix=prefix,
+        state=None if state is None else State(state),
+        cursor=parameters.text("cursor"),
+        limit=parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT,
     )
 
 

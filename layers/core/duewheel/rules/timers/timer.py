@@ -57,7 +57,7 @@ class Gap(Struct, frozen=True):
     until: int | None = None
 
 
-class Timer(Struct, frozen=True):
+class Timer(Struct, frozen=True, kw_only=True):
     """The stored record. `chain` is the home of the planning entry that plans it, as long as it
     is enabled; `numbered` says how many occurrences came before those that this chain plans, and
     `sizes` by which of them are placed that an earlier chain may have written.

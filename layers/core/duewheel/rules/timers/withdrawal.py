@@ -20,7 +20,7 @@ _LOOKED_AT_MAX = 4_000  # as many as a chain plans ahead, twice over
 _TIMERS_MAX = 1_000
 
 
-class Stretch(Struct, frozen=True):
+class SecondRange(Struct, frozen=True):
     """Due seconds to read, both included. Missed ones are withdrawn up to the nominal second
     `last_missed`."""
 
@@ -34,7 +34,7 @@ class Stretch(Struct, frozen=True):
         return self.last - self.first >= TAKEN_BACK_MIN
 
 
-def missed_stretch(timer: Timer, plan: Plan, missed: Task, now: int) -> Stretch | None:
+def missed_range(timer: Timer, plan: Plan, missed: Task, now: int) -> SecondRange | None:
     """The seconds behind a missed occurrence. The latest missed ones stay, to be listed. So do all
     that the chain may write again, since the chain counts what it writes."""
     rules = timer.rules
@@ -46,7 +46,7 @@ def missed_stretch(timer: Timer, plan: Plan, missed: Task, now: int) -> Stretch 
     seconds = seconds[:-MISFIRES_WRITTEN]
     if not seconds:
         return None
-    return Stretch(missed.home.second, seconds[-1] + rules.jitter_seconds, seconds[-1])
+    return SecondRange(missed.home.second, seconds[-1] + rules.jitter_seconds, seconds[-1])
 
 
 def reason_to_take_back(
@@ -66,10 +66,10 @@ class Claims:
     up together, one leads to a look."""
 
     def __init__(self) -> None:
-        self._claimed: dict[str, Stretch] = {}
+        self._claimed: dict[str, SecondRange] = {}
         self._lock = Lock()
 
-    def claim(self, timer_id: str, wanted: Stretch) -> Stretch | None:
+    def claim(self, timer_id: str, wanted: SecondRange) -> SecondRange | None:
         """What of it has not been claimed; None where that is short."""
         with self._lock:
             claimed = self._claimed.get(timer_id)
@@ -80,11 +80,11 @@ class Claims:
                 self._claimed.clear()
             both = (mine, claimed or mine)
             first, last = min(one.first for one in both), max(one.last for one in both)
-            self._claimed[timer_id] = Stretch(first, last)
+            self._claimed[timer_id] = SecondRange(first, last)
             return mine
 
 
-def _outside(wanted: Stretch, claimed: Stretch) -> Stretch:
+def _outside(wanted: SecondRange, claimed: SecondRange) -> SecondRange:
     """What lies before it, else what lies behind it: nothing, where that ends before it begins."""
     if wanted.first < claimed.first:
         return replace(wanted, last=min(wanted.last, claimed.first - 1))

@@ -38,7 +38,7 @@ _PAGE = re.compile(rf"(0|[1-9][0-9]{{0,8}})r{{0,99}}(sr{{0,99}})?|{_DIRECT_PAGE}
 _SLOT = re.compile(r"[0-9]+\.(0|[1-9][0-9]{0,4})")
 
 
-class Address(Struct, frozen=True):
+class Address(Struct, frozen=True, kw_only=True):
     """The position of one entry. `token` is the random part that makes it unique."""
 
     second: int
@@ -83,7 +83,7 @@ def address_at(
     second, ms = divmod(instant_ms, 1000)
     if not 0 <= second <= SECOND_MAX:
         raise ValueError(f"the second {second} does not fit into a place")
-    return Address(second, ms, _text(random_bytes), shard, direct)
+    return Address(second=second, ms=ms, token=_text(random_bytes), shard=shard, direct=direct)
 
 
 def address_named(name: str) -> Address:
@@ -99,7 +99,7 @@ def address_from(shard: int, place: str) -> Address:
     if match is None or shard > SHARD_MAX:
         raise ValueError("this is no place of an entry")
     second, mark, ms, token = match.groups()
-    return Address(int(second), int(ms), token, shard, mark == "/")
+    return Address(second=int(second), ms=int(ms), token=token, shard=shard, direct=mark == "/")
 
 
 def address_of_task(task_id: str) -> Address:

@@ -124,10 +124,10 @@ def decode(text: str) -> Message:
             PageMessage(
                 body["second"],
                 body["shard"],
-                body["page"],
-                body.get("after"),
-                tuple(body.get("places", ())),
-                _called(body),
+                page=body["page"],
+                after=body.get("after"),
+                places=tuple(body.get("places", ())),
+                called=_called(body),
             )
         )
     except NOT_UNDERSTOOD as error:

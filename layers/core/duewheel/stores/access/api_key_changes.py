@@ -37,12 +37,12 @@ class ApiKeyChanges(Struct, frozen=True):
     def _written(self, action: dict[str, Any], key: ApiKey, change: Change) -> bool:
         """If a retry of the SDK is refused because its first try was carried out, key and change
         are as that try left them: this counts as written."""
-        records, thing = ChangeRecords(self.client, self.table), key_named(key)
-        if transact(self.client, [action, records.recorded(thing, change)]):
+        records, subject = ChangeRecords(self.client, self.table), key_named(key)
+        if transact(self.client, [action, records.recorded(subject, change)]):
             return True
         current = self._item_of(key.key_id)
         is_ours = all(current.get(name) == value for name, value in _changing(key).items())
-        return is_ours and records.is_recorded(thing, change)
+        return is_ours and records.is_recorded(subject, change)
 
     def _item_of(self, key_id: str) -> Item:
         key = registry_keys.api_key(key_id)

@@ -137,27 +137,27 @@ def health_from(item: Item | None) -> BusinessHealth:
             tuple(_breaker(item, name) for name in sorted(item) if name.startswith(_HOST)),
             number(item, _OPENINGS) if _OPENINGS in item else 0,
         )
-    except InvalidAttribute as nonsense:
-        wrong = UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
+    except InvalidAttribute as error:
+        wrong = UnreadableItem(item["kind"]["S"], item["record"]["S"], error.attribute)
         report_unreadable(wrong)
         return BusinessHealth()
 
 
 def _text(breaker: Breaker) -> str:
     """The same for the same breaker, so that conditions can compare it."""
-    row = [breaker.since_ms, breaker.until_ms, breaker.by, breaker.probes_failed]
+    row = [breaker.since_ms, breaker.until_ms, breaker.owner_token, breaker.probes_failed]
     return json.dumps(row, separators=(",", ":"))
 
 
 def _breaker(item: Item, name: str) -> Breaker:
     def build(row: Any) -> Breaker:
-        since_ms, until_ms, by, probes_failed = row
+        since_ms, until_ms, owner_token, probes_failed = row
         return Breaker(
-            name.removeprefix(_HOST),
-            integer(since_ms),
-            integer(until_ms),
-            string(by),
-            integer(probes_failed),
+            host=name.removeprefix(_HOST),
+            since_ms=integer(since_ms),
+            until_ms=integer(until_ms),
+            owner_token=string(owner_token),
+            probes_failed=integer(probes_failed),
         )
 
     return parsed(item, name, build)

@@ -4,7 +4,7 @@ Invariant: a record is marked anew before each write that begins or ends a pause
 only if it is as it was read. So every parked task has a record that leads to it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from duewheel.rules.delivery.page_lease import LEASE_MS_MAX
 from duewheel.rules.delivery.parked_tasks import Parking
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
-from duewheel.stores.conditional_writes import Item, Written, write_if, written
+from duewheel.stores.conditional_writes import Item, Refused, Written, write_if, written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -47,20 +47,7 @@ class ParkingRecords(Struct, frozen=True):
 
     def take_part(self, biz_type: str, part: int, me: str, now_ms: int, lease_ms: int) -> bool:
         """Take the right to release one slot; other runs may have the other slots."""
-        result = write_if(
-            self.client.update_item,
-            TableName=self.table,
-            Key=registry_keys.parking(biz_type),
-            UpdateExpression="SET #owner = :me, #until = :until",
-            ConditionExpression=_FREE,
-            ExpressionAttributeNames={"#kind": "kind"} | _lease_of(part),
-            ExpressionAttributeValues={
-                ":me": {"S": me},
-                ":until": {"N": str(now_ms + lease_ms)},
-                ":now": {"N": str(now_ms)},
-                ":absurd": {"N": str(now_ms + LEASE_MS_MAX)},
-            },
-        )
+        result = self._take(biz_type, _lease_of(part), me, now_ms, lease_ms)
         return isinstance(result, Written)
 
     def give_back_part(self, biz_type: str, part: int, me: str) -> None:
@@ -77,13 +64,19 @@ class ParkingRecords(Struct, frozen=True):
     def take(self, biz_type: str, me: str, now_ms: int, lease_ms: int) -> Parking | None:
         """Take the right to release; None if another run has it, or if nothing can be parked. A
         lease that is longer than any run was written by hand, and is ignored."""
-        result = write_if(
+        result = self._take(biz_type, _LEASE, me, now_ms, lease_ms)
+        return _parking(biz_type, result.attributes) if isinstance(result, Written) else None
+
+    def _take(
+        self, biz_type: str, lease: Mapping[str, str], me: str, now_ms: int, lease_ms: int
+    ) -> Written | Refused:
+        return write_if(
             self.client.update_item,
             TableName=self.table,
             Key=registry_keys.parking(biz_type),
             UpdateExpression="SET #owner = :me, #until = :until",
             ConditionExpression=_FREE,
-            ExpressionAttributeNames={"#kind": "kind"} | _LEASE,
+            ExpressionAttributeNames={"#kind": "kind", **lease},
             ExpressionAttributeValues={
                 ":me": {"S": me},
                 ":until": {"N": str(now_ms + lease_ms)},
@@ -92,7 +85,6 @@ class ParkingRecords(Struct, frozen=True):
             },
             ReturnValues="ALL_NEW",
         )
-        return _parking(biz_type, result.attributes) if isinstance(result, Written) else None
 
     def give_back(self, parking: Parking, me: str, unpaused_ms: int | None) -> None:
         """Give the right back with what was found. If the record was marked anew, the findings do
@@ -103,7 +95,7 @@ class ParkingRecords(Struct, frozen=True):
             update += " SET #since = :since"
             names |= _SINCE
             values[":since"] = {"N": str(unpaused_ms)}
-        condition, mark = _stands_as(parking)
+        condition, mark = _unchanged(parking)
         write_if(
             self.client.update_item,
             TableName=self.table,
@@ -116,7 +108,7 @@ class ParkingRecords(Struct, frozen=True):
 
     def forget(self, parking: Parking, me: str) -> None:
         """Unless it was marked anew."""
-        condition, mark = _stands_as(parking)
+        condition, mark = _unchanged(parking)
         write_if(
             self.client.delete_item,
             TableName=self.table,
@@ -151,7 +143,7 @@ def _lease_of(part: int) -> dict[str, str]:
     return {"#owner": f"owner_{part}", "#until": f"until_ms_{part}"}
 
 
-def _stands_as(parking: Parking) -> tuple[str, dict[str, Any]]:
+def _unchanged(parking: Parking) -> tuple[str, dict[str, Any]]:
     if parking.mark is None:
         return "attribute_not_exists(#mark)", {}
     return "#mark = :mark", {":mark": {"S": parking.mark}}

@@ -42,7 +42,7 @@ class RateLimitStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
-    def take(
+    def reserve(
         self, limit: str, biz_type: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
     ) -> ReservedTurns | RateLimited:
         """`count` turns, all of which end within `ahead_us`, or none. A record of newer settings
@@ -159,8 +159,10 @@ def _cursors(item: Item) -> Cursors:
 
     version, interval_us, free_us = whole("version"), whole("interval_us"), whole("free_us")
     if "lines_version" not in item or whole("lines_version") != version:
-        return Cursors(interval_us, version, free_us, has_lines=False)
-    return Cursors(interval_us, version, free_us, whole("line_us"), whole("late_us"))
+        return Cursors(interval_us, version, free_us=free_us, has_lines=False)
+    return Cursors(
+        interval_us, version, free_us=free_us, line_us=whole("line_us"), late_us=whole("late_us")
+    )
 
 
 def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
     clock: Clock
     table: str
     defaults: Defaults
-    reads_standing: bool = False  # along with the settings, for those who call
+    reads_health: bool = False  # along with the settings, for those who call
 
     def read_whole(self, biz_type: str) -> Business:
         """Version 0 without a record; raises UnreadableItem if the record is damaged."""
@@ -61,14 +61,14 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
         """Eventually consistent, at half the price."""
         names = list(biz_types)
         keys = [registry_keys.business(biz_type) for biz_type in names]
-        if self.reads_standing:
+        if self.reads_health:
             keys += map(registry_keys.health, names)
         found = {biz_type: self._unconfigured(biz_type) for biz_type in names}
         health_store: dict[str, BusinessHealth] = {}
         for chunk in chunks(keys, READS_PER_BATCH):
             for item in get_batch(self.client, self.clock, self.table, chunk, strongly=False):
                 biz_type = registry_keys.biz_type_of(item)
-                if registry_keys.is_standing(item):
+                if registry_keys.is_health(item):
                     health_store[biz_type] = health_from(item)
                 else:
                     found[biz_type] = self._from(item)
@@ -111,10 +111,10 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
     ) -> bool:
         """If a retry of the SDK is refused because its first try was carried out, record and change
         are as that try left them: this counts as written."""
-        changes, thing = ChangeRecords(self.client, self.table), business_named(biz_type)
-        if transact(self.client, [action, changes.recorded(thing, change)]):
+        changes, subject = ChangeRecords(self.client, self.table), business_named(biz_type)
+        if transact(self.client, [action, changes.recorded(subject, change)]):
             return True
-        return self._item_of(biz_type) == leaves and changes.is_recorded(thing, change)
+        return self._item_of(biz_type) == leaves and changes.is_recorded(subject, change)
 
     def _item_of(self, biz_type: str) -> Item | None:
         key = registry_keys.business(biz_type)
@@ -130,8 +130,8 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
             return Business(
                 biz_type,
                 self.defaults,
-                replace(_own(json.loads(item["settings"]["S"])), **_beside_the_settings(item)),
-                version,
+                own=replace(_own(json.loads(item["settings"]["S"])), **_beside_the_settings(item)),
+                version=version,
                 created_ms=integer(int(item["created_ms"]["N"])),
                 updated_ms=integer(int(item["updated_ms"]["N"])),
             )

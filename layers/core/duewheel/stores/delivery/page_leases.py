@@ -223,7 +223,7 @@ class PageLeaseStore(Struct, frozen=True):
 
     def begun(self, slices: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
         """The slices, by second and shard, of which a run has begun the first page."""
-        firsts = [PageLease(second, shard, addresses.first_page()) for second, shard in slices]
+        firsts = [PageLease(second, shard, page=addresses.first_page()) for second, shard in slices]
         keys = [self._key(first) for first in dict.fromkeys(firsts)]
         found: set[tuple[int, int]] = set()
         for chunk in chunks(keys, READS_PER_BATCH):

@@ -33,11 +33,11 @@ class ChangeRecords(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
-    def recorded(self, thing: Subject, change: Change) -> dict[str, Any]:
+    def recorded(self, subject: Subject, change: Change) -> dict[str, Any]:
         """The part of a transaction that keeps this change."""
-        values = {":change": {"S": _text(change)}, ":owner": {"S": thing.owner}}
+        values = {":change": {"S": _text(change)}, ":owner": {"S": subject.owner}}
         update = "SET #place = :change, #owner = :owner"
-        if (gone := gone_ms(thing, change)) is None:
+        if (gone := gone_ms(subject, change)) is None:
             update += " REMOVE #expires"
         else:
             update += ", #expires = :expires"
@@ -45,7 +45,7 @@ class ChangeRecords(Struct, frozen=True):
         return {
             "Update": {
                 "TableName": self.table,
-                "Key": registry_keys.changes(thing.kind, thing.name),
+                "Key": registry_keys.changes(subject.kind, subject.name),
                 "UpdateExpression": update,
                 "ExpressionAttributeNames": {
                     "#place": _place(change.version),
@@ -56,9 +56,9 @@ class ChangeRecords(Struct, frozen=True):
             }
         }
 
-    def is_recorded(self, thing: Subject, change: Change) -> bool:
+    def is_recorded(self, subject: Subject, change: Change) -> bool:
         """Whether this very change was recorded: an earlier try of its transaction."""
-        item = self._item(thing.kind, thing.name) or {}
+        item = self._item(subject.kind, subject.name) or {}
         return item.get(_place(change.version)) == {"S": _text(change)}
 
     def read(self, kind: str, name: str, now_ms: int) -> KeptChanges | None:
@@ -91,10 +91,10 @@ def _whose_until(item: Item) -> tuple[str, int | None]:
     try:
         expires_at = number(item, "expires_at") if "expires_at" in item else None
         return text(item, "owner"), expires_at
-    except InvalidAttribute as nonsense:
-        damaged = UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
+    except InvalidAttribute as error:
+        damaged = UnreadableItem(item["kind"]["S"], item["record"]["S"], error.attribute)
         report_unreadable(damaged)
-        raise damaged from nonsense
+        raise damaged from error
 
 
 def _text(change: Change) -> str:
@@ -116,11 +116,11 @@ def _read(item: Item, place: str) -> Change | None:
 def _change(row: list[Any]) -> Change:
     version, at_ms, by, did, differences = row
     return Change(
-        integer(version, smallest=1),
-        integer(at_ms),
-        string(by),
-        ChangeAction(did),
-        tuple(_difference(*one) for one in differences),
+        version=integer(version, smallest=1),
+        at_ms=integer(at_ms),
+        by=string(by),
+        did=ChangeAction(did),
+        differences=tuple(_difference(*one) for one in differences),
     )
 
 

@@ -104,10 +104,8 @@ def _attributes(stats: MinuteStats) -> dict[str, Any]:
 def _readable(item: Item) -> MinuteStats | None:
     try:
         return _sheet_from(item)
-    except InvalidAttribute as nonsense:
-        report_unreadable(
-            UnreadableItem(item["kind"]["S"], item["record"]["S"], nonsense.attribute)
-        )
+    except InvalidAttribute as error:
+        report_unreadable(UnreadableItem(item["kind"]["S"], item["record"]["S"], error.attribute))
         return None
 
 

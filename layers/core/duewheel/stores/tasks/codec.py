@@ -66,14 +66,16 @@ def attempt_row(attempt: Attempt) -> list[Any]:
 def _attempt_from(row: list[Any]) -> Attempt:
     at_ms, lateness_ms, duration_ms, outcome, late_seconds, status_code, note = row
     return Attempt(
-        integer(at_ms),
-        integer(lateness_ms),
+        at_ms=integer(at_ms),
+        lateness_ms=integer(lateness_ms),
         # Of a clock that was set back while it was measured.
-        integer(duration_ms, smallest=-item_attributes.INSTANT_MS_MAX),
-        string(outcome)[: item_attributes.TEXT_BYTES_MAX],
-        integer(at_ms // 1000 - integer(late_seconds, smallest=-SECOND_MAX), SECOND_MAX),
-        None if status_code is None else integer(status_code),
-        string(note)[: item_attributes.TEXT_BYTES_MAX],
+        duration_ms=integer(duration_ms, smallest=-item_attributes.INSTANT_MS_MAX),
+        outcome=string(outcome)[: item_attributes.TEXT_BYTES_MAX],
+        entry_second=integer(
+            at_ms // 1000 - integer(late_seconds, smallest=-SECOND_MAX), SECOND_MAX
+        ),
+        status_code=None if status_code is None else integer(status_code),
+        note=string(note)[: item_attributes.TEXT_BYTES_MAX],
     )
 
 

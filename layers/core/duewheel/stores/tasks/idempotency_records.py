@@ -38,7 +38,7 @@ class RequestRecords(Struct, frozen=True):
             ExpressionAttributeNames=_names("kind", "state", "expires_at"),
             ExpressionAttributeValues={
                 ":released": {"S": State.RELEASED.value},
-                ":now": {"N": str(record.latest.placing.now_ms // 1000)},
+                ":now": {"N": str(record.latest.placement.now_ms // 1000)},
             },
         )
         if isinstance(result, Written) or result.item is None:
@@ -72,7 +72,7 @@ def _item(record: RequestRecord) -> dict[str, Any]:
     item = {
         **registry_keys.request(record.name),
         "digest": {"S": record.digest},
-        "asked_ms": {"N": str(record.asked_ms)},
+        "asked_ms": {"N": str(record.requested_ms)},
         "claims": {"S": _compact([_claim_row(claim) for claim in record.claims])},
         "owner": {"S": record.latest.token},
         "lease_until_ms": {"N": str(record.lease_until_ms)},
@@ -90,7 +90,7 @@ def _record(name: str, item: Item) -> RequestRecord:
     return RequestRecord(
         name=name,
         digest=item["digest"]["S"],
-        asked_ms=int(item["asked_ms"]["N"]),
+        requested_ms=int(item["asked_ms"]["N"]),
         claims=tuple(_claim_from(*row) for row in json.loads(item["claims"]["S"])),
         lease_until_ms=int(item["lease_until_ms"]["N"]),
         expires_at=int(item["expires_at"]["N"]),
@@ -100,15 +100,25 @@ def _record(name: str, item: Item) -> RequestRecord:
 
 
 def _claim_row(claim: Claim) -> list[Any]:
-    placing = claim.placing
-    placed = (placing.now_ms, placing.pointer_second, placing.lead_ms)
-    return [claim.number, claim.token, *placed, dict(placing.shards), placing.ahead_ms]
+    placement = claim.placement
+    stood = (placement.now_ms, placement.pointer_second, placement.lead_ms)
+    return [claim.number, claim.token, *stood, dict(placement.shards), placement.ahead_ms]
 
 
 def _claim_from(number: int, token: str, *placed: Any) -> Claim:
     now_ms, pointer_second, lead_ms, shards, ahead_ms = placed
     by_second = {int(second): count for second, count in shards.items()}
-    return Claim(number, token, Placement(now_ms, pointer_second, lead_ms, by_second, ahead_ms))
+    return Claim(
+        number,
+        token,
+        Placement(
+            now_ms=now_ms,
+            pointer_second=pointer_second,
+            lead_ms=lead_ms,
+            shards=by_second,
+            ahead_ms=ahead_ms,
+        ),
+    )
 
 
 def _outcome_row(outcome: Outcome) -> Any:

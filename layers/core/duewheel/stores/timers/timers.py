@@ -19,10 +19,10 @@ from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import UNSIZED
 from duewheel.rules.timers.change_records import (
-    thing_of,
     timer_changed,
     timer_created,
     timer_deleted,
+    timer_named,
 )
 from duewheel.rules.timers.timer import Timer
 from duewheel.rules.wheel.addresses import Address, address_named
@@ -159,10 +159,10 @@ class TimerStore(Struct, frozen=True):
     ) -> bool:
         """If a retry of the SDK is refused because its first try was carried out, definition and
         change are as that try left them: this counts as written."""
-        changes, thing = ChangeRecords(self.client, self.table), thing_of(timer)
-        if transact(self.client, [*parts, changes.recorded(thing, change)]):
+        changes, subject = ChangeRecords(self.client, self.table), timer_named(timer)
+        if transact(self.client, [*parts, changes.recorded(subject, change)]):
             return True
-        return self._item_of(timer.timer_id) == leaves and changes.is_recorded(thing, change)
+        return self._item_of(timer.timer_id) == leaves and changes.is_recorded(subject, change)
 
     def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
         return {"Put": {"TableName": self.table, "Item": item, **condition}}

@@ -64,9 +64,11 @@ class AwsCalls:
         code, message = error.get("Code", ""), error.get("Message", "")
         status_code = about.get("HTTPStatusCode")
         if code in self._target.accepted_codes:
-            return Outcome(Verdict.DELIVERED, note_from(f"accepted before: {code}"), status_code)
+            return Outcome(
+                Verdict.DELIVERED, note_from(f"accepted before: {code}"), status_code=status_code
+            )
         if code in self._target.stop_codes:
-            return Outcome(Verdict.STOP, note_from(f"{code}: {message}"), status_code)
+            return Outcome(Verdict.STOP, note_from(f"{code}: {message}"), status_code=status_code)
         retry_after = about.get("HTTPHeaders", {}).get("retry-after", "")
         return outcome_of_refusal(code, message, status_code, retry_after, self._clock.now_ms())
 

@@ -48,7 +48,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
 
     async def __call__(
         self,
-        owed: Sequence[tuple[Address, Task | None]],
+        pairs: Sequence[tuple[Address, Task | None]],
         deadline_ms: int,
         called: Called,
         hold: Hold | None,
@@ -58,7 +58,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
         settler = self.begin_settling(deadline_ms, called)
         live = [
             (entry, task)
-            for entry, task in owed
+            for entry, task in pairs
             if task is not None and not settler.takes_over(task)
         ]
         live.sort(key=lambda pair: pair[1].next_ms)

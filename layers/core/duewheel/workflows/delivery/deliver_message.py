@@ -84,7 +84,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
     ) -> LeaseHeld | PageFinished:
         if await self._is_bare(message):
             return PageFinished()
-        page = PageLease(message.second, message.shard, message.page, message.after)
+        page = PageLease(message.second, message.shard, page=message.page, after=message.after)
 
         def take() -> PageLease | LeaseHeld | PageFinished:
             return self.pages.take(page, owner, self.clock.now_ms(), self.page_lease_ms)
@@ -117,11 +117,13 @@ class Deliver(Struct, frozen=True, kw_only=True):
             entries = await in_thread(self.tasks.find, addresses)
         else:
             entries, lease = await self._read_page(lease, deadline_ms)
-        owed = await self._owed(entry for entry in entries if entry.address.place not in lease.rest)
+        pairs = await self._with_tasks(
+            entry for entry in entries if entry.address.place not in lease.rest
+        )
         called = self._called(message)
-        uncalled = _but(called, owed)
+        uncalled = _but(called, pairs)
         lease = await in_thread(self.slow_lane.of_page, lease, uncalled)
-        own = [pair for pair in owed if pair[0].place not in lease.slow]
+        own = [pair for pair in pairs if pair[0].place not in lease.slow]
         left = await self.deliver_entries(own, deadline_ms, called, hold)
         lease = await self._pass_on(lease, left, deadline_ms)
         await self.retry_throttled(partial(self.pages.mark_done, lease), deadline_ms)
@@ -145,7 +147,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             lease = still_ours(
                 await self.retry_throttled(record_end, deadline_ms - BEGIN_RESERVE_MS)
             )
-        following = PageMessage(lease.second, lease.shard, next_page(lease.page), after=end)
+        following = PageMessage(lease.second, lease.shard, page=next_page(lease.page), after=end)
         await in_thread(self.message_sender.send_or_raise, following)
         return entries, lease
 
@@ -169,7 +171,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             rest = PageMessage(
                 lease.second,
                 lease.shard,
-                rest_page(lease.page),
+                page=rest_page(lease.page),
                 places=lease.rest,
                 called=self._texts(left.unsettled),
             )
@@ -190,11 +192,11 @@ class Deliver(Struct, frozen=True, kw_only=True):
             return PageFinished()
         await self.clock.sleep_until_ms(opens_ms)
         entries = await in_thread(self.tasks.find, map(address_named, message.entries))
-        owed = await self._owed(entries)
-        if is_late:  # only this message has the records of these calls
-            owed = [(entry, task) for entry, task in owed if task and task.home in called]
-        slow = await in_thread(self.slow_lane.of_direct, message, _but(called, owed))
-        own = [pair for pair in owed if pair[0] not in slow]
+        pairs = await self._with_tasks(entries)
+        if is_late:  # but nobody else knows what was called
+            pairs = [(entry, task) for entry, task in pairs if task and task.home in called]
+        slow = await in_thread(self.slow_lane.of_direct, message, _but(called, pairs))
+        own = [pair for pair in pairs if pair[0] not in slow]
         left = await self.deliver_entries(own, deadline_ms, called, hidden)
         if left.entries:
             names = tuple(entry.name for entry in left.entries)
@@ -213,7 +215,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
         pairs = zip(texts, sizes, strict=True)
         return tuple(text for text, size in pairs if size <= CALLED_CHARACTERS_MAX)
 
-    async def _owed(self, found: Iterable[FoundEntry]) -> list[tuple[Address, Task | None]]:
+    async def _with_tasks(self, found: Iterable[FoundEntry]) -> list[tuple[Address, Task | None]]:
         """The entries with their tasks, wherever the homes of these are."""
         entries = list(found)
         elsewhere = [entry.home for entry in entries if entry.task is None]
@@ -222,6 +224,6 @@ class Deliver(Struct, frozen=True, kw_only=True):
 
 
 def _but(
-    called: Called, owed: Sequence[tuple[Address, Task | None]]
+    called: Called, pairs: Sequence[tuple[Address, Task | None]]
 ) -> list[tuple[Address, Task | None]]:
-    return [(entry, task) for entry, task in owed if task is None or task.home not in called]
+    return [(entry, task) for entry, task in pairs if task is None or task.home not in called]

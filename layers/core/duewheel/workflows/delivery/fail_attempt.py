@@ -15,7 +15,7 @@ from duewheel.metrics import DEAD, EXPIRED, FAILED_ATTEMPTS, counts
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.death_notification import dead_notice, is_told
+from duewheel.rules.tasks.death_notification import death_notice, wants_notice
 from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.stores.tasks.keys import KeyStore
@@ -92,9 +92,9 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
     def _bury(self, before: Task, dead: Task, business: Business) -> Status | None:
         """If the business wants notices, death and notice are one transaction: no death without its
         notice, no notice without its death, and never two."""
-        if not is_told(before, business):
+        if not wants_notice(before, business):
             return self._settle(before, dead)
-        notice = dead_notice(dead, self.entry_writer.placement_now())
+        notice = death_notice(dead, self.entry_writer.placement_now())
         is_changed = self.tasks.change_and_create(before, dead, notice)
         status = self._log_settled(before, dead, is_changed)
         if is_changed:

@@ -34,7 +34,7 @@ from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.wheel.send_messages import MessageSender
 
-Owed = Sequence[tuple[Address, Task | None]]
+EntryTasks = Sequence[tuple[Address, Task | None]]
 PUBLISH_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
 
 
@@ -45,24 +45,24 @@ class SlowLane(Struct, frozen=True, kw_only=True):
     message_sender: MessageSender
     page_lease_ms: int
 
-    def of_page(self, lease: PageLease, owed: Owed) -> PageLease:
+    def of_page(self, lease: PageLease, pairs: EntryTasks) -> PageLease:
         """Send the slow tasks of a page; returns the lease with what was sent."""
         if is_slow_page(lease.page):
             return lease
-        if not lease.slow and (slow := self._slow_ones(owed)):
+        if not lease.slow and (slow := self._slow_ones(pairs)):
             lease = still_ours(self.pages.record_slow(lease, _places(slow)))
         self._send(lease)
         return lease
 
-    def of_direct(self, message: DirectMessage, owed: Owed) -> set[Address]:
+    def of_direct(self, message: DirectMessage, pairs: EntryTasks) -> set[Address]:
         """Send slow tasks of direct messages; returns those sent. They have no lease, so each shard
         gets one."""
         slow: dict[int, list[Address]] = {}
-        for entry in self._slow_ones(owed):
+        for entry in self._slow_ones(pairs):
             slow.setdefault(entry.shard, []).append(entry)
         passed: set[Address] = set()
         for shard, entries in slow.items():
-            page = PageLease(message.second, shard, direct_page(message.entries))
+            page = PageLease(message.second, shard, page=direct_page(message.entries))
             recorded = self.pages.record_direct(
                 page, _places(entries), self.clock.now_ms(), self.page_lease_ms
             )
@@ -70,10 +70,10 @@ class SlowLane(Struct, frozen=True, kw_only=True):
             passed.update(entry for entry in entries if entry.place in recorded.slow)
         return passed
 
-    def _slow_ones(self, owed: Owed) -> list[Address]:
+    def _slow_ones(self, pairs: EntryTasks) -> list[Address]:
         """Tasks of slow businesses that would be called now. Tasks to be dropped, parked, planned
         or placed later cost no call and stay."""
-        live = [(entry, task) for entry, task in owed if task is not None and task.plan is None]
+        live = [(entry, task) for entry, task in pairs if task is not None and task.plan is None]
         businesses = self.known.many({task.biz_type for _, task in live})
         now_ms = self.clock.now_ms()
         slow = {
@@ -92,7 +92,7 @@ class SlowLane(Struct, frozen=True, kw_only=True):
         if not lease.slow:
             return
         page = slow_page(lease.page)
-        message = PageMessage(lease.second, lease.shard, page, places=lease.slow)
+        message = PageMessage(lease.second, lease.shard, page=page, places=lease.slow)
         if self.message_sender.send([message]):
             logger.error(
                 "slow page left to the sweep",

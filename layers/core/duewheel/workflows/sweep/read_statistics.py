@@ -54,11 +54,11 @@ class ReadStatistics(Struct, frozen=True, kw_only=True):
                 stats = minutes.get(name, MinuteStats(*name))
                 minutes[name] = merge_into(stats, by_part, counted_until - 1)
         return Statistics(
-            request.first_minute,
-            request.last_minute,
-            closed_until,
-            counted_until,
-            [minutes[name] for name in sorted(minutes)],
+            first_minute=request.first_minute,
+            last_minute=request.last_minute,
+            closed_until_second=closed_until,
+            counted_until_second=counted_until,
+            minutes=[minutes[name] for name in sorted(minutes)],
         )
 
     def _not_booked(

@@ -31,10 +31,10 @@ class Rescue(Struct, frozen=True):
     entry_writer: EntryWriter
     writers: ThreadPoolExecutor
 
-    def __call__(self, second: int, owed: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
+    def __call__(self, second: int, due: Sequence[SeenEntry], *, one_by_one: bool = False) -> bool:
         """False if a task was changed meanwhile. A task that cannot be read whole is skipped: it
         would fall due as unreadable again and again."""
-        homes = [seen.home for seen in owed if seen.home is not None]
+        homes = [seen.home for seen in due if seen.home is not None]
         done = [self._block(second, block, one_by_one=one_by_one) for block in chunks(homes, BLOCK)]
         return all(done)
 

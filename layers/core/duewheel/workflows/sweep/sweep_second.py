@@ -117,14 +117,14 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
         self._set_damage_aside(part)
         unfinished = [("", Why.NEWER)] if self._waits_for_a_newer_release(part) else []
         verdict = self.judge(part, passed, is_open)
-        # A faster writer may have left the old entry named: the next run checks again.
-        is_rescued = self.rescue(part.second, verdict.owed)
+        # Whoever was faster may have left the old entry named: look again next time.
+        is_rescued = self.rescue(part.second, verdict.due)
         is_put_off = self._reschedule(verdict)
-        for lease, owed in verdict.take_apart:
+        for lease, due in verdict.take_apart:
             if lease.tries:
-                self._take_apart(lease, owed)
+                self._take_apart(lease, due)
             elif has_room(resent):
-                resent.append(Unbegun(lease, owed=tuple(owed)))
+                resent.append(Unbegun(lease, due=tuple(due)))
         resent += [Unbegun(lease, message) for lease, message in verdict.resend]
         unfinished += verdict.unfinished
         if not (is_rescued and is_put_off):
@@ -159,7 +159,7 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
 
     def send_again(self, page: Unbegun) -> None:
         if page.message is None:
-            self._take_apart(page.lease, page.owed)
+            self._take_apart(page.lease, page.due)
         elif self.pages.note_resend(page.lease, self.clock.now_ms()):
             self.message_sender.send_or_raise(page.message)
             logger.warning(
@@ -202,17 +202,17 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
     def _reschedule(self, verdict: Verdict) -> bool:
         """False if another write came first: judge the slice again next time."""
         done = True
-        for lease, owed in verdict.postponed:
-            homes = [seen.home for seen in owed if seen.home is not None]
+        for lease, due in verdict.postponed:
+            homes = [seen.home for seen in due if seen.home is not None]
             done = self.postpone_page(lease, homes) and done
         return done
 
-    def _take_apart(self, lease: PageLease, owed: Sequence[SeenEntry]) -> None:
+    def _take_apart(self, lease: PageLease, due: Sequence[SeenEntry]) -> None:
         """Close the page, so that no run begins it any more, and give its due tasks new entries. A
         page that was begun in vain so often has a task that kills its notifier: each task gets an
         entry of its own, so that the others are not delayed. What lies behind them becomes the next
         page. A sweeper that dies in between leaves tasks in a finished page."""
-        end = None if is_passed_on(lease.page) else lease.end or owed[-1].address.place
+        end = None if is_passed_on(lease.page) else lease.end or due[-1].address.place
         if not self.pages.close(lease, end, self.clock.now_ms()):
             return  # a notifier has begun it after all
         logger.error(
@@ -221,6 +221,6 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
             second=lease.second,
             shard=lease.shard,
             page=lease.page,
-            count=len(owed),
+            count=len(due),
         )
-        self.rescue(lease.second, owed, one_by_one=lease.tries > 0)
+        self.rescue(lease.second, due, one_by_one=lease.tries > 0)

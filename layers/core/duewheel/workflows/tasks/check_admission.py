@@ -60,7 +60,7 @@ class LimitCreateRate:
             at_hand = self._from_block(business.biz_type, rate.version, wanted)
             if at_hand == wanted:
                 return Allowed(wanted)
-            return self._taken(business.biz_type, rate, burst, wanted, at_hand)
+            return self._reserved(business.biz_type, rate, burst, wanted, at_hand)
 
     def _from_block(self, biz_type: str, version: int, wanted: int) -> int:
         block = self._blocks.get(biz_type)
@@ -72,27 +72,27 @@ class LimitCreateRate:
         block.left -= given
         return given
 
-    def _taken(
+    def _reserved(
         self, biz_type: str, rate: RateLimit, burst: int, wanted: int, at_hand: int
     ) -> Allowed:
         rest = wanted - at_hand
         block = min(burst, max(rest, math.floor(rate.per_second * BLOCK_SECONDS)))
         now_ms = self._clock.now_ms()
 
-        def take(count: int) -> ReservedTurns | RateLimited:
+        def reserve(count: int) -> ReservedTurns | RateLimited:
             ahead_us = burst * rate.interval_us
-            return self._turns.take(CREATES, biz_type, rate, count, now_ms * US_PER_MS, ahead_us)
+            return self._turns.reserve(CREATES, biz_type, rate, count, now_ms * US_PER_MS, ahead_us)
 
-        taken = take(block)
-        if isinstance(taken, RateLimited) and taken.free:
-            taken = take(min(taken.free, block))
-        if isinstance(taken, RateLimited):
-            return Allowed(at_hand, math.ceil(taken.wait_us / US_PER_MS))
-        given = min(rest, taken.count)
-        self._keep(biz_type, _Block(taken.count - given, taken.version, now_ms))
+        reserved = reserve(block)
+        if isinstance(reserved, RateLimited) and reserved.free:
+            reserved = reserve(min(reserved.free, block))
+        if isinstance(reserved, RateLimited):
+            return Allowed(at_hand, math.ceil(reserved.wait_us / US_PER_MS))
+        given = min(rest, reserved.count)
+        self._keep(biz_type, _Block(reserved.count - given, reserved.version, now_ms))
         if given == rest:
             return Allowed(wanted)
-        return Allowed(at_hand + given, math.ceil(taken.interval_us / US_PER_MS))
+        return Allowed(at_hand + given, math.ceil(reserved.interval_us / US_PER_MS))
 
     def _keep(self, biz_type: str, block: _Block) -> None:
         self._blocks.pop(biz_type, None)  # so that it stands last, as the youngest

@@ -60,18 +60,18 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
     def _results(
         self, request: IdempotentRequest, parse: Parse, gives_up: GivesUp
     ) -> list[Made | Refusal]:
-        placing = self.entry_writer.placement()
-        now_ms = placing.now_ms
+        placement = self.entry_writer.placement()
+        now_ms = placement.now_ms
         read_ms = request.read_ms(now_ms)
         requested = parse(read_ms)  # what is refused whole is refused before anything is claimed
         dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
-        placing = self.entry_writer.with_shards(placing, dues_ms)
-        mine = idempotency.claimed(request, self._claim(0, placing))
+        placement = self.entry_writer.with_shards(placement, dues_ms)
+        mine = idempotency.claimed(request, self._claim(0, placement))
         current = self.records.claim(mine)
         if current is None:
             return self._carry_out(request, mine, requested, gives_up)
         idempotency.check_repeat(request, current, now_ms)
-        requested = parse(current.asked_ms)
+        requested = parse(current.requested_ms)
         if current.state is State.DONE:
             return self._answers(current, requested, {})
         mine = self._take_over(request, current, requested, self.entry_writer.placement)
@@ -85,8 +85,8 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         sought = current.unsettled(requested)
         states, _ = self.tasks.home_states(task.home for task in sought.values())
         found = [index for index, task in sought.items() if task.home in states]
-        placing = place([task.due_ms for task in sought.values() if task.home not in states])
-        claim = self._claim(current.latest.number + 1, placing)
+        placement = place([task.due_ms for task in sought.values() if task.home not in states])
+        claim = self._claim(current.latest.number + 1, placement)
         mine = idempotency.taken_over(request, current, found, claim)
         self._replace(current, mine)
         return mine
@@ -154,8 +154,8 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
                 "Another request with this key was faster.", idempotency.HEADER
             )
 
-    def _claim(self, number: int, placing: Placement) -> Claim:
-        return Claim(number, self.random_text(), placing)
+    def _claim(self, number: int, placement: Placement) -> Claim:
+        return Claim(number, self.random_text(), placement)
 
 
 def _is_rest_given_up(known: Mapping[int, object], gives_up: GivesUp) -> bool:

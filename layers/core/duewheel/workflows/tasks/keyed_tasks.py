@@ -42,7 +42,7 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
 
         def try_once() -> Made | None:
             named, found = self._look(task.biz_type, task.key)
-            match upsert.meets(found, task):
+            match upsert.key_state(found, task):
                 case KeyState.SAME if found is not None:
                     return Made(found, is_new=False)
                 case KeyState.OTHER:

@@ -54,7 +54,7 @@ class ReserveShards(Struct, frozen=True):
             self._raise(second, shards_for(expected[second]))
         return self.known.of(entries)
 
-    def crowded(self, seconds: Iterable[int]) -> dict[int, int]:
+    def after_throttle(self, seconds: Iterable[int]) -> dict[int, int]:
         """The same for seconds in which DynamoDB throttled a write. If no crowd was known there,
         there is one now."""
         seconds = set(seconds)
@@ -88,7 +88,12 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
         which shards are reserved. `is_throttled`: DynamoDB throttled a first try."""
         pointer_second = self.time_pointer()  # AWS's time comes with it
         now_ms = timing.not_behind_ms(self.clock.now_ms(), self.aws_ms())
-        placement = Placement(now_ms, pointer_second, self.lead_ms, ahead_ms=self.ahead_ms)
+        placement = Placement(
+            now_ms=now_ms,
+            pointer_second=pointer_second,
+            lead_ms=self.lead_ms,
+            ahead_ms=self.ahead_ms,
+        )
         if instants_ms is None:
             return placement
         return self.with_shards(placement, instants_ms, is_throttled=is_throttled)
@@ -96,7 +101,7 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
     def with_shards(
         self, placement: Placement, instants_ms: Iterable[int], *, is_throttled: bool = False
     ) -> Placement:
-        reserve = self.reserve_shards.crowded if is_throttled else self.reserve_shards
+        reserve = self.reserve_shards.after_throttle if is_throttled else self.reserve_shards
         return replace(placement, shards=reserve(map(placement.second, instants_ms)))
 
     def placement_now(self) -> Placement:

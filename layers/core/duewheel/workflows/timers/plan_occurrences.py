@@ -78,11 +78,11 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             self._take_back(chain, plan, timer, until_ms)
             return
         step = planning.next_step(timer, plan, self.clock.now_ms())
-        if unsized := planning.unsized(timer, plan, step):
-            sized = self._sized(chain, plan, step, unsized)
-            if sized is None:
+        if due_seconds := planning.without_shards(timer, plan, step):
+            recorded = self._with_shards(chain, plan, step, due_seconds)
+            if recorded is None:
                 return
-            chain, step = sized
+            chain, step = recorded
         self._write(timer, step.occurrences, step.plan.sizes)
         if step.next_ms is None:
             self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
@@ -107,16 +107,16 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         if self.tasks.change(chain, planning.named_later(chain, entry, again_ms, now_ms)):
             self.entry_writer.announce([entry])
 
-    def _sized(
+    def _with_shards(
         self, chain: Task, plan: Plan, step: Step, due_seconds: Mapping[int, int]
     ) -> tuple[Task, Step] | None:
         """None if another writer has changed the chain meanwhile. An occurrence that is near, or
         past, has an entry of its own, so the place of its home does not matter."""
-        placing = self.entry_writer.placement()
-        far = {of: due for of, due in due_seconds.items() if not placing.is_near(due)}
+        placement = self.entry_writer.placement()
+        far = {of: due for of, due in due_seconds.items() if not placement.is_near(due)}
         by_due = self.entry_writer.reserve_shards(far.values(), surely=True)
         shards = {of: by_due[due] for of, due in far.items() if due in by_due}
-        changed, step = planning.sized(chain, plan, step, shards, self.clock.now_ms())
+        changed, step = planning.with_shards(chain, plan, step, shards, self.clock.now_ms())
         return (changed, step) if changed_or_logged(self.tasks, chain, changed) else None
 
     def _end(self, chain: Task, reason: str) -> None:
@@ -160,12 +160,12 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
     ) -> Task | None:
         """None if the occurrence is there already. An occurrence whose second may already have been
         read gets an entry of its own, at which it falls due first."""
-        placing = self.entry_writer.placement()
-        task = planning.occurrence_task(timer, occurrence, placing.now_ms, sizes)
-        reason = misfire(task, occurrence, timer, placing.now_ms)
+        placement = self.entry_writer.placement()
+        task = planning.occurrence_task(timer, occurrence, placement.now_ms, sizes)
+        reason = misfire(task, occurrence, timer, placement.now_ms)
         if reason is not None:
-            task = lifecycle.cancelled(task, reason, placing.now_ms, kept_seconds)
-        elif not placing.is_near(task.home.second):
+            task = lifecycle.cancelled(task, reason, placement.now_ms, kept_seconds)
+        elif not placement.is_near(task.home.second):
             return task if self.tasks.create(task) else None
         (entry,) = self.entry_writer.addresses([task.next_ms])
         task = replace(task, entry=entry, first_second=entry.second)

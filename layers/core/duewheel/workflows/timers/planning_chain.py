@@ -37,10 +37,10 @@ class PlanningChain(Struct, frozen=True):
 
     def begun(self, timer: Timer) -> Chained:
         """With a chain of its own, which is due at once."""
-        placing = self.entry_writer.placement_now()
-        home = planning.chain_home(timer, placing, self.entry_writer.random_bytes())
+        placement = self.entry_writer.placement_now()
+        home = planning.chain_home(timer, placement, self.entry_writer.random_bytes())
         put = {"Put": self.tasks.put_request(home)}
-        after = planned_by(timer, home.home, placing.now_ms // 1000)
+        after = planned_by(timer, home.home, placement.now_ms // 1000)
         return Chained(after, (put,), (home.home,))
 
     def ended(self, chain: Task | None, after: Timer | None) -> tuple[Any, ...]:

@@ -20,8 +20,8 @@ from duewheel.rules.timers.timer import Timer
 from duewheel.rules.timers.withdrawal import (
     MISFIRES,
     Claims,
-    Stretch,
-    missed_stretch,
+    SecondRange,
+    missed_range,
     reason_to_take_back,
 )
 from duewheel.rules.wheel.addresses import Address, header_place
@@ -50,9 +50,9 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     def ahead(self, timer_id: str, timer: Timer | None, until_ms: int) -> bool:
         """Withdraw the future occurrences of a timer, as it was read, that was stopped or changed.
         Returns whether there may be more."""
-        placing = self.entry_writer.placement()
-        second = placing.now_ms // 1000
-        while placing.is_near(second):
+        placement = self.entry_writer.placement()
+        second = placement.now_ms // 1000
+        while placement.is_near(second):
             second += 1
         taken: int | None = 0
         total = 0
@@ -69,10 +69,10 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
         if met.occurrence is None:
             return
         timer_id, now_ms = met.occurrence.timer_id, self.clock.now_ms()
-        stretch = self._stretch(met, timer, reason, now_ms // 1000)
-        if stretch is None or not stretch.is_long:
+        seconds = self._range(met, timer, reason, now_ms // 1000)
+        if seconds is None or not seconds.is_long:
             return
-        if (mine := self.claims.claim(timer_id, stretch)) is None:
+        if (mine := self.claims.claim(timer_id, seconds)) is None:
             return
         total = 0
         try:
@@ -87,30 +87,32 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
             )
         _log(timer_id, total)
 
-    def _stretch(self, met: Task, timer: Timer | None, reason: Reason, now: int) -> Stretch | None:
+    def _range(
+        self, met: Task, timer: Timer | None, reason: Reason, now: int
+    ) -> SecondRange | None:
         if timer is None or reason not in MISFIRES:
-            return Stretch(met.home.second, now)
+            return SecondRange(met.home.second, now)
         if timer.chain is None:
             return None
         chain = self.planned.tasks.get_many([timer.chain]).get(timer.chain)
         if chain is None or chain.plan is None:
             return None
-        return missed_stretch(timer, chain.plan, met, now)
+        return missed_range(timer, chain.plan, met, now)
 
     def _missed(
-        self, timer_id: str, timer: Timer | None, stretch: Stretch, until_ms: int
+        self, timer_id: str, timer: Timer | None, seconds: SecondRange, until_ms: int
     ) -> Iterator[int]:
-        """A page that a run has begun may have a call in flight: it is left. Less than a page is
-        left, too."""
-        behind, is_first = header_place(stretch.first), True
+        """A page that a run has begun may hold a call that is under way: it is left. Less than a
+        page is left, too."""
+        behind, is_first = header_place(seconds.first), True
         for homes in self._pages(timer_id, behind, until_ms):
-            within = [home for home in homes if home.second <= stretch.last]
+            within = [home for home in homes if home.second <= seconds.last]
             if is_first and len(within) < PAGE:
                 return
             is_first = False
             begun = self.pages.begun((home.second, home.shard) for home in within)
             unbegun = [home for home in within if (home.second, home.shard) not in begun]
-            taken = self._taken(unbegun, timer_id, timer, stretch.last_missed)
+            taken = self._taken(unbegun, timer_id, timer, seconds.last_missed)
             if taken is None:
                 return
             yield taken

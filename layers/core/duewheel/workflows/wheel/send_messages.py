@@ -20,7 +20,7 @@ from duewheel.stores.wheel.page_queue import SliceQueue, at_once
 M = TypeVar("M", bound=Message)
 
 
-class HandOverRefused(Exception):
+class SendRefused(Exception):
     """Both channels refused a message that nothing else would replace soon."""
 
 
@@ -42,7 +42,7 @@ class MessageSender(Struct):
 
     def send_or_raise(self, message: Message) -> None:
         if self.send([message]):
-            raise HandOverRefused(f"neither link took a {type(message).__name__}")
+            raise SendRefused(f"neither channel accepted a {type(message).__name__}")
 
     def waiting(self, lane: Lane) -> int | None:
         """About how many messages wait for notifiers. None if that is unknown: SQS does not answer,

@@ -56,7 +56,9 @@ def _request(callback: EventBridgeCallback, task: TaskData) -> dict[str, Any]:
 def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
     (entry,) = answer["Entries"]
     if "EventId" in entry:  # a refused entry is answered with 200 all the same
-        return Outcome(Verdict.DELIVERED, f"event {entry['EventId']}", status_of(answer))
+        return Outcome(
+            Verdict.DELIVERED, f"event {entry['EventId']}", status_code=status_of(answer)
+        )
     code, reason = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
     return outcome_of_refusal(code, reason, status_of(answer), "", now_ms)
 

@@ -25,7 +25,7 @@ _FORM = re.compile(
 )
 
 
-class FunctionName(Struct, frozen=True):
+class FunctionName(Struct, frozen=True, kw_only=True):
     """`qualifier`: a version or an alias."""
 
     partition: str
@@ -52,11 +52,11 @@ def function_name(text: str, scope: Scope) -> FunctionName | None:
     if found["arn"] and not (found["region"] and found["account"] and found["kind"]):
         return None
     return FunctionName(
-        found["partition"] or scope.partition,
-        found["region"] or scope.region,
-        found["account"] or scope.account,
-        found["name"],
-        found["qualifier"],
+        partition=found["partition"] or scope.partition,
+        region=found["region"] or scope.region,
+        account=found["account"] or scope.account,
+        name=found["name"],
+        qualifier=found["qualifier"],
     )
 
 

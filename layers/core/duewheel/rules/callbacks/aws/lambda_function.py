@@ -50,7 +50,7 @@ def _request(callback: LambdaCallback, task: TaskData) -> dict[str, Any]:
 
 def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
     if answer["StatusCode"] == 202:  # of an asynchronous invocation
-        return Outcome(Verdict.DELIVERED, "", 202)
+        return Outcome(Verdict.DELIVERED, "", status_code=202)
     has_failed = "FunctionError" in answer
     return outcome_of_function(answer["Payload"], answer["StatusCode"], has_failed=has_failed)
 

@@ -4,7 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from duewheel.rules.callbacks.aws.target import Schema, choice, matching, message_text, status_of
+from duewheel.rules.callbacks.aws.target import (
+    AwsTarget,
+    Schema,
+    choice,
+    matching,
+    message_text,
+    status_of,
+)
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import (
     BODIES,
@@ -12,6 +19,7 @@ from duewheel.rules.callbacks.payload_encoding import (
     attributes_of,
     deduplication_id,
     is_raw,
+    text_of,
 )
 from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import Fields, invalid
@@ -25,9 +33,7 @@ _ATTRIBUTE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _ATTRIBUTE_LENGTH_MAX = 128
 _RESERVED_ATTRIBUTES = ("aws.", "amazon.", "duewheel-")
 
-OPTIONAL_MEMBERS = ("group_id", "attributes", "body")
-SOMETIMES_SHOWN = ("group_id", "body")
-MEMBERS: Mapping[str, Schema] = {
+_MEMBERS: Mapping[str, Schema] = {
     "group_id": {
         **matching(_GROUP_ID),
         "description": "Needed for FIFO queues and topics, and for no other.",
@@ -64,7 +70,31 @@ def message_members(fields: Fields, resource: str) -> dict[str, Any]:
     }
 
 
-def shown_message(callback: MessageCallback) -> dict[str, object]:
+def message_target(
+    *, address: str, schema: Schema, address_as: str, text_as: str, **declared: Any
+) -> AwsTarget:
+    """`address`: the member that names the queue or topic. In the request to AWS it and the text
+    are called `address_as` and `text_as`. All else is declared as for any target."""
+
+    def shown(callback: MessageCallback) -> dict[str, object]:
+        return {address: getattr(callback, address), **_shown(callback)}
+
+    def request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
+        text = text_of(task.payload, is_raw=callback.is_raw)
+        return {address_as: getattr(callback, address), text_as: text, **_request(callback, task)}
+
+    return AwsTarget(
+        members={address: schema, **_MEMBERS},
+        optional=("group_id", "attributes", "body"),
+        sometimes_shown=("group_id", "body"),
+        shown=shown,
+        request=request,
+        outcome=_outcome,
+        **declared,
+    )
+
+
+def _shown(callback: MessageCallback) -> dict[str, object]:
     """`body` is shown only if it was requested."""
     return {
         **({} if callback.group_id is None else {"group_id": callback.group_id}),
@@ -73,7 +103,7 @@ def shown_message(callback: MessageCallback) -> dict[str, object]:
     }
 
 
-def message_request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
+def _request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
     """Its attributes, those of the delivery last; for a FIFO its group, and the id by which AWS
     drops repeats."""
     attributes = dict(callback.attributes) | attributes_of(task)
@@ -89,8 +119,10 @@ def message_request(callback: MessageCallback, task: TaskData) -> dict[str, Any]
     return members
 
 
-def outcome_of_message(answer: Mapping[str, Any], now_ms: int) -> Outcome:
-    return Outcome(Verdict.DELIVERED, f"message {answer['MessageId']}", status_of(answer))
+def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
+    return Outcome(
+        Verdict.DELIVERED, f"message {answer['MessageId']}", status_code=status_of(answer)
+    )
 
 
 def _group_id(fields: Fields, resource: str) -> str | None:

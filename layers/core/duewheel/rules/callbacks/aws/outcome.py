@@ -39,8 +39,13 @@ def outcome_of_refusal(
     name = code.rpartition(".")[2]  # SQS: AWS.SimpleQueueService.NonExistentQueue
     note = note_from(f"{name}: {message}")
     if name in ABOUT_THE_REQUEST or status_code == 413:
-        return Outcome(Verdict.STOP, note, status_code)
-    return Outcome(Verdict.RETRY, note, status_code, retry_after_seconds(retry_after, now_ms))
+        return Outcome(Verdict.STOP, note, status_code=status_code)
+    return Outcome(
+        Verdict.RETRY,
+        note,
+        status_code=status_code,
+        retry_after_seconds=retry_after_seconds(retry_after, now_ms),
+    )
 
 
 def outcome_of_function(answer: bytes, status_code: int, *, has_failed: bool) -> Outcome:
@@ -48,11 +53,13 @@ def outcome_of_function(answer: bytes, status_code: int, *, has_failed: bool) ->
     error."""
     value = _parsed(answer)
     if has_failed:
-        return Outcome(Verdict.RETRY, note_from(_error_note(value, answer)), status_code)
+        return Outcome(
+            Verdict.RETRY, note_from(_error_note(value, answer)), status_code=status_code
+        )
     if isinstance(value, dict) and value.get(_STOP) is True:
         note = note_from(b"the function said stop: " + answer)
-        return Outcome(Verdict.STOP, note, status_code, stopped_by_receiver=True)
-    return Outcome(Verdict.DELIVERED, note_from(answer), status_code)
+        return Outcome(Verdict.STOP, note, status_code=status_code, stopped_by_receiver=True)
+    return Outcome(Verdict.DELIVERED, note_from(answer), status_code=status_code)
 
 
 def _error_note(value: object, answer: bytes) -> bytes | str:

@@ -1,21 +1,10 @@
 """Send a message to an SQS queue, standard or FIFO."""
 
 import re
-from typing import Any
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
-from duewheel.rules.callbacks.aws.message import (
-    MEMBERS,
-    OPTIONAL_MEMBERS,
-    SOMETIMES_SHOWN,
-    MessageCallback,
-    message_members,
-    message_request,
-    outcome_of_message,
-    shown_message,
-)
-from duewheel.rules.callbacks.aws.target import AwsTarget, check_not_own, check_region, matching
-from duewheel.rules.callbacks.payload_encoding import TaskData, text_of
+from duewheel.rules.callbacks.aws.message import MessageCallback, message_members, message_target
+from duewheel.rules.callbacks.aws.target import check_not_own, check_region, matching
 from duewheel.rules.fields import Fields
 
 _QUEUE_URL = re.compile(
@@ -43,32 +32,17 @@ def _read(fields: Fields, allowed: AllowedTargets) -> SqsCallback:
     return SqsCallback(url, **message_members(fields, queue))
 
 
-def _shown(callback: SqsCallback) -> dict[str, object]:
-    return {"queue_url": callback.queue_url, **shown_message(callback)}
-
-
-def _request(callback: SqsCallback, task: TaskData) -> dict[str, Any]:
-    body = text_of(task.payload, is_raw=callback.is_raw)
-    return {
-        "QueueUrl": callback.queue_url,
-        "MessageBody": body,
-        **message_request(callback, task),
-    }
-
-
-TARGET = AwsTarget(
+TARGET = message_target(
     name="sqs",
     callback=SqsCallback,
-    members={"queue_url": matching(_QUEUE_URL), **MEMBERS},
-    optional=OPTIONAL_MEMBERS,
-    sometimes_shown=SOMETIMES_SHOWN,
+    address="queue_url",
+    schema=matching(_QUEUE_URL),
+    address_as="QueueUrl",
+    text_as="MessageBody",
     read=_read,
-    shown=_shown,
     service="sqs",
     action="sqs:SendMessage",
     parameter="TargetQueueArns",
     client="sqs",
     operation="send_message",
-    request=_request,
-    outcome=outcome_of_message,
 )

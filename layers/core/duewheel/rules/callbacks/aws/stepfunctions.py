@@ -49,7 +49,7 @@ def _request(callback: StepFunctionsCallback, task: TaskData) -> dict[str, Any]:
 
 def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
     name = answer["executionArn"].rpartition(":")[2]
-    return Outcome(Verdict.DELIVERED, f"execution {name}", status_of(answer))
+    return Outcome(Verdict.DELIVERED, f"execution {name}", status_code=status_of(answer))
 
 
 TARGET = AwsTarget(

@@ -79,7 +79,7 @@ class WeekDays(Struct, frozen=True):
         return {*self.numbers, *(weekday for weekday, _ in self.nth), *self.last}
 
 
-class Cron(Struct, frozen=True):
+class Cron(Struct, frozen=True, kw_only=True):
     """`either`: a date that fits one of the two day fields will do; else it has to fit both.
     `years`: None for every year."""
 
