@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 from msgspec.structs import replace
 
 from duewheel.rules.access.grants import ANYTHING
@@ -22,7 +23,6 @@ from duewheel.rules.ingest.verdict import (
     is_last_try,
     judged,
 )
-from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import (
     IdempotencyKeyInUse,
     InvalidField,
@@ -151,7 +151,7 @@ def test_what_does_not_pass_is_a_dead_letter_at_once(refusal: Refusal) -> None:
 
 def test_what_was_made_is_done() -> None:
     made = Made(TASK)
-    for sources, results in ((None, [made]), ([Source("{}")] * 2, [made, made])):
+    for sources, results in ((None, [made]), ([Raw("{}")] * 2, [made, made])):
         verdict = judged(MESSAGE, sources, results, 0.5, is_last=True)
         assert (verdict.wait_seconds, verdict.letter) == (None, None)
 
@@ -164,7 +164,7 @@ def test_what_its_key_found_and_what_has_been_deleted_since_is_done() -> None:
 
 def test_what_is_left_of_a_batch_has_a_key_that_follows_from_message_and_rest() -> None:
     def key(number: int, results: list[Made | Refusal], **message: Any) -> str:
-        sources = [Source(str(index)) for index in range(len(results))]
+        sources = [Raw(str(index)) for index in range(len(results))]
         letter = judged(
             replace(MESSAGE, receives=number, **message), sources, results, 0.5, is_last=True
         ).letter
@@ -189,7 +189,7 @@ RESULTS = st.lists(
 def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
     results: list[Made | Refusal], unit: float, is_last: bool
 ) -> None:
-    sources = [Source(f'{{"payload":{n}}}') for n in range(len(results))]
+    sources = [Raw(f'{{"payload":{n}}}') for n in range(len(results))]
     body = f'{{"tasks": [{", ".join(source.text for source in sources)}]}}'
     message = replace(MESSAGE, body=body)
     verdict = judged(message, sources, results, unit, is_last=is_last)
@@ -240,7 +240,7 @@ def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refus
 def test_whatever_a_reason_holds_sqs_takes_it(detail: str, field: str, key: str) -> None:
     message = replace(MESSAGE, attributes={"idempotency-key": key})
     refusals: list[Made | Refusal] = [InvalidField(detail, field)] * 500
-    letter = judged(message, [Source("1")] * 500, refusals, 0, is_last=False).letter
+    letter = judged(message, [Raw("1")] * 500, refusals, 0, is_last=False).letter
     assert letter is not None
     for name, value in letter.attributes.items():
         assert ALLOWED_IN_SQS.fullmatch(value), name

@@ -1,22 +1,23 @@
 """Send a message to an SQS queue, standard or FIFO."""
 
 import re
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.message import (
-    MEMBERS,
-    OPTIONAL_MEMBERS,
     SOMETIMES_SHOWN,
+    MessageBody,
     MessageCallback,
     message_members,
     message_request,
     outcome_of_message,
     shown_message,
 )
-from duewheel.rules.callbacks.aws.target import AwsTarget, check_not_own, check_region, matching
+from duewheel.rules.callbacks.aws.target import AwsTarget, check_not_own, check_region
 from duewheel.rules.callbacks.payload_encoding import TaskData, text_of
-from duewheel.rules.fields import Fields
+from duewheel.rules.fields import joined_path, whole_text
 
 _QUEUE_URL = re.compile(
     r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([0-9]{12})"
@@ -24,23 +25,31 @@ _QUEUE_URL = re.compile(
 )
 
 
+class SqsBody(MessageBody, kw_only=True):
+    type: Literal["sqs"] = "sqs"
+    queue_url: Annotated[
+        str,
+        Meta(
+            pattern=whole_text(_QUEUE_URL),
+            description="like https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE",
+        ),
+    ]
+
+
 class SqsCallback(MessageCallback, frozen=True, tag="sqs"):
     queue_url: str
 
 
-def _read(fields: Fields, allowed: AllowedTargets) -> SqsCallback:
-    url = fields.text("queue_url")
-    found = _QUEUE_URL.fullmatch(url)
-    if found is None:
-        raise fields.invalid(
-            "queue_url", "must be like https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE."
-        )
+def _read(body: SqsBody, allowed: AllowedTargets, path: str) -> SqsCallback:
+    where = joined_path(path, "queue_url")
+    found = _QUEUE_URL.fullmatch(body.queue_url)
+    assert found is not None  # by its pattern
     region, account, queue = found[1], found[2], found[3]
-    check_region(fields, "queue_url", region, allowed)
+    check_region(region, where, allowed)
     arn = f"arn:{allowed.scope.partition}:sqs:{region}:{account}:{queue}"
-    check_not_own(fields, "queue_url", arn, allowed)
-    TARGET.check_covered(fields, "queue_url", arn, allowed)
-    return SqsCallback(url, **message_members(fields, queue))
+    check_not_own(arn, where, allowed)
+    TARGET.check_covered(arn, where, allowed)
+    return SqsCallback(body.queue_url, **message_members(body, queue, path))
 
 
 def _shown(callback: SqsCallback) -> dict[str, object]:
@@ -57,10 +66,8 @@ def _request(callback: SqsCallback, task: TaskData) -> dict[str, Any]:
 
 
 TARGET = AwsTarget(
-    name="sqs",
+    body=SqsBody,
     callback=SqsCallback,
-    members={"queue_url": matching(_QUEUE_URL), **MEMBERS},
-    optional=OPTIONAL_MEMBERS,
     sometimes_shown=SOMETIMES_SHOWN,
     read=_read,
     shown=_shown,
