@@ -13,8 +13,8 @@ _STEP = "  "
 
 
 def laid_out(text: str, column: int = 0, indent: str = "") -> str:
-    """`column` is where the value begins, `indent` what its last line begins with. Raises ValueError
-    for what is no JSON."""
+    """`column` is where the value begins, `indent` what its last line begins with. What is no JSON
+    raises ValueError."""
     text = text.strip()
     in_a_line = _in_a_line(text)
     parts = _parts(text)

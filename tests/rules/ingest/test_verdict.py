@@ -117,8 +117,8 @@ def test_a_body_with_tasks_is_a_batch_and_any_other_a_single_task() -> None:
     assert isinstance(made, NewTask)
     assert made.due_ms == NOW_MS + 5_000
     several = wanted(replace(MESSAGE, body=f'{{"tasks": [{task}, {{}}]}}'))
-    assert several.sources is not None
-    assert [source.text for source in several.sources] == [task, "{}"]
+    assert several.bodies is not None
+    assert [bytes(one).decode() for one in several.bodies] == [task, "{}"]
     first, second = several.tasks(NOW_MS, HTTP_ALONE, ANYTHING)
     assert (first, type(second)) == (made, InvalidField)
 
@@ -151,8 +151,8 @@ def test_what_does_not_pass_is_a_dead_letter_at_once(refusal: Refusal) -> None:
 
 def test_what_was_made_is_done() -> None:
     made = Made(TASK)
-    for sources, results in ((None, [made]), ([Raw("{}")] * 2, [made, made])):
-        verdict = judged(MESSAGE, sources, results, 0.5, is_last=True)
+    for bodies, results in ((None, [made]), ([Raw("{}")] * 2, [made, made])):
+        verdict = judged(MESSAGE, bodies, results, 0.5, is_last=True)
         assert (verdict.wait_seconds, verdict.letter) == (None, None)
 
 
@@ -164,9 +164,9 @@ def test_what_its_key_found_and_what_has_been_deleted_since_is_done() -> None:
 
 def test_what_is_left_of_a_batch_has_a_key_that_follows_from_message_and_rest() -> None:
     def key(number: int, results: list[Made | Refusal], **message: Any) -> str:
-        sources = [Raw(str(index)) for index in range(len(results))]
+        bodies = [Raw(str(index)) for index in range(len(results))]
         letter = judged(
-            replace(MESSAGE, receives=number, **message), sources, results, 0.5, is_last=True
+            replace(MESSAGE, receives=number, **message), bodies, results, 0.5, is_last=True
         ).letter
         assert letter is not None
         assert is_key(letter.attributes["idempotency-key"])
@@ -189,10 +189,10 @@ RESULTS = st.lists(
 def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
     results: list[Made | Refusal], unit: float, is_last: bool
 ) -> None:
-    sources = [Raw(f'{{"payload":{n}}}') for n in range(len(results))]
-    body = f'{{"tasks": [{", ".join(source.text for source in sources)}]}}'
+    bodies = [Raw(f'{{"payload":{n}}}') for n in range(len(results))]
+    body = f'{{"tasks": [{", ".join(bytes(one).decode() for one in bodies)}]}}'
     message = replace(MESSAGE, body=body)
-    verdict = judged(message, sources, results, unit, is_last=is_last)
+    verdict = judged(message, bodies, results, unit, is_last=is_last)
     refused = [n for n, result in enumerate(results) if isinstance(result, Refusal)]
     waits = any(results[n] in PASSING for n in refused) and not is_last
     assert (verdict.wait_seconds is not None) == waits
