@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 
 from docs.examples.layout import laid_out
-from duewheel.rules.json_source import NotJson, RepeatedMember
 
 SHOWN_ADDRESS = "127.0.0.1:8080"
 TIMEOUT_SECONDS = 60.0
@@ -74,7 +73,7 @@ def _readable(body: str) -> str:
     """As it is where it is no JSON."""
     try:
         return laid_out(body)
-    except (NotJson, RepeatedMember):
+    except ValueError:
         return body
 
 

@@ -200,7 +200,8 @@ def test_a_message_that_another_run_is_at_work_on_comes_back(
         ({"tasks": [TASK], "biz_type": "orders"}, "invalid-field", "biz_type"),
         ({**TASK, "payload": "x" * 270_000}, "too-large", None),
         ({**TASK, "callback": {"type": "sqs", "queue_url": "https://a/1/b"}}, None, None),
-        ({**TASK, "\x01\ud800": 1}, "invalid-field", "\ufffd\ufffd"),
+        ({**TASK, "\x01\ufffe": 1}, "invalid-field", "\ufffd\ufffd"),
+        ({**TASK, "\ud800": 1}, "malformed-body", None),
     ],
 )
 def test_what_can_never_succeed_is_a_dead_letter_with_its_reason_at_once(

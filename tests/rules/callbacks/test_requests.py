@@ -13,7 +13,7 @@ from duewheel.rules.callbacks.aws.sns import SnsCallback
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
 from duewheel.rules.callbacks.types import Callback, HttpCallback
-from duewheel.rules.refusals import InvalidField, Refusal, TargetNotEnabled, TooLarge
+from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TargetNotEnabled, TooLarge
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.rules.tasks.updates import Change, change_request, changed
 from tests.rules.tasks.test_lifecycle import TASK
@@ -230,7 +230,7 @@ def test_a_raw_body_is_a_string(callback: dict[str, Any]) -> None:
     assert understood(raw, payload="<paid/>") == replace(understood(callback), is_raw=True)
     for payload in ({"order": 17}, 17, None, True):
         assert refused(raw, payload=payload).field == "payload"
-    assert refused(raw, payload="\ud800").field == "payload"
+    assert isinstance(refused(raw, payload="\ud800"), MalformedBody)
 
 
 def test_a_raw_callback_without_a_payload_has_no_body_and_is_no_message() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 from msgspec.structs import replace
 
 from duewheel.rules.access.grants import ANYTHING
@@ -22,7 +23,6 @@ from duewheel.rules.ingest.verdict import (
     is_last_try,
     judged,
 )
-from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import (
     IdempotencyKeyInUse,
     InvalidField,
@@ -126,8 +126,8 @@ def test_a_body_with_tasks_is_a_batch_and_any_other_a_single_task() -> None:
     assert isinstance(made, NewTask)
     assert made.due_ms == NOW_MS + 5_000
     several = wanted(replace(MESSAGE, body=f'{{"tasks": [{task}, {{}}]}}'))
-    assert several.sources is not None
-    assert [source.text for source in several.sources] == [task, "{}"]
+    assert several.bodies is not None
+    assert [bytes(one).decode() for one in several.bodies] == [task, "{}"]
     first, second = several.tasks(NOW_MS, HTTP_ALONE, ANYTHING)
     assert (first, type(second)) == (made, InvalidField)
 
@@ -160,8 +160,8 @@ def test_what_does_not_pass_is_a_dead_letter_at_once(refusal: Refusal) -> None:
 
 def test_what_was_made_is_done() -> None:
     made = Made(TASK)
-    for sources, results in ((None, [made]), ([Source("{}")] * 2, [made, made])):
-        verdict = judged(MESSAGE, sources, results, 0.5, is_last=True)
+    for bodies, results in ((None, [made]), ([Raw("{}")] * 2, [made, made])):
+        verdict = judged(MESSAGE, bodies, results, 0.5, is_last=True)
         assert (verdict.wait_seconds, verdict.letter) == (None, None)
 
 
@@ -173,9 +173,9 @@ def test_what_its_key_found_and_what_has_been_deleted_since_is_done() -> None:
 
 def test_what_is_left_of_a_batch_has_a_key_that_follows_from_message_and_rest() -> None:
     def key(number: int, results: list[Made | Refusal], **message: Any) -> str:
-        sources = [Source(str(index)) for index in range(len(results))]
+        bodies = [Raw(str(index)) for index in range(len(results))]
         letter = judged(
-            replace(MESSAGE, receives=number, **message), sources, results, 0.5, is_last=True
+            replace(MESSAGE, receives=number, **message), bodies, results, 0.5, is_last=True
         ).letter
         assert letter is not None
         assert is_key(letter.attributes["idempotency-key"])
@@ -198,10 +198,10 @@ RESULTS = st.lists(
 def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
     results: list[Made | Refusal], unit: float, is_last: bool
 ) -> None:
-    sources = [Source(f'{{"payload":{n}}}') for n in range(len(results))]
-    body = f'{{"tasks": [{", ".join(source.text for source in sources)}]}}'
+    bodies = [Raw(f'{{"payload":{n}}}') for n in range(len(results))]
+    body = f'{{"tasks": [{", ".join(bytes(one).decode() for one in bodies)}]}}'
     message = replace(MESSAGE, body=body)
-    verdict = judged(message, sources, results, unit, is_last=is_last)
+    verdict = judged(message, bodies, results, unit, is_last=is_last)
     refused = [n for n, result in enumerate(results) if isinstance(result, Refusal)]
     waits = any(results[n] in PASSING for n in refused) and not is_last
     assert (verdict.wait_seconds is not None) == waits
@@ -249,7 +249,7 @@ def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refus
 def test_whatever_a_reason_holds_sqs_takes_it(detail: str, field: str, key: str) -> None:
     message = replace(MESSAGE, attributes={"idempotency-key": key})
     refusals: list[Made | Refusal] = [InvalidField(detail, field)] * 500
-    letter = judged(message, [Source("1")] * 500, refusals, 0, is_last=False).letter
+    letter = judged(message, [Raw("1")] * 500, refusals, 0, is_last=False).letter
     assert letter is not None
     for name, value in letter.attributes.items():
         assert ALLOWED_IN_SQS.fullmatch(value), name

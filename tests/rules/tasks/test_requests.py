@@ -120,7 +120,7 @@ def test_the_due_instant_is_what_was_asked_for(field: str, value: Any, due_ms: i
         ("due_at", None),
         ("due_ms", -1),
         ("due_ms", NOW_MS + TEN_YEARS_MS + 1),
-        ("due_ms", 1.0),
+        ("due_ms", 1.5),
         ("due_ms", True),
         ("due_ms", "1900000000000"),
         ("due_ms", 10**50),
@@ -160,7 +160,7 @@ def test_exactly_one_due_field_is_needed() -> None:
         "1e400",
         "-0",
         "1234567890" * 4,
-        r'"\u00e9\/\ud800"',
+        r'"\u00e9\/"',
         '"é😀"',
         '{"b": 1,  "a":[ 1.50 ],\n "b":2}',
         '"\\"}]"',
@@ -187,10 +187,10 @@ def test_a_payload_may_have_64_kib_of_utf_8_and_not_a_byte_more() -> None:
             assert single_request(text, NOW_MS).payload == source
 
 
-def test_nan_is_refused_naming_its_member() -> None:
-    refusal = refused('{"biz_type": "orders", "payload": [NaN]}')
-    assert isinstance(refusal, MalformedBody)
-    assert refusal.field == "payload"
+@pytest.mark.parametrize("source", ["[NaN]", "-Infinity", r'"\ud800"', "01", '"\x00"'])
+def test_what_is_no_json_is_malformed(source: str) -> None:
+    text = f'{{"biz_type": "orders", "delay_seconds": 5, "payload": {source}}}'
+    assert isinstance(refused(text), MalformedBody)
 
 
 # ---------------------------------------------------------------- fields
@@ -213,7 +213,6 @@ def test_nan_is_refused_naming_its_member() -> None:
         (with_callback(type="smtp"), "callback.type"),
         (with_callback(url="ftp://example.com"), "callback.url"),
         (with_callback(url="https://user:secret@example.com"), "callback.url"),
-        (with_callback(url="https://example.com/\ud800"), "callback.url"),
         (with_callback(url=["https://example.com"]), "callback.url"),
         (with_callback(method="TRACE"), "callback.method"),
         (with_callback(method="post"), "callback.method"),
@@ -251,11 +250,25 @@ def test_a_business_name_may_be(biz_type: str) -> None:
     assert single_request(body(biz_type=biz_type), NOW_MS).biz_type == biz_type
 
 
-def test_a_repeated_member_is_refused_wherever_it_is_read() -> None:
+def test_of_a_repeated_member_the_last_one_counts_wherever_it_is_read() -> None:
     twice = body().replace('"biz_type"', '"biz_type": "x", "biz_type"')
-    assert refused(twice).field == "biz_type"
+    assert single_request(twice, NOW_MS) == single_request(body(), NOW_MS)
     twice = body().replace('"url"', '"url": "https://a.example", "url"')
-    assert refused(twice).field == "callback.url"
+    assert single_request(twice, NOW_MS) == single_request(body(), NOW_MS)
+    keyed = body(key="close-17")
+    twice = keyed.replace('"payload"', '"payload": 1, "payload"')
+    assert single_request(twice, NOW_MS) == single_request(keyed, NOW_MS)  # its digest, too
+
+
+@pytest.mark.parametrize("written", ["60", "60.0", "6e1", "6.0E+1"])
+def test_a_whole_number_may_be_written_as_any_number_that_is_whole(written: str) -> None:
+    text = body(retry={"attempts": "?"}, payload=[1.0]).replace('"?"', written)
+    new = single_request(text, NOW_MS)
+    assert new.retry is not None
+    assert (new.retry.attempts_max, type(new.retry.attempts_max)) == (60, int)
+    assert new.payload == "[1.0]"
+    (made,) = batch_request(f'{{"tasks":[{text}]}}', NOW_MS)
+    assert made == new
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", '"x"', "{", body() + "x"])
@@ -306,7 +319,7 @@ def test_a_header_that_the_delivery_decides_on_or_that_is_none_is_refused(name: 
 
 
 @pytest.mark.parametrize(
-    "value", ["a\r\nHost: b", "a\x00", "a\x7f", "é", " a", "a ", "\t", 7, None, ["a"], "\ud800"]
+    "value", ["a\r\nHost: b", "a\x00", "a\x7f", "é", " a", "a ", "\t", 7, None, ["a"]]
 )
 def test_a_header_value_is_one_line_of_visible_ascii(value: Any) -> None:
     assert refused(with_callback(headers={"X-A": value})).field == "callback.headers.X-A"
@@ -389,7 +402,7 @@ def test_a_batch_has_1_to_500_tasks() -> None:
         ("{}", "tasks"),
         ('{"tasks": [], "more": 1}', "more"),
         ('{"tasks": [], "tasks": []}', "tasks"),
-        ('{"tasks": [{]}', "tasks"),
+        ('{"tasks": [{]}', None),
         ("[]", None),
     ],
 )

@@ -10,9 +10,10 @@ from duewheel.interface.http import Answer, Request, compact, json_answer
 from duewheel.interface.routes import Call, administers, reads, writes
 from duewheel.interface.sweep.stats_view import stats_view
 from duewheel.interface.tasks.task_view import page_text, redriven_view
-from duewheel.rules.businesses.requests import business_change, businesses_request, delete_request
+from duewheel.rules.businesses.requests import BusinessesQuery, DeleteQuery, business_change
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.names import checked_biz_type
+from duewheel.rules.query_string import read_query
 from duewheel.rules.sweep.minute_statistics import stats_request
 from duewheel.rules.tasks.dead_tasks import dead_request, redrive_request
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
@@ -21,7 +22,7 @@ from duewheel.wiring import process
 
 
 def list_businesses(request: Request) -> Answer:
-    page = wiring.read_businesses().page(businesses_request(request.query), request.access)
+    page = wiring.read_businesses().page(read_query(request.query, BusinessesQuery), request.access)
     now_ms = process.clock().now_ms()
     views = [business_view(business, now_ms) for business in page.businesses]
     return json_answer({"businesses": views, "cursor": page.cursor})
@@ -59,7 +60,7 @@ def _with_health(business: Business, status: int = 200) -> Answer:
 
 
 def delete_business(request: Request, biz_type: str) -> Answer:
-    query = delete_request(request.query)
+    query = read_query(request.query, DeleteQuery)
     delete = wiring.delete_business()
     checked, precondition = checked_biz_type(biz_type), request.precondition
     deleted = delete(checked, query, precondition, by=request.caller)

@@ -7,11 +7,12 @@ from duewheel.interface.history.changes_view import changes_view
 from duewheel.interface.http import Answer, Request, compact, json_answer
 from duewheel.interface.routes import Call, administers
 from duewheel.rules.access.requests import (
-    api_keys_request,
+    ApiKeysQuery,
     checked_key_id,
     new_api_key,
     overlap_seconds,
 )
+from duewheel.rules.query_string import read_query
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
@@ -25,7 +26,7 @@ def create_key(request: Request) -> Answer:
 
 
 def list_keys(request: Request) -> Answer:
-    page = wiring.list_keys()(api_keys_request(request.query), request.access)
+    page = wiring.list_keys()(read_query(request.query, ApiKeysQuery), request.access)
     now_ms = process.clock().now_ms()
     views = [api_key_view(key, now_ms) for key in page.keys]
     return json_answer({"keys": views, "cursor": page.cursor})

@@ -8,15 +8,16 @@ from duewheel.interface.http import Answer, Request, compact
 from duewheel.interface.routes import Call, reads, writes
 from duewheel.interface.tasks.task_view import batch_text, page_text, task_text
 from duewheel.rules.names import checked_biz_type, checked_key
+from duewheel.rules.query_string import read_query
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.listing import list_request
 from duewheel.rules.tasks.requests import (
     BATCH_BYTES_MAX,
     SINGLE_BYTES_MAX,
+    PrefixQuery,
     batch_request,
     permitted,
-    prefix_request,
     single_request,
     upsert_request,
 )
@@ -115,17 +116,17 @@ def cancel_by_key(_: Request, biz_type: str, key: str) -> Answer:
 
 
 def list_by_prefix(request: Request, biz_type: str) -> Answer:
-    query = prefix_request(request.query)
+    query = read_query(request.query, PrefixQuery)
     live = wiring.key_prefix().live
-    page = live(checked_biz_type(biz_type), query.prefix, query.cursor, query.limit)
+    page = live(checked_biz_type(biz_type), query.key_prefix, query.cursor, query.limit)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
 def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
-    query = prefix_request(request.query)
+    query = read_query(request.query, PrefixQuery)
     cancel = wiring.key_prefix().cancel
-    cancelled = cancel(checked_biz_type(biz_type), query.prefix, query.cursor)
-    return Answer(200, compact(asdict(cancelled)), log_fields={"key_prefix": query.prefix})
+    cancelled = cancel(checked_biz_type(biz_type), query.key_prefix, query.cursor)
+    return Answer(200, compact(asdict(cancelled)), log_fields={"key_prefix": query.key_prefix})
 
 
 def _changed(task: Task) -> Answer:

@@ -9,15 +9,16 @@ from duewheel.interface.http import Answer, Request, json_answer
 from duewheel.interface.routes import Call, for_all_callers, reads, writes
 from duewheel.interface.tasks.task_view import page_text, task_text
 from duewheel.interface.timers.timer_view import timer_answer, timers_text, upcoming_view
+from duewheel.rules.query_string import read_query
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.rules.timers.next_occurrence import first_second, upcoming
 from duewheel.rules.timers.requests import (
+    RunsQuery,
+    TimersQuery,
+    UpcomingQuery,
     new_timer,
     preview_request,
-    runs_request,
     timer_change,
-    timers_request,
-    upcoming_request,
 )
 from duewheel.rules.timers.timer import Timer, checked_timer_id, no_such_timer
 from duewheel.wiring import api, process
@@ -34,7 +35,7 @@ def create_timer(request: Request) -> Answer:
 
 
 def list_timers(request: Request) -> Answer:
-    query = timers_request(request.query)
+    query = read_query(request.query, TimersQuery)
     request.permit.check(query.biz_type)
     return Answer(200, timers_text(api.read_timers().page(query)))
 
@@ -79,13 +80,13 @@ def run_timer(request: Request, timer_id: str) -> Answer:
 
 
 def read_upcoming(request: Request, timer_id: str) -> Answer:
-    query = upcoming_request(request.query)
+    query = read_query(request.query, UpcomingQuery)
     look = api.read_timers().upcoming
     return json_answer(upcoming_view(look(checked_timer_id(timer_id), query, request.permit)))
 
 
 def list_runs(request: Request, timer_id: str) -> Answer:
-    query = runs_request(request.query)
+    query = read_query(request.query, RunsQuery)
     page = api.read_timers().runs(checked_timer_id(timer_id), query, request.permit)
     return Answer(200, page_text(page.tasks, page.cursor))
 

@@ -1,141 +1,252 @@
-"""Reading the members of a request's object, one field at a time.
+"""Requests as Structs: JSON is decoded and checked by the types of their fields.
 
-Every refusal names its field by its path (`callback.url`, `tasks[3].due_ms`). A null is
-a value like any other, so a field that is not wanted is left out.
+A bound is declared once, in a field's type, and holds for the request, its refusal and the API
+document. `decode` reads one object; a member that is a value of its own (`Raw`) is decoded with its
+path, so that every refusal names its field (`callback.url`, `tasks[3].due_ms`). Of a member that is
+given twice the last one counts, for everything that reads the body.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
-from typing import Self
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, TypeVar, cast
 
-from duewheel.rules.json_source import NotJson, RepeatedMember, Source, elements_of, members_of
+from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType, ValidationError, convert
+from msgspec.json import Decoder, encode
+
+from duewheel.rules.instants import NoInstant, ms_from_rfc3339
 from duewheel.rules.refusals import InvalidField, MalformedBody
 
 SECONDS_MIN = 0.001  # of a time that may not be 0: instants are kept to the millisecond
 
 _FIELD_CHARACTERS_MAX = 100
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_AT = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
+_NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*)`$", re.DOTALL)
+_FLOAT_FOR_INT = re.compile(r"Expected `int( \| null)?`, got `float`")
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+
+Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class RequestBody(Struct, forbid_unknown_fields=True):
+    """The object that a call takes, or one inside it."""
+
+
+def given(value: T | UnsetType, otherwise: U) -> T | U:
+    """Of a member that a request may leave out."""
+    return otherwise if isinstance(value, UnsetType) else value
+
+
+def members(body: RequestBody, null_is_a_value: Collection[str] = ()) -> dict[str, Any]:
+    """Those that the request has. None for a null, but for those whose value may be any JSON."""
+    found = {name: getattr(body, name) for name in body.__struct_fields__}
+    return {
+        name: None if _is_null(value) and name not in null_is_a_value else value
+        for name, value in found.items()
+        if value is not UNSET
+    }
+
+
+def _is_null(value: object) -> bool:
+    return value is None or (isinstance(value, Raw) and bytes(value) == b"null")
 
 
 def invalid(path: str, reason: str) -> InvalidField:
     return InvalidField(f"{path}: {reason}", path)
 
 
-def _malformed(reason: str, field: str | None) -> MalformedBody:
-    return MalformedBody(f"The body is not the JSON that this call takes: {reason}.", field)
-
-
-class Fields:
-    """The members of one object; unknown members are refused."""
-
-    def __init__(self, members: dict[str, Source], path: str = "") -> None:
-        self.members = members
-        self.path = path
-
-    @classmethod
-    def of(cls, text: str, path: str = "") -> Self:
-        try:
-            return cls(members_of(text), path)
-        except NotJson as error:
-            field = joined_path(path, error.member) if error.member is not None else path or None
-            raise _malformed(error.reason, field) from error
-        except RepeatedMember as error:
-            raise invalid(joined_path(path, error.member), "is given more than once.") from error
-
-    def refuse_unknown(self, known: Collection[str]) -> None:
-        for name in self.members:
-            if name not in known:
-                raise self.invalid(name, f"is unknown here; known are {', '.join(known)}.")
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.members
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.members)
-
-    def where(self, name: str) -> str:
-        return joined_path(self.path, name)
-
-    def invalid(self, name: str, reason: str) -> InvalidField:
-        return invalid(self.where(name), reason)
-
-    def text(self, name: str) -> str:
-        value = self.source(name).scalar
-        if not isinstance(value, str):
-            raise self.invalid(name, "must be a string.")
-        if _LONE_SURROGATE.search(value):
-            raise self.invalid(name, "has half of a surrogate pair, which no text may hold.")
-        return value
-
-    def one_of(self, name: str, choices: Sequence[str]) -> str:
-        """The first is the default."""
-        choice = self.text(name) if name in self else choices[0]
-        if choice not in choices:
-            raise self.invalid(name, f"must be one of {', '.join(choices)}.")
-        return choice
-
-    def whole_number(self, name: str, smallest: int, largest: int) -> int:
-        value = self.source(name).scalar
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise self.invalid(name, "must be a whole number.")
-        if not smallest <= value <= largest:
-            raise self.invalid(name, f"must be from {smallest} to {largest}.")
-        return value
-
-    def number(self, name: str, smallest: float, largest: float) -> float:
-        return self._checked_number(name, self.source(name).scalar, smallest, largest)
-
-    def boolean(self, name: str) -> bool:
-        value = self.source(name).scalar
-        if not isinstance(value, bool):
-            raise self.invalid(name, "must be true or false.")
-        return value
-
-    def is_null(self, name: str) -> bool:
-        return self.source(name).text == "null"
-
-    def numbers(
-        self, name: str, count_max: int, smallest: float, largest: float
-    ) -> tuple[float, ...]:
-        elements = self.elements(name, count_max)
-        if not 1 <= len(elements) <= count_max:
-            raise self.invalid(name, f"must have from 1 to {count_max} elements.")
-        return tuple(
-            self._checked_number(f"{name}[{index}]", element.scalar, smallest, largest)
-            for index, element in enumerate(elements)
-        )
-
-    def elements(self, name: str, count_max: int) -> list[Source]:
-        """The elements of an array; of one that is too long, one more than `count_max`."""
-        source = self.source(name)
-        if not source.is_array:
-            raise self.invalid(name, "must be an array.")
-        try:
-            return list(islice(elements_of(source.text), count_max + 1))
-        except NotJson as error:
-            raise _malformed(error.reason, self.where(name)) from error
-
-    def nested(self, name: str) -> "Fields":
-        source = self.source(name)
-        if not source.is_object:
-            raise self.invalid(name, "must be an object.")
-        return Fields.of(source.text, self.where(name))
-
-    def source(self, name: str) -> Source:
-        if name not in self.members:
-            raise self.invalid(name, "is missing.")
-        return self.members[name]
-
-    def _checked_number(self, name: str, value: object, smallest: float, largest: float) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.invalid(name, "must be a number.")
-        if not smallest <= value <= largest:
-            raise self.invalid(name, f"must be from {smallest} to {largest}.")
-        return float(value)
-
-
 def joined_path(path: str, name: str) -> str:
     if len(name) > _FIELD_CHARACTERS_MAX:
         name = name[:_FIELD_CHARACTERS_MAX] + "…"
     return f"{path}.{name}" if path and name else path or name
+
+
+def instant_ms(text: str, where: str) -> int:
+    try:
+        return ms_from_rfc3339(text)
+    except NoInstant as error:
+        raise invalid(where, f"{error}.") from error
+
+
+def instant_or_none(text: str | None, where: str) -> int | None:
+    return None if text is None else instant_ms(text, where)
+
+
+def period(
+    begin: tuple[str, str | None], end: tuple[str, str | None]
+) -> tuple[int | None, int | None]:
+    """Milliseconds of two instants, each with its name; one that is missing is no bound."""
+    (begin_name, begin_text), (end_name, end_text) = begin, end
+    begin_ms, end_ms = instant_or_none(begin_text, begin_name), instant_or_none(end_text, end_name)
+    if begin_ms is not None and end_ms is not None and end_ms <= begin_ms:
+        raise invalid(end_name, f"must be later than {begin_name}.")
+    return begin_ms, end_ms
+
+
+def texts_of(members: Mapping[str, object], path: str) -> list[tuple[str, str]]:
+    """The members of an object whose names are the caller's, each a string. msgspec would not say
+    which of them is none."""
+    for name, value in members.items():
+        if not isinstance(value, str):
+            raise invalid(joined_path(path, name), "must be a string.")
+    return list(cast("Mapping[str, str]", members).items())
+
+
+def whole_text(pattern: re.Pattern[str]) -> str:
+    """For `Meta`, which searches. `$` alone lets a line break follow."""
+    return rf"^(?:{pattern.pattern})$(?!\n)"
+
+
+def decode(source: str | bytes | Raw, kind: type[T], path: str = "") -> T:
+    """`path`: where the value stands in the body."""
+    try:
+        read: T = _decoder(cast("Hashable", kind)).decode(source)
+        return read
+    except ValidationError as error:
+        whole = _with_whole_number(source, str(error))
+        if whole is not None:
+            return decode(whole, kind, path)
+        raise _refusal(str(error), kind, path) from None
+    except RecursionError:
+        reason = "nested too deeply"
+    except UnicodeError:
+        reason = "it is not UTF-8 text"
+    except DecodeError as error:
+        reason = str(error)
+        if reason == "Input data was truncated":
+            reason = "it is cut off, or a string in it has half of a surrogate pair"
+    raise MalformedBody(f"The body is not the JSON that this call takes: {reason}.", path or None)
+
+
+def read_members(values: dict[str, str], kind: type[T]) -> T:
+    """Of an object whose values are all written as strings."""
+    try:
+        return convert(values, kind, strict=False)
+    except ValidationError as error:
+        raise _refusal(str(error), kind, "") from None
+
+
+@cache
+def _decoder(kind: Any) -> Decoder[Any]:
+    return Decoder(kind)
+
+
+def _with_whole_number(source: str | bytes | Raw, error: str) -> bytes | None:
+    """The body with `60` where it says `60.0` or `6e1`, which JSON takes for the same number."""
+    at = _AT.search(error)
+    if at is None or not _FLOAT_FOR_INT.match(error):
+        return None
+    names = [name or int(index) for name, index in _STEP.findall(at[1]) if index != "..."]
+    return _replaced(source.encode() if isinstance(source, str) else bytes(source), names)
+
+
+def _replaced(text: bytes, steps: Sequence[str | int]) -> bytes | None:
+    if not steps:
+        number = float(text)
+        return str(int(number)).encode() if number.is_integer() else None
+    if isinstance(steps[0], int):
+        values: Any = Decoder(list[Raw]).decode(text)
+    else:
+        values = Decoder(dict[str, Raw]).decode(text)
+    inner = _replaced(bytes(values[steps[0]]), steps[1:])
+    if inner is None:
+        return None
+    values[steps[0]] = Raw(inner)
+    return encode(values)
+
+
+def _refusal(error: str, kind: Any, path: str) -> InvalidField | MalformedBody:
+    at = _AT.search(error)
+    said = error[: at.start()] if at else error
+    where = at[1].removeprefix(".") if at else ""
+    full = f"{path}{where}" if where.startswith("[") else joined_path(path, where)
+    if named := _NAMED.fullmatch(said):
+        problem, name = named.groups()
+        if problem == "missing required":
+            return invalid(joined_path(full, name), "is missing.")
+        known = ", ".join(_type_at(kind, where).__struct_encode_fields__)
+        return invalid(joined_path(full, name), f"is unknown here; known are {known}.")
+    if not full:
+        return MalformedBody(
+            "The body is not the JSON that this call takes: an object is expected.", None
+        )
+    return invalid(full, f"must {_demand(_node_at(kind, where), said)}.")
+
+
+def _type_at(kind: Any, where: str) -> Any:
+    return _described(_node_at(kind, where))[0].cls
+
+
+def _node_at(kind: Any, where: str) -> Any:
+    """What msgspec knows of the type of a field. It is looked up for refusals alone."""
+    node = inspect().type_info(kind)
+    for name, _ in _STEP.findall(where if where.startswith("[") else f".{where}"):
+        node = _described(node)[0]
+        if isinstance(node, inspect().StructType):
+            node = next(one.type for one in node.fields if one.encode_name == name)
+        else:
+            node = node.value_type if isinstance(node, inspect().DictType) else node.item_type
+    return node
+
+
+def _described(node: Any) -> tuple[Any, str | None]:
+    """Without the null that a field may allow; and what its type says of itself."""
+    text = None
+    while isinstance(node, inspect().Metadata | inspect().UnionType):
+        if isinstance(node, inspect().Metadata):
+            text = (node.extra_json_schema or {}).get("description", text)
+            node = node.type
+            continue
+        values = [one for one in node.types if not isinstance(one, inspect().NoneType)]
+        if len(values) > 1:
+            return node, text
+        (node,) = values
+    return node, text
+
+
+def _demand(node: Any, said: str) -> str:
+    node, text = _described(node)
+    kind = type(node).__name__.removesuffix("Type")
+    is_other_type = ", got `" in said
+    match kind:
+        case "Enum" | "Literal":
+            values = list(node.cls) if kind == "Enum" else node.values
+            return f"be one of {', '.join(map(str, values))}"
+        case "Int" | "Float" if not is_other_type:
+            return f"be from {node.ge} to {node.le}"
+        case "Str" if not is_other_type:
+            return f"be {text}" if text else f"have {_length(node)} characters"
+        case "List" | "VarTuple" | "Dict" if not is_other_type:
+            return f"have {_length(node)} {'members' if kind == 'Dict' else 'elements'}"
+        case "Union":
+            return f"be {text or 'of another type'}"
+    return f"be {_NAMES.get(kind, 'of another type')}"
+
+
+def _length(node: Any) -> str:
+    if node.min_length and node.max_length:
+        return f"from {node.min_length} to {node.max_length}"
+    return f"at most {node.max_length}" if node.max_length else f"at least {node.min_length}"
+
+
+_NAMES = {
+    "Int": "a whole number",
+    "Float": "a number",
+    "Str": "a string",
+    "Bool": "true or false",
+    "List": "an array",
+    "VarTuple": "an array",
+    "Dict": "an object",
+    "Struct": "an object",
+}
+
+
+@cache
+def inspect() -> Any:
+    """Imported where it is needed: no request that is well needs it."""
+    from msgspec import inspect as module
+
+    return module

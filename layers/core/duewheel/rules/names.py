@@ -4,8 +4,11 @@ Each is checked here, whatever it names.
 """
 
 import re
+from typing import Annotated
 
-from duewheel.rules.fields import invalid
+from msgspec import Meta
+
+from duewheel.rules.fields import invalid, whole_text
 
 BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
@@ -18,18 +21,30 @@ AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days
 
 AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
 
-KEY_IS = "must be 1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '~' and '-'."
+KEY_IS = "1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '~' and '-'"
 
-BIZ_TYPE_IS = "must be 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit."
+BIZ_TYPE_IS = "1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
+
+BizType = Annotated[str, Meta(pattern=whole_text(BIZ_TYPE), description=BIZ_TYPE_IS)]
+
+TaskKey = Annotated[str, Meta(pattern=whole_text(KEY), description=KEY_IS)]
 
 
 def checked_biz_type(biz_type: str, path: str = "biz_type") -> str:
     if not BIZ_TYPE.fullmatch(biz_type):
-        raise invalid(path, BIZ_TYPE_IS)
+        raise invalid(path, f"must be {BIZ_TYPE_IS}.")
     return biz_type
 
 
 def checked_key(key: str, path: str = "key") -> str:
     if not KEY.fullmatch(key):
-        raise invalid(path, KEY_IS)
+        raise invalid(path, f"must be {KEY_IS}.")
     return key
+
+
+def printable_name(name: str, characters_max: int, path: str) -> str:
+    """A name is printable in lists and has no look-alike characters."""
+    if not 1 <= len(name) <= characters_max or not name.isprintable() or name.strip() != name:
+        reason = f"must be 1 to {characters_max} printable characters, no blank first or last."
+        raise invalid(path, reason)
+    return name

@@ -7,7 +7,7 @@ attribute and never its value.
 import json
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from duewheel.log import report_unreadable
 from duewheel.rules.refusals import NewerItem, UnreadableItem
@@ -129,3 +129,20 @@ def string(value: Any) -> str:
         raise ValueError("no text")
     value.encode()
     return value
+
+
+def is_json(text: str) -> bool:
+    """Whether the text is one JSON value. Earlier releases took some that requests may not hold any
+    more, such as half a surrogate pair; nested deeper than this thread can look into, it is taken
+    for one: it was when it was stored."""
+    try:
+        json.loads(text, parse_int=float, parse_constant=_refuse)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

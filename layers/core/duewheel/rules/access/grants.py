@@ -19,7 +19,7 @@ from duewheel.rules.refusals import NotPermitted, Refusal
 
 ALL = "*"  # businesses, whatever their names
 
-_NAME_BEGINNING = re.compile(rf"(?:{BIZ_TYPE.pattern})?\*")
+BUSINESSES = re.compile(rf"{BIZ_TYPE.pattern}|(?:{BIZ_TYPE.pattern})?\*")
 BEGINNING = "+"  # stands in a name of IAM, which has no `*`, for one
 _BY_KEY = "key/"
 _ARN = re.compile(r"arn:[a-z-]+:(?:iam|sts)::([0-9]{12}):(.+)")
@@ -57,7 +57,7 @@ class Grant(Struct, frozen=True):
 
 def are_businesses(text: str) -> bool:
     """Whether the text may be the businesses of a grant."""
-    return bool(BIZ_TYPE.fullmatch(text) or _NAME_BEGINNING.fullmatch(text))
+    return BUSINESSES.fullmatch(text) is not None
 
 
 def check_businesses(listed: Iterable[str]) -> None:

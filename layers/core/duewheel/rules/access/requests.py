@@ -1,13 +1,14 @@
 """The bodies and query strings of calls on API keys."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from duewheel.rules.access.api_keys import is_key_id
-from duewheel.rules.access.grants import ALL, Grant, Right, are_businesses
-from duewheel.rules.fields import Fields, invalid
-from duewheel.rules.instants import NoInstant, ms_from_rfc3339
-from duewheel.rules.names import AHEAD_DAYS_MAX
-from duewheel.rules.query_string import Parameters
+from duewheel.rules.access.grants import ALL, BUSINESSES, Grant, Right
+from duewheel.rules.fields import Instant, RequestBody, decode, instant_ms, invalid, whole_text
+from duewheel.rules.names import AHEAD_DAYS_MAX, printable_name
+from duewheel.rules.query_string import Query
 from duewheel.rules.refusals import UnknownApiKey
 
 NAME_CHARACTERS_MAX = 100
@@ -28,37 +29,44 @@ class NewApiKey(Struct, frozen=True):
 FIRST_ADMIN = NewApiKey("first admin", (Grant(Right.ADMIN, ALL),))
 
 
-class ApiKeysRequest(Struct, frozen=True):
-    cursor: str | None
-    limit: int
+class GrantBody(RequestBody):
+    right: Right
+    businesses: Annotated[
+        str,
+        Meta(
+            pattern=whole_text(BUSINESSES),
+            description="a business's name, the beginning of names and a *, or * alone",
+        ),
+    ]
+
+
+class NewApiKeyBody(RequestBody):
+    name: Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
+    grants: Annotated[tuple[GrantBody, ...], Meta(min_length=1, max_length=GRANTS_MAX)]
+    expires_at: Instant | UnsetType = UNSET
+
+
+class RotationBody(RequestBody):
+    """`overlap_seconds`: for how long the secret before it is good."""
+
+    overlap_seconds: Annotated[int, Meta(ge=0, le=OVERLAP_SECONDS_MAX)] = OVERLAP_SECONDS_DEFAULT
+
+
+class ApiKeysQuery(Query):
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
 def new_api_key(body: str, now_ms: int) -> NewApiKey:
-    fields = Fields.of(body)
-    fields.refuse_unknown(("name", "grants", "expires_at"))
-    name = fields.text("name")
-    if not 1 <= len(name) <= NAME_CHARACTERS_MAX or not name.isprintable() or name != name.strip():
-        raise fields.invalid(
-            "name",
-            f"must be 1 to {NAME_CHARACTERS_MAX} printable characters, no blank first or last.",
-        )
-    expires_ms = _expires_ms(fields, now_ms) if "expires_at" in fields else None
-    return NewApiKey(name, _grants(fields), expires_ms)
+    read = decode(body, NewApiKeyBody)
+    name = printable_name(read.name, NAME_CHARACTERS_MAX, "name")
+    grants = dict.fromkeys(Grant(one.right, one.businesses) for one in read.grants)
+    return NewApiKey(name, tuple(grants), _expires_ms(read.expires_at, now_ms))
 
 
 def overlap_seconds(body: str | None) -> int:
     """Of a rotation, whose body may be left out."""
-    fields = Fields.of(body or "{}")
-    fields.refuse_unknown(("overlap_seconds",))
-    if "overlap_seconds" not in fields:
-        return OVERLAP_SECONDS_DEFAULT
-    return fields.whole_number("overlap_seconds", 0, OVERLAP_SECONDS_MAX)
-
-
-def api_keys_request(query_string: str) -> ApiKeysRequest:
-    parameters = Parameters.of(query_string, ("cursor", "limit"))
-    limit = parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT
-    return ApiKeysRequest(parameters.text("cursor"), limit)
+    return decode(body or "{}", RotationBody).overlap_seconds
 
 
 def checked_key_id(text: str) -> str:
@@ -72,36 +80,10 @@ def no_such_api_key() -> UnknownApiKey:
     return UnknownApiKey("There is no API key with this id.", "key_id")
 
 
-def _grants(fields: Fields) -> tuple[Grant, ...]:
-    elements = fields.elements("grants", GRANTS_MAX)
-    if not 1 <= len(elements) <= GRANTS_MAX:
-        raise fields.invalid("grants", f"must have from 1 to {GRANTS_MAX} elements.")
-    grants = []
-    for index, element in enumerate(elements):
-        where = f"{fields.where('grants')}[{index}]"
-        if not element.is_object:
-            raise invalid(where, "must be an object.")
-        grants.append(_grant(Fields.of(element.text, where)))
-    return tuple(dict.fromkeys(grants))
-
-
-def _grant(fields: Fields) -> Grant:
-    fields.refuse_unknown(("right", "businesses"))
-    right, businesses = fields.text("right"), fields.text("businesses")
-    if right not in [one.value for one in Right]:
-        raise fields.invalid("right", f"must be one of {', '.join(Right)}.")
-    if not are_businesses(businesses):
-        raise fields.invalid(
-            "businesses", "must be a business's name, the beginning of names and a *, or * alone."
-        )
-    return Grant(Right(right), businesses)
-
-
-def _expires_ms(fields: Fields, now_ms: int) -> int:
-    try:
-        expires_ms = ms_from_rfc3339(fields.text("expires_at"))
-    except NoInstant as error:
-        raise fields.invalid("expires_at", f"{error}.") from error
+def _expires_ms(text: str | UnsetType, now_ms: int) -> int | None:
+    if isinstance(text, UnsetType):
+        return None
+    expires_ms = instant_ms(text, "expires_at")
     if not now_ms < expires_ms <= now_ms + AHEAD_DAYS_MAX * 86_400_000:
-        raise fields.invalid("expires_at", "must be in the future, up to ten years ahead.")
+        raise invalid("expires_at", "must be in the future, up to ten years ahead.")
     return expires_ms

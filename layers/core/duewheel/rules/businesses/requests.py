@@ -4,10 +4,10 @@ A member sets its field, `null` sets it back to its default, and an absent one c
 Signing secrets are read as they are given; the workflow seals them.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duewheel.rules.businesses import trusted_origins
 from duewheel.rules.businesses.settings import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
@@ -15,13 +15,20 @@ from duewheel.rules.callbacks import outcome, secret_headers
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.http import is_header_value
 from duewheel.rules.callbacks.outcome import StatusEntry
-from duewheel.rules.callbacks.requests import callback_from
-from duewheel.rules.callbacks.retry import retry_from
+from duewheel.rules.callbacks.requests import CallbackOrNull, callback_from
+from duewheel.rules.callbacks.retry import Retry, retry_policy
 from duewheel.rules.callbacks.signature import SECRETS_MAX, secret_from
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.callbacks.url import PATTERNS_MAX, host_pattern
-from duewheel.rules.fields import Fields, invalid
-from duewheel.rules.query_string import Parameters
+from duewheel.rules.fields import (
+    RequestBody,
+    decode,
+    invalid,
+    joined_path,
+    members,
+    whole_text,
+)
+from duewheel.rules.query_string import Query
 from duewheel.rules.wheel.queue_messages import Lane
 
 TIMEOUT_SECONDS_MIN = 0.1
@@ -30,95 +37,125 @@ RATE_MAX = 100_000
 BURST_MAX = 1_000_000
 IN_FLIGHT_MAX = 100  # as many as a page has tasks
 
+_Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
+_Patterns = Annotated[tuple[str, ...], Meta(min_length=1, max_length=PATTERNS_MAX)]
+_Statuses = Annotated[
+    tuple[int | str, ...],
+    Meta(
+        max_length=outcome.STATUS_ENTRIES_MAX,
+        extra_json_schema={
+            "items": {
+                "anyOf": [
+                    {"type": "integer", "minimum": 300, "maximum": 599},
+                    {"enum": list(outcome.STATUS_CLASSES)},
+                ]
+            }
+        },
+    ),
+]
+_NAMED_SECRETS_ARE = Meta(
+    extra_json_schema={
+        "propertyNames": {"pattern": whole_text(secret_headers.NAME)},
+        "additionalProperties": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "maxLength": secret_headers.VALUE_CHARACTERS_MAX,
+        },
+    }
+)
+
+
+class BusinessBody(RequestBody):
+    """`on_dead` is a whole callback. `timeout_seconds` is at most what the deployment allows."""
+
+    callback: CallbackOrNull | UnsetType = UNSET
+    retry: Retry | UnsetType | None = UNSET
+    retention_days: (
+        Annotated[int, Meta(ge=RETENTION_DAYS_MIN, le=RETENTION_DAYS_MAX)] | UnsetType | None
+    ) = UNSET
+    timeout_seconds: Annotated[float, Meta(ge=TIMEOUT_SECONDS_MIN)] | UnsetType | None = UNSET
+    allowed_hosts: _Patterns | UnsetType | None = UNSET
+    trusted_origins: _Patterns | UnsetType | None = UNSET
+    retry_statuses: _Statuses | UnsetType | None = UNSET
+    stop_statuses: _Statuses | UnsetType | None = UNSET
+    on_dead: CallbackOrNull | UnsetType = UNSET
+    calls_per_second: _Rate | UnsetType | None = UNSET
+    calls_in_flight: Annotated[int, Meta(ge=1, le=IN_FLIGHT_MAX)] | UnsetType | None = UNSET
+    creates_per_second: _Rate | UnsetType | None = UNSET
+    creates_burst: Annotated[int, Meta(ge=1, le=BURST_MAX)] | UnsetType | None = UNSET
+    signing_secrets: (
+        Annotated[tuple[str, ...], Meta(min_length=1, max_length=SECRETS_MAX)] | UnsetType | None
+    ) = UNSET
+    paused: bool | UnsetType | None = UNSET
+    lane: Lane | UnsetType | None = UNSET
+    secrets: Annotated[dict[str, object], _NAMED_SECRETS_ARE] | UnsetType | None = UNSET
+
 
 def business_change(
     body: str, defaults: Defaults, allowed: AllowedTargets = HTTP_ALONE
 ) -> dict[str, Any]:
     """Fields of `Own`, each with its value."""
-    fields = Fields.of(body)
-    read: dict[str, Callable[[str], Any]] = {
-        "callback": lambda name: callback_from(fields.nested(name), allowed),
-        "retry": lambda name: retry_from(fields.nested(name)),
-        "retention_days": lambda name: fields.whole_number(
-            name, RETENTION_DAYS_MIN, RETENTION_DAYS_MAX
+    read = decode(body, BusinessBody)
+    checked: dict[str, Callable[[Any, str], Any]] = {
+        "callback": lambda raw, where: callback_from(raw, allowed, where),
+        "retry": retry_policy,
+        "timeout_seconds": lambda seconds, where: _timeout(seconds, defaults, where),
+        "allowed_hosts": lambda texts, where: _patterns(texts, host_pattern, where),
+        "trusted_origins": lambda texts, where: _patterns(
+            texts, trusted_origins.origin_pattern, where
         ),
-        "timeout_seconds": lambda name: fields.number(
-            name, TIMEOUT_SECONDS_MIN, defaults.timeout_seconds_max
-        ),
-        "allowed_hosts": lambda name: _patterns(fields, name, PATTERNS_MAX, host_pattern),
-        "trusted_origins": lambda name: _patterns(
-            fields, name, trusted_origins.ORIGINS_MAX, trusted_origins.origin_pattern
-        ),
-        "retry_statuses": lambda name: _statuses(fields, name),
-        "stop_statuses": lambda name: _statuses(fields, name),
-        "on_dead": lambda name: _whole_callback(fields.nested(name), allowed),
-        "calls_per_second": lambda name: fields.number(name, RATE_MIN, RATE_MAX),
-        "calls_in_flight": lambda name: fields.whole_number(name, 1, IN_FLIGHT_MAX),
-        "creates_per_second": lambda name: fields.number(name, RATE_MIN, RATE_MAX),
-        "creates_burst": lambda name: fields.whole_number(name, 1, BURST_MAX),
-        "signing_secrets": lambda name: _secrets(fields, name),
-        "paused": fields.boolean,
-        "lane": lambda name: _lane(fields, name),
-        "secrets": lambda name: _named_secrets(fields.nested(name)),
+        "retry_statuses": _statuses,
+        "stop_statuses": _statuses,
+        "on_dead": lambda raw, where: _whole_callback(raw, allowed, where),
+        "signing_secrets": _signing_secrets,
+        "secrets": _named_secrets,
     }
-    fields.refuse_unknown(read)
-    return {name: None if fields.is_null(name) else read[name](name) for name in fields.members}
+    return {
+        name: checked[name](value, name) if name in checked and value is not None else value
+        for name, value in members(read).items()
+    }
 
 
-def _patterns(
-    fields: Fields, name: str, count_max: int, pattern_of: Callable[[str], str]
-) -> tuple[str, ...]:
+def _timeout(seconds: float, defaults: Defaults, where: str) -> float:
+    largest = defaults.timeout_seconds_max
+    if seconds > largest:
+        raise invalid(where, f"must be from {TIMEOUT_SECONDS_MIN} to {largest}.")
+    return seconds
+
+
+def _patterns(texts: Iterable[str], pattern_of: Callable[[str], str], path: str) -> tuple[str, ...]:
     patterns = []
-    elements = fields.elements(name, count_max)
-    if not 1 <= len(elements) <= count_max:
-        raise fields.invalid(name, f"must have from 1 to {count_max} elements.")
-    for index, element in enumerate(elements):
-        where, value = f"{fields.where(name)}[{index}]", element.scalar
-        if not isinstance(value, str):
-            raise invalid(where, "must be a string.")
+    for index, text in enumerate(texts):
         try:
-            patterns.append(pattern_of(value))
+            patterns.append(pattern_of(text))
         except ValueError as error:
-            raise invalid(where, f"{error}.") from error
+            raise invalid(f"{path}[{index}]", f"{error}.") from error
     return tuple(dict.fromkeys(patterns))
 
 
-def _lane(fields: Fields, name: str) -> Lane:
-    try:
-        return Lane(fields.text(name))
-    except ValueError:
-        raise fields.invalid(name, f"must be one of {', '.join(Lane)}.") from None
-
-
-def _secrets(fields: Fields, name: str) -> tuple[str, ...]:
+def _signing_secrets(texts: tuple[str, ...], path: str) -> tuple[str, ...]:
     """A refusal does not repeat the value."""
-    elements = fields.elements(name, SECRETS_MAX)
-    if not 1 <= len(elements) <= SECRETS_MAX:
-        raise fields.invalid(name, f"must have from 1 to {SECRETS_MAX} elements, the newest first.")
-    texts = []
-    for index, element in enumerate(elements):
-        text = element.scalar
+    for index, text in enumerate(texts):
         try:
-            secret_from(text if isinstance(text, str) else "")
+            secret_from(text)
         except ValueError as error:
-            raise invalid(f"{fields.where(name)}[{index}]", str(error)) from None
-        texts.append(str(text))
-    return tuple(texts)
+            raise invalid(f"{path}[{index}]", str(error)) from None
+    return texts
 
 
-def _named_secrets(fields: Fields) -> dict[str, str | None]:
+def _named_secrets(secrets: Mapping[str, object], path: str) -> dict[str, str | None]:
     """By name; None for one that is taken away. No value is repeated in a refusal."""
     texts: dict[str, str | None] = {}
-    for name in fields:
+    for name, value in secrets.items():
+        where = joined_path(path, name)
         if not secret_headers.NAME.fullmatch(name):
-            raise fields.invalid(
-                name, "is no name of a secret: 1 to 63 of a-z, 0-9, '.', '_', '-'."
-            )
-        text = None if fields.is_null(name) else fields.text(name)
-        if text is not None and not _is_secret_value(text):
+            raise invalid(where, "is no name of a secret: 1 to 63 of a-z, 0-9, '.', '_', '-'.")
+        if value is not None and not isinstance(value, str):
+            raise invalid(where, "must be a string.")
+        if value is not None and not _is_secret_value(value):
             most = secret_headers.VALUE_CHARACTERS_MAX
-            raise fields.invalid(name, f"must be 1 to {most} characters that a header can have.")
-        texts[name] = text
+            raise invalid(where, f"must be 1 to {most} characters that a header can have.")
+        texts[name] = value
     return texts
 
 
@@ -126,28 +163,22 @@ def _is_secret_value(text: str) -> bool:
     return 1 <= len(text) <= secret_headers.VALUE_CHARACTERS_MAX and is_header_value(text)
 
 
-def _statuses(fields: Fields, name: str) -> tuple[StatusEntry, ...]:
-    entries: list[StatusEntry] = []
-    elements = fields.elements(name, outcome.STATUS_ENTRIES_MAX)
-    if len(elements) > outcome.STATUS_ENTRIES_MAX:
-        raise fields.invalid(name, f"must have at most {outcome.STATUS_ENTRIES_MAX} elements.")
-    for index, element in enumerate(elements):
-        value = element.scalar
-        if not (isinstance(value, int | str) and outcome.is_status_entry(value)):
+def _statuses(values: Iterable[StatusEntry], path: str) -> tuple[StatusEntry, ...]:
+    for index, value in enumerate(values):
+        if not outcome.is_status_entry(value):
             raise invalid(
-                f"{fields.where(name)}[{index}]",
+                f"{path}[{index}]",
                 f"must be a status from 300 to 599, or one of {', '.join(outcome.STATUS_CLASSES)}; "
                 "2xx is success.",
             )
-        entries.append(value)
-    return tuple(dict.fromkeys(entries))
+    return tuple(dict.fromkeys(values))
 
 
-def _whole_callback(fields: Fields, allowed: AllowedTargets) -> Callback:
+def _whole_callback(body: Raw, allowed: AllowedTargets, path: str) -> Callback:
     """Nothing fills in what this one leaves out."""
-    callback = callback_from(fields, allowed)
+    callback = callback_from(body, allowed, path)
     if isinstance(callback, HttpCallback) and not callback.url:
-        raise fields.invalid("url", "is missing.")
+        raise invalid(joined_path(path, "url"), "is missing.")
     return callback
 
 
@@ -155,23 +186,15 @@ LIMIT_DEFAULT = 50
 LIMIT_MAX = 100
 
 
-class BusinessesRequest(Struct, frozen=True):
-    cursor: str | None
-    limit: int
+class BusinessesQuery(Query):
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
-class DeleteRequest(Struct, frozen=True):
-    cancels_pending: bool
-    cursor: str | None
+class DeleteQuery(Query):
+    cancel_pending: Literal["true", "false"] = "false"
+    cursor: str | None = None
 
-
-def businesses_request(query_string: str) -> BusinessesRequest:
-    parameters = Parameters.of(query_string, ("cursor", "limit"))
-    limit = parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT
-    return BusinessesRequest(parameters.text("cursor"), limit)
-
-
-def delete_request(query_string: str) -> DeleteRequest:
-    parameters = Parameters.of(query_string, ("cancel_pending", "cursor"))
-    cancels = parameters.one_of("cancel_pending", ("true", "false")) == "true"
-    return DeleteRequest(cancels, parameters.text("cursor"))
+    @property
+    def cancels_pending(self) -> bool:
+        return self.cancel_pending == "true"

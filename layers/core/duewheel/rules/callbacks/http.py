@@ -6,9 +6,12 @@ receiver takes for such a header: CGI and WSGI write `webhook_id` as they write 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, get_args
 
-from duewheel.rules.callbacks.payload_encoding import is_raw
+from msgspec import UNSET, Meta, UnsetType
+
+from duewheel.rules.callbacks.payload_encoding import BodyMode
 from duewheel.rules.callbacks.secret_headers import (
     carries_secret,
     is_reference,
@@ -16,8 +19,15 @@ from duewheel.rules.callbacks.secret_headers import (
     wrong_reference,
 )
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.callbacks.url import parse_callback_url
-from duewheel.rules.fields import Fields, invalid, joined_path
+from duewheel.rules.callbacks.url import URL_LENGTH_MAX, parse_callback_url
+from duewheel.rules.fields import (
+    RequestBody,
+    given,
+    invalid,
+    joined_path,
+    texts_of,
+    whole_text,
+)
 from duewheel.rules.refusals import TooLarge
 
 _FORBIDDEN_HEADERS = frozenset(
@@ -46,24 +56,38 @@ def is_of_the_delivery(name: str) -> bool:
     return read_as in _FORBIDDEN_HEADERS or read_as.startswith(_FORBIDDEN_PREFIXES)
 
 
-MEMBERS = ("url", "method", "headers", "body")
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 HEADERS_MAX = 20
 HEADERS_BYTES_MAX = 4_096
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[!-~](?:[!-~ \t]*[!-~])?)?")
+_HEADERS_ARE = Meta(
+    extra_json_schema={
+        "additionalProperties": {"type": "string", "pattern": whole_text(_HEADER_VALUE)},
+        "propertyNames": {"pattern": whole_text(_HEADER_NAME)},
+        "maxProperties": HEADERS_MAX,
+    }
+)
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+METHODS: Sequence[str] = get_args(Method)
 
 
-def http_callback(fields: Fields) -> HttpCallback:
-    """A missing member is left to the business: it is empty."""
-    fields.refuse_unknown(("type", *MEMBERS))
-    method = (
-        checked_method(fields.text("method"), fields.where("method")) if "method" in fields else ""
-    )
-    url = checked_url(fields.text("url"), fields.where("url")) if "url" in fields else ""
-    headers = _headers(fields.nested("headers")) if "headers" in fields else ()
-    return HttpCallback(url, method, headers, is_raw(fields))
+class HttpCallbackBody(RequestBody):
+    """What it leaves out is the business's."""
+
+    type: Literal["http"] = "http"
+    url: Annotated[str, Meta(min_length=1, max_length=URL_LENGTH_MAX)] | UnsetType = UNSET
+    method: Method | UnsetType = UNSET
+    headers: Annotated[dict[str, object], _HEADERS_ARE] | UnsetType = UNSET
+    body: BodyMode = "json"
+
+
+def http_callback(body: HttpCallbackBody, path: str) -> HttpCallback:
+    url = given(body.url, "")
+    if url:
+        checked_url(url, joined_path(path, "url"))
+    headers = _headers(given(body.headers, {}), joined_path(path, "headers"))
+    return HttpCallback(url, given(body.method, ""), headers, body.body == "raw")
 
 
 def checked_method(method: str, path: str) -> str:
@@ -119,12 +143,13 @@ def is_header_value(text: str) -> bool:
     return _HEADER_VALUE.fullmatch(text) is not None
 
 
-def _headers(fields: Fields) -> tuple[tuple[str, str], ...]:
-    if len(fields.members) > HEADERS_MAX:
-        raise invalid(fields.path, f"must have at most {HEADERS_MAX} headers.")
+def _headers(headers: Mapping[str, object], path: str) -> tuple[tuple[str, str], ...]:
+    if len(headers) > HEADERS_MAX:
+        raise invalid(path, f"must have at most {HEADERS_MAX} headers.")
     seen: set[str] = set()
-    for name in fields:
+    for name in headers:
         if name.lower() in seen:
-            raise fields.invalid(name, "is given more than once, in another spelling.")
+            reason = "is given more than once, in another spelling."
+            raise invalid(joined_path(path, name), reason)
         seen.add(name.lower())
-    return checked_headers([(name, fields.text(name)) for name in fields], fields.path)
+    return checked_headers(texts_of(headers, path), path)

@@ -8,17 +8,16 @@ import json
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Protocol
+from typing import Literal, Protocol
 
 from duewheel.rules.callbacks.signature import signatures
 from duewheel.rules.callbacks.types import Callback, HttpCallback
-from duewheel.rules.fields import Fields
 from duewheel.rules.instants import rfc3339
 
 # SQS and SNS take the characters of XML. Said by what they do not take: the few compile in a tenth
 # of the time, which every cold start pays.
 NOT_IN_A_MESSAGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-BODIES = ("json", "raw")  # the first is the default
+BodyMode = Literal["json", "raw"]  # `raw`: the payload is a string, and its text is the body
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 ATTEMPT = "duewheel-attempt"
@@ -40,10 +39,6 @@ class TaskData(Protocol):
     def redrives(self) -> int: ...
     @property
     def payload(self) -> str | None: ...
-
-
-def is_raw(fields: Fields) -> bool:
-    return fields.one_of("body", BODIES) == "raw"
 
 
 def unsuitable(callback: Callback | None, payload: str | None) -> str | None:

@@ -4,10 +4,12 @@ Backoff is exponential with full jitter, or an explicit ladder of delays. It end
 attempts or the age that the policy allows.
 """
 
-from msgspec.structs import replace
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
 
 from duewheel.rules.callbacks.types import RetryPolicy
-from duewheel.rules.fields import SECONDS_MIN, Fields
+from duewheel.rules.fields import SECONDS_MIN, RequestBody, given, invalid, joined_path
 
 ATTEMPTS_MAX = 100
 RETRY_DELAY_SECONDS_MAX = 7 * 86_400
@@ -15,48 +17,53 @@ RETRY_FIRST_DELAY_SECONDS_MIN = 0.1
 RETRY_FACTOR_MAX = 100
 RETRY_AGE_SECONDS_MAX = 366 * 86_400
 
-_EXPONENTIAL_FIELDS = ("first_delay_seconds", "factor", "max_delay_seconds", "jitter")
+_Attempts = Annotated[int, Meta(ge=1, le=ATTEMPTS_MAX)]
+_Delay = Annotated[float, Meta(ge=0, le=RETRY_DELAY_SECONDS_MAX)]
+_LongerDelay = Annotated[float, Meta(ge=RETRY_FIRST_DELAY_SECONDS_MIN, le=RETRY_DELAY_SECONDS_MAX)]
 
 
-def retry_from(fields: Fields) -> RetryPolicy:
-    fields.refuse_unknown(("attempts", "delays_seconds", *_EXPONENTIAL_FIELDS, "max_age_seconds"))
-    policy = _ladder(fields) if "delays_seconds" in fields else _exponential(fields)
-    if "max_age_seconds" not in fields:
-        return policy
-    age_seconds = fields.number("max_age_seconds", SECONDS_MIN, RETRY_AGE_SECONDS_MAX)
-    return replace(policy, max_age_seconds=age_seconds)
+class Retry(RequestBody):
+    """Exponential, or a ladder where `delays_seconds` is given. A ladder has by default one attempt
+    more than delays."""
+
+    attempts: _Attempts | UnsetType = UNSET
+    first_delay_seconds: _LongerDelay | UnsetType = UNSET
+    factor: Annotated[float, Meta(ge=1, le=RETRY_FACTOR_MAX)] | UnsetType = UNSET
+    max_delay_seconds: _LongerDelay | UnsetType = UNSET
+    jitter: bool | UnsetType = UNSET
+    delays_seconds: (
+        Annotated[tuple[_Delay, ...], Meta(min_length=1, max_length=ATTEMPTS_MAX - 1)] | UnsetType
+    ) = UNSET
+    max_age_seconds: (
+        Annotated[float, Meta(ge=SECONDS_MIN, le=RETRY_AGE_SECONDS_MAX)] | UnsetType
+    ) = UNSET
 
 
-def _exponential(fields: Fields) -> RetryPolicy:
-    usual = RetryPolicy()
-    first = usual.first_delay_seconds
-    if "first_delay_seconds" in fields:
-        first = fields.number(
-            "first_delay_seconds", RETRY_FIRST_DELAY_SECONDS_MIN, RETRY_DELAY_SECONDS_MAX
-        )
-    largest = max(first, usual.delay_max_seconds)
-    if "max_delay_seconds" in fields:
-        largest = fields.number("max_delay_seconds", first, RETRY_DELAY_SECONDS_MAX)
-    factor = fields.number("factor", 1, RETRY_FACTOR_MAX) if "factor" in fields else usual.factor
+_EXPONENTIAL = ("first_delay_seconds", "factor", "max_delay_seconds", "jitter")
+
+
+def retry_policy(retry: Retry, path: str = "retry") -> RetryPolicy:
+    usual, delays = RetryPolicy(), given(retry.delays_seconds, ())
+    age = given(retry.max_age_seconds, None)
+    if delays:
+        for name in _EXPONENTIAL:
+            if getattr(retry, name) is not UNSET:
+                raise invalid(joined_path(path, name), "cannot stand beside delays_seconds.")
+        attempts = given(retry.attempts, len(delays) + 1)
+        return RetryPolicy(attempts_max=attempts, delays_seconds=delays, max_age_seconds=age)
+    first = given(retry.first_delay_seconds, usual.first_delay_seconds)
+    largest = given(retry.max_delay_seconds, max(first, usual.delay_max_seconds))
+    if largest < first:
+        reason = f"must be from {number_said(first)} to {RETRY_DELAY_SECONDS_MAX}."
+        raise invalid(joined_path(path, "max_delay_seconds"), reason)
     return RetryPolicy(
-        attempts_max=_attempts(fields, usual.attempts_max),
+        attempts_max=given(retry.attempts, usual.attempts_max),
         first_delay_seconds=first,
-        factor=factor,
+        factor=given(retry.factor, usual.factor),
         delay_max_seconds=largest,
-        has_jitter=fields.boolean("jitter") if "jitter" in fields else usual.has_jitter,
+        has_jitter=given(retry.jitter, usual.has_jitter),
+        max_age_seconds=age,
     )
-
-
-def _ladder(fields: Fields) -> RetryPolicy:
-    for name in _EXPONENTIAL_FIELDS:
-        if name in fields:
-            raise fields.invalid(name, "cannot stand beside delays_seconds.")
-    delays = fields.numbers("delays_seconds", ATTEMPTS_MAX - 1, 0, RETRY_DELAY_SECONDS_MAX)
-    return RetryPolicy(attempts_max=_attempts(fields, len(delays) + 1), delays_seconds=delays)
-
-
-def _attempts(fields: Fields, usual: int) -> int:
-    return fields.whole_number("attempts", 1, ATTEMPTS_MAX) if "attempts" in fields else usual
 
 
 DEFAULT_RETRY = RetryPolicy()

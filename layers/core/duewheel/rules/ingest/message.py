@@ -6,21 +6,20 @@ Invariant: the request follows from the message alone, whenever and however ofte
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from duewheel.rules.access.grants import Permit
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.payload_encoding import ATTEMPT
-from duewheel.rules.fields import Fields
-from duewheel.rules.json_source import Source
+from duewheel.rules.fields import decode
 from duewheel.rules.refusals import CallbackRefused, Refusal, TooLarge
 from duewheel.rules.tasks.idempotency import HEADER, IdempotentRequest, idempotent_request
 from duewheel.rules.tasks.requests import (
     BATCH_MEMBER,
     SINGLE_BYTES_MAX,
+    bodies_of_batch,
     permitted,
-    sources_of_batch,
-    task_from,
+    single_request,
     tasks_of_batch,
 )
 from duewheel.rules.tasks.task import NewTask
@@ -69,21 +68,21 @@ def message_of(record: Mapping[str, Any]) -> IngestMessage:
 
 
 class Wanted(Struct, frozen=True):
-    """`sources` are the tasks of a batch as they were written; None for a single task."""
+    """`bodies`: the tasks of a batch as they were written; None for a single task."""
 
-    fields: Fields
-    sources: list[Source] | None
+    body: str
+    bodies: list[Raw] | None
 
     @property
     def is_single(self) -> bool:
-        return self.sources is None
+        return self.bodies is None
 
     def tasks(
         self, read_ms: int, allowed: AllowedTargets, permit: Permit
     ) -> list[NewTask | Refusal]:
-        if self.sources is not None:
-            return permitted(tasks_of_batch(self.sources, read_ms, allowed), permit)
-        task = task_from(self.fields, read_ms, allowed)
+        if self.bodies is not None:
+            return permitted(tasks_of_batch(self.bodies, read_ms, allowed), permit)
+        task = single_request(self.body, read_ms, allowed)
         permit.check(task.biz_type)
         return [task]
 
@@ -91,13 +90,12 @@ class Wanted(Struct, frozen=True):
 def wanted(message: IngestMessage) -> Wanted:
     if ATTEMPT in message.attributes:
         raise CallbackRefused(f"The message is a task's callback: it carries {ATTEMPT}.")
-    fields = Fields.of(message.body)
-    if BATCH_MEMBER in fields:
-        return Wanted(fields, sources_of_batch(fields))
+    if BATCH_MEMBER in decode(message.body, dict[str, Raw]):
+        return Wanted(message.body, bodies_of_batch(message.body))
     size = len(message.body.encode())
     if size > SINGLE_BYTES_MAX:
         raise TooLarge(f"A single task has at most {SINGLE_BYTES_MAX} bytes; this one has {size}.")
-    return Wanted(fields, None)
+    return Wanted(message.body, None)
 
 
 def request_of(message: IngestMessage, *, is_single: bool) -> IdempotentRequest:

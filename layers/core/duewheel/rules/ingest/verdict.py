@@ -8,12 +8,11 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from duewheel.rules.callbacks.payload_encoding import ATTEMPT, NOT_IN_A_MESSAGE
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import (
     CreatedBefore,
     IdempotencyKeyInUse,
@@ -79,13 +78,13 @@ def is_last_try(message: IngestMessage, now_ms: int) -> bool:
 
 def judged(
     message: IngestMessage,
-    sources: Sequence[Source] | None,
+    bodies: Sequence[Raw] | None,
     results: Sequence[Made | Refusal],
     random_unit: float,
     *,
     is_last: bool,
 ) -> Verdict:
-    """Created tasks stay created; only refused ones become dead letters. Without the sources of a
+    """Created tasks stay created; only refused ones become dead letters. Without the bodies of a
     batch there is one result, for the whole message."""
     refusals = refused(results)
     if not refusals:
@@ -94,12 +93,12 @@ def judged(
         return Verdict(_wait_seconds(refusals.values(), message.receives, random_unit))
     reasons = {index: _reason(refusal) for index, refusal in refusals.items()}
     first, *_ = reasons.values()
-    if sources is None:
+    if bodies is None:
         return Verdict(letter=whole_letter(message, first))
     listed = {"problems": _listed(reasons)}
     if len(refusals) == len(results):
         return Verdict(letter=whole_letter(message, first, listed))
-    rest = ",".join(sources[index].text for index in refusals)
+    rest = ",".join(bytes(bodies[index]).decode() for index in refusals)
     body = f'{{"{BATCH_MEMBER}":[{rest}]}}'
     key = {KEY_ATTRIBUTE: key_of_rest(message.key, body)}
     return Verdict(letter=DeadLetter(body, {**_attributes(message, first), **key, **listed}))

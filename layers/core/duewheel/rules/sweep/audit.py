@@ -10,8 +10,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import invalid
-from duewheel.rules.query_string import Parameters
+from duewheel.rules.fields import Instant, instant_or_none, invalid
+from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep.verdict import is_seen_to
 from duewheel.rules.tasks.task import Task
@@ -220,9 +220,15 @@ class Position(Struct, frozen=True):
     after: str | None = None
 
 
+class AuditQuery(Query, rename={"from_": "from"}):
+    from_: Instant | None = None
+    to: Instant | None = None
+    cursor: str | None = None
+
+
 def audit_request(query_string: str, now_ms: int) -> AuditRequest:
-    parameters = Parameters.of(query_string, ("from", "to", "cursor"))
-    to_ms, from_ms = parameters.instant_ms("to"), parameters.instant_ms("from")
+    read = read_query(query_string, AuditQuery)
+    from_ms, to_ms = instant_or_none(read.from_, "from"), instant_or_none(read.to, "to")
     if to_ms is None:
         to_ms = now_ms + AROUND_NOW_MS
     if from_ms is None:
@@ -230,7 +236,7 @@ def audit_request(query_string: str, now_ms: int) -> AuditRequest:
     if not 0 <= from_ms < to_ms:
         raise invalid("from", "must be from 1970 on and earlier than to.")
     last_second = min((to_ms - 1) // 1000, SECOND_MAX)
-    return AuditRequest(from_ms // 1000, last_second, parameters.text("cursor"))
+    return AuditRequest(from_ms // 1000, last_second, read.cursor)
 
 
 def cursor_at(position: Position, request: AuditRequest, secret: bytes) -> str:

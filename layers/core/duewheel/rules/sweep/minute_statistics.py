@@ -27,8 +27,8 @@ from operator import add
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duewheel.rules.fields import invalid
-from duewheel.rules.query_string import Parameters
+from duewheel.rules.fields import Instant, instant_or_none, invalid
+from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.sweep.verdict import HomeState
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import SHARDS_MAX, Address
@@ -241,10 +241,15 @@ class StatsRequest(Struct, frozen=True):
     last_minute: int
 
 
+class StatsQuery(Query, rename={"from_": "from"}):
+    from_: Instant | None = None
+    to: Instant | None = None
+
+
 def stats_request(query_string: str, now_ms: int) -> StatsRequest:
     """Bounds within a minute mean the whole of it; left out, the last hour."""
-    parameters = Parameters.of(query_string, ("from", "to"))
-    to_ms, from_ms = parameters.instant_ms("to"), parameters.instant_ms("from")
+    read = read_query(query_string, StatsQuery)
+    from_ms, to_ms = instant_or_none(read.from_, "from"), instant_or_none(read.to, "to")
     if to_ms is None:
         to_ms = now_ms + 1
     if from_ms is None:

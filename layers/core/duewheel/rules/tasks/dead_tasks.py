@@ -9,16 +9,15 @@ ends though its tasks may die again.
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import Fields, invalid
-from duewheel.rules.instants import NoInstant, ms_from_rfc3339
-from duewheel.rules.query_string import Parameters
+from duewheel.rules.fields import Instant, RequestBody, decode, given, period
+from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.tasks.lifecycle import EXHAUSTED, STOPPED, TOO_OLD
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
     Address,
@@ -162,56 +161,52 @@ def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int
     )
 
 
-_FILTER = ("since", "until", "reason", "status_code", "last_error")
-DEATHS = (STOPPED, EXHAUSTED, TOO_OLD)
-STATUS_CODES = (100, 999)
+_Reason = Literal["stopped", "attempts exhausted", "older than max_age_seconds"]
+_StatusCode = Annotated[int, Meta(ge=100, le=999)]
+_ErrorText = Annotated[str, Meta(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
+
+
+class DeadQuery(Query):
+    """`last_error`: what the last error contains."""
+
+    since: Instant | None = None
+    until: Instant | None = None
+    reason: _Reason | None = None
+    status_code: _StatusCode | None = None
+    last_error: _ErrorText | None = None
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
+
+
+class RedriveBody(RequestBody):
+    """A body without a member means all that are dead."""
+
+    since: Instant | UnsetType = UNSET
+    until: Instant | UnsetType = UNSET
+    reason: _Reason | UnsetType = UNSET
+    status_code: _StatusCode | UnsetType = UNSET
+    last_error: _ErrorText | UnsetType = UNSET
+    cursor: str | UnsetType = UNSET
 
 
 def dead_request(query_string: str) -> DeadRequest:
-    parameters = Parameters.of(query_string, (*_FILTER, "limit", "cursor"))
-    wanted = DeadFilter(
-        since_ms=parameters.instant_ms("since"),
-        until_ms=parameters.instant_ms("until"),
-        reason=parameters.one_of("reason", DEATHS),
-        status_code=parameters.whole_number("status_code", *STATUS_CODES),
-        last_error=parameters.text("last_error"),
-    )
-    limit = parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT
-    return DeadRequest(_checked(wanted), limit, parameters.text("cursor"))
+    read = read_query(query_string, DeadQuery)
+    return DeadRequest(_filter(read), read.limit, read.cursor)
 
 
 def redrive_request(body: str) -> DeadRequest:
-    """A body without a member means all that are dead."""
-    fields = Fields.of(body)
-    fields.refuse_unknown((*_FILTER, "cursor"))
-    reason = fields.text("reason") if "reason" in fields else None
-    if reason is not None and reason not in DEATHS:
-        raise fields.invalid("reason", f"must be one of {', '.join(DEATHS)}.")
-    has_status = "status_code" in fields
-    wanted = DeadFilter(
-        since_ms=_instant_ms(fields, "since"),
-        until_ms=_instant_ms(fields, "until"),
-        reason=reason,
-        status_code=fields.whole_number("status_code", *STATUS_CODES) if has_status else None,
-        last_error=fields.text("last_error") if "last_error" in fields else None,
+    read = decode(body, RedriveBody)
+    return DeadRequest(_filter(read), cursor=given(read.cursor, None))
+
+
+def _filter(read: DeadQuery | RedriveBody) -> DeadFilter:
+    since_ms, until_ms = period(
+        ("since", given(read.since, None)), ("until", given(read.until, None))
     )
-    cursor = fields.text("cursor") if "cursor" in fields else None
-    return DeadRequest(_checked(wanted), cursor=cursor)
-
-
-def _checked(wanted: DeadFilter) -> DeadFilter:
-    since_ms, until_ms = wanted.since_ms, wanted.until_ms
-    if since_ms is not None and until_ms is not None and until_ms <= since_ms:
-        raise invalid("until", "must be later than since.")
-    if wanted.last_error is not None and not 1 <= len(wanted.last_error) <= TEXT_CHARACTERS_MAX:
-        raise invalid("last_error", f"must have 1 to {TEXT_CHARACTERS_MAX} characters.")
-    return wanted
-
-
-def _instant_ms(fields: Fields, name: str) -> int | None:
-    if name not in fields:
-        return None
-    try:
-        return ms_from_rfc3339(fields.text(name))
-    except NoInstant as error:
-        raise fields.invalid(name, f"{error}.") from error
+    return DeadFilter(
+        since_ms=since_ms,
+        until_ms=until_ms,
+        reason=given(read.reason, None),
+        status_code=given(read.status_code, None),
+        last_error=given(read.last_error, None),
+    )

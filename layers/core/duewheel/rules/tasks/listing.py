@@ -8,14 +8,14 @@ happens to the tasks before it changes nothing behind it.
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import chain
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import invalid
-from duewheel.rules.names import checked_biz_type
-from duewheel.rules.query_string import Parameters
+from duewheel.rules.fields import Instant, period
+from duewheel.rules.names import BizType
+from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
     SECOND_MAX,
@@ -160,7 +160,16 @@ def _rank(key: Listed, order: Order) -> tuple[int, int]:
     return order_of_due(key.due_ms, order), list_partition(key.home)
 
 
-_KNOWN = ("biz_type", "status", "due_from", "due_to", "order", "cursor", "limit")
+class TasksQuery(Query):
+    """`due_from` is inclusive, `due_to` exclusive."""
+
+    biz_type: BizType
+    status: Status | None = None
+    due_from: Instant | None = None
+    due_to: Instant | None = None
+    order: Order = Order.ASC
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
 class ListRequest(Struct, frozen=True):
@@ -170,29 +179,10 @@ class ListRequest(Struct, frozen=True):
 
 
 def list_request(query_string: str) -> ListRequest:
-    parameters = Parameters.of(query_string, _KNOWN)
-    return ListRequest(
-        _query(parameters),
-        parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT,
-        parameters.text("cursor"),
-    )
-
-
-def _query(parameters: Parameters) -> ListQuery:
-    biz_type = checked_biz_type(parameters.required_text("biz_type"))
-    status = parameters.one_of("status", [status.value for status in Status])
-    due_from_ms = parameters.instant_ms("due_from")
-    due_to_ms = parameters.instant_ms("due_to")
-    if due_from_ms is not None and due_to_ms is not None and due_to_ms <= due_from_ms:
-        raise invalid("due_to", "must be later than due_from.")
-    order = parameters.one_of("order", [order.value for order in Order])
-    return ListQuery(
-        biz_type,
-        None if status is None else Status(status),
-        due_from_ms=due_from_ms,
-        due_to_ms=due_to_ms,
-        order=Order.ASC if order is None else Order(order),
-    )
+    read = read_query(query_string, TasksQuery)
+    due_from_ms, due_to_ms = period(("due_from", read.due_from), ("due_to", read.due_to))
+    query = ListQuery(read.biz_type, read.status, due_from_ms, due_to_ms, read.order)
+    return ListRequest(query, read.limit, read.cursor)
 
 
 K = TypeVar("K")

@@ -8,20 +8,34 @@ from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from decimal import Decimal
 from hashlib import blake2b
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Raw, UnsetType
 from msgspec.structs import replace
 
 from duewheel.rules.access.grants import Permit
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.payload_encoding import unsuitable
-from duewheel.rules.callbacks.requests import callback_from
-from duewheel.rules.callbacks.retry import retry_from
-from duewheel.rules.fields import SECONDS_MIN, Fields, invalid
-from duewheel.rules.instants import NoInstant, ms_from_rfc3339
-from duewheel.rules.json_source import Source
-from duewheel.rules.names import AHEAD_SECONDS_MAX, checked_biz_type, checked_key
-from duewheel.rules.query_string import Parameters
+from duewheel.rules.callbacks.requests import CallbackBody, callback_from
+from duewheel.rules.callbacks.retry import Retry, retry_policy
+from duewheel.rules.fields import (
+    SECONDS_MIN,
+    Instant,
+    RequestBody,
+    decode,
+    given,
+    instant_ms,
+    invalid,
+    joined_path,
+)
+from duewheel.rules.names import (
+    AHEAD_SECONDS_MAX,
+    BizType,
+    TaskKey,
+    checked_biz_type,
+    checked_key,
+)
+from duewheel.rules.query_string import Query
 from duewheel.rules.refusals import NotPermitted, Refusal, TooLarge
 from duewheel.rules.tasks.task import NewTask
 
@@ -31,42 +45,86 @@ BATCH_TASKS_MAX = 500
 BATCH_MEMBER = "tasks"
 PAYLOAD_BYTES_MAX = 64 * 1024
 DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")
-_TASK_FIELDS = (
-    "biz_type",
-    *DUE_FIELDS,
-    "payload",
-    "callback",
-    "retry",
-    "expires_after_seconds",
-    "key",
-)
-_UPSERT_FIELDS = (*_TASK_FIELDS[1:-1], "max_due_at")
 _BESIDE_THE_DIGEST = ("biz_type", "key", "max_due_at")
 
+Payload = Annotated[
+    Raw, Meta(description=f"Any JSON, of at most {PAYLOAD_BYTES_MAX:,} bytes as it is written.")
+]
+ExpiresAfter = Annotated[float, Meta(ge=SECONDS_MIN, le=AHEAD_SECONDS_MAX)]
 
-def single_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> NewTask:
-    return task_from(Fields.of(body), now_ms, allowed)
+
+class DueBody(RequestBody):
+    """Exactly one member says when a task is due. An instant in the past is allowed: such a task is
+    due now."""
+
+    due_at: Annotated[Instant, Meta(description="Up to ten years ahead.")] | UnsetType = UNSET
+    due_ms: (
+        Annotated[int, Meta(ge=0, description="Milliseconds since 1970, up to ten years ahead.")]
+        | UnsetType
+    ) = UNSET
+    delay_seconds: Annotated[float, Meta(ge=0, le=AHEAD_SECONDS_MAX)] | UnsetType = UNSET
+
+
+class TaskBody(DueBody):
+    payload: Payload | UnsetType = UNSET
+    callback: CallbackBody | UnsetType = UNSET
+    retry: Retry | UnsetType = UNSET
+    expires_after_seconds: ExpiresAfter | UnsetType = UNSET
+
+
+class NewTaskBody(TaskBody, kw_only=True):
+    biz_type: BizType
+    key: TaskKey | UnsetType = UNSET
+
+
+class UpsertBody(TaskBody):
+    """The key is in the path."""
+
+    max_due_at: (
+        Annotated[Instant, Meta(description="How far it can be pushed out.")] | UnsetType
+    ) = UNSET
+
+
+class BatchBody(RequestBody):
+    tasks: Annotated[
+        list[Raw],
+        Meta(
+            extra_json_schema={
+                "items": {"$ref": "#/components/schemas/NewTaskBody"},
+                "minItems": 1,
+                "maxItems": BATCH_TASKS_MAX,
+            }
+        ),
+    ]
+
+
+def single_request(
+    body: str | Raw, now_ms: int, allowed: AllowedTargets = HTTP_ALONE, path: str = ""
+) -> NewTask:
+    read = decode(body, NewTaskBody, path)
+    key = given(read.key, None)
+    digest = None if key is None else _digest(body)
+    return _task(read, (read.biz_type, key, digest), now_ms, allowed, path)
 
 
 def batch_request(
     body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE
 ) -> list[NewTask | Refusal]:
-    return tasks_of_batch(sources_of_batch(Fields.of(body)), now_ms, allowed)
+    return tasks_of_batch(bodies_of_batch(body), now_ms, allowed)
 
 
-def sources_of_batch(fields: Fields) -> list[Source]:
+def bodies_of_batch(body: str | Raw) -> list[Raw]:
     """Each task of a batch, as it was written."""
-    fields.refuse_unknown((BATCH_MEMBER,))
-    tasks = fields.elements(BATCH_MEMBER, BATCH_TASKS_MAX)
+    tasks = decode(body, BatchBody).tasks
     if not tasks:
-        raise fields.invalid(BATCH_MEMBER, "is empty.")
+        raise invalid(BATCH_MEMBER, "is empty.")
     if len(tasks) > BATCH_TASKS_MAX:
         raise TooLarge(f"A batch has at most {BATCH_TASKS_MAX} tasks.", BATCH_MEMBER)
     return tasks
 
 
 def tasks_of_batch(
-    tasks: Sequence[Source], now_ms: int, allowed: AllowedTargets
+    tasks: Sequence[Raw], now_ms: int, allowed: AllowedTargets
 ) -> list[NewTask | Refusal]:
     """One result for each, in order: what to create, or why not."""
     return [
@@ -76,12 +134,10 @@ def tasks_of_batch(
 
 
 def _new_task_or_refusal(
-    task: Source, path: str, now_ms: int, allowed: AllowedTargets
+    task: Raw, path: str, now_ms: int, allowed: AllowedTargets
 ) -> NewTask | Refusal:
     try:
-        if not task.is_object:
-            raise invalid(path, "must be an object.")
-        return task_from(Fields.of(task.text, path), now_ms, allowed)
+        return single_request(task, now_ms, allowed, path)
     except Refusal as refusal:
         return refusal
 
@@ -103,81 +159,75 @@ def _permitted(task: NewTask | Refusal, permit: Permit, index: int) -> NewTask |
 def upsert_request(
     body: str, biz_type: str, key: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE
 ) -> NewTask:
-    """The body of a PUT; the key is in the path."""
-    fields = Fields.of(body)
-    fields.refuse_unknown(_UPSERT_FIELDS)
-    new = _task(fields, checked_biz_type(biz_type), checked_key(key), now_ms, allowed)
-    if "max_due_at" not in fields:
+    read = decode(body, UpsertBody)
+    named = checked_biz_type(biz_type), checked_key(key), _digest(body)
+    new = _task(read, named, now_ms, allowed)
+    if isinstance(read.max_due_at, UnsetType):
         return new
-    return replace(new, max_due_ms=_instant_ms(fields, "max_due_at", now_ms))
-
-
-def task_from(fields: Fields, now_ms: int, allowed: AllowedTargets) -> NewTask:
-    fields.refuse_unknown(_TASK_FIELDS)
-    key = checked_key(fields.text("key"), fields.where("key")) if "key" in fields else None
-    return _task(fields, _biz_type(fields), key, now_ms, allowed)
+    return replace(new, max_due_ms=_due_instant_ms(read.max_due_at, "max_due_at", now_ms))
 
 
 def _task(
-    fields: Fields, biz_type: str, key: str | None, now_ms: int, allowed: AllowedTargets
+    body: TaskBody,
+    named: tuple[str, str | None, str | None],
+    now_ms: int,
+    allowed: AllowedTargets,
+    path: str = "",
 ) -> NewTask:
+    """`named`: business, key and digest."""
+    biz_type, key, digest = named
     new = NewTask(
         biz_type=biz_type,
         key=key,
-        digest=None if key is None else _digest(fields),
-        due_ms=due_ms_from(fields, now_ms),
-        callback=callback_from(fields.nested("callback"), allowed)
-        if "callback" in fields
-        else None,
-        payload=payload_from(fields),
-        retry=retry_from(fields.nested("retry")) if "retry" in fields else None,
-        expires_after_seconds=_expires_after_seconds(fields),
+        digest=digest,
+        due_ms=due_ms_from(body, now_ms, path),
+        callback=None
+        if isinstance(body.callback, UnsetType)
+        else callback_from(body.callback, allowed, joined_path(path, "callback")),
+        payload=payload_text(body.payload, joined_path(path, "payload")),
+        retry=None
+        if isinstance(body.retry, UnsetType)
+        else retry_policy(body.retry, joined_path(path, "retry")),
+        expires_after_seconds=given(body.expires_after_seconds, None),
     )
     if (reason := unsuitable(new.callback, new.payload)) is not None:
-        raise fields.invalid("payload", reason)
+        raise invalid(joined_path(path, "payload"), reason)
     return new
 
 
-def _biz_type(fields: Fields) -> str:
-    return checked_biz_type(fields.text("biz_type"), fields.where("biz_type"))
-
-
-def _digest(fields: Fields) -> str:
-    """Equal for bodies with the same source texts, whatever the order of members."""
-    parts = [
-        f"{name}:{source.text}"
-        for name, source in sorted(fields.members.items())
+def _digest(body: str | Raw) -> str:
+    """Equal for bodies that say the same in the same words, whatever the order of members."""
+    said = [
+        name.encode() + b":" + bytes(value)
+        for name, value in sorted(decode(body, dict[str, Raw]).items())
         if name not in _BESIDE_THE_DIGEST
     ]
-    digest = blake2b("\n".join(parts).encode(), digest_size=16).digest()
+    digest = blake2b(b"\n".join(said), digest_size=16).digest()
     return urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
-def due_ms_from(fields: Fields, now_ms: int) -> int:
-    """A due instant in the past is allowed: such a task is due now."""
-    given = [name for name in DUE_FIELDS if name in fields]
-    if len(given) != 1:
-        raise fields.invalid(
-            given[1] if given else DUE_FIELDS[0],
-            f"exactly one of {', '.join(DUE_FIELDS)} is needed; {len(given)} are given.",
+def due_ms_from(body: DueBody, now_ms: int, path: str = "") -> int:
+    said = [name for name in DUE_FIELDS if getattr(body, name) is not UNSET]
+    if len(said) != 1:
+        raise invalid(
+            joined_path(path, said[1] if said else DUE_FIELDS[0]),
+            f"exactly one of {', '.join(DUE_FIELDS)} is needed; {len(said)} are given.",
         )
-    name = given[0]
-    if name == "delay_seconds":
-        return now_ms + _ms_rounded_up(fields.number(name, 0, AHEAD_SECONDS_MAX))
-    latest_ms = now_ms + AHEAD_SECONDS_MAX * 1000
-    if name == "due_ms":
-        return fields.whole_number(name, 0, latest_ms)
-    return _instant_ms(fields, name, now_ms)
+    if not isinstance(body.due_at, UnsetType):
+        return _due_instant_ms(body.due_at, joined_path(path, "due_at"), now_ms)
+    if not isinstance(body.delay_seconds, UnsetType):
+        return now_ms + _ms_rounded_up(body.delay_seconds)
+    due_ms, latest_ms = given(body.due_ms, 0), now_ms + AHEAD_SECONDS_MAX * 1000
+    if due_ms > latest_ms:
+        raise invalid(joined_path(path, "due_ms"), f"must be from 0 to {latest_ms}.")
+    return due_ms
 
 
-def _instant_ms(fields: Fields, name: str, now_ms: int) -> int:
-    try:
-        instant_ms = ms_from_rfc3339(fields.text(name))
-    except NoInstant as error:
-        raise fields.invalid(name, f"{error}.") from error
-    if not 0 <= instant_ms <= now_ms + AHEAD_SECONDS_MAX * 1000:
-        raise fields.invalid(name, "must be from 1970 to ten years ahead.")
-    return instant_ms
+def _due_instant_ms(text: str, where: str, now_ms: int) -> int:
+    due_ms = instant_ms(text, where)
+    if not 0 <= due_ms <= now_ms + AHEAD_SECONDS_MAX * 1000:
+        raise invalid(where, "must be from 1970 to ten years ahead.")
+    return due_ms
 
 
 def _ms_rounded_up(seconds: float) -> int:
@@ -185,38 +235,22 @@ def _ms_rounded_up(seconds: float) -> int:
     return math.ceil(Decimal(str(seconds)) * 1000)
 
 
-def payload_from(fields: Fields) -> str | None:
-    if "payload" not in fields:
+def payload_text(payload: Raw | UnsetType, where: str = "payload") -> str | None:
+    if isinstance(payload, UnsetType):
         return None
-    text = fields.source("payload").text
-    if len(text.encode()) > PAYLOAD_BYTES_MAX:
-        raise TooLarge(
-            f"The payload is larger than {PAYLOAD_BYTES_MAX:,} bytes.", fields.where("payload")
-        )
-    return text
-
-
-def _expires_after_seconds(fields: Fields) -> float | None:
-    if "expires_after_seconds" not in fields:
-        return None
-    return fields.number("expires_after_seconds", SECONDS_MIN, AHEAD_SECONDS_MAX)
+    text = bytes(payload)
+    if len(text) > PAYLOAD_BYTES_MAX:
+        raise TooLarge(f"The payload is larger than {PAYLOAD_BYTES_MAX:,} bytes.", where)
+    return text.decode()
 
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100
 
 
-class PrefixRequest(Struct, frozen=True):
-    prefix: str
-    cursor: str | None
-    limit: int
-
-
-def prefix_request(query_string: str) -> PrefixRequest:
+class PrefixQuery(Query):
     """A prefix is never empty, so that a missing value does not cancel a whole business."""
-    parameters = Parameters.of(query_string, ("key_prefix", "cursor", "limit"))
-    return PrefixRequest(
-        checked_key(parameters.required_text("key_prefix"), "key_prefix"),
-        parameters.text("cursor"),
-        parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT,
-    )
+
+    key_prefix: TaskKey
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT

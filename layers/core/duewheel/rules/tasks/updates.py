@@ -2,16 +2,22 @@
 nothing.
 """
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.payload_encoding import unsuitable
-from duewheel.rules.callbacks.requests import callback_from
+from duewheel.rules.callbacks.requests import CallbackBody, callback_from
 from duewheel.rules.callbacks.types import Callback
-from duewheel.rules.fields import Fields, invalid
+from duewheel.rules.fields import decode, invalid
 from duewheel.rules.refusals import MalformedBody
-from duewheel.rules.tasks.requests import DUE_FIELDS, due_ms_from, payload_from
+from duewheel.rules.tasks.requests import (
+    DUE_FIELDS,
+    DueBody,
+    Payload,
+    due_ms_from,
+    payload_text,
+)
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing
 
@@ -57,20 +63,22 @@ def needs_new_entry(task: Task, now_ms: int) -> bool:
     return is_past or task.next_ms // 1000 < task.entry.second
 
 
-CHANGE_FIELDS = (*DUE_FIELDS, "payload", "callback")
+class ChangeBody(DueBody):
+    payload: Payload | UnsetType = UNSET
+    callback: CallbackBody | UnsetType = UNSET
 
 
 def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> Change:
-    fields = Fields.of(body)
-    fields.refuse_unknown(CHANGE_FIELDS)
-    if not fields.members:
-        raise MalformedBody(f"A change names at least one of {', '.join(CHANGE_FIELDS)}.")
-    changes_due = any(name in fields for name in DUE_FIELDS)
+    read = decode(body, ChangeBody)
+    named = [name for name in ChangeBody.__struct_fields__ if getattr(read, name) is not UNSET]
+    if not named:
+        fields = ", ".join(ChangeBody.__struct_fields__)
+        raise MalformedBody(f"A change names at least one of {fields}.")
     return Change(
-        due_ms=due_ms_from(fields, now_ms) if changes_due else None,
-        callback=callback_from(fields.nested("callback"), allowed)
-        if "callback" in fields
-        else None,
-        sets_payload="payload" in fields,
-        payload=payload_from(fields),
+        due_ms=due_ms_from(read, now_ms) if not set(named).isdisjoint(DUE_FIELDS) else None,
+        callback=None
+        if isinstance(read.callback, UnsetType)
+        else callback_from(read.callback, allowed),
+        sets_payload="payload" in named,
+        payload=payload_text(read.payload),
     )

@@ -7,22 +7,30 @@ value.
 
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import date
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
-from duewheel.rules.callbacks.requests import callback_from
-from duewheel.rules.callbacks.retry import retry_from
-from duewheel.rules.fields import SECONDS_MIN, Fields, invalid
-from duewheel.rules.instants import NoInstant, ms_from_rfc3339
-from duewheel.rules.names import AHEAD_SECONDS_MAX, checked_biz_type
-from duewheel.rules.query_string import Parameters
+from duewheel.rules.callbacks.requests import CallbackOrNull, callback_from
+from duewheel.rules.callbacks.retry import Retry, retry_policy
+from duewheel.rules.fields import (
+    Instant,
+    RequestBody,
+    decode,
+    given,
+    instant_ms,
+    instant_or_none,
+    invalid,
+    members,
+)
+from duewheel.rules.names import BizType, printable_name
+from duewheel.rules.query_string import Query
 from duewheel.rules.refusals import MalformedBody
-from duewheel.rules.tasks.requests import payload_from
+from duewheel.rules.tasks.requests import ExpiresAfter, Payload, payload_text
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.timers.payload_template import wrong_placeholder
 from duewheel.rules.timers.schedule import DstGap, DstOverlap
@@ -36,25 +44,64 @@ EVERY_SECONDS_MAX = 366 * 86_400
 RUNS_MAX = 1_000_000_000
 JITTER_SECONDS_MAX = 86_399
 GRACE_SECONDS_MAX = 30 * 86_400
-
-NAME_IS = f"must be 1 to {NAME_CHARACTERS_MAX} printable characters, no blank first or last."
+UPCOMING_DEFAULT = 10
+UPCOMING_MAX = 100
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-SCHEDULE_FIELDS = (
-    "cron",
-    "every_seconds",
-    "timezone",
-    "start_at",
-    "end_at",
-    "max_runs",
-    "dst_gap",
-    "dst_overlap",
-    "exclude",
-)
-_BESIDE_THE_RULES = ("biz_type", "enabled")
+_Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
+_Count = Annotated[int, Meta(ge=1, le=UPCOMING_MAX)]
 
-E = TypeVar("E", bound=StrEnum)
 Values = dict[str, Any]
+
+
+class ScheduleBody(RequestBody):
+    """`cron`, or `every_seconds`."""
+
+    cron: Annotated[str, Meta(max_length=CRON_CHARACTERS_MAX)] | UnsetType | None = UNSET
+    every_seconds: Annotated[int, Meta(ge=1, le=EVERY_SECONDS_MAX)] | UnsetType | None = UNSET
+    timezone: Annotated[str, Meta(max_length=TIMEZONE_CHARACTERS_MAX)] | UnsetType | None = UNSET
+    start_at: Instant | UnsetType | None = UNSET
+    end_at: Instant | UnsetType | None = UNSET
+    max_runs: Annotated[int, Meta(ge=1, le=RUNS_MAX)] | UnsetType | None = UNSET
+    dst_gap: DstGap | UnsetType | None = UNSET
+    dst_overlap: DstOverlap | UnsetType | None = UNSET
+    exclude: (
+        Annotated[
+            tuple[Annotated[str, Meta(extra_json_schema={"format": "date"})], ...],
+            Meta(max_length=EXCLUDE_MAX),
+        ]
+        | UnsetType
+        | None
+    ) = UNSET
+
+
+class TimerBody(ScheduleBody):
+    jitter_seconds: Annotated[int, Meta(ge=0, le=JITTER_SECONDS_MAX)] | UnsetType | None = UNSET
+    payload: Payload | UnsetType = UNSET
+    callback: CallbackOrNull | UnsetType = UNSET
+    retry: Retry | UnsetType | None = UNSET
+    expires_after_seconds: ExpiresAfter | UnsetType | None = UNSET
+    misfire: Misfire | UnsetType | None = UNSET
+    grace_seconds: Annotated[int, Meta(ge=0, le=GRACE_SECONDS_MAX)] | UnsetType | None = UNSET
+    overlap: Overlap | UnsetType | None = UNSET
+    disable_on_stop: bool | UnsetType | None = UNSET
+    enabled: bool | UnsetType | None = UNSET
+
+
+class NewTimerBody(TimerBody, kw_only=True):
+    biz_type: BizType
+    name: _Name
+
+
+class TimerChangeBody(TimerBody):
+    name: _Name | UnsetType = UNSET
+
+
+class PreviewBody(ScheduleBody, rename={"from_": "from"}):
+    """A schedule whose next occurrences are requested."""
+
+    count: _Count = UPCOMING_DEFAULT
+    from_: Instant | UnsetType = UNSET
 
 
 class NewTimer(Struct, frozen=True):
@@ -77,41 +124,29 @@ class Preview(Struct, frozen=True):
 
 
 def new_timer(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> NewTimer:
-    fields = Fields.of(body)
-    readers = _readers(fields, allowed)
-    fields.refuse_unknown((*readers, *_BESIDE_THE_RULES))
-    biz_type = checked_biz_type(fields.text("biz_type"))
-    checked_name(fields.text("name"))
-    rules = changed_rules(BLANK, _values(fields, readers), now_ms // 1000)
-    return NewTimer(biz_type, rules, _enabled(fields, usual=True) is not False)
+    read = decode(body, NewTimerBody)
+    rules = changed_rules(BLANK, _values(read, allowed), now_ms // 1000)
+    return NewTimer(read.biz_type, rules, given(read.enabled, True) is not False)
 
 
 def timer_change(body: str, allowed: AllowedTargets = HTTP_ALONE) -> TimerChange:
-    fields = Fields.of(body)
-    readers = _readers(fields, allowed)
-    if "biz_type" in fields:
-        raise fields.invalid("biz_type", "cannot be changed: another business, another timer.")
-    fields.refuse_unknown((*readers, "enabled"))
-    if not fields.members:
+    read = decode(body, TimerChangeBody)
+    values = _values(read, allowed)
+    if not values and isinstance(read.enabled, UnsetType):
         raise MalformedBody("A change names at least one field of the timer.")
-    return TimerChange(_values(fields, readers), _enabled(fields, usual=None))
+    enabled = given(read.enabled, None) if read.enabled is not None else True
+    return TimerChange(values, enabled)
 
 
 def preview_request(body: str, now_ms: int) -> Preview:
-    """A schedule whose next occurrences are requested."""
-    fields = Fields.of(body)
-    readers = {name: read for name, read in _readers(fields).items() if name in SCHEDULE_FIELDS}
-    fields.refuse_unknown((*readers, "count", "from"))
-    count = fields.whole_number("count", 1, UPCOMING_MAX) if "count" in fields else UPCOMING_DEFAULT
-    from_ms = _instant_ms(fields, "from") if "from" in fields else None
-    return Preview(changed_rules(BLANK, _values(fields, readers), now_ms // 1000), count, from_ms)
+    read = decode(body, PreviewBody)
+    from_ms = None if isinstance(read.from_, UnsetType) else _instant_ms(read.from_, "from")
+    rules = changed_rules(BLANK, _values(read, HTTP_ALONE), now_ms // 1000)
+    return Preview(rules, read.count, from_ms)
 
 
 def checked_name(name: str, path: str = "name") -> str:
-    """A name is printable in lists and has no look-alike characters."""
-    if not 1 <= len(name) <= NAME_CHARACTERS_MAX or not name.isprintable() or name.strip() != name:
-        raise invalid(path, NAME_IS)
-    return name
+    return printable_name(name, NAME_CHARACTERS_MAX, path)
 
 
 def checked_cron(cron: str) -> str:
@@ -121,97 +156,45 @@ def checked_cron(cron: str) -> str:
     return cron
 
 
-def _readers(
-    fields: Fields, allowed: AllowedTargets = HTTP_ALONE
-) -> dict[str, Callable[[str], Any]]:
+_NO_RULES = ("biz_type", "enabled", "count", "from_")
+
+
+def _values(read: ScheduleBody, allowed: AllowedTargets) -> Values:
+    checked: dict[str, Callable[[Any, str], Any]] = {
+        "name": checked_name,
+        "start_at": lambda text, where: math.ceil(_instant_ms(text, where) / 1000),
+        "end_at": lambda text, where: _instant_ms(text, where) // 1000,
+        "payload": lambda raw, where: _payload(raw),
+        "callback": lambda raw, where: callback_from(raw, allowed, where),
+        "retry": retry_policy,
+        "exclude": _dates,
+    }
     return {
-        "name": lambda name: checked_name(fields.text(name)),
-        "cron": lambda name: checked_cron(fields.text(name)),
-        "every_seconds": lambda name: fields.whole_number(name, 1, EVERY_SECONDS_MAX),
-        "timezone": lambda name: _timezone(fields, name),
-        "start_at": lambda name: math.ceil(_instant_ms(fields, name) / 1000),
-        "end_at": lambda name: _instant_ms(fields, name) // 1000,
-        "max_runs": lambda name: fields.whole_number(name, 1, RUNS_MAX),
-        "jitter_seconds": lambda name: fields.whole_number(name, 0, JITTER_SECONDS_MAX),
-        "payload": lambda _: _payload(fields),
-        "callback": lambda name: callback_from(fields.nested(name), allowed),
-        "retry": lambda name: retry_from(fields.nested(name)),
-        "expires_after_seconds": lambda name: fields.number(name, SECONDS_MIN, AHEAD_SECONDS_MAX),
-        "dst_gap": lambda name: _one_of(fields, name, DstGap),
-        "dst_overlap": lambda name: _one_of(fields, name, DstOverlap),
-        "misfire": lambda name: _one_of(fields, name, Misfire),
-        "grace_seconds": lambda name: fields.whole_number(name, 0, GRACE_SECONDS_MAX),
-        "overlap": lambda name: _one_of(fields, name, Overlap),
-        "exclude": lambda name: _dates(fields, name),
-        "disable_on_stop": fields.boolean,
+        name: checked[name](value, name) if name in checked and value is not None else value
+        for name, value in members(read, null_is_a_value=("payload",)).items()
+        if name not in _NO_RULES
     }
 
 
-def _values(fields: Fields, readers: dict[str, Callable[[str], Any]]) -> Values:
-    return {
-        name: None if _is_reset(fields, name) else readers[name](name)
-        for name in fields.members
-        if name in readers
-    }
-
-
-def _is_reset(fields: Fields, name: str) -> bool:
-    return name not in ("name", "payload") and fields.is_null(name)
-
-
-def _enabled(fields: Fields, *, usual: bool | None) -> bool | None:
-    if "enabled" not in fields:
-        return usual
-    return True if fields.is_null("enabled") else fields.boolean("enabled")
-
-
-def _payload(fields: Fields) -> str | None:
-    payload = payload_from(fields)
+def _payload(raw: Payload) -> str | None:
+    payload = payload_text(raw)
     if payload is not None and (wrong := wrong_placeholder(payload)) is not None:
-        raise fields.invalid("payload", wrong)
+        raise invalid("payload", wrong)
     return payload
 
 
-def _timezone(fields: Fields, name: str) -> str:
-    text = fields.text(name)
-    if len(text) > TIMEZONE_CHARACTERS_MAX:
-        raise fields.invalid(name, f"must have at most {TIMEZONE_CHARACTERS_MAX} characters.")
-    return text
+def _instant_ms(text: str, where: str) -> int:
+    found_ms = instant_ms(text, where)
+    if not 0 <= found_ms <= SECOND_MAX * 1000:
+        raise invalid(where, "must be from 1970 to 5138.")
+    return found_ms
 
 
-def _one_of(fields: Fields, name: str, choices: type[E]) -> E:
-    value = fields.text(name)
-    if value not in _names(choices):
-        raise fields.invalid(name, f"must be one of {', '.join(_names(choices))}.")
-    return choices(value)
-
-
-def _names(choices: type[StrEnum]) -> Collection[str]:
-    return [choice.value for choice in choices]
-
-
-def _instant_ms(fields: Fields, name: str) -> int:
-    try:
-        instant_ms = ms_from_rfc3339(fields.text(name))
-    except NoInstant as error:
-        raise fields.invalid(name, f"{error}.") from error
-    if not 0 <= instant_ms <= SECOND_MAX * 1000:
-        raise fields.invalid(name, "must be from 1970 to 5138.")
-    return instant_ms
-
-
-def _dates(fields: Fields, name: str) -> tuple[str, ...]:
-    elements = fields.elements(name, EXCLUDE_MAX)
-    if len(elements) > EXCLUDE_MAX:
-        raise fields.invalid(name, f"must have at most {EXCLUDE_MAX} elements.")
-    dates = []
-    for index, element in enumerate(elements):
-        value = element.scalar
-        if not isinstance(value, str) or not _is_date(value):
-            where = f"{fields.where(name)}[{index}]"
-            raise invalid(where, "must be a date, such as 2030-12-25.")
-        dates.append(value)
-    return tuple(dict.fromkeys(dates))
+def _dates(texts: tuple[str, ...], path: str) -> tuple[str, ...]:
+    for index, text in enumerate(texts):
+        if not _is_date(text):
+            raise invalid(f"{path}[{index}]", "must be a date, such as 2030-12-25.")
+    return tuple(dict.fromkeys(texts))
 
 
 def _is_date(text: str) -> bool:
@@ -226,8 +209,6 @@ def _is_date(text: str) -> bool:
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100
-UPCOMING_DEFAULT = 10
-UPCOMING_MAX = 100
 
 
 class State(StrEnum):
@@ -238,56 +219,28 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-class TimersRequest(Struct, frozen=True, kw_only=True):
-    biz_type: str
-    name_prefix: str
-    state: State | None
-    cursor: str | None
-    limit: int
+class TimersQuery(Query):
+    biz_type: BizType
+    name_prefix: Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)] = ""
+    state: State | None = None
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
     @property
     def question(self) -> tuple[str | None, ...]:
         return "timers", self.biz_type, self.name_prefix, self.state
 
 
-class UpcomingRequest(Struct, frozen=True):
-    count: int
-    from_ms: int | None
+class UpcomingQuery(Query, rename={"from_": "from"}):
+    count: _Count = UPCOMING_DEFAULT
+    from_: Instant | None = None
+
+    @property
+    def from_ms(self) -> int | None:
+        return instant_or_none(self.from_, "from")
 
 
-class RunsRequest(Struct, frozen=True):
-    status: Status | None
-    cursor: str | None
-    limit: int
-
-
-def timers_request(query_string: str) -> TimersRequest:
-    known = ("biz_type", "name_prefix", "state", "cursor", "limit")
-    parameters = Parameters.of(query_string, known)
-    state = parameters.one_of("state", [state.value for state in State])
-    prefix = parameters.text("name_prefix") or ""
-    if len(prefix) > NAME_CHARACTERS_MAX:
-        raise invalid("name_prefix", f"must have at most {NAME_CHARACTERS_MAX} characters.")
-    return TimersRequest(
-        biz_type=checked_biz_type(parameters.required_text("biz_type")),
-        name_prefix=prefix,
-        state=None if state is None else State(state),
-        cursor=parameters.text("cursor"),
-        limit=parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT,
-    )
-
-
-def upcoming_request(query_string: str) -> UpcomingRequest:
-    parameters = Parameters.of(query_string, ("count", "from"))
-    count = parameters.whole_number("count", 1, UPCOMING_MAX) or UPCOMING_DEFAULT
-    return UpcomingRequest(count, parameters.instant_ms("from"))
-
-
-def runs_request(query_string: str) -> RunsRequest:
-    parameters = Parameters.of(query_string, ("status", "cursor", "limit"))
-    status = parameters.one_of("status", [status.value for status in Status])
-    return RunsRequest(
-        None if status is None else Status(status),
-        parameters.text("cursor"),
-        parameters.whole_number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT,
-    )
+class RunsQuery(Query):
+    status: Status | None = None
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT

@@ -12,7 +12,6 @@ from typing import Any
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.types import AwsCallback, Callback
-from duewheel.rules.json_source import is_json
 from duewheel.rules.names import BIZ_TYPE, KEY, TIMER_ID
 from duewheel.rules.sweep.verdict import HomeState, Reentry
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX
@@ -436,7 +435,7 @@ def _texts(item: Mapping[str, Any]) -> dict[str, str]:
         for attribute, name in _TEXTS.items()
         if attribute in item
     }
-    if "payload" in values and not is_json(values["payload"]):
+    if "payload" in values and not item_attributes.is_json(values["payload"]):
         raise InvalidAttribute("payload")
     if "key" in values and not KEY.fullmatch(values["key"]):
         raise InvalidAttribute("key")

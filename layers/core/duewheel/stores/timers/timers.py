@@ -14,7 +14,6 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
 from duewheel.rules.history.changes import Change
-from duewheel.rules.json_source import is_json
 from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import UNSIZED
@@ -31,7 +30,7 @@ from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
 from duewheel.stores.conditional_writes import Item, Refused, transact, write_if
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import flag, integer
+from duewheel.stores.item_attributes import flag, integer, is_json
 from duewheel.stores.tasks.codec import compact, sizes_from, sizes_row
 from duewheel.stores.timers.codec import gaps_from, gaps_row, rules_of_row, rules_row
 

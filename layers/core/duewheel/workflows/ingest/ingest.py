@@ -8,7 +8,7 @@ before, so it is not created as well.
 
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
@@ -17,7 +17,6 @@ from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.ingest import verdict as ingest_verdict
 from duewheel.rules.ingest.message import IngestMessage, request_of, wanted
 from duewheel.rules.ingest.verdict import Reason, Verdict
-from duewheel.rules.json_source import Source
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.task import Made, NewTask
 from duewheel.stores.ingest.queue import IngestQueue
@@ -46,9 +45,9 @@ class Ingest(Struct, frozen=True, kw_only=True):
     def __call__(self, message: IngestMessage, request_id: str) -> Ingested:
         is_last = ingest_verdict.is_last_try(message, self.clock.now_ms())
         try:
-            sources, results = self._created(message, is_last=is_last)
+            bodies, results = self._created(message, is_last=is_last)
         except Refusal as refusal:  # of the message as a whole
-            sources, results = None, [refusal]
+            bodies, results = None, [refusal]
         except Exception:
             if not is_last:
                 raise
@@ -57,14 +56,14 @@ class Ingest(Struct, frozen=True, kw_only=True):
             )
             return self._given_up(message, ingest_verdict.failed(request_id))
         verdict = ingest_verdict.judged(
-            message, sources, results, self.random_unit(), is_last=is_last
+            message, bodies, results, self.random_unit(), is_last=is_last
         )
         self._carry_out(message, verdict)
-        return _ingested(results, verdict, is_single=sources is None)
+        return _ingested(results, verdict, is_single=bodies is None)
 
     def _created(
         self, message: IngestMessage, *, is_last: bool
-    ) -> tuple[Sequence[Source] | None, list[Made | Refusal]]:
+    ) -> tuple[Sequence[Raw] | None, list[Made | Refusal]]:
         asks = wanted(message)
 
         def parse(read_ms: int) -> list[NewTask | Refusal]:
@@ -74,7 +73,7 @@ class Ingest(Struct, frozen=True, kw_only=True):
             return ingest_verdict.gives_up(refusals, is_last=is_last)
 
         request = request_of(message, is_single=asks.is_single)
-        return asks.sources, self.create_idempotent(request, parse, gives_up)
+        return asks.bodies, self.create_idempotent(request, parse, gives_up)
 
     def _given_up(self, message: IngestMessage, reason: Reason) -> Ingested:
         self.queue.give_up(ingest_verdict.whole_letter(message, reason))

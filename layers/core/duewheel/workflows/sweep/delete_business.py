@@ -8,7 +8,7 @@ not be cancelled is read again.
 from msgspec import Struct
 
 from duewheel.rules import cursors
-from duewheel.rules.businesses.requests import DeleteRequest
+from duewheel.rules.businesses.requests import DeleteQuery
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import (
@@ -59,7 +59,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
     change_timer: ChangeTimer
 
     def __call__(
-        self, biz_type: str, query: DeleteRequest, precondition: Precondition, *, by: str
+        self, biz_type: str, query: DeleteQuery, precondition: Precondition, *, by: str
     ) -> Deleted:
         business = self.store.read_whole(biz_type)
         if not business.version:
@@ -93,7 +93,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
         self._delete(business, by)
         return Deleted(done=True, timers=timers, cancelled=cancelled, too_late=[], cursor=None)
 
-    def _delete_timers(self, biz_type: str, query: DeleteRequest, by: str) -> tuple[int, bool]:
+    def _delete_timers(self, biz_type: str, query: DeleteQuery, by: str) -> tuple[int, bool]:
         """How many were deleted, and whether there are more."""
         lines, goes_on = self.timers.page(biz_type, "", None, TIMERS_AT_ONCE)
         if lines and not query.cancels_pending:
@@ -129,7 +129,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
             self.pausing.request_release(business.biz_type)
 
 
-def _pending(biz_type: str, query: DeleteRequest) -> ListQuery:
+def _pending(biz_type: str, query: DeleteQuery) -> ListQuery:
     """Before a refusal: look first where pending tasks are most likely. To cancel: go forward in
     time, so that tasks that are created meanwhile lie ahead."""
     order = Order.ASC if query.cancels_pending else Order.DESC

@@ -15,10 +15,10 @@ from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.timers import next_occurrence
 from duewheel.rules.timers.requests import (
     LIMIT_MAX,
-    RunsRequest,
+    RunsQuery,
     State,
-    TimersRequest,
-    UpcomingRequest,
+    TimersQuery,
+    UpcomingQuery,
 )
 from duewheel.rules.timers.timer import Timer, no_such_timer
 from duewheel.rules.timers.updates import numbered_until
@@ -76,7 +76,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
             for timer in timers
         ]
 
-    def page(self, query: TimersRequest) -> TimerPage:
+    def page(self, query: TimersQuery) -> TimerPage:
         """In the order of their names. Damaged timers are reported and left out."""
         position = cursors.opened(query.cursor, query.question, self.secret)
         after = None if position is None else _line_at(position)
@@ -98,14 +98,14 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         )
         return TimerPage(found, cursors.sealed(last, query.question, self.secret))
 
-    def upcoming(self, timer_id: str, query: UpcomingRequest, permit: Permit) -> Sequence[int]:
+    def upcoming(self, timer_id: str, query: UpcomingQuery, permit: Permit) -> Sequence[int]:
         """The seconds that its schedule contains, whether it is enabled or not."""
         timer, now_second = self.find(timer_id, permit), self._now_second()
         numbered = numbered_until(timer, self._plans([timer]).get(timer.chain), now_second)
         first = next_occurrence.first_second(query.from_ms, now_second)
         return next_occurrence.upcoming(timer.rules, numbered, first, query.count)
 
-    def runs(self, timer_id: str, query: RunsRequest, permit: Permit) -> Page:
+    def runs(self, timer_id: str, query: RunsQuery, permit: Permit) -> Page:
         """Its occurrences up to now, the latest first, each by its record as it is now."""
         self.find(timer_id, permit)
         question = ("runs", timer_id, query.status)
@@ -146,7 +146,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         return self.clock.now_ms() // 1000
 
 
-def _may_be_meant(line: TimerLine, query: TimersRequest) -> bool:
+def _may_be_meant(line: TimerLine, query: TimersQuery) -> bool:
     """False if the entry of the list shows that the filter leaves the timer out. A prefix may be
     longer than the stored beginning of a name."""
     if not line.name.startswith(query.name_prefix):

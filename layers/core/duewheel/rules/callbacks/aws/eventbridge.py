@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.outcome import outcome_of_refusal
@@ -10,12 +12,19 @@ from duewheel.rules.callbacks.aws.target import AwsTarget, line, status_of
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.types import AwsCallback
-from duewheel.rules.fields import Fields
+from duewheel.rules.fields import RequestBody, invalid, joined_path
 
 SOURCE_CHARACTERS_MAX = 256
 DETAIL_TYPE_CHARACTERS_MAX = 128
 
 _EVENT_BUS = re.compile(r"[A-Za-z0-9._/-]{1,256}")
+
+
+class EventBridgeBody(RequestBody, kw_only=True):
+    type: Literal["eventbridge"] = "eventbridge"
+    event_bus: Annotated[str, Meta(min_length=1, description="an event bus's name or ARN")]
+    source: Annotated[str, Meta(min_length=1, max_length=SOURCE_CHARACTERS_MAX)]
+    detail_type: Annotated[str, Meta(min_length=1, max_length=DETAIL_TYPE_CHARACTERS_MAX)]
 
 
 class EventBridgeCallback(
@@ -31,16 +40,19 @@ class EventBridgeCallback(
     detail_type: str
 
 
-def _read(fields: Fields, allowed: AllowedTargets) -> EventBridgeCallback:
-    name, arn = TARGET.named(fields, "event_bus", allowed)
+def _read(body: EventBridgeBody, allowed: AllowedTargets, path: str) -> EventBridgeCallback:
+    where = joined_path(path, "event_bus")
+    name, arn = TARGET.named(body.event_bus, where, allowed)
     if not _EVENT_BUS.fullmatch(name):
-        raise fields.invalid("event_bus", "is no event bus's name or ARN.")
-    TARGET.check_covered(fields, "event_bus", arn, allowed)
-    source = line(fields, "source", SOURCE_CHARACTERS_MAX)
+        raise invalid(where, "is no event bus's name or ARN.")
+    TARGET.check_covered(arn, where, allowed)
+    source = line(body.source, SOURCE_CHARACTERS_MAX, joined_path(path, "source"))
     if source.lower().startswith("aws."):
-        raise fields.invalid("source", "begins with aws., which is for AWS's own events.")
-    detail_type = line(fields, "detail_type", DETAIL_TYPE_CHARACTERS_MAX)
-    return EventBridgeCallback(fields.text("event_bus"), source, detail_type)
+        reason = "begins with aws., which is for AWS's own events."
+        raise invalid(joined_path(path, "source"), reason)
+    where = joined_path(path, "detail_type")
+    detail_type = line(body.detail_type, DETAIL_TYPE_CHARACTERS_MAX, where)
+    return EventBridgeCallback(body.event_bus, source, detail_type)
 
 
 def _request(callback: EventBridgeCallback, task: TaskData) -> dict[str, Any]:
@@ -64,13 +76,8 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
 
 
 TARGET = AwsTarget(
-    name="eventbridge",
+    body=EventBridgeBody,
     callback=EventBridgeCallback,
-    members={
-        "event_bus": {"type": "string", "minLength": 1},
-        "source": {"type": "string", "minLength": 1, "maxLength": SOURCE_CHARACTERS_MAX},
-        "detail_type": {"type": "string", "minLength": 1, "maxLength": DETAIL_TYPE_CHARACTERS_MAX},
-    },
     read=_read,
     service="events",
     kind="event-bus/",

@@ -1,18 +1,27 @@
 """Invoke a Lambda function, and wait for its answer or not."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.function_names import function_name, is_plain
 from duewheel.rules.callbacks.aws.outcome import outcome_of_function
-from duewheel.rules.callbacks.aws.target import AwsTarget, check_not_own, check_region, choice
+from duewheel.rules.callbacks.aws.target import AwsTarget, check_not_own, check_region
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.types import AwsCallback
-from duewheel.rules.fields import Fields
+from duewheel.rules.fields import RequestBody, invalid, joined_path
 
-INVOCATIONS = ("sync", "async")  # the first is the default
+
+class LambdaBody(RequestBody, kw_only=True):
+    type: Literal["lambda"] = "lambda"
+    function: Annotated[
+        str,
+        Meta(min_length=1, description="a function's name or ARN, with or without an alias"),
+    ]
+    invocation: Literal["sync", "async"] = "sync"
 
 
 class LambdaCallback(AwsCallback, frozen=True, tag="lambda", rename={"is_async": "async"}):
@@ -23,21 +32,20 @@ class LambdaCallback(AwsCallback, frozen=True, tag="lambda", rename={"is_async":
     is_async: bool = False
 
 
-def _read(fields: Fields, allowed: AllowedTargets) -> LambdaCallback:
-    text = fields.text("function")
+def _read(body: LambdaBody, allowed: AllowedTargets, path: str) -> LambdaCallback:
+    text, where = body.function, joined_path(path, "function")
     named = function_name(text, allowed.scope)
     if named is None or named.partition != allowed.scope.partition:
-        raise fields.invalid("function", "is no function's name or ARN, with or without an alias.")
-    check_region(fields, "function", named.region, allowed)
-    check_not_own(fields, "function", named.function_arn, allowed)
-    TARGET.check_covered(fields, "function", named.arn, allowed)
-    is_async = fields.one_of("invocation", INVOCATIONS) == "async"
+        raise invalid(where, "is no function's name or ARN, with or without an alias.")
+    check_region(named.region, where, allowed)
+    check_not_own(named.function_arn, where, allowed)
+    TARGET.check_covered(named.arn, where, allowed)
     # A part of an ARN could be read otherwise than here.
-    return LambdaCallback(text if is_plain(text) else named.arn, is_async)
+    return LambdaCallback(text if is_plain(text) else named.arn, body.invocation == "async")
 
 
 def _shown(callback: LambdaCallback) -> dict[str, object]:
-    return {"function": callback.function, "invocation": INVOCATIONS[callback.is_async]}
+    return {"function": callback.function, "invocation": "async" if callback.is_async else "sync"}
 
 
 def _request(callback: LambdaCallback, task: TaskData) -> dict[str, Any]:
@@ -56,13 +64,8 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
 
 
 TARGET = AwsTarget(
-    name="lambda",
+    body=LambdaBody,
     callback=LambdaCallback,
-    members={
-        "function": {"type": "string", "minLength": 1},
-        "invocation": choice(INVOCATIONS),
-    },
-    optional=("invocation",),
     read=_read,
     shown=_shown,
     service="lambda",

@@ -2,27 +2,28 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from duewheel.rules.callbacks.aws.target import (
-    AwsTarget,
-    Schema,
-    choice,
-    matching,
-    message_text,
-    status_of,
-)
+from msgspec import UNSET, Meta, UnsetType
+
+from duewheel.rules.callbacks.aws.target import AwsTarget, message_text, status_of
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import (
-    BODIES,
+    BodyMode,
     TaskData,
     attributes_of,
     deduplication_id,
-    is_raw,
     text_of,
 )
 from duewheel.rules.callbacks.types import AwsCallback
-from duewheel.rules.fields import Fields, invalid
+from duewheel.rules.fields import (
+    RequestBody,
+    given,
+    invalid,
+    joined_path,
+    texts_of,
+    whole_text,
+)
 from duewheel.rules.refusals import TooLarge
 
 ATTRIBUTES_MAX = 6  # SQS takes ten; the delivery's own four come on top
@@ -33,19 +34,28 @@ _ATTRIBUTE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _ATTRIBUTE_LENGTH_MAX = 128
 _RESERVED_ATTRIBUTES = ("aws.", "amazon.", "duewheel-")
 
-_MEMBERS: Mapping[str, Schema] = {
-    "group_id": {
-        **matching(_GROUP_ID),
-        "description": "Needed for FIFO queues and topics, and for no other.",
-    },
-    "attributes": {
-        "type": "object",
+_ATTRIBUTES_ARE = Meta(
+    extra_json_schema={
         "additionalProperties": {"type": "string", "minLength": 1},
-        "propertyNames": matching(_ATTRIBUTE),
+        "propertyNames": {"pattern": whole_text(_ATTRIBUTE)},
         "maxProperties": ATTRIBUTES_MAX,
-    },
-    "body": choice(BODIES),
-}
+    }
+)
+
+
+class MessageBody(RequestBody):
+    group_id: (
+        Annotated[
+            str,
+            Meta(
+                pattern=whole_text(_GROUP_ID),
+                description="1 to 128 characters of visible ASCII",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET  # needed for FIFO queues and topics, and for no other
+    attributes: Annotated[dict[str, object], _ATTRIBUTES_ARE] | UnsetType = UNSET
+    body: BodyMode = "json"
 
 
 class MessageCallback(
@@ -61,18 +71,16 @@ class MessageCallback(
     is_raw: bool = False
 
 
-def message_members(fields: Fields, resource: str) -> dict[str, Any]:
+def message_members(body: MessageBody, resource: str, path: str) -> dict[str, Any]:
     """Of a callback to this queue or topic."""
     return {
-        "group_id": _group_id(fields, resource),
-        "attributes": _attributes(fields),
-        "is_raw": is_raw(fields),
+        "group_id": _group_id(body, resource, joined_path(path, "group_id")),
+        "attributes": _attributes(given(body.attributes, {}), joined_path(path, "attributes")),
+        "is_raw": body.body == "raw",
     }
 
 
-def message_target(
-    *, address: str, schema: Schema, address_as: str, text_as: str, **declared: Any
-) -> AwsTarget:
+def message_target(*, address: str, address_as: str, text_as: str, **declared: Any) -> AwsTarget:
     """`address`: the member that names the queue or topic. In the request to AWS it and the text
     are called `address_as` and `text_as`. All else is declared as for any target."""
 
@@ -84,8 +92,6 @@ def message_target(
         return {address_as: getattr(callback, address), text_as: text, **_request(callback, task)}
 
     return AwsTarget(
-        members={address: schema, **_MEMBERS},
-        optional=("group_id", "attributes", "body"),
         sometimes_shown=("group_id", "body"),
         shown=shown,
         request=request,
@@ -125,33 +131,30 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
     )
 
 
-def _group_id(fields: Fields, resource: str) -> str | None:
-    if not resource.endswith(".fifo"):
-        if "group_id" in fields:
-            raise fields.invalid("group_id", "is for FIFO queues and topics, which end in .fifo.")
-        return None
-    group_id = fields.text("group_id")
-    if not _GROUP_ID.fullmatch(group_id):
-        raise fields.invalid("group_id", "must be 1 to 128 characters of visible ASCII.")
+def _group_id(body: MessageBody, resource: str, where: str) -> str | None:
+    group_id = given(body.group_id, None)
+    if not resource.endswith(".fifo") and group_id is not None:
+        raise invalid(where, "is for FIFO queues and topics, which end in .fifo.")
+    if resource.endswith(".fifo") and group_id is None:
+        raise invalid(where, "is missing.")
     return group_id
 
 
-def _attributes(fields: Fields) -> tuple[tuple[str, str], ...]:
-    if "attributes" not in fields:
-        return ()
-    nested = fields.nested("attributes")
-    if len(nested.members) > ATTRIBUTES_MAX:
-        raise invalid(nested.path, f"must have at most {ATTRIBUTES_MAX} attributes.")
-    attributes = tuple((_checked_name(nested, name), message_text(nested, name)) for name in nested)
+def _attributes(members: Mapping[str, object], path: str) -> tuple[tuple[str, str], ...]:
+    if len(members) > ATTRIBUTES_MAX:
+        raise invalid(path, f"must have at most {ATTRIBUTES_MAX} attributes.")
+    attributes = texts_of(members, path)
+    for name, value in attributes:
+        where = joined_path(path, name)
+        _check_name(name, where)
+        message_text(value, where)
     if sum(len(name) + len(value.encode()) for name, value in attributes) > ATTRIBUTES_BYTES_MAX:
-        message = f"The attributes are larger than {ATTRIBUTES_BYTES_MAX:,} bytes."
-        raise TooLarge(message, nested.path)
-    return attributes
+        raise TooLarge(f"The attributes are larger than {ATTRIBUTES_BYTES_MAX:,} bytes.", path)
+    return tuple(attributes)
 
 
-def _checked_name(fields: Fields, name: str) -> str:
+def _check_name(name: str, where: str) -> None:
     if len(name) > _ATTRIBUTE_LENGTH_MAX or not _ATTRIBUTE.fullmatch(name):
-        raise fields.invalid(name, "is no name that a message attribute can have.")
+        raise invalid(where, "is no name that a message attribute can have.")
     if name.lower().startswith(_RESERVED_ATTRIBUTES):
-        raise fields.invalid(name, "begins like those of AWS or of the delivery itself.")
-    return name
+        raise invalid(where, "begins like those of AWS or of the delivery itself.")

@@ -1,11 +1,19 @@
 """Send a message to an SQS queue, standard or FIFO."""
 
 import re
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
-from duewheel.rules.callbacks.aws.message import MessageCallback, message_members, message_target
-from duewheel.rules.callbacks.aws.target import check_not_own, check_region, matching
-from duewheel.rules.fields import Fields
+from duewheel.rules.callbacks.aws.message import (
+    MessageBody,
+    MessageCallback,
+    message_members,
+    message_target,
+)
+from duewheel.rules.callbacks.aws.target import check_not_own, check_region
+from duewheel.rules.fields import joined_path, whole_text
 
 _QUEUE_URL = re.compile(
     r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([0-9]{12})"
@@ -13,30 +21,37 @@ _QUEUE_URL = re.compile(
 )
 
 
+class SqsBody(MessageBody, kw_only=True):
+    type: Literal["sqs"] = "sqs"
+    queue_url: Annotated[
+        str,
+        Meta(
+            pattern=whole_text(_QUEUE_URL),
+            description="like https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE",
+        ),
+    ]
+
+
 class SqsCallback(MessageCallback, frozen=True, tag="sqs"):
     queue_url: str
 
 
-def _read(fields: Fields, allowed: AllowedTargets) -> SqsCallback:
-    url = fields.text("queue_url")
-    found = _QUEUE_URL.fullmatch(url)
-    if found is None:
-        raise fields.invalid(
-            "queue_url", "must be like https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE."
-        )
+def _read(body: SqsBody, allowed: AllowedTargets, path: str) -> SqsCallback:
+    where = joined_path(path, "queue_url")
+    found = _QUEUE_URL.fullmatch(body.queue_url)
+    assert found is not None  # by its pattern
     region, account, queue = found[1], found[2], found[3]
-    check_region(fields, "queue_url", region, allowed)
+    check_region(region, where, allowed)
     arn = f"arn:{allowed.scope.partition}:sqs:{region}:{account}:{queue}"
-    check_not_own(fields, "queue_url", arn, allowed)
-    TARGET.check_covered(fields, "queue_url", arn, allowed)
-    return SqsCallback(url, **message_members(fields, queue))
+    check_not_own(arn, where, allowed)
+    TARGET.check_covered(arn, where, allowed)
+    return SqsCallback(body.queue_url, **message_members(body, queue, path))
 
 
 TARGET = message_target(
-    name="sqs",
+    body=SqsBody,
     callback=SqsCallback,
     address="queue_url",
-    schema=matching(_QUEUE_URL),
     address_as="QueueUrl",
     text_as="MessageBody",
     read=_read,

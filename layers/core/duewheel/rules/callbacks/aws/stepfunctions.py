@@ -6,36 +6,46 @@ task once: AWS refuses the repeat of a start whose answer was lost, and that cou
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
-from duewheel.rules.callbacks.aws.target import AwsTarget, matching, status_of
+from duewheel.rules.callbacks.aws.target import AwsTarget, status_of
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, deduplication_id, envelope
 from duewheel.rules.callbacks.types import AwsCallback
-from duewheel.rules.fields import Fields
+from duewheel.rules.fields import RequestBody, joined_path, whole_text
 
 _NAME = r"[A-Za-z0-9+!@.()='_-]{1,80}"
-_STATE_MACHINE = re.compile(rf"({_NAME})(?::[A-Za-z0-9_.-]{{1,80}})?")  # with an alias or a version
-_ARN = re.compile(r"arn:[a-z-]+:states:[a-z0-9-]+:[0-9]{12}:stateMachine:" + _STATE_MACHINE.pattern)
+_ARN = re.compile(
+    rf"arn:[a-z-]+:states:[a-z0-9-]+:[0-9]{{12}}:stateMachine:{_NAME}(?::[A-Za-z0-9_.-]{{1,80}})?"
+)
+
+
+class StepFunctionsBody(RequestBody, kw_only=True):
+    type: Literal["stepfunctions"] = "stepfunctions"
+    state_machine_arn: Annotated[
+        str,
+        Meta(
+            pattern=whole_text(_ARN),
+            description="a state machine's ARN, with or without an alias or a version",
+        ),
+    ]
 
 
 class StepFunctionsCallback(
     AwsCallback, frozen=True, tag="stepfunctions", rename={"state_machine_arn": "machine"}
 ):
-    """`state_machine_arn`: with or without an alias or a version."""
-
     state_machine_arn: str
 
 
-def _read(fields: Fields, allowed: AllowedTargets) -> StepFunctionsCallback:
-    machine, arn = TARGET.named(fields, "state_machine_arn", allowed)
-    found = _STATE_MACHINE.fullmatch(machine)
-    if arn != fields.text("state_machine_arn") or found is None:
-        raise fields.invalid("state_machine_arn", "is no state machine's ARN.")
+def _read(body: StepFunctionsBody, allowed: AllowedTargets, path: str) -> StepFunctionsCallback:
+    where = joined_path(path, "state_machine_arn")
+    machine, arn = TARGET.named(body.state_machine_arn, where, allowed)
     # IAM judges a call of an alias or a version by the ARN of its state machine.
-    unqualified = arn.removesuffix(machine) + found[1]
-    TARGET.check_covered(fields, "state_machine_arn", unqualified, allowed)
+    unqualified = arn.removesuffix(machine) + machine.partition(":")[0]
+    TARGET.check_covered(unqualified, where, allowed)
     return StepFunctionsCallback(arn)
 
 
@@ -53,9 +63,8 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
 
 
 TARGET = AwsTarget(
-    name="stepfunctions",
+    body=StepFunctionsBody,
     callback=StepFunctionsCallback,
-    members={"state_machine_arn": matching(_ARN)},
     read=_read,
     service="states",
     kind="stateMachine:",

@@ -7,20 +7,18 @@ is covered by the rights of the notifier.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import asdict
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets, is_covered
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.payload_encoding import NOT_IN_A_MESSAGE, TaskData
 from duewheel.rules.callbacks.types import AwsCallback
-from duewheel.rules.fields import Fields
+from duewheel.rules.fields import RequestBody, decode, invalid, joined_path
 from duewheel.rules.refusals import TargetNotEnabled
-
-Schema = dict[str, Any]
 
 ARN = re.compile(r"arn:([a-z-]+):([a-z]+):([a-z0-9-]+):([0-9]{12}):(.+)")
 
@@ -31,19 +29,17 @@ def shown_members(callback: AwsCallback) -> dict[str, object]:
 
 
 class AwsTarget(Struct, frozen=True, kw_only=True):
-    """`name`: the `type` of a request. `members`: of a request, with their schemas, the address
-    first; those in `optional` may be missing, and answers leave out those in `sometimes_shown`.
-    `kind`: the text before the name in an ARN. `operation`: of the SDK's client, which takes what
-    `request` returns. `item_version`: the `v` of stored tasks that have such a callback, newer than
-    that of the releases that do not know it. `accepted_codes`: errors by which AWS says that it has
-    accepted this very call before. `stop_codes`: errors that another attempt would meet again."""
+    """`body`: the callback of a request, whose `type` names the target; answers leave out its
+    members in `sometimes_shown`. `kind`: what is before the name in an ARN. `operation`: of the
+    SDK's client, which takes what `request` returns. `item_version`: the `v` of stored tasks that
+    have such a callback, newer than that of the releases that do not know it. `accepted_codes`:
+    errors by which AWS says that it has accepted this very call before. `stop_codes`: errors that
+    another attempt would meet again."""
 
-    name: str
+    body: type[RequestBody]
     callback: type[AwsCallback]
-    members: Mapping[str, Schema]
-    optional: tuple[str, ...] = ()
     sometimes_shown: tuple[str, ...] = ()
-    read: Callable[[Fields, AllowedTargets], AwsCallback]
+    read: Callable[[Any, AllowedTargets, str], AwsCallback]
     shown: Callable[[Any], dict[str, object]] = shown_members
     service: str
     kind: str = ""
@@ -58,76 +54,68 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
     stop_codes: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        return str(self.callback.__struct_config__.tag)
+
+    @property
     def environment_variable(self) -> str:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.parameter).upper()
 
-    def callback_from(self, fields: Fields, allowed: AllowedTargets) -> AwsCallback:
+    def callback_from(self, body: Raw, allowed: AllowedTargets, path: str) -> AwsCallback:
         if not allowed.arns.get(self.environment_variable):
+            where = joined_path(path, "type")
             raise TargetNotEnabled(
-                f"{fields.where('type')}: this deployment does not deliver to {self.name}. "
+                f"{where}: this deployment does not deliver to {self.name}. "
                 f"Its template parameter {self.parameter} names no resource.",
-                fields.where("type"),
+                where,
             )
-        fields.refuse_unknown(("type", *self.members))
-        return self.read(fields, allowed)
+        return self.read(decode(body, self.body, path), allowed, path)
 
-    def named(self, fields: Fields, field: str, allowed: AllowedTargets) -> tuple[str, str]:
+    def named(self, text: str, where: str, allowed: AllowedTargets) -> tuple[str, str]:
         """Name and ARN of a resource that is given by either. A name alone is one of this
         account."""
-        text = fields.text(field)
         if not text.startswith("arn:"):
             return text, allowed.scope.arn(self.service, f"{self.kind}{text}")
         found = ARN.fullmatch(text)
         is_known = found and (found[1], found[2]) == (allowed.scope.partition, self.service)
         if not found or not is_known or not found[5].startswith(self.kind):
             like = allowed.scope.arn(self.service, f"{self.kind}NAME")
-            raise fields.invalid(field, f"is no ARN like {like}.")
-        check_region(fields, field, found[3], allowed)
+            raise invalid(where, f"is no ARN like {like}.")
+        check_region(found[3], where, allowed)
         return found[5].removeprefix(self.kind), text
 
-    def check_covered(self, fields: Fields, name: str, arn: str, allowed: AllowedTargets) -> None:
+    def check_covered(self, arn: str, where: str, allowed: AllowedTargets) -> None:
         if not is_covered(arn, allowed.arns.get(self.environment_variable, ())):
             raise TargetNotEnabled(
-                f"{fields.where(name)}: this deployment may not deliver to {arn}. "
+                f"{where}: this deployment may not deliver to {arn}. "
                 f"Its template parameter {self.parameter} does not cover it.",
-                fields.where(name),
+                where,
             )
 
 
-def matching(pattern: re.Pattern[str]) -> Schema:
-    return {"type": "string", "pattern": f"^(?:{pattern.pattern})$"}
-
-
-def choice(choices: Sequence[str]) -> Schema:
-    """The first is the default."""
-    return {"type": "string", "enum": list(choices), "default": choices[0]}
-
-
-def check_region(fields: Fields, name: str, region: str, allowed: AllowedTargets) -> None:
+def check_region(region: str, where: str, allowed: AllowedTargets) -> None:
     if region != allowed.scope.region:
-        raise fields.invalid(name, f"must be in {allowed.scope.region}, as this deployment is.")
+        raise invalid(where, f"must be in {allowed.scope.region}, as this deployment is.")
 
 
-def check_not_own(fields: Fields, name: str, arn: str, allowed: AllowedTargets) -> None:
+def check_not_own(arn: str, where: str, allowed: AllowedTargets) -> None:
     """The notifier has rights on these for its own work, so no policy would stop it."""
     if allowed.is_own(arn):
         raise TargetNotEnabled(
-            f"{fields.where(name)}: {arn} is this deployment's own, to which no task is delivered.",
-            fields.where(name),
+            f"{where}: {arn} is this deployment's own, to which no task is delivered.", where
         )
 
 
-def line(fields: Fields, name: str, length_max: int) -> str:
-    text = message_text(fields, name)
+def line(text: str, length_max: int, where: str) -> str:
+    message_text(text, where)
     if len(text) > length_max or not text.isprintable():
-        raise fields.invalid(name, f"must be 1 to {length_max} printable characters.")
+        raise invalid(where, f"must be 1 to {length_max} printable characters.")
     return text
 
 
-def message_text(fields: Fields, name: str) -> str:
-    text = fields.text(name)
+def message_text(text: str, where: str) -> str:
     if not text or NOT_IN_A_MESSAGE.search(text):
-        raise fields.invalid(name, "is empty, or has a character that no message may hold.")
+        raise invalid(where, "is empty, or has a character that no message may hold.")
     return text
 
 

@@ -5,16 +5,16 @@ be carried out, is refused by its field. As there, unknown members are ignored.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Self
+from collections.abc import Mapping
+from typing import Annotated, Self
 from urllib.parse import parse_qsl
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.http import checked_headers, checked_method, checked_url
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.fields import Fields
+from duewheel.rules.fields import decode, invalid
 from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge
 from duewheel.rules.tasks.requests import PAYLOAD_BYTES_MAX
 from duewheel.rules.timers.payload_template import without_placeholders
@@ -56,28 +56,32 @@ class Paging(Struct, frozen=True):
 
 def new_timer(body: str, now_ms: int) -> NewTimer:
     """It starts inactive."""
-    app, name, cron, (url, method, headers, text) = _definition(body)
+    read = _definition(body)
     callback = HttpCallback(
-        checked_url(url, "notifyHTTPParam.url"),
-        checked_method(method.upper(), "notifyHTTPParam.method"),
-        checked_headers(headers, "notifyHTTPParam.header"),
+        checked_url(read.param.url, "notifyHTTPParam.url"),
+        checked_method(read.param.method.upper(), "notifyHTTPParam.method"),
+        checked_headers(_headers(read.param), "notifyHTTPParam.header"),
         is_raw=True,
     )
     values = {
-        "name": checked_name(name),
-        "cron": checked_cron(cron),
+        "name": checked_name(read.name),
+        "cron": checked_cron(read.cron),
         "callback": callback,
-        "payload": _payload(text),
+        "payload": _payload(read.param.body or ""),
     }
     rules = changed_rules(_BLANK, values, now_ms // 1000)
-    return NewTimer(biz_type_of(app), rules, enabled=False)
+    return NewTimer(biz_type_of(read.app), rules, enabled=False)
+
+
+class _NamedBody(Struct, rename="camel"):
+    id: Annotated[int, Meta(ge=1, le=_ID_BEYOND - 1)]
+    app: str
 
 
 def named_in_body(body: str) -> Named:
     try:
-        fields = Fields.of(body)
-        number = fields.whole_number("id", 1, _ID_BEYOND)
-        return Named(str(number), _required(fields, "app"))
+        read = decode(body, _NamedBody)
+        return Named(str(read.id), _filled(read.app, "app"))
     except InvalidField as error:
         raise _malformed(error) from error
 
@@ -99,38 +103,40 @@ def records_of(query: str) -> tuple[Named, Paging]:
     return named, Paging.of(parameters)
 
 
-_Param = tuple[str, str, list[tuple[str, str]], str]
+class _Param(Struct):
+    url: str
+    method: str
+    header: dict[str, list[str] | None] | None = None
+    body: str | None = None
 
 
-def _definition(body: str) -> tuple[str, str, str, _Param]:
+class _Definition(Struct, rename={"param": "notifyHTTPParam"}):
+    app: str
+    name: str
+    cron: str
+    param: _Param
+
+
+def _definition(body: str) -> _Definition:
     try:
-        fields = Fields.of(body)
-        param = fields.nested("notifyHTTPParam")
-        return (
-            _required(fields, "app"),
-            _required(fields, "name"),
-            _required(fields, "cron"),
-            (
-                _required(param, "url"),
-                _required(param, "method"),
-                list(_headers(param)),
-                param.text("body") if _is_given(param, "body") else "",
-            ),
-        )
+        read = decode(body, _Definition)
+        for name in ("app", "name", "cron"):
+            _filled(getattr(read, name), name)
+        for name in ("url", "method"):
+            _filled(getattr(read.param, name), f"notifyHTTPParam.{name}")
     except InvalidField as error:
         raise _malformed(error) from error
+    return read
 
 
-def _headers(param: Fields) -> Iterator[tuple[str, str]]:
+def _headers(param: _Param) -> list[tuple[str, str]]:
     """A line for each value of each name."""
-    if not _is_given(param, "header"):
-        return
-    header = param.nested("header")
-    for name in header:
-        for element in header.elements(name, _HEADER_VALUES_MAX) if _is_given(header, name) else ():
-            if not isinstance(value := element.scalar, str):
-                raise header.invalid(name, "must be an array of strings.")
-            yield name, value
+    header = param.header or {}
+    for name, values in header.items():
+        if len(values or ()) > _HEADER_VALUES_MAX:
+            reason = f"notifyHTTPParam.header.{name}: has more than {_HEADER_VALUES_MAX} values."
+            raise MalformedBody(reason, "notifyHTTPParam.header")
+    return [(name, value) for name, values in header.items() for value in values or ()]
 
 
 def _payload(text: str) -> str | None:
@@ -143,15 +149,10 @@ def _payload(text: str) -> str | None:
     return payload
 
 
-def _required(fields: Fields, name: str) -> str:
-    text = fields.text(name)
+def _filled(text: str, name: str) -> str:
     if not text:
-        raise fields.invalid(name, "is empty.")
+        raise invalid(name, "is empty.")
     return text
-
-
-def _is_given(fields: Fields, name: str) -> bool:
-    return name in fields and not fields.is_null(name)
 
 
 def _parameters(query: str) -> dict[str, str]:
