@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from duewheel.rules.businesses.requests import DeleteRequest
+from duewheel.rules.businesses.requests import DeleteQuery
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.preconditions import Precondition
@@ -262,7 +262,7 @@ def test_a_pause_stops_a_release_between_two_blocks(world: World) -> None:
         nonlocal deletes
         if call.operation == "BatchWriteItem":
             (requests,) = call.request["RequestItems"].values()
-            deletes += "DeleteRequest" in requests[0]
+            deletes += "DeleteQuery" in requests[0]
             if deletes == 1:
                 world.recorder.before = None
                 world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
@@ -535,8 +535,8 @@ def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: Wor
     held = parked(world)
     delete_business = world.delete_business
     with pytest.raises(TasksPending):
-        delete_business("orders", DeleteRequest(False, None), Precondition(), by=CALLER)
-    assert delete_business("orders", DeleteRequest(True, None), Precondition(), by=CALLER).done
+        delete_business("orders", DeleteQuery(False, None), Precondition(), by=CALLER)
+    assert delete_business("orders", DeleteQuery(cancel_pending="true", cursor=None), Precondition(), by=CALLER).done
     let_pass(world, 15)
     assert world.read(held).status is Status.CANCELLED
     assert (parked_items_of(world), world.receiver.received) == ([], [])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.requests import DeleteRequest
+from duewheel.rules.businesses.requests import DeleteQuery
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.delivery.page_lease import PageFinished, PageLease
 from duewheel.rules.preconditions import Precondition
@@ -371,7 +371,7 @@ def test_settings_written_beside_another_change_are_written_or_refused_for_load(
     writes: list[Callable[[], object]] = [
         lambda: world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER),
         lambda: world.delete_business(
-            "orders", DeleteRequest(False, None), Precondition(), by=CALLER
+            "orders", DeleteQuery(False, None), Precondition(), by=CALLER
         ),
     ]
     for write in writes:
