@@ -16,6 +16,7 @@ FUNCTION_CHARACTERS_MAX = 256
 
 # The SDK's own pattern of a FunctionName, with the lengths of a name, a version and an alias.
 _FORM = re.compile(
+    r"(?!arn:aws[a-zA-Z-]*:lambda:(?![^:]+:[0-9]{12}:function:))"
     r"(?P<arn>arn:(?P<partition>aws[a-zA-Z-]*):lambda:)?"
     r"(?:(?P<region>(?:eusc-)?[a-z]{2}(?:-gov|-iso[a-z]?)?-[a-z]+-[0-9]):)?"
     r"(?:(?P<account>[0-9]{12}):)?"
@@ -23,6 +24,9 @@ _FORM = re.compile(
     r"(?P<name>[A-Za-z0-9_-]{1,64})"
     r"(?::(?P<qualifier>\$LATEST(?:\.PUBLISHED)?|[A-Za-z0-9_-]{1,128}))?"
 )
+
+
+FUNCTION = re.sub(r"\?P<\w+>", "?:", f"^{_FORM.pattern}$")  # of the API document
 
 
 class FunctionName(Struct, frozen=True):
@@ -48,8 +52,6 @@ def function_name(text: str, scope: Scope) -> FunctionName | None:
     """What Lambda calls by this text in this deployment; None for no such form."""
     found = _FORM.fullmatch(text)
     if found is None or len(text) > FUNCTION_CHARACTERS_MAX:
-        return None
-    if found["arn"] and not (found["region"] and found["account"] and found["kind"]):
         return None
     return FunctionName(
         found["partition"] or scope.partition,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from duewheel.rules.callbacks.aws.target import message_text, status_of
+from duewheel.rules.callbacks.aws.target import MESSAGE_TEXT, message_text, status_of
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import (
     BodyMode,
@@ -31,31 +31,49 @@ ATTRIBUTES_BYTES_MAX = 4_096
 _GROUP_ID = re.compile(r"[!-~]{1,128}")
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _ATTRIBUTE_LENGTH_MAX = 128
-_RESERVED_ATTRIBUTES = ("aws.", "amazon.", "duewheel-")
-
-SOMETIMES_SHOWN = ("group_id", "body")
-_ATTRIBUTES_ARE = Meta(
-    extra_json_schema={
-        "additionalProperties": {"type": "string", "minLength": 1},
-        "propertyNames": {"pattern": whole_text(_ATTRIBUTE)},
-        "maxProperties": ATTRIBUTES_MAX,
-    }
+_RESERVED = re.compile(
+    r"^(?:[aA][wW][sS]\.|[aA][mM][aA][zZ][oO][nN]\.|[dD][uU][eE][wW][hH][eE][eE][lL]-)"
 )
 
+_Attributes = Annotated[
+    dict[
+        Annotated[
+            str,
+            Meta(
+                extra_json_schema={
+                    "pattern": whole_text(_ATTRIBUTE),
+                    "maxLength": _ATTRIBUTE_LENGTH_MAX,
+                    "not": {"pattern": _RESERVED.pattern},
+                }
+            ),
+        ],
+        Annotated[Any, Meta(extra_json_schema=MESSAGE_TEXT)],
+    ],
+    Meta(
+        description=f"At most {ATTRIBUTES_BYTES_MAX:,} bytes.",
+        extra_json_schema={"maxProperties": ATTRIBUTES_MAX},
+    ),
+]
 
-class MessageBody(RequestBody):
+
+class MessageBody(RequestBody, kw_only=True):
+    """Each target says what these two are, and how its requests name the resource."""
+
+    type: str
+    resource: str
     group_id: (
         Annotated[
             str,
             Meta(
                 pattern=whole_text(_GROUP_ID),
-                description="1 to 128 characters of visible ASCII",
+                description="1 to 128 characters of visible ASCII: needed for FIFO queues and "
+                "topics, and for no other",
             ),
         ]
         | UnsetType
-    ) = UNSET  # needed for FIFO queues and topics, and for no other
-    attributes: Annotated[dict[str, object], _ATTRIBUTES_ARE] | UnsetType = UNSET
-    body: BodyMode = "json"
+    ) = UNSET
+    attributes: _Attributes | UnsetType = UNSET
+    body: BodyMode | UnsetType = UNSET
 
 
 class MessageCallback(
@@ -80,12 +98,12 @@ def message_members(body: MessageBody, resource: str, path: str) -> dict[str, An
     }
 
 
-def shown_message(callback: MessageCallback) -> dict[str, object]:
+def shown_message(callback: MessageCallback) -> dict[str, Any]:
     """`body` is shown only if it was requested."""
     return {
-        **({} if callback.group_id is None else {"group_id": callback.group_id}),
+        "group_id": UNSET if callback.group_id is None else callback.group_id,
         "attributes": dict(callback.attributes),
-        **({"body": "raw"} if callback.is_raw else {}),
+        "body": "raw" if callback.is_raw else UNSET,
     }
 
 
@@ -134,5 +152,5 @@ def _attributes(members: Mapping[str, object], path: str) -> tuple[tuple[str, st
 def _check_name(name: str, where: str) -> None:
     if len(name) > _ATTRIBUTE_LENGTH_MAX or not _ATTRIBUTE.fullmatch(name):
         raise invalid(where, "is no name that a message attribute can have.")
-    if name.lower().startswith(_RESERVED_ATTRIBUTES):
+    if _RESERVED.search(name):
         raise invalid(where, "begins like those of AWS or of the delivery itself.")

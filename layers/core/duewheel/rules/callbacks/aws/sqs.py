@@ -7,7 +7,6 @@ from msgspec import Meta
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.message import (
-    SOMETIMES_SHOWN,
     MessageBody,
     MessageCallback,
     message_members,
@@ -25,9 +24,11 @@ _QUEUE_URL = re.compile(
 )
 
 
-class SqsBody(MessageBody, kw_only=True):
+class SqsCallbackBody(MessageBody, kw_only=True, rename={"resource": "queue_url"}):
+    """To a queue."""
+
     type: Literal["sqs"] = "sqs"
-    queue_url: Annotated[
+    resource: Annotated[
         str,
         Meta(
             pattern=whole_text(_QUEUE_URL),
@@ -40,20 +41,20 @@ class SqsCallback(MessageCallback, frozen=True, tag="sqs"):
     queue_url: str
 
 
-def _read(body: SqsBody, allowed: AllowedTargets, path: str) -> SqsCallback:
+def _read(body: SqsCallbackBody, allowed: AllowedTargets, path: str) -> SqsCallback:
     where = joined_path(path, "queue_url")
-    found = _QUEUE_URL.fullmatch(body.queue_url)
+    found = _QUEUE_URL.fullmatch(body.resource)
     assert found is not None  # by its pattern
     region, account, queue = found[1], found[2], found[3]
     check_region(region, where, allowed)
     arn = f"arn:{allowed.scope.partition}:sqs:{region}:{account}:{queue}"
     check_not_own(arn, where, allowed)
     TARGET.check_covered(arn, where, allowed)
-    return SqsCallback(body.queue_url, **message_members(body, queue, path))
+    return SqsCallback(body.resource, **message_members(body, queue, path))
 
 
-def _shown(callback: SqsCallback) -> dict[str, object]:
-    return {"queue_url": callback.queue_url, **shown_message(callback)}
+def _shown(callback: SqsCallback) -> dict[str, Any]:
+    return {"resource": callback.queue_url, **shown_message(callback)}
 
 
 def _request(callback: SqsCallback, task: TaskData) -> dict[str, Any]:
@@ -66,11 +67,10 @@ def _request(callback: SqsCallback, task: TaskData) -> dict[str, Any]:
 
 
 TARGET = AwsTarget(
-    body=SqsBody,
+    body=SqsCallbackBody,
     callback=SqsCallback,
-    sometimes_shown=SOMETIMES_SHOWN,
     read=_read,
-    shown=_shown,
+    members=_shown,
     service="sqs",
     action="sqs:SendMessage",
     parameter="TargetQueueArns",
