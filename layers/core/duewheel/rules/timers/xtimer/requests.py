@@ -166,7 +166,8 @@ def _parameters(query: str) -> dict[str, str]:
     """The first of each name, as its own server takes them; an empty one is none."""
     parameters: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        parameters.setdefault(name, value)
+        is_number = name != "app" and value.isdecimal()
+        parameters.setdefault(name, value.lstrip("0") or "0" if is_number else value)
     return {name: value for name, value in parameters.items() if value}
 
 
