@@ -16,7 +16,6 @@ from duewheel.rules.callbacks import http, retry, url
 from duewheel.rules.callbacks.aws import message, outcome
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX
 from duewheel.rules.history import changes
-from duewheel.rules.json_source import MEMBERS_MAX
 from duewheel.rules.names import AHEAD_DAYS_MAX
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep import minute_statistics
@@ -97,7 +96,7 @@ def timer(**members: Any) -> str:
 
 
 def api_key(**members: Any) -> str:
-    usual = {"name": "orders", "grants": []}
+    usual = {"name": "orders", "grants": [{"right": "read", "businesses": "*"}]}
     return said_of(lambda body: access_requests.new_api_key(body, NOW_MS), usual, members)
 
 
@@ -132,7 +131,6 @@ body of a single create, of a change, of a `PUT` | {task_requests.SINGLE_BYTES_M
 body of a batch | {task_requests.BATCH_BYTES_MAX:,} bytes, and 6 MB once API Gateway has written \
 it as a JSON string for Lambda: text full of quotation marks reaches this first
 tasks in a batch | {task_requests.BATCH_TASKS_MAX}
-members of an object that is no payload, nor within one | {MEMBERS_MAX}
 nesting of JSON | {NESTING_TAKEN} levels at least; how many more depends on the Python that runs it
 idempotency key | {visible(idempotency._VISIBLE_ASCII)}, remembered for \
 {idempotency.REMEMBERED_SECONDS // 3600} hours
@@ -190,7 +188,8 @@ settings of a business | hold within {KEPT_MS // 1000} s everywhere
 `calls_per_second`, `creates_per_second` | {business(calls_per_second=0)}
 `calls_in_flight` | {business(calls_in_flight=0)}
 `creates_burst` | {business(creates_burst=0)}
-`signing_secrets` | {business(signing_secrets=[])}; each is {business(signing_secrets=[""])}
+`signing_secrets` | {business(signing_secrets=[])}, the newest first; \
+each is {business(signing_secrets=[""])}
 `secrets` | {NAMED_SECRETS_MAX} of a business, each {business(secrets={"a": ""})}
 `name` of a timer | {timer(name="")}
 `cron` | {timer(cron="*" * 999)}

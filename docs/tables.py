@@ -355,7 +355,8 @@ TABLES: Mapping[str, Maker] = {
     "attributes of a message": explained([*attributes_of(TASK)]),
     "types of callbacks": explained(TYPES, lambda row: ticks(row[0])[:1]),
     "members of targets": explained(
-        {name for target in AWS_TARGETS for name in (target.name, *target.members)},
+        {name for one in AWS_TARGETS for name in (one.name, *one.body.__struct_encode_fields__)}
+        - {"type"},
         lambda row: ticks(row[0] + row[1]),
     ),
     "parameters of targets": targets,

@@ -6,33 +6,28 @@ from http import HTTPStatus
 from typing import Any
 
 from docs.examples.page import examples_in
-from docs.openapi import callbacks, page, problems
-from docs.openapi.businesses import BUSINESSES
-from docs.openapi.keys import KEYS
-from docs.openapi.operation import Kind, Operation, Parameter
-from docs.openapi.schemas import TEXT, Schema, ref, shown
-from docs.openapi.tasks import TASKS
-from docs.openapi.timers import TIMERS
-from docs.openapi.wheel import WHEEL
-from docs.openapi.xtimer import XTIMER
+from docs.openapi import page, problems
+from docs.openapi.schemas import Schema, name_of, parameters_of, ref, schemas_of
 from duewheel import __version__
 from duewheel.interface.http import JSON
 from duewheel.interface.routes import Call, Calls
+from duewheel.rules import preconditions
+from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
+from duewheel.rules.tasks import idempotency
+from duewheel.rules.tasks.idempotency import HEADER
 from functions.api.app import CALLS
 
 VERSION = "3.1.0"
-KINDS = (TASKS, BUSINESSES, TIMERS, KEYS, WHEEL, XTIMER)
-OPERATIONS: dict[tuple[str, str], tuple[Kind, Operation]] = {
-    call: (kind, operation) for kind in KINDS for call, operation in kind.operations.items()
+_TAGS = {  # by the modules of their calls
+    "task_calls": ("tasks", "Calls owed at an instant."),
+    "business_calls": ("businesses", "What holds for all tasks of one name."),
+    "timer_calls": ("timers", "Definitions that produce tasks, by cron or at an interval."),
+    "key_calls": ("keys", "API keys, and what is granted to whoever brings one."),
+    "wheel_calls": ("wheel", "Where it stands, what is wrong with it, whether it is well."),
+    "xtimer_calls": ("xtimer", "What clients of xTimer send, on the same timers."),
 }
-
-_PLACEHOLDERS = {
-    "task_id": TEXT,
-    "biz_type": ref("BizType"),
-    "key": ref("TaskKey"),
-    "timer_id": TEXT,
-    "key_id": TEXT,
-}
+_TEXT: Schema = {"type": "string"}
+_PLACEHOLDERS = {"biz_type": ref("BizType"), "key": ref("TaskKey")}
 _SECURITY: dict[str, Schema] = {
     "sigv4": {
         "type": "apiKey",
@@ -48,9 +43,23 @@ _SECURITY: dict[str, Schema] = {
     },
 }
 _HEADERS: dict[str, Schema] = {
-    "Location": {"description": "The path of what was made.", "schema": TEXT},
-    "ETag": {"description": "The version, in double quotes.", "schema": TEXT},
+    "Location": {"description": "The path of what was made.", "schema": _TEXT},
+    "ETag": {"description": "The version, in double quotes.", "schema": _TEXT},
     "Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}},
+}
+_TAKEN: dict[str, Schema] = {
+    HEADER: {
+        "description": "A repeat with the same key and body gets what the first request came to.",
+        "schema": {**_TEXT, "pattern": f"^(?:{idempotency._VISIBLE_ASCII.pattern})$"},
+    },
+    IF_MATCH: {
+        "description": "A version in double quotes, as in `ETag` of an answer, or `*`.",
+        "schema": {**_TEXT, "pattern": rf"^(?:{preconditions._TAG.pattern}|\*)$"},
+    },
+    IF_NONE_MATCH: {
+        "description": "Only if it is not there yet; not beside `If-Match`.",
+        "schema": {"const": "*"},
+    },
 }
 _ABOUT = (
     "A timer service: hand it a task, and it calls back on time. Unknown members and parameters "
@@ -62,21 +71,21 @@ Examples = Mapping[tuple[str, str], list[page.Shown]]
 
 
 class DocumentError(Exception):
-    """The table of calls, the operations and the page do not belong together."""
+    """The table of calls and the page do not belong together."""
 
 
 def document(page_text: str, calls: Calls = CALLS) -> dict[str, Any]:
     """`page_text`: of docs/api.md."""
     table = {(m, path): c for path, taken in calls.by_path.items() for m, c in taken.items()}
     said = page.lines(page_text)
-    for name, other in (("operations", OPERATIONS), ("page", said)):
-        if strays := sorted(set(table) ^ set(other)):
-            raise DocumentError(f"the table and the {name} differ in {strays}")
+    if strays := sorted(set(table) ^ set(said)):
+        raise DocumentError(f"the table and the page differ in {strays}")
     examples = _by_call(page_text, calls)
     paths: dict[str, dict[str, Any]] = {}
     for (method, path), call in table.items():
         item = _operation(method, path, call, said[method, path], examples)
         paths.setdefault(path, {})[method.lower()] = item
+    gateway = {"type": "object", "properties": {"message": _TEXT}, "required": ["message"]}
     return {
         "openapi": VERSION,
         "info": {
@@ -93,24 +102,14 @@ def document(page_text: str, calls: Calls = CALLS) -> dict[str, Any]:
             }
         ],
         "security": [{name: []} for name in _SECURITY],
-        "tags": [{"name": kind.tag, "description": kind.description} for kind in KINDS],
+        "tags": [{"name": name, "description": about} for name, about in _TAGS.values()],
         "paths": paths,
         "components": {
-            "schemas": _schemas(),
+            "schemas": {**schemas_of(table.values()), **problems.schemas(), "Gateway": gateway},
             "headers": _HEADERS,
             "securitySchemes": _SECURITY,
         },
     }
-
-
-def _schemas() -> dict[str, Schema]:
-    gateway = shown({"message": TEXT})
-    found: dict[str, Schema] = {**callbacks.SCHEMAS}
-    for part in (*(kind.schemas for kind in KINDS), problems.schemas(), {"Gateway": gateway}):
-        if twice := sorted(set(found) & set(part)):
-            raise DocumentError(f"there are two schemas with the names {twice}")
-        found.update(part)
-    return found
 
 
 def _by_call(page_text: str, calls: Calls) -> Examples:
@@ -124,23 +123,23 @@ def _by_call(page_text: str, calls: Calls) -> Examples:
 
 
 def _operation(method: str, path: str, call: Call, said: str, examples: Examples) -> dict[str, Any]:
-    kind, operation = OPERATIONS[method, path]
     shown_ones = examples.get((method, path), [])
+    module = call.carry.__module__.rpartition(".")[2]
     item: dict[str, Any] = {
-        "operationId": operation.name,
+        "operationId": call.carry.__name__,
         "summary": said,
         "description": _right(call),
-        "tags": [kind.tag],
+        "tags": [_TAGS[module][0]],
     }
-    if parameters := [*_in_path(path), *map(_parameter, operation.parameters)]:
+    if parameters := [*_in_path(path), *_in_query(call), *_in_headers(call)]:
         item["parameters"] = parameters
-    if operation.body is not None:
+    if call.body is not None:
         good = {one.name: {"value": one.body} for one in shown_ones if one.status < 300}
         item["requestBody"] = {
-            "required": operation.body_required,
-            "content": {JSON: {"schema": operation.body, "examples": good}},
+            "required": call.needs_body,
+            "content": {JSON: {"schema": ref(name_of(call.body)), "examples": good}},
         }
-    item["responses"] = _responses(method, path, operation, shown_ones)
+    item["responses"] = _responses(method, path, call, shown_ones)
     return item
 
 
@@ -153,36 +152,44 @@ def _right(call: Call) -> str:
 
 def _in_path(path: str) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": _PLACEHOLDERS[name]}
+        {"name": name, "in": "path", "required": True, "schema": _PLACEHOLDERS.get(name, _TEXT)}
         for name in re.findall(r"{(\w+)}", path)
     ]
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    about = {"description": parameter.description} if parameter.description else {}
-    needed = {"required": True} if parameter.required else {}
-    return {
-        "name": parameter.name,
-        "in": parameter.place,
-        **about,
-        **needed,
-        "schema": parameter.schema,
-    }
+def _in_query(call: Call) -> list[dict[str, Any]]:
+    found = []
+    for name, schema, is_needed in () if call.query is None else parameters_of(call.query):
+        about = "What the page before answered." if name == "cursor" else None
+        about = schema.pop("description", about)
+        described = {} if about is None else {"description": about}
+        needed = {"required": True} if is_needed else {}
+        found.append({"name": name, "in": "query", **described, **needed, "schema": schema})
+    return found
 
 
-def _responses(
-    method: str, path: str, operation: Operation, shown_ones: list[page.Shown]
-) -> dict[str, Any]:
-    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in operation.headers}
+def _in_headers(call: Call) -> list[dict[str, Any]]:
+    return [{"name": name.title(), "in": "header", **_TAKEN[name]} for name in call.takes]
+
+
+def _answer(path: str, call: Call) -> Schema:
+    if call.answer is None:
+        return {"type": "object"}
+    schema = ref(name_of(call.answer))
+    return {"oneOf": [schema, ref("XTimerRefusal")]} if problems.is_in_codes(path) else schema
+
+
+def _responses(method: str, path: str, call: Call, shown_ones: list[page.Shown]) -> dict[str, Any]:
+    headers = {name: ref(name, "headers") for name in call.gives}
     found: dict[str, Any] = {
         str(status): {
             "description": HTTPStatus(status).phrase,
             **({"headers": headers} if headers else {}),
-            "content": {JSON: {"schema": schema}},
+            "content": {JSON: {"schema": _answer(path, call)}},
         }
-        for status, schema in operation.answers.items()
+        for status in call.statuses
     }
-    found.update(problems.responses(method, path, operation))
+    found.update(problems.responses(method, path, call))
     found["default"] = {
         "description": "What API Gateway itself answers: 401, 403, 404, 413, 429, 500, 503, 504.",
         "content": {JSON: {"schema": ref("Gateway")}},

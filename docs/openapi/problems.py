@@ -1,16 +1,16 @@
 """The problem documents, a schema for each, and which of them a call may answer.
 
-What a call has of its own stands beside it; what follows from its having a body, parameters or
+What a call has of its own stands in its table; what follows from its having a body, parameters or
 placeholders is added here.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 
-from docs.openapi.operation import Operation
-from docs.openapi.schemas import INSTANT, TEXT, Schema, always, ref, shown
+from docs.openapi.schemas import Schema, ref
 from duewheel.interface import problems
 from duewheel.interface.http import JSON
+from duewheel.interface.routes import Call
 from duewheel.rules.refusals import (
     CallbackRefused,
     IdempotencyKeyInUse,
@@ -26,10 +26,10 @@ from duewheel.rules.refusals import (
 )
 
 _CHECKED = ("{biz_type}", "{key}")  # placeholders whose text may be refused as a field
-_MORE: dict[type[Refusal], dict[str, Schema]] = {
-    TooLate: {"cut_off": INSTANT},
-    TooManyCreates: {"retry_after_seconds": {"type": "integer", "minimum": 1}},
-}
+_TEXT: Schema = {"type": "string"}
+_CUT_OFF: Schema = {"cut_off": {"type": "string", "format": "date-time"}}
+_WAIT: Schema = {"retry_after_seconds": {"type": "integer", "minimum": 1}}
+_MORE: Mapping[type[Refusal], Schema] = {TooLate: _CUT_OFF, TooManyCreates: _WAIT}
 _WITH_RETRY_AFTER = (IdempotencyKeyInUse, TooManyCreates, Unavailable)
 # What is no refusal but a failure of the service, by the names of their schemas.
 _FAILURES = {
@@ -47,45 +47,49 @@ def family(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 
 def schemas() -> dict[str, Schema]:
-    more = {name: schema for members in _MORE.values() for name, schema in members.items()}
-    members: dict[str, Schema] = {
-        "type": {"type": "string", "pattern": f"^{problems.URN}[a-z-]+$"},
-        "title": TEXT,
-        "status": {"type": "integer"},
-        "detail": TEXT,
-        "field": TEXT,
-        **more,
+    any_type = {"type": "string", "pattern": f"^{problems.URN}[a-z-]+$"}
+    any_one = _schema(any_type, {"type": "integer"}, {**_CUT_OFF, **_WAIT})
+    known = {
+        one.__name__: _titled(problems.URN + one.type, one.title, one.status, _MORE.get(one, {}))
+        for one in family()
     }
-    known = {refusal.__name__: _of_refusal(refusal) for refusal in family()}
-    failures = {name: _schema(said) for name, said in _FAILURES.items()}
-    return {"Problem": shown(members, ("field", *more)), **known, **failures}
+    failures = {
+        name: _titled(said["type"], said["title"], said["status"], {})
+        for name, said in _FAILURES.items()
+    }
+    return {"Problem": any_one, **known, **failures}
 
 
-def responses(method: str, path: str, operation: Operation) -> dict[str, Schema]:
+def responses(method: str, path: str, call: Call) -> dict[str, Schema]:
     """By status: whatever the call may answer that is no success."""
-    may = _refusals(method, path, operation)
+    may = _refusals(method, path, call)
     names: dict[int, list[str]] = {}
     for refusal in (refusal for refusal in family() if refusal in may):
         names.setdefault(refusal.status, []).append(refusal.__name__)
     names.setdefault(500, []).extend(_FAILURES)
     found = {str(status): _response(names[status]) for status in sorted(names)}
-    if operation.in_codes:
+    if is_in_codes(path):
         refused = {"schema": ref("XTimerRefusal")}
         found["400"] = {"description": "Not to be read", "content": {JSON: refused}}
     return found
 
 
-def _refusals(method: str, path: str, operation: Operation) -> set[type[Refusal]]:
+def is_in_codes(path: str) -> bool:
+    """Whether the call answers refusals by the codes of xTimer."""
+    return path.startswith("/api/")
+
+
+def _refusals(method: str, path: str, call: Call) -> set[type[Refusal]]:
     """In codes, only what is refused before the call is looked at."""
     may: set[type[Refusal]] = {NotPermitted}
     if method != "GET":
         may.add(CallbackRefused)
-    if operation.in_codes:
+    if is_in_codes(path):
         return may
-    may.update((UnreadableItem, Unavailable, *operation.refusals))
-    if operation.body is not None:
+    may.update((UnreadableItem, Unavailable, *call.refusals))
+    if call.body is not None:
         may.update((MalformedBody, TooLarge, InvalidField))
-    if operation.parameters or any(name in path for name in _CHECKED):
+    if call.query or call.takes or any(name in path for name in _CHECKED):
         may.add(InvalidField)
     return may
 
@@ -98,27 +102,16 @@ def _response(names: list[str]) -> Schema:
         "content": {problems.PROBLEM_JSON: {"schema": schema}},
     }
     if any(refusal.__name__ in names for refusal in _WITH_RETRY_AFTER):
-        response["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
+        response["headers"] = {"Retry-After": ref("Retry-After", "headers")}
     return response
 
 
-def _of_refusal(refusal: type[Refusal]) -> Schema:
-    said: dict[str, str | int] = {
-        "type": problems.URN + refusal.type,
-        "title": refusal.title,
-        "status": refusal.status,
-    }
-    return _schema(said, _MORE.get(refusal, {}))
-
-
-def _schema(said: Mapping[str, str | int], more: Mapping[str, Schema] | None = None) -> Schema:
+def _titled(name: str, title: str, status: int, more: Schema) -> Schema:
     """Its title is for people, and no part of what tells it from others."""
-    members: dict[str, Schema] = {
-        "type": always(said["type"]),
-        "title": TEXT,
-        "status": always(said["status"]),
-        "detail": TEXT,
-        "field": TEXT,
-        **(more or {}),
-    }
-    return {"title": str(said["title"]), **shown(members, ("field", *(more or {})))}
+    return {"title": title, **_schema({"const": name}, {"const": status}, more)}
+
+
+def _schema(name: Schema, status: Schema, more: Schema) -> Schema:
+    needed = {"type": name, "title": _TEXT, "status": status, "detail": _TEXT}
+    properties = {**needed, "field": _TEXT, **more}
+    return {"type": "object", "properties": properties, "required": [*needed]}

@@ -3,18 +3,19 @@
 It knows the words that the document uses, and stops at one that it does not know.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
-from tests.support.api_document import resolved
+from tests.support.api_document import resolved, wrong_with
 
 Schema = dict[str, Any]
 Values = st.SearchStrategy[Any]
 
 _TELLS_NOTHING = {"description", "default", "title"}
+_JUDGED_AS_A_WHOLE = {"not", "if", "oneOf"}
 _SMALL = 5  # elements or members at once, where more are allowed
 _JSON = st.recursive(
     st.none()
@@ -34,7 +35,7 @@ def values_of(schema: Schema) -> Values:
     match said:
         case {"properties": _}:
             return _objects(said)
-        case {"oneOf": [*schemas]}:
+        case {"oneOf": [*schemas]} | {"anyOf": [*schemas]}:
             return st.one_of(*map(values_of, schemas))
         case {"enum": [*words]}:
             return st.sampled_from(words)
@@ -43,7 +44,7 @@ def values_of(schema: Schema) -> Values:
         case {"type": [kind, "null"]}:
             return st.none() | values_of({**said, "type": kind})
         case {"type": "object", "additionalProperties": inner}:
-            names = values_of(said["propertyNames"])
+            names = values_of({"type": "string", **said["propertyNames"]})
             return st.dictionaries(names, values_of(inner), max_size=_SMALL)
         case {"type": "array", "items": inner}:
             most = min(said.get("maxItems", _SMALL), _SMALL)
@@ -79,27 +80,20 @@ def _texts(said: Schema) -> Values:
             return st.dates().map(str)
         case {"pattern": pattern}:
             texts = st.from_regex(pattern, alphabet=st.characters(codec="utf-8"))
-            return texts.filter(lambda one: not one.endswith("\n") and _fits(one, said))
-    most = said.get("maxLength", 50)
-    return st.text(
-        st.characters(codec="utf-8"), min_size=said.get("minLength", 0), max_size=min(most, 50)
-    )
-
-
-def _fits(text: str, said: Schema) -> bool:
-    return said.get("minLength", 0) <= len(text) <= said.get("maxLength", len(text))
-
-
-def _named_in(schemas: Sequence[Schema]) -> list[str]:
-    return [name for one in schemas for name in one["required"]]
+            return texts.filter(lambda one: not one.endswith("\n") and not wrong_with(one, said))
+    most = min(said.get("maxLength", 50), 50)
+    texts = st.text(st.characters(codec="utf-8"), min_size=said.get("minLength", 0), max_size=most)
+    return texts.filter(lambda one: not wrong_with(one, said)) if "not" in said else texts
 
 
 @st.composite
 def _objects(draw: st.DrawFn, said: Schema) -> dict[str, Any]:
     properties = said["properties"]
-    exclusive, choices = (_named_in(said.get(word, ())) for word in ("oneOf", "anyOf"))
-    chosen = [draw(st.sampled_from(names)) for names in (exclusive, choices) if names]
-    needed = {*said.get("required", ()), *chosen}
+    exclusive = [name for one in said.get("oneOf", ()) for name in one["required"]]
+    needed = {*said.get("required", ()), *([draw(st.sampled_from(exclusive))] if exclusive else ())}
     free = sorted(set(properties) - set(exclusive) - needed)
     more = draw(st.lists(st.sampled_from(free), unique=True)) if free else []
-    return {name: draw(values_of(properties[name])) for name in sorted({*needed, *more})}
+    found = {name: draw(values_of(properties[name])) for name in sorted({*needed, *more})}
+    if said.keys() & _JUDGED_AS_A_WHOLE:
+        assume(not wrong_with(found, said))
+    return found

@@ -1,6 +1,7 @@
 """A callback is shown by the members that a create takes."""
 
 import pytest
+from msgspec import to_builtins
 
 from duewheel.interface.callbacks.callback_view import callback_view
 from duewheel.rules.tasks.requests import single_request
@@ -32,4 +33,4 @@ from tests.rules.callbacks.test_requests import (
 def test_what_is_shown_can_be_sent_and_comes_out_the_same(callback: dict[str, object]) -> None:
     payload = "a" if "body" in callback else 1
     made = single_request(body(callback, payload=payload), NOW_MS, ALLOWED).callback
-    assert callback_view(made) == callback
+    assert to_builtins(callback_view(made)) == callback

@@ -535,8 +535,10 @@ def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: Wor
     held = parked(world)
     delete_business = world.delete_business
     with pytest.raises(TasksPending):
-        delete_business("orders", DeleteQuery(False, None), Precondition(), by=CALLER)
-    assert delete_business("orders", DeleteQuery(cancel_pending="true", cursor=None), Precondition(), by=CALLER).done
+        delete_business("orders", DeleteQuery(), Precondition(), by=CALLER)
+    assert delete_business(
+        "orders", DeleteQuery(cancel_pending="true"), Precondition(), by=CALLER
+    ).done
     let_pass(world, 15)
     assert world.read(held).status is Status.CANCELLED
     assert (parked_items_of(world), world.receiver.received) == ([], [])

@@ -50,7 +50,7 @@ def pause(world: World, by: str = CALLER, *, paused: bool = True) -> Business:
 
 
 def delete(world: World, by: str = CALLER) -> None:
-    assert world.delete_business("orders", DeleteQuery(False, None), ANYHOW, by=by).done
+    assert world.delete_business("orders", DeleteQuery(), ANYHOW, by=by).done
 
 
 def of_business(world: World) -> list[Change]:
@@ -212,7 +212,7 @@ def test_a_refused_change_leaves_no_record(world: World) -> None:
     for refused in (
         lambda: world.configure_business("orders", {}, other, by=CALLER),
         lambda: world.configure_business.pause("orders", other, paused=True, by=CALLER),
-        lambda: world.delete_business("orders", DeleteQuery(False, None), other, by=CALLER),
+        lambda: world.delete_business("orders", DeleteQuery(), other, by=CALLER),
         lambda: world.change_timer.disable(timer.timer_id, other, by=CALLER),
         lambda: world.change_timer.delete(timer.timer_id, other, by=CALLER),
     ):
@@ -317,7 +317,7 @@ def run(world: World, seconds: int) -> None:
 def test_the_timers_that_go_with_their_business_say_who_deleted_them(world: World) -> None:
     configure(world)
     timer = made(world, 60)
-    asked = DeleteQuery(cancel_pending="true", cursor=None)
+    asked = DeleteQuery(cancel_pending="true")
     assert world.delete_business("orders", asked, ANYHOW, by=OTHER).done
     assert told(of_timer(world, timer))[-1] == (2, "deleted", OTHER)
     assert told(of_business(world))[-1] == (2, "deleted", OTHER)
@@ -326,7 +326,7 @@ def test_the_timers_that_go_with_their_business_say_who_deleted_them(world: Worl
 def test_changes_are_read_for_thirty_days_after_the_end(world: World) -> None:
     configure(world)
     timer = made(world, 60, enabled=False)
-    world.delete_business("orders", DeleteQuery(cancel_pending="true", cursor=None), ANYHOW, by=CALLER)
+    world.delete_business("orders", DeleteQuery(cancel_pending="true"), ANYHOW, by=CALLER)
     world.clock.advance_ms((DELETED_KEPT_SECONDS - 1) * 1000)
     assert (len(of_business(world)), len(of_timer(world, timer))) == (2, 2)
     assert world.read_changes.of_timer(timer.timer_id).owner == "orders"

@@ -370,9 +370,7 @@ def test_settings_written_beside_another_change_are_written_or_refused_for_load(
     assert after.version == before.version + 1
     writes: list[Callable[[], object]] = [
         lambda: world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER),
-        lambda: world.delete_business(
-            "orders", DeleteQuery(False, None), Precondition(), by=CALLER
-        ),
+        lambda: world.delete_business("orders", DeleteQuery(), Precondition(), by=CALLER),
     ]
     for write in writes:
         with conflicts(of_transactions), pytest.raises(Unavailable):

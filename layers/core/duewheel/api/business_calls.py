@@ -1,31 +1,60 @@
 """The calls on businesses: their settings, their dead tasks, their statistics."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from msgspec.structs import asdict
-
-from duewheel.interface.businesses.business_view import business_answer, business_view
-from duewheel.interface.history.changes_view import changes_view
-from duewheel.interface.http import Answer, Request, compact, json_answer
+from duewheel.interface.businesses.business_view import (
+    BusinessesView,
+    BusinessView,
+    business_answer,
+    business_view,
+)
+from duewheel.interface.history.changes_view import ChangesView, changes_view
+from duewheel.interface.http import Answer, Request, encoded, json_answer
 from duewheel.interface.routes import Call, administers, reads, writes
-from duewheel.interface.sweep.stats_view import stats_view
-from duewheel.interface.tasks.task_view import page_text, redriven_view
-from duewheel.rules.businesses.requests import BusinessesQuery, DeleteQuery, business_change
+from duewheel.interface.sweep.stats_view import StatisticsView, stats_view
+from duewheel.interface.tasks.task_view import (
+    RedrivenView,
+    TasksView,
+    page_text,
+    redriven_view,
+)
+from duewheel.rules.businesses.requests import (
+    BusinessChangeBody,
+    BusinessesQuery,
+    DeleteQuery,
+    business_change,
+)
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.names import checked_biz_type
+from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
 from duewheel.rules.query_string import read_query
-from duewheel.rules.sweep.minute_statistics import stats_request
-from duewheel.rules.tasks.dead_tasks import dead_request, redrive_request
+from duewheel.rules.refusals import (
+    HasTimers,
+    ListIndexOff,
+    TargetNotEnabled,
+    TasksPending,
+    UnknownBusiness,
+    VersionMismatch,
+)
+from duewheel.rules.sweep.minute_statistics import StatsQuery, stats_request
+from duewheel.rules.tasks.dead_tasks import (
+    DeadQuery,
+    DeadTasksFilterBody,
+    dead_request,
+    redrive_request,
+)
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
+from duewheel.workflows.sweep.delete_business import BusinessDeletion
 
 
 def list_businesses(request: Request) -> Answer:
     page = wiring.read_businesses().page(read_query(request.query, BusinessesQuery), request.access)
     now_ms = process.clock().now_ms()
     views = [business_view(business, now_ms) for business in page.businesses]
-    return json_answer({"businesses": views, "cursor": page.cursor})
+    return json_answer(BusinessesView(views, page.cursor))
 
 
 def read_business(_: Request, biz_type: str) -> Answer:
@@ -64,21 +93,21 @@ def delete_business(request: Request, biz_type: str) -> Answer:
     delete = wiring.delete_business()
     checked, precondition = checked_biz_type(biz_type), request.precondition
     deleted = delete(checked, query, precondition, by=request.caller)
-    return Answer(200 if deleted.done else 202, compact(asdict(deleted)))
+    return Answer(200 if deleted.done else 202, encoded(deleted))
 
 
-def read_changes(_: Request, biz_type: str) -> Answer:
+def list_business_changes(_: Request, biz_type: str) -> Answer:
     kept = wiring.read_changes().of_business(checked_biz_type(biz_type))
     return json_answer(changes_view(kept))
 
 
-def list_dead(request: Request, biz_type: str) -> Answer:
+def list_dead_tasks(request: Request, biz_type: str) -> Answer:
     query = dead_request(request.query)
     page = wiring.dead_tasks().page(checked_biz_type(biz_type), query)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
-def redrive_dead(request: Request, biz_type: str) -> Answer:
+def redrive_dead_tasks(request: Request, biz_type: str) -> Answer:
     query = redrive_request(request.text(SINGLE_BYTES_MAX))
     return json_answer(
         redriven_view(wiring.dead_tasks().redrive(checked_biz_type(biz_type), query))
@@ -91,17 +120,48 @@ def read_statistics(request: Request, biz_type: str) -> Answer:
     return json_answer(stats_view(checked, wiring.read_statistics()(checked, query)))
 
 
+_SWITCHES: dict[str, Any] = {"takes": (IF_MATCH, IF_NONE_MATCH), "gives": ("ETag",)}
+
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/v1/businesses": {"GET": reads(list_businesses)},
+    "/v1/businesses": {"GET": reads(list_businesses, BusinessesView, query=BusinessesQuery)},
     "/v1/businesses/{biz_type}": {
-        "GET": reads(read_business),
-        "PUT": administers(configure_business),
-        "DELETE": administers(delete_business),
+        "GET": reads(read_business, BusinessView, UnknownBusiness, gives=("ETag",)),
+        "PUT": administers(
+            configure_business,
+            BusinessView,
+            TargetNotEnabled,
+            VersionMismatch,
+            body=BusinessChangeBody,
+            statuses=(200, 201),
+            **_SWITCHES,
+        ),
+        "DELETE": administers(
+            delete_business,
+            BusinessDeletion,
+            HasTimers,
+            TasksPending,
+            ListIndexOff,
+            UnknownBusiness,
+            VersionMismatch,
+            query=DeleteQuery,
+            statuses=(200, 202),
+            takes=(IF_MATCH,),
+        ),
     },
-    "/v1/businesses/{biz_type}/pause": {"POST": administers(pause_business)},
-    "/v1/businesses/{biz_type}/resume": {"POST": administers(resume_business)},
-    "/v1/businesses/{biz_type}/changes": {"GET": reads(read_changes)},
-    "/v1/businesses/{biz_type}/dead": {"GET": reads(list_dead)},
-    "/v1/businesses/{biz_type}/redrive": {"POST": writes(redrive_dead)},
-    "/v1/businesses/{biz_type}/stats": {"GET": reads(read_statistics)},
+    "/v1/businesses/{biz_type}/pause": {
+        "POST": administers(pause_business, BusinessView, VersionMismatch, **_SWITCHES)
+    },
+    "/v1/businesses/{biz_type}/resume": {
+        "POST": administers(resume_business, BusinessView, VersionMismatch, **_SWITCHES)
+    },
+    "/v1/businesses/{biz_type}/changes": {
+        "GET": reads(list_business_changes, ChangesView, UnknownBusiness)
+    },
+    "/v1/businesses/{biz_type}/dead": {"GET": reads(list_dead_tasks, TasksView, query=DeadQuery)},
+    "/v1/businesses/{biz_type}/redrive": {
+        "POST": writes(redrive_dead_tasks, RedrivenView, body=DeadTasksFilterBody)
+    },
+    "/v1/businesses/{biz_type}/stats": {
+        "GET": reads(read_statistics, StatisticsView, query=StatsQuery)
+    },
 }

@@ -2,17 +2,25 @@
 
 from collections.abc import Mapping
 
-from duewheel.interface.access.api_key_view import api_key_view
-from duewheel.interface.history.changes_view import changes_view
-from duewheel.interface.http import Answer, Request, compact, json_answer
+from duewheel.interface.access.api_key_view import (
+    ApiKeysView,
+    ApiKeyView,
+    IssuedApiKeyView,
+    api_key_view,
+)
+from duewheel.interface.history.changes_view import ChangesView, changes_view
+from duewheel.interface.http import Answer, Request, encoded, json_answer
 from duewheel.interface.routes import Call, administers
 from duewheel.rules.access.requests import (
+    ApiKeyRotationBody,
     ApiKeysQuery,
+    NewApiKeyBody,
     checked_key_id,
     new_api_key,
     overlap_seconds,
 )
 from duewheel.rules.query_string import read_query
+from duewheel.rules.refusals import ApiKeyEnded, TooManyApiKeys, UnknownApiKey
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
@@ -29,7 +37,7 @@ def list_keys(request: Request) -> Answer:
     page = wiring.list_keys()(read_query(request.query, ApiKeysQuery), request.access)
     now_ms = process.clock().now_ms()
     views = [api_key_view(key, now_ms) for key in page.keys]
-    return json_answer({"keys": views, "cursor": page.cursor})
+    return json_answer(ApiKeysView(views, page.cursor))
 
 
 def read_key(request: Request, key_id: str) -> Answer:
@@ -48,7 +56,7 @@ def revoke_key(request: Request, key_id: str) -> Answer:
     return json_answer(api_key_view(key, process.clock().now_ms()))
 
 
-def read_changes(request: Request, key_id: str) -> Answer:
+def list_key_changes(request: Request, key_id: str) -> Answer:
     key = wiring.issue_keys().find(checked_key_id(key_id), request.access)
     return json_answer(changes_view(wiring.read_changes().of_key(key)))
 
@@ -58,15 +66,37 @@ def _shown_once(issued: Issued, status: int, **headers: str) -> Answer:
     view = api_key_view(issued.key, process.clock().now_ms(), issued.text)
     return Answer(
         status,
-        compact(view),
+        encoded(view),
         headers={"cache-control": "no-store", **headers},
         log_fields={"key_id": issued.key.key_id},
     )
 
 
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/v1/keys": {"GET": administers(list_keys), "POST": administers(create_key)},
-    "/v1/keys/{key_id}": {"GET": administers(read_key), "DELETE": administers(revoke_key)},
-    "/v1/keys/{key_id}/rotate": {"POST": administers(rotate_key)},
-    "/v1/keys/{key_id}/changes": {"GET": administers(read_changes)},
+    "/v1/keys": {
+        "GET": administers(list_keys, ApiKeysView, query=ApiKeysQuery),
+        "POST": administers(
+            create_key,
+            IssuedApiKeyView,
+            TooManyApiKeys,
+            body=NewApiKeyBody,
+            statuses=(201,),
+            gives=("Location",),
+        ),
+    },
+    "/v1/keys/{key_id}": {
+        "GET": administers(read_key, ApiKeyView, UnknownApiKey),
+        "DELETE": administers(revoke_key, ApiKeyView, UnknownApiKey),
+    },
+    "/v1/keys/{key_id}/rotate": {
+        "POST": administers(
+            rotate_key,
+            IssuedApiKeyView,
+            UnknownApiKey,
+            ApiKeyEnded,
+            body=ApiKeyRotationBody,
+            needs_body=False,
+        )
+    },
+    "/v1/keys/{key_id}/changes": {"GET": administers(list_key_changes, ChangesView, UnknownApiKey)},
 }

@@ -2,31 +2,54 @@
 
 from collections.abc import Mapping
 
-from msgspec.structs import asdict
-
-from duewheel.interface.http import Answer, Request, compact
+from duewheel.interface.http import Answer, Request, encoded
 from duewheel.interface.routes import Call, reads, writes
-from duewheel.interface.tasks.task_view import batch_text, page_text, task_text
+from duewheel.interface.tasks.task_view import (
+    BatchResultsView,
+    TasksView,
+    TaskView,
+    batch_text,
+    page_text,
+    task_text,
+)
 from duewheel.rules.names import checked_biz_type, checked_key
 from duewheel.rules.query_string import read_query
-from duewheel.rules.refusals import Refusal
-from duewheel.rules.tasks.idempotency import idempotent_request
-from duewheel.rules.tasks.listing import list_request
+from duewheel.rules.refusals import (
+    AlreadySettled,
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    KeyTaken,
+    ListIndexOff,
+    MalformedTaskId,
+    NotRedrivable,
+    OfATimer,
+    Refusal,
+    TargetNotEnabled,
+    TooLate,
+    TooManyCreates,
+    UnknownTask,
+)
+from duewheel.rules.tasks.idempotency import HEADER, idempotent_request
+from duewheel.rules.tasks.listing import TasksQuery, list_request
 from duewheel.rules.tasks.requests import (
     BATCH_BYTES_MAX,
     SINGLE_BYTES_MAX,
+    NewTaskBody,
+    NewTasksBody,
     PrefixQuery,
+    TaskByKeyBody,
     batch_request,
     permitted,
     single_request,
     upsert_request,
 )
 from duewheel.rules.tasks.task import Made, NewTask, Task
-from duewheel.rules.tasks.updates import change_request
+from duewheel.rules.tasks.updates import TaskChangeBody, change_request
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import api as wiring
 from duewheel.wiring import creating, process
 from duewheel.workflows.tasks.create_idempotent import Parse
+from duewheel.workflows.tasks.key_prefix import CancelledKeys
 
 
 def create_task(request: Request) -> Answer:
@@ -99,34 +122,34 @@ def redrive_task(request: Request, task_id: str) -> Answer:
     return _changed(wiring.redrive_task()(task_id, request.permit))
 
 
-def upsert_by_key(request: Request, biz_type: str, key: str) -> Answer:
+def put_task_by_key(request: Request, biz_type: str, key: str) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
     query = upsert_request(body, biz_type, key, now_ms, wiring.allowed_targets())
     return _made(creating.keyed_tasks().upsert(query))
 
 
-def read_by_key(_: Request, biz_type: str, key: str) -> Answer:
+def read_task_by_key(_: Request, biz_type: str, key: str) -> Answer:
     checked = checked_biz_type(biz_type), checked_key(key)
     return Answer(200, task_text(creating.keyed_tasks().read(*checked)))
 
 
-def cancel_by_key(_: Request, biz_type: str, key: str) -> Answer:
+def cancel_task_by_key(_: Request, biz_type: str, key: str) -> Answer:
     checked = checked_biz_type(biz_type), checked_key(key)
     return _changed(creating.keyed_tasks().cancel(*checked))
 
 
-def list_by_prefix(request: Request, biz_type: str) -> Answer:
+def list_tasks_by_key_prefix(request: Request, biz_type: str) -> Answer:
     query = read_query(request.query, PrefixQuery)
     live = wiring.key_prefix().live
     page = live(checked_biz_type(biz_type), query.key_prefix, query.cursor, query.limit)
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
-def cancel_by_prefix(request: Request, biz_type: str) -> Answer:
+def cancel_tasks_by_key_prefix(request: Request, biz_type: str) -> Answer:
     query = read_query(request.query, PrefixQuery)
     cancel = wiring.key_prefix().cancel
     cancelled = cancel(checked_biz_type(biz_type), query.key_prefix, query.cursor)
-    return Answer(200, compact(asdict(cancelled)), log_fields={"key_prefix": query.key_prefix})
+    return Answer(200, encoded(cancelled), log_fields={"key_prefix": query.key_prefix})
 
 
 def _changed(task: Task) -> Answer:
@@ -144,23 +167,59 @@ def _made(made: Made) -> Answer:
     )
 
 
+_CREATED = {"statuses": (201, 200), "gives": ("Location",)}
+_BY_ID = (MalformedTaskId, UnknownTask)
+_STEERING = (TooLate, AlreadySettled)
+_ONCE = (IdempotencyKeyInUse, IdempotencyKeyReused)
+
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/v1/tasks": {"GET": reads(list_tasks), "POST": writes(create_task)},
-    "/v1/tasks/batch": {"POST": writes(create_tasks)},
-    "/v1/tasks/{task_id}": {
-        "GET": reads(read_task),
-        "PATCH": writes(change_task),
-        "DELETE": writes(cancel_task),
+    "/v1/tasks": {
+        "GET": reads(list_tasks, TasksView, ListIndexOff, query=TasksQuery),
+        "POST": writes(
+            create_task,
+            TaskView,
+            TargetNotEnabled,
+            TooManyCreates,
+            KeyTaken,
+            *_ONCE,
+            body=NewTaskBody,
+            takes=(HEADER,),
+            **_CREATED,
+        ),
     },
-    "/v1/tasks/{task_id}/run": {"POST": writes(run_task)},
-    "/v1/tasks/{task_id}/redrive": {"POST": writes(redrive_task)},
+    "/v1/tasks/batch": {
+        "POST": writes(create_tasks, BatchResultsView, *_ONCE, body=NewTasksBody, takes=(HEADER,))
+    },
+    "/v1/tasks/{task_id}": {
+        "GET": reads(read_task, TaskView, *_BY_ID),
+        "PATCH": writes(
+            change_task,
+            TaskView,
+            *_BY_ID,
+            *_STEERING,
+            OfATimer,
+            TargetNotEnabled,
+            body=TaskChangeBody,
+        ),
+        "DELETE": writes(cancel_task, TaskView, *_BY_ID, *_STEERING),
+    },
+    "/v1/tasks/{task_id}/run": {"POST": writes(run_task, TaskView, *_BY_ID, *_STEERING, OfATimer)},
+    "/v1/tasks/{task_id}/redrive": {"POST": writes(redrive_task, TaskView, *_BY_ID, NotRedrivable)},
     "/v1/businesses/{biz_type}/tasks": {
-        "GET": reads(list_by_prefix),
-        "DELETE": writes(cancel_by_prefix),
+        "GET": reads(list_tasks_by_key_prefix, TasksView, query=PrefixQuery),
+        "DELETE": writes(cancel_tasks_by_key_prefix, CancelledKeys, query=PrefixQuery),
     },
     "/v1/businesses/{biz_type}/tasks/{key}": {
-        "GET": reads(read_by_key),
-        "PUT": writes(upsert_by_key),
-        "DELETE": writes(cancel_by_key),
+        "GET": reads(read_task_by_key, TaskView, UnknownTask),
+        "PUT": writes(
+            put_task_by_key,
+            TaskView,
+            TargetNotEnabled,
+            TooManyCreates,
+            TooLate,
+            body=TaskByKeyBody,
+            **_CREATED,
+        ),
+        "DELETE": writes(cancel_task_by_key, TaskView, UnknownTask, *_STEERING),
     },
 }

@@ -1,19 +1,33 @@
 """The calls on timers: definitions, next occurrences, past runs."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
-from duewheel.interface.history.changes_view import changes_view
+from duewheel.interface.history.changes_view import ChangesView, changes_view
 from duewheel.interface.http import Answer, Request, json_answer
 from duewheel.interface.routes import Call, for_all_callers, reads, writes
-from duewheel.interface.tasks.task_view import page_text, task_text
-from duewheel.interface.timers.timer_view import timer_answer, timers_text, upcoming_view
+from duewheel.interface.tasks.task_view import TasksView, TaskView, page_text, task_text
+from duewheel.interface.timers.timer_view import (
+    TimerDeletionView,
+    TimersView,
+    TimerView,
+    UpcomingView,
+    timer_answer,
+    timers_view,
+    upcoming_view,
+)
+from duewheel.rules.preconditions import IF_MATCH
 from duewheel.rules.query_string import read_query
+from duewheel.rules.refusals import TargetNotEnabled, UnknownTimer, VersionMismatch
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.rules.timers.next_occurrence import first_second, upcoming
 from duewheel.rules.timers.requests import (
+    NewTimerBody,
+    PreviewBody,
     RunsQuery,
+    TimerChangeBody,
     TimersQuery,
     UpcomingQuery,
     new_timer,
@@ -37,10 +51,10 @@ def create_timer(request: Request) -> Answer:
 def list_timers(request: Request) -> Answer:
     query = read_query(request.query, TimersQuery)
     request.permit.check(query.biz_type)
-    return Answer(200, timers_text(api.read_timers().page(query)))
+    return json_answer(timers_view(api.read_timers().page(query)))
 
 
-def preview(request: Request) -> Answer:
+def preview_schedule(request: Request) -> Answer:
     now_ms = process.clock().now_ms()
     query = preview_request(request.text(SINGLE_BYTES_MAX), now_ms)
     first = first_second(query.from_ms, now_ms // 1000)
@@ -70,7 +84,7 @@ def disable_timer(request: Request, timer_id: str) -> Answer:
 def delete_timer(request: Request, timer_id: str) -> Answer:
     checked = _permitted(request, timer_id)
     wiring.change_timer().delete(checked, request.precondition, by=request.caller)
-    return json_answer({"timer_id": checked, "deleted": True})
+    return json_answer(TimerDeletionView(checked))
 
 
 def run_timer(request: Request, timer_id: str) -> Answer:
@@ -79,7 +93,7 @@ def run_timer(request: Request, timer_id: str) -> Answer:
     return Answer(201, task_text(task), headers=location, log_fields={"task_ids": [task.task_id]})
 
 
-def read_upcoming(request: Request, timer_id: str) -> Answer:
+def list_upcoming(request: Request, timer_id: str) -> Answer:
     query = read_query(request.query, UpcomingQuery)
     look = api.read_timers().upcoming
     return json_answer(upcoming_view(look(checked_timer_id(timer_id), query, request.permit)))
@@ -91,7 +105,7 @@ def list_runs(request: Request, timer_id: str) -> Answer:
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
-def read_changes(request: Request, timer_id: str) -> Answer:
+def list_timer_changes(request: Request, timer_id: str) -> Answer:
     kept = api.read_changes().of_timer(checked_timer_id(timer_id))
     request.permit.check_found(kept.owner, no_such_timer())
     return json_answer(changes_view(kept))
@@ -107,18 +121,45 @@ def _shown(timer: Timer, status: int = 200, **headers: str) -> Answer:
     return timer_answer(shown, status, **headers)
 
 
+_CHANGING = (UnknownTimer, VersionMismatch)
+_SWITCH: dict[str, Any] = {"takes": (IF_MATCH,), "gives": ("ETag",)}
+
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/v1/timers": {"GET": reads(list_timers), "POST": writes(create_timer)},
-    "/v1/timers/upcoming": {"POST": for_all_callers(preview)},
-    "/v1/timers/{timer_id}": {
-        "GET": reads(read_timer),
-        "PATCH": writes(change_timer),
-        "DELETE": writes(delete_timer),
+    "/v1/timers": {
+        "GET": reads(list_timers, TimersView, query=TimersQuery),
+        "POST": writes(
+            create_timer,
+            TimerView,
+            TargetNotEnabled,
+            body=NewTimerBody,
+            statuses=(201,),
+            gives=("Location", "ETag"),
+        ),
     },
-    "/v1/timers/{timer_id}/enable": {"POST": writes(enable_timer)},
-    "/v1/timers/{timer_id}/disable": {"POST": writes(disable_timer)},
-    "/v1/timers/{timer_id}/run": {"POST": writes(run_timer)},
-    "/v1/timers/{timer_id}/upcoming": {"GET": reads(read_upcoming)},
-    "/v1/timers/{timer_id}/runs": {"GET": reads(list_runs)},
-    "/v1/timers/{timer_id}/changes": {"GET": reads(read_changes)},
+    "/v1/timers/upcoming": {
+        "POST": for_all_callers(preview_schedule, UpcomingView, body=PreviewBody)
+    },
+    "/v1/timers/{timer_id}": {
+        "GET": reads(read_timer, TimerView, UnknownTimer, gives=("ETag",)),
+        "PATCH": writes(
+            change_timer, TimerView, *_CHANGING, TargetNotEnabled, body=TimerChangeBody, **_SWITCH
+        ),
+        "DELETE": writes(delete_timer, TimerDeletionView, *_CHANGING, takes=(IF_MATCH,)),
+    },
+    "/v1/timers/{timer_id}/enable": {
+        "POST": writes(enable_timer, TimerView, *_CHANGING, **_SWITCH)
+    },
+    "/v1/timers/{timer_id}/disable": {
+        "POST": writes(disable_timer, TimerView, *_CHANGING, **_SWITCH)
+    },
+    "/v1/timers/{timer_id}/run": {
+        "POST": writes(run_timer, TaskView, UnknownTimer, statuses=(201,), gives=("Location",))
+    },
+    "/v1/timers/{timer_id}/upcoming": {
+        "GET": reads(list_upcoming, UpcomingView, UnknownTimer, query=UpcomingQuery)
+    },
+    "/v1/timers/{timer_id}/runs": {
+        "GET": reads(list_runs, TasksView, UnknownTimer, query=RunsQuery)
+    },
+    "/v1/timers/{timer_id}/changes": {"GET": reads(list_timer_changes, ChangesView, UnknownTimer)},
 }

@@ -5,8 +5,14 @@ from collections.abc import Mapping
 from duewheel import __version__
 from duewheel.interface.http import Answer, Request, json_answer
 from duewheel.interface.routes import Call, api_document, for_all_callers, reads_all
-from duewheel.interface.wheel.wheel_view import audit_view, wheel_view
-from duewheel.rules.sweep.audit import audit_request
+from duewheel.interface.wheel.wheel_view import (
+    AuditView,
+    HealthView,
+    WheelView,
+    audit_view,
+    wheel_view,
+)
+from duewheel.rules.sweep.audit import AuditQuery, audit_request
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
 
@@ -15,14 +21,14 @@ def read_wheel(_: Request) -> Answer:
     return json_answer(wheel_view(wiring.read_wheel()()))
 
 
-def read_audit(request: Request) -> Answer:
+def audit(request: Request) -> Answer:
     query = audit_request(request.query, process.clock().now_ms())
     return json_answer(audit_view(wiring.audit()(query)))
 
 
 def read_health(_: Request) -> Answer:
     process.settings()  # a deployment that is configured wrongly is not well
-    return json_answer({"status": "ok", "version": __version__})
+    return json_answer(HealthView("ok", __version__))
 
 
 def read_api_document(_: Request) -> Answer:
@@ -30,8 +36,8 @@ def read_api_document(_: Request) -> Answer:
 
 
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/v1/wheel": {"GET": reads_all(read_wheel)},
-    "/v1/audit": {"GET": reads_all(read_audit)},
-    "/v1/health": {"GET": for_all_callers(read_health)},
+    "/v1/wheel": {"GET": reads_all(read_wheel, WheelView)},
+    "/v1/audit": {"GET": reads_all(audit, AuditView, query=AuditQuery)},
+    "/v1/health": {"GET": for_all_callers(read_health, HealthView)},
     "/v1/openapi.json": {"GET": for_all_callers(read_api_document)},
 }

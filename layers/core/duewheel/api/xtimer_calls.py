@@ -5,16 +5,29 @@ from functools import wraps
 
 from msgspec.structs import replace
 
-from duewheel.interface.http import Answer, Request
+from duewheel.interface.http import Answer, Request, json_answer
 from duewheel.interface.routes import Call, Carry, reads, writes
 from duewheel.interface.timers import xtimer_view
-from duewheel.interface.timers.xtimer_view import done
+from duewheel.interface.timers.xtimer_view import (
+    XTimerCreated,
+    XTimerDone,
+    XTimerList,
+    XTimerRead,
+    XTimerRecords,
+)
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.rules.timers.timer import Timer, no_such_timer
 from duewheel.rules.timers.xtimer import requests as parse
 from duewheel.rules.timers.xtimer.app_names import biz_type_of
-from duewheel.rules.timers.xtimer.requests import Named
+from duewheel.rules.timers.xtimer.requests import (
+    Named,
+    XTimerDefinitionBody,
+    XTimerListQuery,
+    XTimerNamedBody,
+    XTimerQuery,
+    XTimerRecordsQuery,
+)
 from duewheel.wiring import process
 from duewheel.wiring import timers as wiring
 
@@ -31,54 +44,56 @@ def _in_its_codes(call: Carry) -> Carry:
 
 
 @_in_its_codes
-def create(request: Request) -> Answer:
+def xtimer_create(request: Request) -> Answer:
     new = parse.new_timer(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
     request.permit.check(new.biz_type, "app")
     timer_id = wiring.create_timer()(new, by=request.caller).timer_id
-    return replace(done(id=int(timer_id)), log_fields={"timer_id": timer_id})
+    return replace(json_answer(XTimerCreated(id=int(timer_id))), log_fields={"timer_id": timer_id})
 
 
 @_in_its_codes
-def read(request: Request) -> Answer:
+def xtimer_read(request: Request) -> Answer:
     timer = _found(request, parse.named_in_query(request.query))
-    return done(data=xtimer_view.timer_view(timer))
+    return json_answer(XTimerRead(data=xtimer_view.timer_view(timer)))
 
 
 @_in_its_codes
-def delete(request: Request) -> Answer:
+def xtimer_delete(request: Request) -> Answer:
     return _changed(request, wiring.change_timer().delete)
 
 
 @_in_its_codes
-def enable(request: Request) -> Answer:
+def xtimer_enable(request: Request) -> Answer:
     return _changed(request, wiring.change_timer().enable)
 
 
 @_in_its_codes
-def unable(request: Request) -> Answer:
+def xtimer_unable(request: Request) -> Answer:
     return _changed(request, wiring.change_timer().disable)
 
 
 @_in_its_codes
-def list_timers(request: Request) -> Answer:
+def xtimer_list(request: Request) -> Answer:
     app, paging = parse.timers_of(request.query)
     request.permit.check(biz_type_of(app), "app")
     timers, total = wiring.read_xtimer().of_app(app, paging)
-    return done(data=xtimer_view.timers_view(timers), total=total)
+    shown = [xtimer_view.timer_view(timer) for timer in timers]
+    return json_answer(XTimerList(data=shown, total=total))
 
 
 @_in_its_codes
-def list_records(request: Request) -> Answer:
+def xtimer_records(request: Request) -> Answer:
     named, paging = parse.records_of(request.query)
     timer = _found(request, named)
     tasks, total = wiring.read_xtimer().records(timer, paging)
-    return done(data=[xtimer_view.record_view(task, timer.timer_id) for task in tasks], total=total)
+    shown = [xtimer_view.record_view(task, timer.timer_id) for task in tasks]
+    return json_answer(XTimerRecords(data=shown, total=total))
 
 
 def _changed(request: Request, change: Callable[..., Timer]) -> Answer:
     timer_id = _found(request, parse.named_in_body(request.text(SINGLE_BYTES_MAX))).timer_id
     change(timer_id, by=request.caller)
-    return replace(done(), log_fields={"timer_id": timer_id})
+    return replace(json_answer(XTimerDone()), log_fields={"timer_id": timer_id})
 
 
 def _found(request: Request, named: Named) -> Timer:
@@ -91,9 +106,13 @@ def _found(request: Request, named: Named) -> Timer:
 
 
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/api/timer/v1/def": {"POST": writes(create), "GET": reads(read), "DELETE": writes(delete)},
-    "/api/timer/v1/enable": {"POST": writes(enable)},
-    "/api/timer/v1/unable": {"POST": writes(unable)},
-    "/api/timer/v1/defs": {"GET": reads(list_timers)},
-    "/api/task/v1/records": {"GET": reads(list_records)},
+    "/api/timer/v1/def": {
+        "POST": writes(xtimer_create, XTimerCreated, body=XTimerDefinitionBody),
+        "GET": reads(xtimer_read, XTimerRead, query=XTimerQuery),
+        "DELETE": writes(xtimer_delete, XTimerDone, body=XTimerNamedBody),
+    },
+    "/api/timer/v1/enable": {"POST": writes(xtimer_enable, XTimerDone, body=XTimerNamedBody)},
+    "/api/timer/v1/unable": {"POST": writes(xtimer_unable, XTimerDone, body=XTimerNamedBody)},
+    "/api/timer/v1/defs": {"GET": reads(xtimer_list, XTimerList, query=XTimerListQuery)},
+    "/api/task/v1/records": {"GET": reads(xtimer_records, XTimerRecords, query=XTimerRecordsQuery)},
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from msgspec import Struct, field
+from msgspec.json import encode
 
 from duewheel.rules.access.grants import ANONYMOUS, Access, Permit, Right
 from duewheel.rules.callbacks.payload_encoding import ATTEMPT
@@ -108,10 +109,14 @@ class Answer(Struct, frozen=True):
         }
 
 
-def compact(members: Any) -> str:
-    """ASCII only, so that no lone surrogate of a caller's text can stop the answer."""
+def compact(members: Mapping[str, object]) -> str:
+    """Of a problem, which repeats words of the caller: in ASCII no lone surrogate can stop it."""
     return json.dumps(members, separators=(",", ":"))
 
 
-def json_answer(members: Mapping[str, object]) -> Answer:
-    return Answer(200, compact(members))
+def encoded(view: Struct) -> str:
+    return encode(view).decode()
+
+
+def json_answer(view: Struct) -> Answer:
+    return Answer(200, encoded(view))

@@ -16,7 +16,13 @@ from duewheel.interface.http import Answer, Request
 from duewheel.rules.access.grants import ALL, Permit, Right
 from duewheel.rules.callbacks.payload_encoding import ATTEMPT
 from duewheel.rules.names import checked_biz_type
-from duewheel.rules.refusals import CallbackRefused, MethodNotAllowed, NotPermitted, UnknownCall
+from duewheel.rules.refusals import (
+    CallbackRefused,
+    MethodNotAllowed,
+    NotPermitted,
+    Refusal,
+    UnknownCall,
+)
 
 Carry = Callable[..., Answer]  # takes the request, and the values of its path's placeholders
 
@@ -30,28 +36,40 @@ class Call(Struct, frozen=True):
 
     right: Right
     carry: Carry
+    # The rest is for the API document. Refusals: beside those that follow from what it takes.
+    answer: type[Struct] | None = None
+    refusals: tuple[type[Refusal], ...] = ()
+    statuses: tuple[int, ...] = (200,)
+    query: type[Struct] | None = None
+    body: type[Struct] | None = None
+    needs_body: bool = True
+    takes: tuple[str, ...] = ()  # headers
+    gives: tuple[str, ...] = ()  # headers of the answer
     on_all: bool = False  # businesses, not on one
     on_none: bool = False  # it is about no business, and changes nothing: any right will do
 
 
-def reads(carry: Carry) -> Call:
-    return Call(Right.READ, carry)
+Shown = type[Struct] | None
 
 
-def writes(carry: Carry) -> Call:
-    return Call(Right.WRITE, carry)
+def reads(carry: Carry, answer: Shown = None, *refusals: type[Refusal], **more: Any) -> Call:
+    return Call(Right.READ, carry, answer, refusals, **more)
 
 
-def administers(carry: Carry) -> Call:
-    return Call(Right.ADMIN, carry)
+def writes(carry: Carry, answer: Shown = None, *refusals: type[Refusal], **more: Any) -> Call:
+    return Call(Right.WRITE, carry, answer, refusals, **more)
 
 
-def reads_all(carry: Carry) -> Call:
-    return Call(Right.READ, carry, on_all=True)
+def administers(carry: Carry, answer: Shown = None, *refusals: type[Refusal], **more: Any) -> Call:
+    return Call(Right.ADMIN, carry, answer, refusals, **more)
 
 
-def for_all_callers(carry: Carry) -> Call:
-    return Call(Right.READ, carry, on_none=True)
+def reads_all(carry: Carry, answer: Shown = None, **more: Any) -> Call:
+    return reads(carry, answer, on_all=True, **more)
+
+
+def for_all_callers(carry: Carry, answer: Shown = None, **more: Any) -> Call:
+    return reads(carry, answer, on_none=True, **more)
 
 
 class Matched(Struct, frozen=True):

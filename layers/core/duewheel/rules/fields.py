@@ -22,13 +22,26 @@ SECONDS_MIN = 0.001  # of a time that may not be 0: instants are kept to the mil
 _FIELD_CHARACTERS_MAX = 100
 _AT = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
 _NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*)`$", re.DOTALL)
-_FLOAT_FOR_INT = re.compile(r"Expected `int( \| null)?`, got `float`")
+_FLOAT_FOR_INT = re.compile(r"Expected `int( \| (null|str))*`, got `float`")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+# Bounds of a period.
+From = Annotated[Instant, Meta(description="Inclusive.")]
+To = Annotated[Instant, Meta(description="Exclusive.")]
+Date = Annotated[str, Meta(extra_json_schema={"format": "date"})]
+Count = Annotated[int, Meta(ge=0)]
+# Of answers.
+Cursor = Annotated[str, Meta(description="Opaque; null where a list is at its end.")] | None
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+# The blanks and the unseen of Unicode are more than a pattern of the API document can name.
+PRINTABLE: dict[str, Any] = {
+    "pattern": r"^[^\x00-\x1f\x7f-\xa0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff]*$"
+}
 
 
 class RequestBody(Struct, forbid_unknown_fields=True):
@@ -216,9 +229,10 @@ def _demand(node: Any, said: str) -> str:
             values = list(node.cls) if kind == "Enum" else node.values
             return f"be one of {', '.join(map(str, values))}"
         case "Int" | "Float" if not is_other_type:
-            return f"be from {node.ge} to {node.le}"
+            return f"be from {node.ge}" + ("" if node.le is None else f" to {node.le}")
         case "Str" if not is_other_type:
-            return f"be {text}" if text else f"have {_length(node)} characters"
+            is_said = text and node.pattern
+            return f"be {text}" if is_said else f"have {_length(node)} characters"
         case "List" | "VarTuple" | "Dict" if not is_other_type:
             return f"have {_length(node)} {'members' if kind == 'Dict' else 'elements'}"
         case "Union":

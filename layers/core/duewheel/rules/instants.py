@@ -44,6 +44,10 @@ def rfc3339(instant_ms: int) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def rfc3339_or_none(instant_ms: int | None) -> str | None:
+    return None if instant_ms is None else rfc3339(instant_ms)
+
+
 def _offset_minutes(sign: str | None, hour: str | None, minute: str | None) -> int:
     if sign is None or hour is None or minute is None:
         return 0

@@ -8,13 +8,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from duewheel.rules.fields import invalid, whole_text
+from duewheel.rules.fields import PRINTABLE, invalid, whole_text
 
 BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 
 TIMER_ID = re.compile(r"[1-9][0-9]{0,15}")
+TimerId = Annotated[str, Meta(extra_json_schema={"pattern": whole_text(TIMER_ID)})]
 
 
 AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days
@@ -40,6 +41,15 @@ def checked_key(key: str, path: str = "key") -> str:
     if not KEY.fullmatch(key):
         raise invalid(path, f"must be {KEY_IS}.")
     return key
+
+
+def name_of(characters_max: int) -> Meta:
+    """Checked by `printable_name`."""
+    return Meta(
+        description=f"1 to {characters_max} printable characters, no blank first or last",
+        extra_json_schema=PRINTABLE
+        | {"minLength": 1, "maxLength": characters_max, "not": {"pattern": "^ | $"}},
+    )
 
 
 def printable_name(name: str, characters_max: int, path: str) -> str:

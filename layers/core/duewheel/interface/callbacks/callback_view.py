@@ -2,22 +2,48 @@
 header with a secret, its shown form.
 """
 
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.secret_headers import shown_value
 from duewheel.rules.callbacks.types import AwsCallback, Callback
+from duewheel.rules.fields import RequestBody
+
+_SHOWN = {"$ref": "#/components/schemas/ShownCallback"}
+# A callback to AWS is shown by the Struct of its request.
+CallbackView = Annotated[Any, Meta(extra_json_schema={"oneOf": [_SHOWN, {"type": "null"}]})]
+
+_Headers = Annotated[
+    dict[str, str],
+    Meta(
+        description="Of one that carries a secret its beginning and a digest, which no request "
+        "takes."
+    ),
+]
 
 
-def callback_view(callback: Callback) -> dict[str, object]:
+class ShownHttpCallback(Struct):
+    type: Literal["http"]
+    url: str | None
+    method: str | None
+    headers: _Headers
+    body: Literal["json", "raw"] | UnsetType = UNSET
+
+
+def callback_view(callback: Callback | None) -> ShownHttpCallback | RequestBody | None:
+    if callback is None:
+        return None
     if isinstance(callback, AwsCallback):
-        target = target_of(callback)
-        return {"type": target.name, **target.shown(callback)}
-    return {
-        "type": "http",
-        "url": callback.url or None,
-        "method": callback.method or None,
-        "headers": _joined(callback.headers),
-        **({"body": "raw"} if callback.is_raw else {}),
-    }
+        return target_of(callback).shown(callback)
+    return ShownHttpCallback(
+        "http",
+        callback.url or None,
+        callback.method or None,
+        _joined(callback.headers),
+        "raw" if callback.is_raw else UNSET,
+    )
 
 
 def _joined(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:

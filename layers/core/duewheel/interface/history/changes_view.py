@@ -1,25 +1,48 @@
 """The last changes of a definition in an answer, the latest first."""
 
-from duewheel.rules.history.changes import Change, Difference, KeptChanges
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct
+
+from duewheel.rules.fields import Count, Instant
+from duewheel.rules.history.changes import (
+    KEPT_MAX,
+    Change,
+    ChangeAction,
+    Difference,
+    KeptChanges,
+)
 from duewheel.rules.instants import rfc3339
 
 
-def changes_view(kept: KeptChanges) -> dict[str, object]:
-    return {"changes": [_change(change) for change in kept.changes]}
+class DifferenceView(Struct, rename={"from_": "from"}):
+    """Of a value that is not shown only the name."""
+
+    field: str
+    from_: Any = UNSET
+    to: Any = UNSET
 
 
-def _change(change: Change) -> dict[str, object]:
-    return {
-        "version": change.version,
-        "at": rfc3339(change.at_ms),
-        "by": change.by,
-        "did": change.did.value,
-        "fields": [_field(one) for one in change.differences],
-    }
+class ChangeView(Struct):
+    version: Count
+    at: Instant
+    by: str
+    did: ChangeAction
+    fields: list[DifferenceView]
 
 
-def _field(one: Difference) -> dict[str, object]:
-    if one.shown is None:
-        return {"field": one.setting}
-    before, after = one.shown
-    return {"field": one.setting, "from": before, "to": after}
+class ChangesView(Struct):
+    changes: Annotated[list[ChangeView], Meta(max_length=KEPT_MAX)]
+
+
+def changes_view(kept: KeptChanges) -> ChangesView:
+    return ChangesView([_change(change) for change in kept.changes])
+
+
+def _change(change: Change) -> ChangeView:
+    fields = [_field(one) for one in change.differences]
+    return ChangeView(change.version, rfc3339(change.at_ms), change.by, change.did, fields)
+
+
+def _field(one: Difference) -> DifferenceView:
+    return DifferenceView(one.setting, *(one.shown or ()))

@@ -1,106 +1,185 @@
-"""Tasks in answers: one, a batch, a page of a list, a page of redrives.
-
-The payload is in an answer byte for byte. So the answer is joined as text: everything else is
-written by `json`, and the payload is put between two halves, never in the place of a text that
-could occur elsewhere.
-"""
+"""Tasks in answers: one, a batch, a page of a list, a page of redrives. The payload is in an answer
+byte for byte."""
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
 
-from duewheel.interface.callbacks.callback_view import callback_view
-from duewheel.interface.http import compact
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
+from duewheel.interface.http import compact, encoded
 from duewheel.interface.problems import problem_of
-from duewheel.rules.callbacks.retry import number_said, retry_members
-from duewheel.rules.instants import rfc3339
+from duewheel.rules.callbacks.outcome import Verdict
+from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
+from duewheel.rules.fields import Count, Cursor, Instant
+from duewheel.rules.instants import rfc3339, rfc3339_or_none
+from duewheel.rules.names import BizType, TimerId
 from duewheel.rules.refusals import Refusal
+from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
 from duewheel.rules.tasks.task import Attempt, Made, Status, Task
 from duewheel.workflows.tasks.dead_tasks import Redriven
 
 
+class AttemptView(Struct):
+    at: Instant
+    lateness_ms: Count
+    outcome: Annotated[str, Meta(extra_json_schema={"enum": list(Verdict)})]
+    status_code: int | None
+    duration_ms: int
+    note: Annotated[str, Meta(max_length=NOTE_CHARACTERS_MAX)]
+
+
+class TaskView(Struct, kw_only=True):
+    """`retry` and `expires_after_seconds` are there only if the request set them."""
+
+    task_id: str
+    biz_type: BizType
+    key: str | None
+    status: Status
+    reason: (
+        Annotated[str, Meta(description="Why, where there is more to say than the status.")] | None
+    )
+    parked: bool
+    due_at: Instant
+    next_at: (
+        Annotated[Instant, Meta(description="When the next attempt is due; null once it ended.")]
+        | None
+    )
+    attempts: Count
+    payload: Annotated[Raw, Meta(description="As the very text that came in.")]
+    callback: CallbackView
+    retry: Retry | UnsetType = UNSET
+    expires_after_seconds: float | UnsetType = UNSET
+    notice_of: (
+        Annotated[str, Meta(description="The dead task that this notice tells of.")] | UnsetType
+    ) = UNSET
+    timer_id: TimerId | UnsetType = UNSET
+    occurrence_at: Instant | UnsetType = UNSET
+    number: Count | UnsetType | None = UNSET
+    created_at: Instant
+    updated_at: Instant
+    settled_at: Instant | None
+    expires_at: Annotated[Instant, Meta(description="When the record may be deleted.")] | None
+    lateness_ms: Count | None
+    last_error: str | None
+    history: Annotated[
+        list[AttemptView], Meta(max_length=HISTORY_MAX, description="The last attempts.")
+    ]
+
+
+class TasksView(Struct):
+    tasks: list[TaskView]
+    cursor: Cursor
+
+
+Problem = Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})]
+
+
+class BatchCreatedView(Struct):
+    status: Annotated[int, Meta(extra_json_schema={"enum": [200, 201]})]
+    task: TaskView
+
+
+class BatchRefusedView(Struct):
+    status: int
+    problem: Problem
+
+
+_EITHER = {
+    "oneOf": [{"$ref": f"#/components/schemas/Batch{name}"} for name in ("Created", "Refused")]
+}
+
+
+class BatchResultsView(Struct):
+    results: Annotated[
+        list[Annotated[Any, Meta(extra_json_schema=_EITHER)]],
+        Meta(description="One for each task, in order."),
+    ]
+
+
+class NotRedrivenView(Struct):
+    task_id: str
+    problem: Problem
+
+
+class RedrivenView(Struct):
+    redriven: Count
+    refused: list[NotRedrivenView]
+    cursor: Cursor
+
+
 def task_text(task: Task) -> str:
-    before = compact(_before_payload(task))
-    after = compact(_after_payload(task))
-    payload = "null" if task.payload is None else task.payload
-    return f'{before[:-1]},"payload":{payload},{after[1:]}'
-
-
-def batch_text(results: Sequence[Made | Refusal]) -> str:
-    return '{"results":[' + ",".join(map(_result_text, results)) + "]}"
-
-
-def _result_text(result: Made | Refusal) -> str:
-    if isinstance(result, Made):
-        status = 201 if result.is_new else 200
-        return f'{{"status":{status},"task":{task_text(result.task)}}}'
-    return compact({"status": result.status, "problem": problem_of(result)})
-
-
-def _before_payload(task: Task) -> dict[str, object]:
-    is_pending = task.status is Status.PENDING
-    return {
-        "task_id": task.task_id,
-        "biz_type": task.biz_type,
-        "key": task.key,
-        "status": task.status.value,
-        "reason": task.reason,
-        "parked": task.parked,
-        "due_at": rfc3339(task.due_ms),
-        "next_at": rfc3339(task.next_ms) if is_pending else None,
-        "attempts": task.attempts,
-    }
-
-
-def _after_payload(task: Task) -> dict[str, object]:
-    return {
-        "callback": None if task.callback is None else callback_view(task.callback),
-        **_when_asked_for(task),
-        "created_at": rfc3339(task.created_ms),
-        "updated_at": rfc3339(task.updated_ms),
-        "settled_at": None if task.settled_ms is None else rfc3339(task.settled_ms),
-        "expires_at": None if task.expires_at is None else rfc3339(task.expires_at * 1000),
-        "lateness_ms": task.lateness_ms,
-        "last_error": task.last_error,
-        "history": [_attempt(attempt) for attempt in task.history],
-    }
-
-
-def _when_asked_for(task: Task) -> dict[str, object]:
-    """Optional members appear only if the request set them."""
-    members: dict[str, object] = {}
-    if task.retry is not None:
-        members["retry"] = retry_members(task.retry)
-    if task.expires_after_seconds is not None:
-        members["expires_after_seconds"] = number_said(task.expires_after_seconds)
-    if task.notice_of is not None:
-        members["notice_of"] = task.notice_of
-    if (occurrence := task.occurrence) is not None:
-        members["timer_id"] = occurrence.timer_id
-        members["occurrence_at"] = rfc3339(occurrence.second * 1000)
-        members["number"] = None if occurrence.manual else occurrence.number
-    return members
-
-
-def _attempt(attempt: Attempt) -> dict[str, object]:
-    return {
-        "at": rfc3339(attempt.at_ms),
-        "lateness_ms": attempt.lateness_ms,
-        "outcome": attempt.outcome,
-        "status_code": attempt.status_code,
-        "duration_ms": attempt.duration_ms,
-        "note": attempt.note,
-    }
-
-
-def redriven_view(redriven: Redriven) -> dict[str, object]:
-    return {
-        "redriven": redriven.redriven,
-        "refused": [
-            {"task_id": task_id, "problem": problem_of(refusal)}
-            for task_id, refusal in redriven.refused
-        ],
-        "cursor": redriven.cursor,
-    }
+    return encoded(_task_view(task))
 
 
 def page_text(tasks: Iterable[Task], cursor: str | None) -> str:
-    return '{"tasks":[' + ",".join(map(task_text, tasks)) + f'],"cursor":{compact(cursor)}}}'
+    return encoded(TasksView([_task_view(task) for task in tasks], cursor))
+
+
+def batch_text(results: Sequence[Made | Refusal]) -> str:
+    return encoded(BatchResultsView([_result_view(result) for result in results]))
+
+
+def redriven_view(redriven: Redriven) -> RedrivenView:
+    refused = [NotRedrivenView(task_id, _problem(refusal)) for task_id, refusal in redriven.refused]
+    return RedrivenView(redriven.redriven, refused, redriven.cursor)
+
+
+def shown_payload(payload: str | None) -> Raw:
+    return Raw("null" if payload is None else payload)
+
+
+def _result_view(result: Made | Refusal) -> BatchCreatedView | BatchRefusedView:
+    if isinstance(result, Made):
+        return BatchCreatedView(201 if result.is_new else 200, _task_view(result.task))
+    return BatchRefusedView(result.status, _problem(result))
+
+
+def _problem(refusal: Refusal) -> Raw:
+    """It may repeat a caller's words, whatever they are."""
+    return Raw(compact(problem_of(refusal)))
+
+
+def _task_view(task: Task) -> TaskView:
+    view = TaskView(
+        task_id=task.task_id,
+        biz_type=task.biz_type,
+        key=task.key,
+        status=task.status,
+        reason=task.reason,
+        parked=task.parked,
+        due_at=rfc3339(task.due_ms),
+        next_at=rfc3339(task.next_ms) if task.is_live else None,
+        attempts=task.attempts,
+        payload=shown_payload(task.payload),
+        callback=callback_view(task.callback),
+        created_at=rfc3339(task.created_ms),
+        updated_at=rfc3339(task.updated_ms),
+        settled_at=rfc3339_or_none(task.settled_ms),
+        expires_at=None if task.expires_at is None else rfc3339(task.expires_at * 1000),
+        lateness_ms=task.lateness_ms,
+        last_error=task.last_error,
+        history=[_attempt(attempt) for attempt in task.history],
+    )
+    if task.retry is not None:
+        view.retry = shown_retry(task.retry)
+    if task.expires_after_seconds is not None:
+        view.expires_after_seconds = number_said(task.expires_after_seconds)
+    if task.notice_of is not None:
+        view.notice_of = task.notice_of
+    if (occurrence := task.occurrence) is not None:
+        view.timer_id = occurrence.timer_id
+        view.occurrence_at = rfc3339(occurrence.second * 1000)
+        view.number = None if occurrence.manual else occurrence.number
+    return view
+
+
+def _attempt(attempt: Attempt) -> AttemptView:
+    return AttemptView(
+        at=rfc3339(attempt.at_ms),
+        lateness_ms=attempt.lateness_ms,
+        outcome=attempt.outcome,
+        status_code=attempt.status_code,
+        duration_ms=attempt.duration_ms,
+        note=attempt.note,
+    )

@@ -1,75 +1,126 @@
 """A timer in an answer. The payload is in it byte for byte, with its placeholders."""
 
 from collections.abc import Iterable
+from typing import Annotated
 
-from duewheel.interface.callbacks.callback_view import callback_view
-from duewheel.interface.http import Answer, compact
-from duewheel.rules.callbacks.retry import number_said, retry_members
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
+from duewheel.interface.http import Answer, encoded
+from duewheel.interface.tasks.task_view import shown_payload
+from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
+from duewheel.rules.fields import Count, Cursor, Date, Instant
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.timers.timer import Timer
+from duewheel.rules.names import BizType, TimerId
+from duewheel.rules.timers.requests import State
+from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap
+from duewheel.rules.timers.timer import Misfire, Overlap
 from duewheel.workflows.timers.read_timers import ShownTimer, TimerPage
+
+
+class CountersView(Struct):
+    fired: Count
+    delivered: Count
+    dead: Count
+    expired: Count
+    missed: Count
+    superseded: Count
+    skipped: Count
+
+
+class TimerView(Struct):
+    timer_id: TimerId
+    name: str
+    biz_type: BizType
+    cron: str | None
+    dialect: Dialect | None
+    every_seconds: Count | None
+    timezone: str
+    start_at: Instant | None
+    end_at: Instant | None
+    max_runs: Count | None
+    jitter_seconds: Count
+    payload: Annotated[Raw, Meta(description="As the very text that came in.")]
+    callback: CallbackView
+    retry: Retry | None
+    expires_after_seconds: float | None
+    dst_gap: DstGap
+    dst_overlap: DstOverlap
+    misfire: Misfire
+    grace_seconds: Count
+    overlap: Overlap
+    exclude: tuple[Date, ...]
+    disable_on_stop: bool
+    enabled: bool
+    state: State
+    next_at: Instant | None
+    version: Count
+    created_at: Instant
+    updated_at: Instant
+    counters: CountersView | UnsetType = UNSET  # only when one timer is read
+
+
+class TimersView(Struct):
+    timers: list[TimerView]
+    cursor: Cursor
+
+
+class UpcomingView(Struct):
+    upcoming: list[Instant]
+
+
+class TimerDeletionView(Struct):
+    timer_id: TimerId
+    deleted: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
 
 
 def timer_answer(shown: ShownTimer, status: int = 200, **headers: str) -> Answer:
     tag = f'"{shown.timer.version}"'
-    return Answer(status, timer_text(shown), headers={"etag": tag, **headers})
+    return Answer(status, encoded(_timer_view(shown)), headers={"etag": tag, **headers})
 
 
-def timer_text(shown: ShownTimer) -> str:
-    before, after = compact(_before_payload(shown.timer)), compact(_after_payload(shown))
-    payload = "null" if shown.timer.rules.payload is None else shown.timer.rules.payload
-    return f'{before[:-1]},"payload":{payload},{after[1:]}'
+def timers_view(page: TimerPage) -> TimersView:
+    return TimersView([_timer_view(shown) for shown in page.timers], page.cursor)
 
 
-def timers_text(page: TimerPage) -> str:
-    timers = ",".join(map(timer_text, page.timers))
-    return f'{{"timers":[{timers}],"cursor":{compact(page.cursor)}}}'
+def upcoming_view(seconds: Iterable[int]) -> UpcomingView:
+    return UpcomingView([rfc3339(second * 1000) for second in seconds])
 
 
-def upcoming_view(seconds: Iterable[int]) -> dict[str, object]:
-    return {"upcoming": [rfc3339(second * 1000) for second in seconds]}
-
-
-def _before_payload(timer: Timer) -> dict[str, object]:
-    rules, schedule = timer.rules, timer.rules.schedule
-    return {
-        "timer_id": timer.timer_id,
-        "name": rules.name,
-        "biz_type": timer.biz_type,
-        "cron": schedule.cron,
-        "dialect": None if schedule.cron is None else schedule.dialect.value,
-        "every_seconds": schedule.every_seconds,
-        "timezone": schedule.timezone,
-        "start_at": _instant(schedule.start_second),
-        "end_at": _instant(schedule.end_second),
-        "max_runs": rules.max_runs,
-        "jitter_seconds": rules.jitter_seconds,
-    }
-
-
-def _after_payload(shown: ShownTimer) -> dict[str, object]:
-    timer, rules = shown.timer, shown.timer.rules
+def _timer_view(shown: ShownTimer) -> TimerView:
+    timer, rules, schedule = shown.timer, shown.timer.rules, shown.timer.rules.schedule
     expires_after = rules.expires_after_seconds
-    counted = {} if shown.counters is None else {"counters": shown.counters}
-    return {
-        "callback": None if rules.callback is None else callback_view(rules.callback),
-        "retry": None if rules.retry is None else retry_members(rules.retry),
-        "expires_after_seconds": None if expires_after is None else number_said(expires_after),
-        "dst_gap": rules.schedule.dst_gap.value,
-        "dst_overlap": rules.schedule.dst_overlap.value,
-        "misfire": rules.misfire.value,
-        "grace_seconds": rules.grace_seconds,
-        "overlap": rules.overlap.value,
-        "exclude": list(rules.schedule.exclude),
-        "disable_on_stop": rules.disable_on_stop,
-        "enabled": timer.enabled,
-        "state": shown.state.value,
-        "next_at": _instant(shown.next_second),
-        "version": timer.version,
-        "created_at": rfc3339(timer.created_ms),
-        "updated_at": rfc3339(timer.updated_ms),
-        **counted,
-    }
+    return TimerView(
+        timer_id=timer.timer_id,
+        name=rules.name,
+        biz_type=timer.biz_type,
+        cron=schedule.cron,
+        dialect=None if schedule.cron is None else schedule.dialect,
+        every_seconds=schedule.every_seconds,
+        timezone=schedule.timezone,
+        start_at=_instant(schedule.start_second),
+        end_at=_instant(schedule.end_second),
+        max_runs=rules.max_runs,
+        jitter_seconds=rules.jitter_seconds,
+        payload=shown_payload(rules.payload),
+        callback=callback_view(rules.callback),
+        retry=None if rules.retry is None else shown_retry(rules.retry),
+        expires_after_seconds=None if expires_after is None else number_said(expires_after),
+        dst_gap=schedule.dst_gap,
+        dst_overlap=schedule.dst_overlap,
+        misfire=rules.misfire,
+        grace_seconds=rules.grace_seconds,
+        overlap=rules.overlap,
+        exclude=schedule.exclude,
+        disable_on_stop=rules.disable_on_stop,
+        enabled=timer.enabled,
+        state=shown.state,
+        next_at=_instant(shown.next_second),
+        version=timer.version,
+        created_at=rfc3339(timer.created_ms),
+        updated_at=rfc3339(timer.updated_ms),
+        counters=UNSET if shown.counters is None else CountersView(**shown.counters),
+    )
 
 
 def _instant(second: int | None) -> str | None:

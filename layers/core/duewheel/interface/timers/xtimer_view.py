@@ -1,27 +1,98 @@
 """The answers of the xTimer interface: a code (0 for success), its message, the data."""
 
-from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from duewheel.interface.http import Answer, compact
 from duewheel.rules.callbacks.payload_encoding import text_of
 from duewheel.rules.callbacks.secret_headers import shown_value
 from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.fields import Count, Instant
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import MalformedBody, Refusal
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.timer import Timer
 from duewheel.rules.timers.xtimer.app_names import app_of
+from duewheel.rules.timers.xtimer.requests import XTimerId
 
-SUCCESS = "success"
 MALFORMED = -1
 
 _INACTIVE, _ACTIVE = 1, 2
 _NOT_RUN, _RUNNING, _SUCCEEDED, _FAILED = range(4)
 
 
-def done(**members: object) -> Answer:
-    return Answer(200, compact({"code": 0, "msg": SUCCESS, **members}))
+class XTimerDone(Struct):
+    code: Literal[0] = 0
+    msg: Literal["success"] = "success"
+
+
+class XTimerCreated(XTimerDone, kw_only=True):
+    id: XTimerId
+
+
+class XTimerShownParam(Struct):
+    url: str
+    method: str
+    header: dict[str, list[str]]
+    body: str
+
+
+class XTimerTimerView(Struct, rename={"param": "notifyHTTPParam"}):
+    """A property that xTimer lacks (an interval, a callback of another type) is empty."""
+
+    id: XTimerId
+    app: str
+    name: str
+    status: Annotated[
+        int, Meta(description="1: inactive, 2: active.", extra_json_schema={"enum": [1, 2]})
+    ]
+    cron: str
+    param: XTimerShownParam | None
+
+
+class XTimerRead(XTimerDone, kw_only=True):
+    data: XTimerTimerView
+
+
+class XTimerList(XTimerDone, kw_only=True):
+    data: list[XTimerTimerView]
+    total: Count
+
+
+class XTimerRecordView(
+    Struct, rename={"timer_id": "timerID", "run_timer": "runTimer", "cost_time": "costTime"}
+):
+    id: Count
+    app: str
+    timer_id: XTimerId
+    output: str
+    run_timer: Instant
+    cost_time: Count
+    status: Annotated[
+        int,
+        Meta(
+            description="0: not called yet, 1: tried again, 2: delivered, 3: all else.",
+            extra_json_schema={"enum": [0, 1, 2, 3]},
+        ),
+    ]
+
+
+class XTimerRecords(XTimerDone, kw_only=True):
+    data: list[XTimerRecordView]
+    total: Count
+
+
+class XTimerRefusalView(Struct):
+    code: Annotated[
+        int,
+        Meta(
+            description="The status that `/v1` would have answered; -1 with HTTP 400.",
+            extra_json_schema={"not": {"const": 0}},
+        ),
+    ]
+    msg: str
 
 
 def refused(refusal: Refusal) -> Answer:
@@ -31,45 +102,38 @@ def refused(refusal: Refusal) -> Answer:
     return Answer(200, compact({"code": refusal.status, "msg": refusal.detail}))
 
 
-def timer_view(timer: Timer) -> dict[str, object]:
-    """A property that xTimer lacks (an interval, a callback of another type) is empty."""
+def timer_view(timer: Timer) -> XTimerTimerView:
     callback = timer.rules.callback
-    return {
-        "id": int(timer.timer_id),
-        "app": app_of(timer.biz_type),
-        "name": timer.rules.name,
-        "status": _ACTIVE if timer.enabled else _INACTIVE,
-        "cron": timer.rules.schedule.cron or "",
-        "notifyHTTPParam": (
-            _param(callback, timer.rules.payload) if isinstance(callback, HttpCallback) else None
-        ),
-    }
+    return XTimerTimerView(
+        int(timer.timer_id),
+        app_of(timer.biz_type),
+        timer.rules.name,
+        _ACTIVE if timer.enabled else _INACTIVE,
+        timer.rules.schedule.cron or "",
+        _param(callback, timer.rules.payload) if isinstance(callback, HttpCallback) else None,
+    )
 
 
-def timers_view(timers: Sequence[Timer]) -> list[dict[str, object]]:
-    return [timer_view(timer) for timer in timers]
-
-
-def record_view(task: Task, timer_id: str) -> dict[str, object]:
+def record_view(task: Task, timer_id: str) -> XTimerRecordView:
     last = task.history[-1] if task.history else None
     second = task.due_ms // 1000 if task.occurrence is None else task.occurrence.second
-    return {
-        "id": _number_of(task),
-        "app": app_of(task.biz_type),
-        "timerID": int(timer_id),
-        "output": task.reason or "" if last is None else last.note,
-        "runTimer": rfc3339(second * 1000),
-        "costTime": 0 if last is None else max(0, last.duration_ms),
-        "status": _status(task),
-    }
+    return XTimerRecordView(
+        _number_of(task),
+        app_of(task.biz_type),
+        int(timer_id),
+        task.reason or "" if last is None else last.note,
+        rfc3339(second * 1000),
+        0 if last is None else max(0, last.duration_ms),
+        _status(task),
+    )
 
 
-def _param(callback: HttpCallback, payload: str | None) -> dict[str, object]:
+def _param(callback: HttpCallback, payload: str | None) -> XTimerShownParam:
     header: dict[str, list[str]] = {}
     for name, value in callback.headers:
         header.setdefault(name, []).append(shown_value(name, value))
     body = "" if payload is None else text_of(payload, is_raw=callback.is_raw)
-    return {"url": callback.url, "method": callback.method, "header": header, "body": body}
+    return XTimerShownParam(callback.url, callback.method, header, body)
 
 
 def _status(task: Task) -> int:

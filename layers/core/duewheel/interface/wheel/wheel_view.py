@@ -1,93 +1,178 @@
-"""The wheel in an answer: its pointers, open places, and forecast; an audit."""
+"""The wheel in an answer: its pointers, open places, and forecast; an audit; health."""
 
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
+from msgspec import Meta, Struct
+
+from duewheel.rules.fields import Count, Cursor, Instant
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.sweep.audit import Finding
+from duewheel.rules.sweep.audit import Finding, Wrong
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.open_places import OpenPlace, age_seconds, oldest_first
+from duewheel.rules.wheel.open_places import (
+    OPEN_PLACES_MAX,
+    OpenPlace,
+    Why,
+    age_seconds,
+    oldest_first,
+)
+from duewheel.rules.wheel.profile import PROFILES
 from duewheel.workflows.sweep.audit import Audited
 from duewheel.workflows.wheel.read_status import WheelState
 
 OPEN_PLACES_SHOWN = 100
 
 
-def wheel_view(state: WheelState) -> dict[str, object]:
-    return {
-        "now": rfc3339(state.now_ms),
-        "profile": state.profile,
-        "buckets": state.buckets,
-        "origin": rfc3339(state.origin_second * 1000),
-        "time_pointer": _pointer(state.time_pointer, state.now_ms),
-        "sweep_pointer": _pointer(state.sweep_pointer, state.now_ms),
-        "open_places": _open_places(state.open_places, state.now_ms),
-        "leader": state.leader,
-        "forecast": _forecast(state),
-    }
+class PointerView(Struct):
+    at: Instant
+    second: Count
+    lag_seconds: Count
 
 
-def _open_places(places: Sequence[OpenPlace], now_ms: int) -> dict[str, object]:
+class OpenPlaceView(Struct):
+    at: Annotated[Instant, Meta(description="The second.")]
+    second: Count
+    shard: Count
+    page: (
+        Annotated[str, Meta(description="The first page that is not finished, if it is one.")]
+        | None
+    )
+    since: Annotated[Instant, Meta(description="When the sweep left the place open.")]
+    why: Annotated[Why, Meta(description="docs/api.md says what each word means.")]
+
+
+class OpenPlacesView(Struct):
+    """What the sweep could not finish, and looks at again in each run."""
+
+    count: Annotated[int, Meta(ge=0, le=OPEN_PLACES_MAX)]
+    oldest_age_seconds: Count | None
+    places: Annotated[
+        list[OpenPlaceView],
+        Meta(max_length=OPEN_PLACES_SHOWN, description="The oldest come first."),
+    ]
+
+
+class LoadView(Struct):
+    at: Instant
+    tasks: Count
+    seconds: Annotated[dict[str, Count], Meta(description="By the second of the minute.")]
+
+
+class ForecastView(Struct):
+    tasks: Count
+    minutes: list[LoadView]
+
+
+class WheelView(Struct):
+    now: Instant
+    profile: Literal[tuple(PROFILES)]  # type: ignore[valid-type]
+    buckets: Count
+    origin: Instant
+    time_pointer: PointerView
+    sweep_pointer: PointerView
+    open_places: OpenPlacesView
+    leader: str | None
+    forecast: ForecastView
+
+
+class CheckedView(Struct):
+    seconds: Count
+    items: Count
+
+
+class FindingView(Struct):
+    wrong: Wrong
+    detail: str
+    task_id: str | None
+    biz_type: str | None
+    at: str | None
+    attribute: str | None
+
+
+class AuditView(Struct, rename={"from_": "from"}):
+    from_: Instant
+    to: Instant
+    audited_until: Instant
+    checked: CheckedView
+    findings: list[FindingView]
+    cursor: Cursor
+
+
+class HealthView(Struct):
+    status: Literal["ok"]
+    version: str
+
+
+def wheel_view(state: WheelState) -> WheelView:
+    return WheelView(
+        rfc3339(state.now_ms),
+        state.profile,
+        state.buckets,
+        rfc3339(state.origin_second * 1000),
+        _pointer(state.time_pointer, state.now_ms),
+        _pointer(state.sweep_pointer, state.now_ms),
+        _open_places(state.open_places, state.now_ms),
+        state.leader,
+        _forecast(state),
+    )
+
+
+def _open_places(places: Sequence[OpenPlace], now_ms: int) -> OpenPlacesView:
     """Counts all, lists the oldest: a list has a bound, whatever the sweep has left open."""
     listed = oldest_first(places)
-    return {
-        "count": len(listed),
-        "oldest_age_seconds": age_seconds(listed[0], now_ms) if listed else None,
-        "places": [_open_place(place) for place in listed[:OPEN_PLACES_SHOWN]],
-    }
+    oldest = age_seconds(listed[0], now_ms) if listed else None
+    shown = [_open_place(place) for place in listed[:OPEN_PLACES_SHOWN]]
+    return OpenPlacesView(len(listed), oldest, shown)
 
 
-def _open_place(place: OpenPlace) -> dict[str, object]:
-    return {
-        "at": rfc3339(place.second * 1000),
-        "second": place.second,
-        "shard": place.shard,
-        "page": place.page or None,
-        "since": rfc3339(place.since_ms),
-        "why": place.why.value,
-    }
+def _open_place(place: OpenPlace) -> OpenPlaceView:
+    return OpenPlaceView(
+        rfc3339(place.second * 1000),
+        place.second,
+        place.shard,
+        place.page or None,
+        rfc3339(place.since_ms),
+        place.why,
+    )
 
 
-def _forecast(state: WheelState) -> dict[str, object]:
+def _forecast(state: WheelState) -> ForecastView:
     minutes = [load.after(state.now_ms // 1000) for load in state.forecast]
     known = [load for load in minutes if load.by_second]
-    return {
-        "tasks": round(sum(load.entries for load in known)),
-        "minutes": [
-            {
-                "at": rfc3339(load.minute * 60_000),
-                "tasks": round(load.entries),
-                "seconds": {str(second): round(n) for second, n in load.by_second.items()},
-            }
+    return ForecastView(
+        round(sum(load.entries for load in known)),
+        [
+            LoadView(
+                rfc3339(load.minute * 60_000),
+                round(load.entries),
+                {str(second): round(n) for second, n in load.by_second.items()},
+            )
             for load in known
         ],
-    }
+    )
 
 
-def _pointer(second: int, now_ms: int) -> dict[str, object]:
-    return {
-        "at": rfc3339(second * 1000),
-        "second": second,
-        "lag_seconds": timing.lag_seconds(second, now_ms),
-    }
+def _pointer(second: int, now_ms: int) -> PointerView:
+    return PointerView(rfc3339(second * 1000), second, timing.lag_seconds(second, now_ms))
 
 
-def audit_view(audited: Audited) -> dict[str, object]:
-    return {
-        "from": rfc3339(audited.first_second * 1000),
-        "to": rfc3339((audited.last_second + 1) * 1000),
-        "audited_until": rfc3339(audited.audited_until_second * 1000),
-        "checked": {"seconds": audited.seconds, "items": audited.items},
-        "findings": [_finding(finding) for finding in audited.findings],
-        "cursor": audited.cursor,
-    }
+def audit_view(audited: Audited) -> AuditView:
+    return AuditView(
+        rfc3339(audited.first_second * 1000),
+        rfc3339((audited.last_second + 1) * 1000),
+        rfc3339(audited.audited_until_second * 1000),
+        CheckedView(audited.seconds, audited.items),
+        [_finding(finding) for finding in audited.findings],
+        audited.cursor,
+    )
 
 
-def _finding(finding: Finding) -> dict[str, object]:
-    return {
-        "wrong": finding.wrong.value,
-        "detail": finding.sentence,
-        "task_id": finding.task_id,
-        "biz_type": finding.biz_type,
-        "at": finding.at,
-        "attribute": finding.attribute,
-    }
+def _finding(finding: Finding) -> FindingView:
+    return FindingView(
+        finding.wrong,
+        finding.sentence,
+        finding.task_id,
+        finding.biz_type,
+        finding.at,
+        finding.attribute,
+    )

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from duewheel.rules.access.api_keys import is_key_id
 from duewheel.rules.access.grants import ALL, BUSINESSES, Grant, Right
 from duewheel.rules.fields import Instant, RequestBody, decode, instant_ms, invalid, whole_text
-from duewheel.rules.names import AHEAD_DAYS_MAX, printable_name
+from duewheel.rules.names import AHEAD_DAYS_MAX, name_of, printable_name
 from duewheel.rules.query_string import Query
 from duewheel.rules.refusals import UnknownApiKey
 
@@ -41,12 +41,12 @@ class GrantBody(RequestBody):
 
 
 class NewApiKeyBody(RequestBody):
-    name: Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
+    name: Annotated[str, name_of(NAME_CHARACTERS_MAX)]
     grants: Annotated[tuple[GrantBody, ...], Meta(min_length=1, max_length=GRANTS_MAX)]
     expires_at: Instant | UnsetType = UNSET
 
 
-class RotationBody(RequestBody):
+class ApiKeyRotationBody(RequestBody):
     """`overlap_seconds`: for how long the secret before it is good."""
 
     overlap_seconds: Annotated[int, Meta(ge=0, le=OVERLAP_SECONDS_MAX)] = OVERLAP_SECONDS_DEFAULT
@@ -66,7 +66,7 @@ def new_api_key(body: str, now_ms: int) -> NewApiKey:
 
 def overlap_seconds(body: str | None) -> int:
     """Of a rotation, whose body may be left out."""
-    return decode(body or "{}", RotationBody).overlap_seconds
+    return decode(body or "{}", ApiKeyRotationBody).overlap_seconds
 
 
 def checked_key_id(text: str) -> str:

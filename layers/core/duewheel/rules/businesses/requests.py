@@ -13,11 +13,17 @@ from duewheel.rules.businesses import trusted_origins
 from duewheel.rules.businesses.settings import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
 from duewheel.rules.callbacks import outcome, secret_headers
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
-from duewheel.rules.callbacks.http import is_header_value
+from duewheel.rules.callbacks.http import HEADER_VALUE, is_header_value
 from duewheel.rules.callbacks.outcome import StatusEntry
-from duewheel.rules.callbacks.requests import CallbackOrNull, callback_from
+from duewheel.rules.callbacks.requests import CallbackOrNull, WholeCallbackOrNull, callback_from
 from duewheel.rules.callbacks.retry import Retry, retry_policy
-from duewheel.rules.callbacks.signature import SECRETS_MAX, secret_from
+from duewheel.rules.callbacks.signature import (
+    SECRET,
+    SECRET_BYTES_MAX,
+    SECRET_BYTES_MIN,
+    SECRETS_MAX,
+    secret_from,
+)
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.callbacks.url import PATTERNS_MAX, host_pattern
 from duewheel.rules.fields import (
@@ -38,64 +44,98 @@ BURST_MAX = 1_000_000
 IN_FLIGHT_MAX = 100  # as many as a page has tasks
 
 _Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
-_Patterns = Annotated[tuple[str, ...], Meta(min_length=1, max_length=PATTERNS_MAX)]
-_Statuses = Annotated[
-    tuple[int | str, ...],
+_Pattern = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
+_Hosts = Annotated[
+    tuple[_Pattern, ...],
     Meta(
-        max_length=outcome.STATUS_ENTRIES_MAX,
-        extra_json_schema={
-            "items": {
-                "anyOf": [
-                    {"type": "integer", "minimum": 300, "maximum": 599},
-                    {"enum": list(outcome.STATUS_CLASSES)},
-                ]
-            }
-        },
+        min_length=1,
+        max_length=PATTERNS_MAX,
+        description="Names or IPv4 addresses, or `*.` and a name for all below it.",
     ),
 ]
-_NAMED_SECRETS_ARE = Meta(
-    extra_json_schema={
-        "propertyNames": {"pattern": whole_text(secret_headers.NAME)},
-        "additionalProperties": {
-            "type": ["string", "null"],
-            "minLength": 1,
-            "maxLength": secret_headers.VALUE_CHARACTERS_MAX,
-        },
-    }
+_Origins = Annotated[
+    tuple[_Pattern, ...],
+    Meta(
+        min_length=1,
+        max_length=PATTERNS_MAX,
+        description="Where the headers of `callback` go, beside the origin of its own URL, such as "
+        "`https://api.example.com` or `https://*.example.com`.",
+    ),
+]
+_Burst = Annotated[int, Meta(ge=1, le=BURST_MAX, description="Needs `creates_per_second`.")]
+_Status = (
+    Annotated[int, Meta(extra_json_schema={"minimum": 300, "maximum": 599})]
+    | Annotated[str, Meta(extra_json_schema={"enum": list(outcome.STATUS_CLASSES)})]
 )
+StatusList = Annotated[tuple[_Status, ...], Meta(max_length=outcome.STATUS_ENTRIES_MAX)]
+_Secrets = Annotated[
+    dict[
+        Annotated[str, Meta(extra_json_schema={"pattern": whole_text(secret_headers.NAME)})],
+        Annotated[
+            Any,
+            Meta(
+                extra_json_schema={
+                    "type": ["string", "null"],
+                    "minLength": 1,
+                    "maxLength": secret_headers.VALUE_CHARACTERS_MAX,
+                    "pattern": HEADER_VALUE,
+                }
+            ),
+        ],
+    ],
+    Meta(
+        description="By names, to which headers refer as `{{secret:NAME}}`; `null` takes one away. "
+        f"At most {secret_headers.NAMED_SECRETS_MAX} together."
+    ),
+]
+_SigningSecrets = Annotated[
+    tuple[Annotated[str, Meta(extra_json_schema={"pattern": whole_text(SECRET)})], ...],
+    Meta(
+        min_length=1,
+        max_length=SECRETS_MAX,
+        description="The newest first; each `whsec_` and the base64 of "
+        f"{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} random bytes.",
+    ),
+]
+_Timeout = Annotated[
+    float,
+    Meta(
+        description="At most what the deployment allows.",
+        extra_json_schema={"minimum": TIMEOUT_SECONDS_MIN},
+    ),
+]
 
 
-class BusinessBody(RequestBody):
-    """`on_dead` is a whole callback. `timeout_seconds` is at most what the deployment allows."""
+class BusinessChangeBody(RequestBody):
+    """`null` sets a member back to its default. `retry_statuses` and `stop_statuses` have none in
+    common. Callbacks go to `allowed_hosts`, and refer to `secrets` that there are."""
 
     callback: CallbackOrNull | UnsetType = UNSET
     retry: Retry | UnsetType | None = UNSET
     retention_days: (
         Annotated[int, Meta(ge=RETENTION_DAYS_MIN, le=RETENTION_DAYS_MAX)] | UnsetType | None
     ) = UNSET
-    timeout_seconds: Annotated[float, Meta(ge=TIMEOUT_SECONDS_MIN)] | UnsetType | None = UNSET
-    allowed_hosts: _Patterns | UnsetType | None = UNSET
-    trusted_origins: _Patterns | UnsetType | None = UNSET
-    retry_statuses: _Statuses | UnsetType | None = UNSET
-    stop_statuses: _Statuses | UnsetType | None = UNSET
-    on_dead: CallbackOrNull | UnsetType = UNSET
+    timeout_seconds: _Timeout | UnsetType | None = UNSET
+    allowed_hosts: _Hosts | UnsetType | None = UNSET
+    trusted_origins: _Origins | UnsetType | None = UNSET
+    retry_statuses: StatusList | UnsetType | None = UNSET
+    stop_statuses: StatusList | UnsetType | None = UNSET
+    on_dead: WholeCallbackOrNull | UnsetType = UNSET
     calls_per_second: _Rate | UnsetType | None = UNSET
     calls_in_flight: Annotated[int, Meta(ge=1, le=IN_FLIGHT_MAX)] | UnsetType | None = UNSET
     creates_per_second: _Rate | UnsetType | None = UNSET
-    creates_burst: Annotated[int, Meta(ge=1, le=BURST_MAX)] | UnsetType | None = UNSET
-    signing_secrets: (
-        Annotated[tuple[str, ...], Meta(min_length=1, max_length=SECRETS_MAX)] | UnsetType | None
-    ) = UNSET
+    creates_burst: _Burst | UnsetType | None = UNSET
+    signing_secrets: _SigningSecrets | UnsetType | None = UNSET
     paused: bool | UnsetType | None = UNSET
     lane: Lane | UnsetType | None = UNSET
-    secrets: Annotated[dict[str, object], _NAMED_SECRETS_ARE] | UnsetType | None = UNSET
+    secrets: _Secrets | UnsetType | None = UNSET
 
 
 def business_change(
     body: str, defaults: Defaults, allowed: AllowedTargets = HTTP_ALONE
 ) -> dict[str, Any]:
     """Fields of `Own`, each with its value."""
-    read = decode(body, BusinessBody)
+    read = decode(body, BusinessChangeBody)
     checked: dict[str, Callable[[Any, str], Any]] = {
         "callback": lambda raw, where: callback_from(raw, allowed, where),
         "retry": retry_policy,
@@ -118,7 +158,7 @@ def business_change(
 
 def _timeout(seconds: float, defaults: Defaults, where: str) -> float:
     largest = defaults.timeout_seconds_max
-    if seconds > largest:
+    if not TIMEOUT_SECONDS_MIN <= seconds <= largest:
         raise invalid(where, f"must be from {TIMEOUT_SECONDS_MIN} to {largest}.")
     return seconds
 

@@ -7,7 +7,7 @@ receiver takes for such a header: CGI and WSGI write `webhook_id` as they write 
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -19,7 +19,7 @@ from duewheel.rules.callbacks.secret_headers import (
     wrong_reference,
 )
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.callbacks.url import URL_LENGTH_MAX, parse_callback_url
+from duewheel.rules.callbacks.url import URL, URL_LENGTH_MAX, parse_callback_url
 from duewheel.rules.fields import (
     RequestBody,
     given,
@@ -47,13 +47,22 @@ _FORBIDDEN_HEADERS = frozenset(
 
 _FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
 
-_NO_LETTER_OR_DIGIT = re.compile(r"[^0-9a-z]")
+
+def in_any_case(text: str) -> str:
+    """As a pattern, in the spellings that a receiver may take for this one."""
+    return "".join("[^0-9A-Za-z]" if c == "-" else f"[{c}{c.upper()}]" for c in text)
+
+
+_OF_THE_DELIVERY = re.compile(
+    "^(?:(?:{})$|{})".format(
+        "|".join(map(in_any_case, sorted(_FORBIDDEN_HEADERS))),
+        "|".join(map(in_any_case, _FORBIDDEN_PREFIXES)),
+    )
+)
 
 
 def is_of_the_delivery(name: str) -> bool:
-    """Also in the spellings that a receiver may take for its own."""
-    read_as = _NO_LETTER_OR_DIGIT.sub("-", name.lower())
-    return read_as in _FORBIDDEN_HEADERS or read_as.startswith(_FORBIDDEN_PREFIXES)
+    return _OF_THE_DELIVERY.search(name) is not None
 
 
 HEADERS_MAX = 20
@@ -61,25 +70,52 @@ HEADERS_BYTES_MAX = 4_096
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[!-~](?:[!-~ \t]*[!-~])?)?")
-_HEADERS_ARE = Meta(
-    extra_json_schema={
-        "additionalProperties": {"type": "string", "pattern": whole_text(_HEADER_VALUE)},
-        "propertyNames": {"pattern": whole_text(_HEADER_NAME)},
-        "maxProperties": HEADERS_MAX,
-    }
-)
+# Checked below, since a caller is told the name of a header that is refused.
+_Headers = Annotated[
+    dict[
+        Annotated[
+            str,
+            Meta(
+                extra_json_schema={
+                    "pattern": whole_text(_HEADER_NAME),
+                    "not": {"pattern": _OF_THE_DELIVERY.pattern},
+                }
+            ),
+        ],
+        Annotated[
+            Any, Meta(extra_json_schema={"type": "string", "pattern": whole_text(_HEADER_VALUE)})
+        ],
+    ],
+    Meta(
+        description=f"At most {HEADERS_BYTES_MAX:,} bytes; each name once, whatever its case. A "
+        "value may end with `{{secret:NAME}}`, in a header whose values are secret.",
+        extra_json_schema={"maxProperties": HEADERS_MAX},
+    ),
+]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 METHODS: Sequence[str] = get_args(Method)
+
+
+_Url = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=URL_LENGTH_MAX,
+        description="With a host that is a name, or an IP address. What is not ASCII is a name by "
+        "IDNA.",
+        extra_json_schema={"pattern": URL},
+    ),
+]
 
 
 class HttpCallbackBody(RequestBody):
     """What it leaves out is the business's."""
 
     type: Literal["http"] = "http"
-    url: Annotated[str, Meta(min_length=1, max_length=URL_LENGTH_MAX)] | UnsetType = UNSET
+    url: _Url | UnsetType = UNSET
     method: Method | UnsetType = UNSET
-    headers: Annotated[dict[str, object], _HEADERS_ARE] | UnsetType = UNSET
-    body: BodyMode = "json"
+    headers: _Headers | UnsetType = UNSET
+    body: BodyMode | UnsetType = UNSET
 
 
 def http_callback(body: HttpCallbackBody, path: str) -> HttpCallback:
@@ -137,6 +173,9 @@ def _check_reference(name: str, value: str, where: str) -> None:
         raise invalid(where, "has a {{secret:NAME}} that is malformed, or does not end the value.")
     if is_reference(value) and not carries_secret(name, value):
         raise invalid(where, "refers to a secret, and is no header whose value is hidden.")
+
+
+HEADER_VALUE = whole_text(_HEADER_VALUE)
 
 
 def is_header_value(text: str) -> bool:

@@ -17,9 +17,11 @@ from duewheel.rules.fields import decode
 TYPES = ("http", *BY_TYPE)  # the first is the default
 
 _CALLBACK = {"$ref": "#/components/schemas/Callback"}
+_WHOLE = {"$ref": "#/components/schemas/WholeCallback"}
 # Which object it is follows from its `type`.
 CallbackBody = Annotated[Raw, Meta(extra_json_schema=_CALLBACK)]
 CallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_CALLBACK, {"type": "null"}]})]
+WholeCallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_WHOLE, {"type": "null"}]})]
 
 
 class _Typed(Struct):

@@ -39,14 +39,14 @@ class Retry(RequestBody):
     ) = UNSET
 
 
-_EXPONENTIAL = ("first_delay_seconds", "factor", "max_delay_seconds", "jitter")
+EXPONENTIAL = ("first_delay_seconds", "factor", "max_delay_seconds", "jitter")
 
 
 def retry_policy(retry: Retry, path: str = "retry") -> RetryPolicy:
     usual, delays = RetryPolicy(), given(retry.delays_seconds, ())
     age = given(retry.max_age_seconds, None)
     if delays:
-        for name in _EXPONENTIAL:
+        for name in EXPONENTIAL:
             if getattr(retry, name) is not UNSET:
                 raise invalid(joined_path(path, name), "cannot stand beside delays_seconds.")
         attempts = given(retry.attempts, len(delays) + 1)
@@ -101,19 +101,20 @@ def _planned_seconds(policy: RetryPolicy, attempts_made: int, random_unit: float
     return min(ceiling, policy.delay_max_seconds) * (random_unit if policy.has_jitter else 1)
 
 
-def retry_members(retry: RetryPolicy) -> dict[str, object]:
-    members: dict[str, object] = {"attempts": retry.attempts_max}
-    if retry.delays_seconds:
-        members["delays_seconds"] = [number_said(delay) for delay in retry.delays_seconds]
-    else:
-        members["first_delay_seconds"] = number_said(retry.first_delay_seconds)
-        members["factor"] = number_said(retry.factor)
-        members["max_delay_seconds"] = number_said(retry.delay_max_seconds)
-        if not retry.has_jitter:
-            members["jitter"] = False
-    if retry.max_age_seconds is not None:
-        members["max_age_seconds"] = number_said(retry.max_age_seconds)
-    return members
+def shown_retry(policy: RetryPolicy) -> Retry:
+    """As a request would say it."""
+    delays = tuple(map(number_said, policy.delays_seconds)) or UNSET
+    age = UNSET if policy.max_age_seconds is None else number_said(policy.max_age_seconds)
+    if delays is not UNSET:
+        return Retry(policy.attempts_max, delays_seconds=delays, max_age_seconds=age)
+    return Retry(
+        policy.attempts_max,
+        number_said(policy.first_delay_seconds),
+        number_said(policy.factor),
+        number_said(policy.delay_max_seconds),
+        UNSET if policy.has_jitter else False,
+        max_age_seconds=age,
+    )
 
 
 def number_said(value: float) -> float:

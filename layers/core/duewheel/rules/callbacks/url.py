@@ -22,6 +22,12 @@ _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 _HOST_LENGTH_MAX = 253
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 _AUTHORITY_END = re.compile(r"[/?#]")
+# Of the API document: what a pattern can say of a URL.
+_LABEL = r"(?:[0-9A-Za-z_-]|[^\x00-\x7f])+"
+URL = (
+    rf"^[hH][tT][tT][pP][sS]?://(?:\[[0-9A-Fa-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::[0-9]{{1,5}})?"
+    r'(?:[/?][!"$-~]*)?$'
+)
 # IDNA 2003 and 2008 turn these into different names, that is, into different owners.
 _IDNA_DEVIATIONS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
-from duewheel.rules.callbacks.retry import number_said, retry_members
+from duewheel.rules.callbacks.retry import number_said, shown_retry
 from duewheel.rules.callbacks.types import RetryPolicy
 
 KEPT_MAX = 10
@@ -88,7 +88,8 @@ def plain(value: Any) -> Any:
     """As JSON has it, and a request would say it."""
     match value:
         case RetryPolicy():
-            return retry_members(value)
+            members = to_builtins(shown_retry(value))
+            return {name: plain(member) for name, member in members.items()}
         case tuple():
             return [plain(element) for element in value]
         case StrEnum():

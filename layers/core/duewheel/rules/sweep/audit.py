@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import Instant, instant_or_none, invalid
+from duewheel.rules.fields import From, To, instant_or_none, invalid
 from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep.verdict import is_seen_to
@@ -221,8 +221,8 @@ class Position(Struct, frozen=True):
 
 
 class AuditQuery(Query, rename={"from_": "from"}):
-    from_: Instant | None = None
-    to: Instant | None = None
+    from_: From | None = None
+    to: To | None = None
     cursor: str | None = None
 
 

@@ -27,7 +27,7 @@ from operator import add
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duewheel.rules.fields import Instant, instant_or_none, invalid
+from duewheel.rules.fields import From, To, instant_or_none, invalid
 from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.sweep.verdict import HomeState
 from duewheel.rules.tasks.task import Status
@@ -242,8 +242,8 @@ class StatsRequest(Struct, frozen=True):
 
 
 class StatsQuery(Query, rename={"from_": "from"}):
-    from_: Instant | None = None
-    to: Instant | None = None
+    from_: From | None = None
+    to: To | None = None
 
 
 def stats_request(query_string: str, now_ms: int) -> StatsRequest:

@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import Instant, RequestBody, decode, given, period
+from duewheel.rules.fields import Instant, RequestBody, To, decode, given, period
 from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.task import Status, Task
@@ -162,15 +162,21 @@ def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int
 
 
 _Reason = Literal["stopped", "attempts exhausted", "older than max_age_seconds"]
-_StatusCode = Annotated[int, Meta(ge=100, le=999)]
-_ErrorText = Annotated[str, Meta(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
+_Since = Annotated[Instant, Meta(description="The instant of death, inclusive.")]
+_StatusCode = Annotated[int, Meta(ge=100, le=999, description="Of the last attempt.")]
+_ErrorText = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=TEXT_CHARACTERS_MAX,
+        description="A text that the task's contains.",
+    ),
+]
 
 
 class DeadQuery(Query):
-    """`last_error`: what the last error contains."""
-
-    since: Instant | None = None
-    until: Instant | None = None
+    since: _Since | None = None
+    until: To | None = None
     reason: _Reason | None = None
     status_code: _StatusCode | None = None
     last_error: _ErrorText | None = None
@@ -178,11 +184,11 @@ class DeadQuery(Query):
     limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
-class RedriveBody(RequestBody):
+class DeadTasksFilterBody(RequestBody):
     """A body without a member means all that are dead."""
 
-    since: Instant | UnsetType = UNSET
-    until: Instant | UnsetType = UNSET
+    since: _Since | UnsetType = UNSET
+    until: To | UnsetType = UNSET
     reason: _Reason | UnsetType = UNSET
     status_code: _StatusCode | UnsetType = UNSET
     last_error: _ErrorText | UnsetType = UNSET
@@ -195,11 +201,11 @@ def dead_request(query_string: str) -> DeadRequest:
 
 
 def redrive_request(body: str) -> DeadRequest:
-    read = decode(body, RedriveBody)
+    read = decode(body, DeadTasksFilterBody)
     return DeadRequest(_filter(read), cursor=given(read.cursor, None))
 
 
-def _filter(read: DeadQuery | RedriveBody) -> DeadFilter:
+def _filter(read: DeadQuery | DeadTasksFilterBody) -> DeadFilter:
     since_ms, until_ms = period(
         ("since", given(read.since, None)), ("until", given(read.until, None))
     )

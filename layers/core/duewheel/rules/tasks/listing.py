@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Struct
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import Instant, period
+from duewheel.rules.fields import From, To, period
 from duewheel.rules.names import BizType
 from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.tasks.task import Status, Task
@@ -161,12 +161,10 @@ def _rank(key: Listed, order: Order) -> tuple[int, int]:
 
 
 class TasksQuery(Query):
-    """`due_from` is inclusive, `due_to` exclusive."""
-
     biz_type: BizType
     status: Status | None = None
-    due_from: Instant | None = None
-    due_to: Instant | None = None
+    due_from: From | None = None
+    due_to: To | None = None
     order: Order = Order.ASC
     cursor: str | None = None
     limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT

@@ -77,7 +77,7 @@ class NewTaskBody(TaskBody, kw_only=True):
     key: TaskKey | UnsetType = UNSET
 
 
-class UpsertBody(TaskBody):
+class TaskByKeyBody(TaskBody):
     """The key is in the path."""
 
     max_due_at: (
@@ -85,16 +85,10 @@ class UpsertBody(TaskBody):
     ) = UNSET
 
 
-class BatchBody(RequestBody):
+class NewTasksBody(RequestBody):
     tasks: Annotated[
-        list[Raw],
-        Meta(
-            extra_json_schema={
-                "items": {"$ref": "#/components/schemas/NewTaskBody"},
-                "minItems": 1,
-                "maxItems": BATCH_TASKS_MAX,
-            }
-        ),
+        list[Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/NewTask"})]],
+        Meta(extra_json_schema={"minItems": 1, "maxItems": BATCH_TASKS_MAX}),
     ]
 
 
@@ -115,7 +109,7 @@ def batch_request(
 
 def bodies_of_batch(body: str | Raw) -> list[Raw]:
     """Each task of a batch, as it was written."""
-    tasks = decode(body, BatchBody).tasks
+    tasks = decode(body, NewTasksBody).tasks
     if not tasks:
         raise invalid(BATCH_MEMBER, "is empty.")
     if len(tasks) > BATCH_TASKS_MAX:
@@ -159,7 +153,7 @@ def _permitted(task: NewTask | Refusal, permit: Permit, index: int) -> NewTask |
 def upsert_request(
     body: str, biz_type: str, key: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE
 ) -> NewTask:
-    read = decode(body, UpsertBody)
+    read = decode(body, TaskByKeyBody)
     named = checked_biz_type(biz_type), checked_key(key), _digest(body)
     new = _task(read, named, now_ms, allowed)
     if isinstance(read.max_due_at, UnsetType):

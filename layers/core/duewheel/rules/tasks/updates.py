@@ -63,16 +63,16 @@ def needs_new_entry(task: Task, now_ms: int) -> bool:
     return is_past or task.next_ms // 1000 < task.entry.second
 
 
-class ChangeBody(DueBody):
+class TaskChangeBody(DueBody):
     payload: Payload | UnsetType = UNSET
     callback: CallbackBody | UnsetType = UNSET
 
 
 def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> Change:
-    read = decode(body, ChangeBody)
-    named = [name for name in ChangeBody.__struct_fields__ if getattr(read, name) is not UNSET]
+    read = decode(body, TaskChangeBody)
+    named = [name for name in TaskChangeBody.__struct_fields__ if getattr(read, name) is not UNSET]
     if not named:
-        fields = ", ".join(ChangeBody.__struct_fields__)
+        fields = ", ".join(TaskChangeBody.__struct_fields__)
         raise MalformedBody(f"A change names at least one of {fields}.")
     return Change(
         due_ms=due_ms_from(read, now_ms) if not set(named).isdisjoint(DUE_FIELDS) else None,

@@ -12,12 +12,13 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.requests import CallbackOrNull, callback_from
 from duewheel.rules.callbacks.retry import Retry, retry_policy
 from duewheel.rules.fields import (
+    Date,
     Instant,
     RequestBody,
     decode,
@@ -27,10 +28,10 @@ from duewheel.rules.fields import (
     invalid,
     members,
 )
-from duewheel.rules.names import BizType, printable_name
+from duewheel.rules.names import BizType, name_of, printable_name
 from duewheel.rules.query_string import Query
 from duewheel.rules.refusals import MalformedBody
-from duewheel.rules.tasks.requests import ExpiresAfter, Payload, payload_text
+from duewheel.rules.tasks.requests import ExpiresAfter, payload_text
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.timers.payload_template import wrong_placeholder
 from duewheel.rules.timers.schedule import DstGap, DstOverlap
@@ -48,18 +49,30 @@ UPCOMING_DEFAULT = 10
 UPCOMING_MAX = 100
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
+_Name = Annotated[str, name_of(NAME_CHARACTERS_MAX)]
 _Count = Annotated[int, Meta(ge=1, le=UPCOMING_MAX)]
 
 Values = dict[str, Any]
 
 
-class ScheduleBody(RequestBody):
-    """`cron`, or `every_seconds`."""
+_Cron = Annotated[
+    str,
+    Meta(
+        max_length=CRON_CHARACTERS_MAX,
+        description="5 fields, or 6 with seconds first, that name a time to come.",
+    ),
+]
+_Timezone = Annotated[
+    str, Meta(max_length=TIMEZONE_CHARACTERS_MAX, description="A zone of the IANA database.")
+]
 
-    cron: Annotated[str, Meta(max_length=CRON_CHARACTERS_MAX)] | UnsetType | None = UNSET
+
+class ScheduleBody(RequestBody):
+    """`cron`, or `every_seconds`, with something left to do: `docs/timers.md` says what is not."""
+
+    cron: _Cron | UnsetType | None = UNSET
     every_seconds: Annotated[int, Meta(ge=1, le=EVERY_SECONDS_MAX)] | UnsetType | None = UNSET
-    timezone: Annotated[str, Meta(max_length=TIMEZONE_CHARACTERS_MAX)] | UnsetType | None = UNSET
+    timezone: _Timezone | UnsetType | None = UNSET
     start_at: Instant | UnsetType | None = UNSET
     end_at: Instant | UnsetType | None = UNSET
     max_runs: Annotated[int, Meta(ge=1, le=RUNS_MAX)] | UnsetType | None = UNSET
@@ -67,7 +80,7 @@ class ScheduleBody(RequestBody):
     dst_overlap: DstOverlap | UnsetType | None = UNSET
     exclude: (
         Annotated[
-            tuple[Annotated[str, Meta(extra_json_schema={"format": "date"})], ...],
+            tuple[Date, ...],
             Meta(max_length=EXCLUDE_MAX),
         ]
         | UnsetType
@@ -75,9 +88,17 @@ class ScheduleBody(RequestBody):
     ) = UNSET
 
 
+_Jitter = Annotated[
+    int, Meta(ge=0, le=JITTER_SECONDS_MAX, description="Less than `every_seconds`.")
+]
+
+
+_Template = Annotated[Raw, Meta(description="Any JSON; placeholders in its strings are filled in.")]
+
+
 class TimerBody(ScheduleBody):
-    jitter_seconds: Annotated[int, Meta(ge=0, le=JITTER_SECONDS_MAX)] | UnsetType | None = UNSET
-    payload: Payload | UnsetType = UNSET
+    jitter_seconds: _Jitter | UnsetType | None = UNSET
+    payload: _Template | UnsetType = UNSET
     callback: CallbackOrNull | UnsetType = UNSET
     retry: Retry | UnsetType | None = UNSET
     expires_after_seconds: ExpiresAfter | UnsetType | None = UNSET
@@ -176,7 +197,7 @@ def _values(read: ScheduleBody, allowed: AllowedTargets) -> Values:
     }
 
 
-def _payload(raw: Payload) -> str | None:
+def _payload(raw: Raw) -> str | None:
     payload = payload_text(raw)
     if payload is not None and (wrong := wrong_placeholder(payload)) is not None:
         raise invalid("payload", wrong)
@@ -233,7 +254,7 @@ class TimersQuery(Query):
 
 class UpcomingQuery(Query, rename={"from_": "from"}):
     count: _Count = UPCOMING_DEFAULT
-    from_: Instant | None = None
+    from_: Annotated[Instant, Meta(description="Now, if it is left out.")] | None = None
 
     @property
     def from_ms(self) -> int | None:

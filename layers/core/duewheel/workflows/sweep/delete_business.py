@@ -5,11 +5,14 @@ call. The call that reaches the end of the lists deletes the settings; a page on
 not be cancelled is read again.
 """
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from duewheel.rules import cursors
 from duewheel.rules.businesses.requests import DeleteQuery
 from duewheel.rules.businesses.settings import Business
+from duewheel.rules.fields import Count, Cursor
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import (
     AlreadySettled,
@@ -37,15 +40,14 @@ TIMERS_AT_ONCE = 50
 CANCELLED_WITH_IT = "cancelled with its business"
 
 
-class Deleted(Struct, frozen=True, kw_only=True):
-    """The result of one call: `timers` deleted, tasks `cancelled`, and the ids of tasks that were
-    `too_late`, whose calls may be in flight."""
+class BusinessDeletion(Struct, frozen=True, kw_only=True):
+    """The result of one call."""
 
     done: bool
-    timers: int
-    cancelled: int
-    too_late: list[str]
-    cursor: str | None
+    timers: Count
+    cancelled: Count
+    too_late: Annotated[list[str], Meta(description="The ids of tasks past their cut-off.")]
+    cursor: Cursor
 
 
 class DeleteBusiness(Struct, frozen=True, kw_only=True):
@@ -60,14 +62,16 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
 
     def __call__(
         self, biz_type: str, query: DeleteQuery, precondition: Precondition, *, by: str
-    ) -> Deleted:
+    ) -> BusinessDeletion:
         business = self.store.read_whole(biz_type)
         if not business.version:
             raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
         precondition.check("business", business.version)
         timers, goes_on = self._delete_timers(biz_type, query, by)
         if goes_on:
-            return Deleted(done=False, timers=timers, cancelled=0, too_late=[], cursor=query.cursor)
+            return BusinessDeletion(
+                done=False, timers=timers, cancelled=0, too_late=[], cursor=query.cursor
+            )
         question = ("delete a business", biz_type, query.cancels_pending)
         at = cursors.opened(query.cursor, question, self.secret)
         page = self.list_tasks(ListRequest(_pending(biz_type, query), LIMIT_MAX, at))
@@ -78,7 +82,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
         too_late = [task.task_id for task in page.tasks if self._cancel(task) is False]
         cancelled = len(page.tasks) - len(too_late)
         if too_late:
-            return Deleted(
+            return BusinessDeletion(
                 done=False,
                 timers=timers,
                 cancelled=cancelled,
@@ -87,11 +91,13 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
             )
         if page.cursor is not None:
             cursor = cursors.sealed(page.cursor, question, self.secret)
-            return Deleted(
+            return BusinessDeletion(
                 done=False, timers=timers, cancelled=cancelled, too_late=[], cursor=cursor
             )
         self._delete(business, by)
-        return Deleted(done=True, timers=timers, cancelled=cancelled, too_late=[], cursor=None)
+        return BusinessDeletion(
+            done=True, timers=timers, cancelled=cancelled, too_late=[], cursor=None
+        )
 
     def _delete_timers(self, biz_type: str, query: DeleteQuery, by: str) -> tuple[int, bool]:
         """How many were deleted, and whether there are more."""

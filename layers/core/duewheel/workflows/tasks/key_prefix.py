@@ -1,8 +1,12 @@
 """List and cancel the live tasks under a key prefix: no index, a page at a time, resumable."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from duewheel.rules import cursors
+from duewheel.rules.fields import Count, Cursor
+from duewheel.rules.names import TaskKey
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
 from duewheel.rules.tasks.listing import filled
 from duewheel.rules.tasks.task import Task
@@ -14,12 +18,12 @@ from duewheel.workflows.tasks.list_tasks import Page
 KEYS_AT_ONCE = 100
 
 
-class Cancelled(Struct, frozen=True):
-    """The result of one page. `too_late`: the keys whose calls may be in flight."""
+class CancelledKeys(Struct, frozen=True):
+    """The result of one page."""
 
-    cancelled: int
-    too_late: list[str]
-    cursor: str | None
+    cancelled: Count
+    too_late: Annotated[list[TaskKey], Meta(description="The keys past their cut-off.")]
+    cursor: Cursor
 
 
 class KeyPrefix(Struct, frozen=True):
@@ -32,13 +36,13 @@ class KeyPrefix(Struct, frozen=True):
         payloads fill an answer."""
         return Page(*self._page(biz_type, prefix, cursor, limit))
 
-    def cancel(self, biz_type: str, prefix: str, cursor: str | None) -> Cancelled:
+    def cancel(self, biz_type: str, prefix: str, cursor: str | None) -> CancelledKeys:
         """Cancel the live tasks among the next keys; call again with the cursor until there is
         none."""
         tasks, following = self._page(biz_type, prefix, cursor, KEYS_AT_ONCE)
         outcomes = [(task, self._cancel(task)) for task in tasks]
         too_late = [str(task.key) for task, outcome in outcomes if outcome is False]
-        return Cancelled(sum(outcome is True for _, outcome in outcomes), too_late, following)
+        return CancelledKeys(sum(outcome is True for _, outcome in outcomes), too_late, following)
 
     def _cancel(self, task: Task) -> bool | None:
         """None if the task ended by itself in between."""

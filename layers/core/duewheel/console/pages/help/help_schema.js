@@ -116,7 +116,7 @@ function conditionOf(schema) {
   const conditions = (schema.oneOf ?? schema.anyOf ?? []).filter(isCondition);
   const names = conditions.filter(({ required }) => required).map(({ required }) => required.join(" with "));
   if (names.length === 0) return null;
-  const mayBeNone = conditions.some(({ not }) => not);
+  const mayBeNone = conditions.some(({ not, required }) => not && !required);
   const word = schema.anyOf ? "At least" : mayBeNone ? "At most" : "Exactly";
   return `${word} one of ${names.join(", ")}.`;
 }

@@ -12,19 +12,39 @@ from duewheel.rules.callbacks.aws.target import AwsTarget, line, status_of
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.types import AwsCallback
-from duewheel.rules.fields import RequestBody, invalid, joined_path
+from duewheel.rules.fields import PRINTABLE, RequestBody, invalid, joined_path, whole_text
 
 SOURCE_CHARACTERS_MAX = 256
 DETAIL_TYPE_CHARACTERS_MAX = 128
 
-_EVENT_BUS = re.compile(r"[A-Za-z0-9._/-]{1,256}")
+_EVENT_BUS = re.compile(
+    r"(?:arn:[a-z-]+:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[A-Za-z0-9._/-]{1,256}"
+)
 
 
-class EventBridgeBody(RequestBody, kw_only=True):
+class EventBridgeCallbackBody(RequestBody, kw_only=True):
     type: Literal["eventbridge"] = "eventbridge"
-    event_bus: Annotated[str, Meta(min_length=1, description="an event bus's name or ARN")]
-    source: Annotated[str, Meta(min_length=1, max_length=SOURCE_CHARACTERS_MAX)]
-    detail_type: Annotated[str, Meta(min_length=1, max_length=DETAIL_TYPE_CHARACTERS_MAX)]
+    event_bus: Annotated[
+        str, Meta(pattern=whole_text(_EVENT_BUS), description="an event bus's name or ARN")
+    ]
+    source: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=SOURCE_CHARACTERS_MAX,
+            description="Printable. AWS keeps what begins with `aws.`, in any case, to itself.",
+            extra_json_schema=PRINTABLE | {"not": {"pattern": r"^[aA][wW][sS]\."}},
+        ),
+    ]
+    detail_type: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=DETAIL_TYPE_CHARACTERS_MAX,
+            description="Printable.",
+            extra_json_schema=PRINTABLE,
+        ),
+    ]
 
 
 class EventBridgeCallback(
@@ -40,11 +60,9 @@ class EventBridgeCallback(
     detail_type: str
 
 
-def _read(body: EventBridgeBody, allowed: AllowedTargets, path: str) -> EventBridgeCallback:
+def _read(body: EventBridgeCallbackBody, allowed: AllowedTargets, path: str) -> EventBridgeCallback:
     where = joined_path(path, "event_bus")
-    name, arn = TARGET.named(body.event_bus, where, allowed)
-    if not _EVENT_BUS.fullmatch(name):
-        raise invalid(where, "is no event bus's name or ARN.")
+    _, arn = TARGET.named(body.event_bus, where, allowed)
     TARGET.check_covered(arn, where, allowed)
     source = line(body.source, SOURCE_CHARACTERS_MAX, joined_path(path, "source"))
     if source.lower().startswith("aws."):
@@ -76,7 +94,7 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
 
 
 TARGET = AwsTarget(
-    body=EventBridgeBody,
+    body=EventBridgeCallbackBody,
     callback=EventBridgeCallback,
     read=_read,
     service="events",

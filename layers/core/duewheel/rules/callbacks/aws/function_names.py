@@ -16,6 +16,7 @@ FUNCTION_CHARACTERS_MAX = 256
 
 # The SDK's own pattern of a FunctionName, with the lengths of a name, a version and an alias.
 _FORM = re.compile(
+    r"(?!arn:aws[a-zA-Z-]*:lambda:(?![^:]+:[0-9]{12}:function:))"
     r"(?P<arn>arn:(?P<partition>aws[a-zA-Z-]*):lambda:)?"
     r"(?:(?P<region>(?:eusc-)?[a-z]{2}(?:-gov|-iso[a-z]?)?-[a-z]+-[0-9]):)?"
     r"(?:(?P<account>[0-9]{12}):)?"
@@ -25,7 +26,10 @@ _FORM = re.compile(
 )
 
 
-class FunctionName(Struct, frozen=True, kw_only=True):
+FUNCTION = re.sub(r"\?P<\w+>", "?:", f"^{_FORM.pattern}$")  # of the API document
+
+
+class FunctionName(Struct, frozen=True):
     """`qualifier`: a version or an alias."""
 
     partition: str
@@ -48,8 +52,6 @@ def function_name(text: str, scope: Scope) -> FunctionName | None:
     """What Lambda calls by this text in this deployment; None for no such form."""
     found = _FORM.fullmatch(text)
     if found is None or len(text) > FUNCTION_CHARACTERS_MAX:
-        return None
-    if found["arn"] and not (found["region"] and found["account"] and found["kind"]):
         return None
     return FunctionName(
         partition=found["partition"] or scope.partition,

@@ -6,7 +6,12 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
-from duewheel.rules.callbacks.aws.function_names import function_name, is_plain
+from duewheel.rules.callbacks.aws.function_names import (
+    FUNCTION,
+    FUNCTION_CHARACTERS_MAX,
+    function_name,
+    is_plain,
+)
 from duewheel.rules.callbacks.aws.outcome import outcome_of_function
 from duewheel.rules.callbacks.aws.target import AwsTarget, check_not_own, check_region
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
@@ -15,11 +20,15 @@ from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import RequestBody, invalid, joined_path
 
 
-class LambdaBody(RequestBody, kw_only=True):
+class LambdaCallbackBody(RequestBody, kw_only=True):
     type: Literal["lambda"] = "lambda"
     function: Annotated[
         str,
-        Meta(min_length=1, description="a function's name or ARN, with or without an alias"),
+        Meta(
+            min_length=1,
+            description="a function's name or ARN, with or without an alias",
+            extra_json_schema={"pattern": FUNCTION, "maxLength": FUNCTION_CHARACTERS_MAX},
+        ),
     ]
     invocation: Literal["sync", "async"] = "sync"
 
@@ -32,7 +41,7 @@ class LambdaCallback(AwsCallback, frozen=True, tag="lambda", rename={"is_async":
     is_async: bool = False
 
 
-def _read(body: LambdaBody, allowed: AllowedTargets, path: str) -> LambdaCallback:
+def _read(body: LambdaCallbackBody, allowed: AllowedTargets, path: str) -> LambdaCallback:
     text, where = body.function, joined_path(path, "function")
     named = function_name(text, allowed.scope)
     if named is None or named.partition != allowed.scope.partition:
@@ -44,7 +53,7 @@ def _read(body: LambdaBody, allowed: AllowedTargets, path: str) -> LambdaCallbac
     return LambdaCallback(text if is_plain(text) else named.arn, body.invocation == "async")
 
 
-def _shown(callback: LambdaCallback) -> dict[str, object]:
+def _shown(callback: LambdaCallback) -> dict[str, Any]:
     return {"function": callback.function, "invocation": "async" if callback.is_async else "sync"}
 
 
@@ -64,10 +73,10 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
 
 
 TARGET = AwsTarget(
-    body=LambdaBody,
+    body=LambdaCallbackBody,
     callback=LambdaCallback,
     read=_read,
-    shown=_shown,
+    members=_shown,
     service="lambda",
     kind="function:",
     action="lambda:InvokeFunction",

@@ -6,7 +6,12 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from duewheel.rules.callbacks.aws.target import AwsTarget, message_text, status_of
+from duewheel.rules.callbacks.aws.target import (
+    MESSAGE_TEXT,
+    AwsTarget,
+    message_text,
+    status_of,
+)
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import (
     BodyMode,
@@ -32,30 +37,49 @@ ATTRIBUTES_BYTES_MAX = 4_096
 _GROUP_ID = re.compile(r"[!-~]{1,128}")
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _ATTRIBUTE_LENGTH_MAX = 128
-_RESERVED_ATTRIBUTES = ("aws.", "amazon.", "duewheel-")
-
-_ATTRIBUTES_ARE = Meta(
-    extra_json_schema={
-        "additionalProperties": {"type": "string", "minLength": 1},
-        "propertyNames": {"pattern": whole_text(_ATTRIBUTE)},
-        "maxProperties": ATTRIBUTES_MAX,
-    }
+_RESERVED = re.compile(
+    r"^(?:[aA][wW][sS]\.|[aA][mM][aA][zZ][oO][nN]\.|[dD][uU][eE][wW][hH][eE][eE][lL]-)"
 )
 
+_Attributes = Annotated[
+    dict[
+        Annotated[
+            str,
+            Meta(
+                extra_json_schema={
+                    "pattern": whole_text(_ATTRIBUTE),
+                    "maxLength": _ATTRIBUTE_LENGTH_MAX,
+                    "not": {"pattern": _RESERVED.pattern},
+                }
+            ),
+        ],
+        Annotated[Any, Meta(extra_json_schema=MESSAGE_TEXT)],
+    ],
+    Meta(
+        description=f"At most {ATTRIBUTES_BYTES_MAX:,} bytes.",
+        extra_json_schema={"maxProperties": ATTRIBUTES_MAX},
+    ),
+]
 
-class MessageBody(RequestBody):
+
+class MessageBody(RequestBody, kw_only=True):
+    """Each target says what these two are, and how its requests name the resource."""
+
+    type: str
+    resource: str
     group_id: (
         Annotated[
             str,
             Meta(
                 pattern=whole_text(_GROUP_ID),
-                description="1 to 128 characters of visible ASCII",
+                description="1 to 128 characters of visible ASCII: needed for FIFO queues and "
+                "topics, and for no other",
             ),
         ]
         | UnsetType
-    ) = UNSET  # needed for FIFO queues and topics, and for no other
-    attributes: Annotated[dict[str, object], _ATTRIBUTES_ARE] | UnsetType = UNSET
-    body: BodyMode = "json"
+    ) = UNSET
+    attributes: _Attributes | UnsetType = UNSET
+    body: BodyMode | UnsetType = UNSET
 
 
 class MessageCallback(
@@ -81,32 +105,23 @@ def message_members(body: MessageBody, resource: str, path: str) -> dict[str, An
 
 
 def message_target(*, address: str, address_as: str, text_as: str, **declared: Any) -> AwsTarget:
-    """`address`: the member that names the queue or topic. In the request to AWS it and the text
+    """`address`: what a callback calls its queue or topic. In the request to AWS it and the text
     are called `address_as` and `text_as`. All else is declared as for any target."""
 
-    def shown(callback: MessageCallback) -> dict[str, object]:
-        return {address: getattr(callback, address), **_shown(callback)}
+    def members(callback: MessageCallback) -> dict[str, Any]:
+        """`body` is shown only if it was requested."""
+        return {
+            "resource": getattr(callback, address),
+            "group_id": UNSET if callback.group_id is None else callback.group_id,
+            "attributes": dict(callback.attributes),
+            "body": "raw" if callback.is_raw else UNSET,
+        }
 
     def request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
         text = text_of(task.payload, is_raw=callback.is_raw)
         return {address_as: getattr(callback, address), text_as: text, **_request(callback, task)}
 
-    return AwsTarget(
-        sometimes_shown=("group_id", "body"),
-        shown=shown,
-        request=request,
-        outcome=_outcome,
-        **declared,
-    )
-
-
-def _shown(callback: MessageCallback) -> dict[str, object]:
-    """`body` is shown only if it was requested."""
-    return {
-        **({} if callback.group_id is None else {"group_id": callback.group_id}),
-        "attributes": dict(callback.attributes),
-        **({"body": "raw"} if callback.is_raw else {}),
-    }
+    return AwsTarget(members=members, request=request, outcome=_outcome, **declared)
 
 
 def _request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
@@ -120,8 +135,8 @@ def _request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
     }
     if callback.group_id is not None:
         members["MessageGroupId"] = callback.group_id
-        parts = [callback.group_id, callback.attributes, callback.is_raw]
-        members["MessageDeduplicationId"] = deduplication_id(task, parts)
+        said = [callback.group_id, callback.attributes, callback.is_raw]
+        members["MessageDeduplicationId"] = deduplication_id(task, said)
     return members
 
 
@@ -156,5 +171,5 @@ def _attributes(members: Mapping[str, object], path: str) -> tuple[tuple[str, st
 def _check_name(name: str, where: str) -> None:
     if len(name) > _ATTRIBUTE_LENGTH_MAX or not _ATTRIBUTE.fullmatch(name):
         raise invalid(where, "is no name that a message attribute can have.")
-    if name.lower().startswith(_RESERVED_ATTRIBUTES):
+    if _RESERVED.search(name):
         raise invalid(where, "begins like those of AWS or of the delivery itself.")

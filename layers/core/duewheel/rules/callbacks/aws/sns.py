@@ -12,32 +12,33 @@ from duewheel.rules.callbacks.aws.message import (
     message_members,
     message_target,
 )
-from duewheel.rules.callbacks.aws.target import ARN
-from duewheel.rules.fields import invalid, joined_path, whole_text
+from duewheel.rules.fields import joined_path, whole_text
 
-_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,256}|[A-Za-z0-9_-]{1,251}\.fifo")
+_ARN = re.compile(
+    r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:(?:[A-Za-z0-9_-]{1,256}|[A-Za-z0-9_-]{1,251}\.fifo)"
+)
 
 
-class SnsBody(MessageBody, kw_only=True):
+class SnsCallbackBody(MessageBody, kw_only=True, rename={"resource": "topic_arn"}):
+    """To a topic."""
+
     type: Literal["sns"] = "sns"
-    topic_arn: Annotated[str, Meta(pattern=whole_text(ARN), description="a topic's ARN")]
+    resource: Annotated[str, Meta(pattern=whole_text(_ARN), description="a topic's ARN")]
 
 
 class SnsCallback(MessageCallback, frozen=True, tag="sns"):
     topic_arn: str
 
 
-def _read(body: SnsBody, allowed: AllowedTargets, path: str) -> SnsCallback:
+def _read(body: SnsCallbackBody, allowed: AllowedTargets, path: str) -> SnsCallback:
     where = joined_path(path, "topic_arn")
-    topic, arn = TARGET.named(body.topic_arn, where, allowed)
-    if not _TOPIC.fullmatch(topic):
-        raise invalid(where, "must be a topic's ARN.")
+    topic, arn = TARGET.named(body.resource, where, allowed)
     TARGET.check_covered(arn, where, allowed)
     return SnsCallback(arn, **message_members(body, topic, path))
 
 
 TARGET = message_target(
-    body=SnsBody,
+    body=SnsCallbackBody,
     callback=SnsCallback,
     address="topic_arn",
     address_as="TopicArn",

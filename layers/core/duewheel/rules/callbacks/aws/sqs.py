@@ -21,9 +21,11 @@ _QUEUE_URL = re.compile(
 )
 
 
-class SqsBody(MessageBody, kw_only=True):
+class SqsCallbackBody(MessageBody, kw_only=True, rename={"resource": "queue_url"}):
+    """To a queue."""
+
     type: Literal["sqs"] = "sqs"
-    queue_url: Annotated[
+    resource: Annotated[
         str,
         Meta(
             pattern=whole_text(_QUEUE_URL),
@@ -36,20 +38,20 @@ class SqsCallback(MessageCallback, frozen=True, tag="sqs"):
     queue_url: str
 
 
-def _read(body: SqsBody, allowed: AllowedTargets, path: str) -> SqsCallback:
+def _read(body: SqsCallbackBody, allowed: AllowedTargets, path: str) -> SqsCallback:
     where = joined_path(path, "queue_url")
-    found = _QUEUE_URL.fullmatch(body.queue_url)
+    found = _QUEUE_URL.fullmatch(body.resource)
     assert found is not None  # by its pattern
     region, account, queue = found[1], found[2], found[3]
     check_region(region, where, allowed)
     arn = f"arn:{allowed.scope.partition}:sqs:{region}:{account}:{queue}"
     check_not_own(arn, where, allowed)
     TARGET.check_covered(arn, where, allowed)
-    return SqsCallback(body.queue_url, **message_members(body, queue, path))
+    return SqsCallback(body.resource, **message_members(body, queue, path))
 
 
 TARGET = message_target(
-    body=SqsBody,
+    body=SqsCallbackBody,
     callback=SqsCallback,
     address="queue_url",
     address_as="QueueUrl",

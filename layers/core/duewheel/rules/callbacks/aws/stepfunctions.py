@@ -23,7 +23,7 @@ _ARN = re.compile(
 )
 
 
-class StepFunctionsBody(RequestBody, kw_only=True):
+class StepFunctionsCallbackBody(RequestBody, kw_only=True):
     type: Literal["stepfunctions"] = "stepfunctions"
     state_machine_arn: Annotated[
         str,
@@ -40,7 +40,9 @@ class StepFunctionsCallback(
     state_machine_arn: str
 
 
-def _read(body: StepFunctionsBody, allowed: AllowedTargets, path: str) -> StepFunctionsCallback:
+def _read(
+    body: StepFunctionsCallbackBody, allowed: AllowedTargets, path: str
+) -> StepFunctionsCallback:
     where = joined_path(path, "state_machine_arn")
     machine, arn = TARGET.named(body.state_machine_arn, where, allowed)
     # IAM judges a call of an alias or a version by the ARN of its state machine.
@@ -63,7 +65,7 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
 
 
 TARGET = AwsTarget(
-    body=StepFunctionsBody,
+    body=StepFunctionsCallbackBody,
     callback=StepFunctionsCallback,
     read=_read,
     service="states",

@@ -20,17 +20,18 @@ from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import RequestBody, decode, invalid, joined_path
 from duewheel.rules.refusals import TargetNotEnabled
 
+# Of the API document.
+MESSAGE_TEXT: dict[str, Any] = {
+    "type": "string",
+    "minLength": 1,
+    "not": {"pattern": r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"},
+}
 ARN = re.compile(r"arn:([a-z-]+):([a-z]+):([a-z0-9-]+):([0-9]{12}):(.+)")
 
 
-def shown_members(callback: AwsCallback) -> dict[str, object]:
-    """The members that a request would have; one that says nothing is left out."""
-    return {name: value for name, value in asdict(callback).items() if value is not None}
-
-
 class AwsTarget(Struct, frozen=True, kw_only=True):
-    """`body`: the callback of a request, whose `type` names the target; answers leave out its
-    members in `sometimes_shown`. `kind`: what is before the name in an ARN. `operation`: of the
+    """`body`: the callback of a request, whose `type` names the target. `members`: of a
+    callback, as `body` has them. `kind`: what is before the name in an ARN. `operation`: of the
     SDK's client, which takes what `request` returns. `item_version`: the `v` of stored tasks that
     have such a callback, newer than that of the releases that do not know it. `accepted_codes`:
     errors by which AWS says that it has accepted this very call before. `stop_codes`: errors that
@@ -38,9 +39,8 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
 
     body: type[RequestBody]
     callback: type[AwsCallback]
-    sometimes_shown: tuple[str, ...] = ()
     read: Callable[[Any, AllowedTargets, str], AwsCallback]
-    shown: Callable[[Any], dict[str, object]] = shown_members
+    members: Callable[[Any], dict[str, Any]] = asdict
     service: str
     kind: str = ""
     action: str
@@ -56,6 +56,10 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return str(self.callback.__struct_config__.tag)
+
+    def shown(self, callback: AwsCallback) -> RequestBody:
+        """As a request would say it."""
+        return self.body(**self.members(callback))
 
     @property
     def environment_variable(self) -> str:

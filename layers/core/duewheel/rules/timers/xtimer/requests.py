@@ -5,21 +5,23 @@ be carried out, is refused by its field. As there, unknown members are ignored.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Self
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 from urllib.parse import parse_qsl
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.http import checked_headers, checked_method, checked_url
+from duewheel.rules.callbacks.http import METHODS, checked_headers, checked_method, checked_url
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.fields import decode, invalid
+from duewheel.rules.fields import decode, read_members
 from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge
 from duewheel.rules.tasks.requests import PAYLOAD_BYTES_MAX
 from duewheel.rules.timers.payload_template import without_placeholders
 from duewheel.rules.timers.requests import NewTimer, checked_cron, checked_name
 from duewheel.rules.timers.schedule import Dialect, Schedule
+from duewheel.rules.timers.schedule_validation import CRON_CHARACTERS_MAX
+from duewheel.rules.timers.timer import NAME_CHARACTERS_MAX
 from duewheel.rules.timers.updates import BLANK, changed_rules
 from duewheel.rules.timers.xtimer.app_names import biz_type_of
 
@@ -27,8 +29,10 @@ PAGE_SIZE_DEFAULT = 10
 PAGE_SIZE_MAX = 100
 RECORDS_MAX = 1_000  # how far back records are paged
 
-_ID_BEYOND = 2**63
 _HEADER_VALUES_MAX = 100
+T = TypeVar("T")
+S = TypeVar("S")
+
 _BLANK = replace(BLANK, schedule=Schedule(dialect=Dialect.CRONEXPR))
 
 
@@ -47,16 +51,45 @@ class Paging(Struct, frozen=True):
     def first(self) -> int:
         return (self.index - 1) * self.size
 
-    @classmethod
-    def of(cls, parameters: Mapping[str, str]) -> Self:
-        """As xTimer's own server reads them: a value that is not above 0 is the default."""
-        index = _whole(parameters, "pageIndex") or 1
-        return cls(max(index, 1), min(_size(parameters), PAGE_SIZE_MAX))
+
+XTimerId = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+_Text = Annotated[str, Meta(min_length=1)]
+# Too long, these are refused by the rules that all timers have.
+_Name = Annotated[_Text, Meta(extra_json_schema={"maxLength": NAME_CHARACTERS_MAX})]
+_Cron = Annotated[_Text, Meta(extra_json_schema={"maxLength": CRON_CHARACTERS_MAX})]
+_Lines = Annotated[list[str], Meta(max_length=_HEADER_VALUES_MAX)]
+
+
+class XTimerQuery(Struct):
+    id: XTimerId
+    app: _Text
+
+
+class _PagedQuery(Struct, kw_only=True, rename={"index": "pageIndex", "size": "pageSize"}):
+    index: int = 1
+    size: Annotated[int, Meta(description=f"A larger one than {PAGE_SIZE_MAX} counts as that.")] = (
+        PAGE_SIZE_DEFAULT
+    )
+
+    @property
+    def paging(self) -> Paging:
+        """As xTimer's own server reads it: a value that is not above 0 is the default."""
+        size = self.size if self.size > 0 else PAGE_SIZE_DEFAULT
+        return Paging(max(self.index, 1), min(size, PAGE_SIZE_MAX))
+
+
+class XTimerListQuery(_PagedQuery, kw_only=True):
+    app: _Text
+
+
+class XTimerRecordsQuery(_PagedQuery, kw_only=True, rename={"timer_id": "timerID"}):
+    timer_id: XTimerId
+    app: str | None = None
 
 
 def new_timer(body: str, now_ms: int) -> NewTimer:
     """It starts inactive."""
-    read = _definition(body)
+    read = _read(decode, body, XTimerDefinitionBody)
     callback = HttpCallback(
         checked_url(read.param.url, "notifyHTTPParam.url"),
         checked_method(read.param.method.upper(), "notifyHTTPParam.method"),
@@ -73,69 +106,49 @@ def new_timer(body: str, now_ms: int) -> NewTimer:
     return NewTimer(biz_type_of(read.app), rules, enabled=False)
 
 
-class _NamedBody(Struct, rename="camel"):
-    id: Annotated[int, Meta(ge=1, le=_ID_BEYOND - 1)]
-    app: str
+class XTimerNamedBody(Struct):
+    id: XTimerId
+    app: _Text
+
+
+class XTimerParamBody(Struct):
+    url: _Text
+    method: Annotated[_Text, Meta(description=f"{', '.join(METHODS)}, in any case.")]
+    header: dict[str, _Lines | None] | None = None
+    body: str | None = None
+
+
+class XTimerDefinitionBody(Struct, rename={"param": "notifyHTTPParam"}):
+    app: _Text
+    name: _Name
+    cron: _Cron
+    param: XTimerParamBody
 
 
 def named_in_body(body: str) -> Named:
-    try:
-        read = decode(body, _NamedBody)
-        return Named(str(read.id), _filled(read.app, "app"))
-    except InvalidField as error:
-        raise _malformed(error) from error
+    read = _read(decode, body, XTimerNamedBody)
+    return Named(str(read.id), read.app)
 
 
 def named_in_query(query: str) -> Named:
-    parameters = _parameters(query)
-    return Named(_id(parameters, "id"), _required_parameter(parameters, "app"))
+    read = _read(read_members, _parameters(query), XTimerQuery)
+    return Named(str(read.id), read.app)
 
 
 def timers_of(query: str) -> tuple[str, Paging]:
     """The app whose timers they are."""
-    parameters = _parameters(query)
-    return _required_parameter(parameters, "app"), Paging.of(parameters)
+    read = _read(read_members, _parameters(query), XTimerListQuery)
+    return read.app, read.paging
 
 
 def records_of(query: str) -> tuple[Named, Paging]:
-    parameters = _parameters(query)
-    named = Named(_id(parameters, "timerID"), parameters.get("app") or None)
-    return named, Paging.of(parameters)
+    read = _read(read_members, _parameters(query), XTimerRecordsQuery)
+    return Named(str(read.timer_id), read.app), read.paging
 
 
-class _Param(Struct):
-    url: str
-    method: str
-    header: dict[str, list[str] | None] | None = None
-    body: str | None = None
-
-
-class _Definition(Struct, rename={"param": "notifyHTTPParam"}):
-    app: str
-    name: str
-    cron: str
-    param: _Param
-
-
-def _definition(body: str) -> _Definition:
-    try:
-        read = decode(body, _Definition)
-        for name in ("app", "name", "cron"):
-            _filled(getattr(read, name), name)
-        for name in ("url", "method"):
-            _filled(getattr(read.param, name), f"notifyHTTPParam.{name}")
-    except InvalidField as error:
-        raise _malformed(error) from error
-    return read
-
-
-def _headers(param: _Param) -> list[tuple[str, str]]:
+def _headers(param: XTimerParamBody) -> list[tuple[str, str]]:
     """A line for each value of each name."""
     header = param.header or {}
-    for name, values in header.items():
-        if len(values or ()) > _HEADER_VALUES_MAX:
-            reason = f"notifyHTTPParam.header.{name}: has more than {_HEADER_VALUES_MAX} values."
-            raise MalformedBody(reason, "notifyHTTPParam.header")
     return [(name, value) for name, values in header.items() for value in values or ()]
 
 
@@ -149,48 +162,17 @@ def _payload(text: str) -> str | None:
     return payload
 
 
-def _filled(text: str, name: str) -> str:
-    if not text:
-        raise invalid(name, "is empty.")
-    return text
-
-
 def _parameters(query: str) -> dict[str, str]:
-    """The first of each name, as its own server takes them."""
+    """The first of each name, as its own server takes them; an empty one is none."""
     parameters: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        parameters.setdefault(name, value)
-    return parameters
+        is_number = name != "app" and value.isdecimal()
+        parameters.setdefault(name, value.lstrip("0") or "0" if is_number else value)
+    return {name: value for name, value in parameters.items() if value}
 
 
-def _required_parameter(parameters: Mapping[str, str], name: str) -> str:
-    if not parameters.get(name):
-        raise MalformedBody(f"{name}: is missing.", name)
-    return parameters[name]
-
-
-def _id(parameters: Mapping[str, str], name: str) -> str:
-    _required_parameter(parameters, name)
-    number = _whole(parameters, name)
-    if number is None or not 1 <= number < _ID_BEYOND:
-        raise MalformedBody(f"{name}: must be a whole number from 1.", name)
-    return str(number)
-
-
-def _size(parameters: Mapping[str, str]) -> int:
-    size = _whole(parameters, "pageSize") or 0
-    return size if size > 0 else PAGE_SIZE_DEFAULT
-
-
-def _whole(parameters: Mapping[str, str], name: str) -> int | None:
-    text = parameters.get(name, "")
-    if not text:
-        return None
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
-        raise MalformedBody(f"{name}: must be a whole number.", name)
-    return int(text)
-
-
-def _malformed(error: InvalidField) -> MalformedBody:
-    return MalformedBody(error.detail, error.field)
+def _read(read: Callable[[S, type[T]], T], source: S, kind: type[T]) -> T:
+    try:
+        return read(source, kind)
+    except InvalidField as error:
+        raise MalformedBody(error.detail, error.field) from error
