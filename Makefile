@@ -12,8 +12,8 @@ UV := $(IN_VENV)/uv
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-patches bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
+.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-patches bench-catch-up bench-crowd bench-slow-lane \
+  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
 
 help: ## list what can be made
 	@$(call VERBS,##)
@@ -94,6 +94,11 @@ SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simul
 
 soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s PROFILE=economy) and hold the promises against it
 	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --profile $(PROFILE) --day $(DAY)
+
+EXAMPLES ?= 250
+
+fuzz: $(VENV)/ready ## ask every call what the API document allows and forbids (EXAMPLES=n of each for a call, SEED=s), and hold each answer against it
+	FUZZ_EXAMPLES=$(EXAMPLES) FUZZ_SEED=$(SEED) $(IN_VENV)/python -m pytest -n auto -m exhaustive tests/fuzz
 
 CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py tests/workflows/delivery/test_circuit_breaker.py \
   tests/local/test_watchdogs.py tests/functions/test_key_prefix_in_bulk.py

@@ -1,5 +1,6 @@
 """Businesses over HTTP: configured, read back, listed, deleted."""
 
+import json
 from random import Random
 from typing import Any
 
@@ -97,6 +98,18 @@ def test_the_default_of_one_list_gives_way_to_the_other(wired: ManualClock) -> N
     assert business["retry_statuses"] == [401, 403, 408, 425, 429]
     _, business, _ = put({"stop_statuses": None, "retry_statuses": [410]})
     assert business["stop_statuses"] == [400, 405, 413, 414, 415, 422, "3xx"]
+
+
+@pytest.mark.parametrize("written", ["404.0", "4.04e2"])
+def test_a_status_is_a_whole_number_however_it_is_written(wired: ManualClock, written: str) -> None:
+    body = json.dumps({"stop_statuses": ["?", "5xx"]}).replace('"?"', written)
+    status, business = call("PUT", PATH, body)
+    assert (status, business["stop_statuses"]) == (201, [404, "5xx"])
+
+
+def test_a_status_that_is_no_whole_number_is_refused(wired: ManualClock) -> None:
+    status, problem, _ = put({"stop_statuses": [404.5]})
+    assert (status, problem["field"]) == (422, "stop_statuses[0]")
 
 
 @pytest.mark.parametrize(

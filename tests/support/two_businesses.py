@@ -78,7 +78,7 @@ def owned(clock: ManualClock, biz_type: str) -> Owned:
     task = {"biz_type": biz_type, "delay_seconds": 600, "callback": HOOK}
     pending = made("POST", "/v1/tasks", {**task, "key": "order-17", "payload": {"order": 17}})
     dead = made("POST", "/v1/tasks", task)["task_id"]
-    _die(dead, clock.now_ms())
+    die(dead, clock.now_ms())
     timer = {"biz_type": biz_type, "name": "close", "every_seconds": 3600, "callback": HOOK}
     timer_id = made("POST", "/v1/timers", timer)["timer_id"]
     grants = [{"right": "read", "businesses": biz_type}]
@@ -86,7 +86,7 @@ def owned(clock: ManualClock, biz_type: str) -> Owned:
     return Owned(biz_type, pending["task_id"], dead, timer_id, key_id)
 
 
-def _die(task_id: str, now_ms: int) -> None:
+def die(task_id: str, now_ms: int) -> None:
     tasks = wheel_wiring.tasks()
     task = tasks.get(address_of_task(task_id))
     assert task is not None

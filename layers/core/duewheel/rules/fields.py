@@ -22,7 +22,7 @@ SECONDS_MIN = 0.001  # of a time that may not be 0: instants are kept to the mil
 _FIELD_CHARACTERS_MAX = 100
 _AT = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
 _NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*)`$", re.DOTALL)
-_FLOAT_FOR_INT = re.compile(r"Expected `int( \| (null|str))*`, got `float`")
+_FLOAT_FOR_INT = re.compile(r"Expected `[^`]*\bint\b[^`]*`, got `float`")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]

@@ -1,0 +1,38 @@
+"""The handlers on moto, as tests/functions has them; and the sums of a run in its last lines."""
+
+import logging
+from collections import Counter
+
+import pytest
+
+from duewheel.log import logger
+from tests.functions.conftest import wired
+from tests.fuzz.refusals import ROWS
+
+__all__ = ["wired"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A line for each of thousands of calls hides what was found."""
+    caplog.set_level(logging.CRITICAL, logger=logger.name)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    calls = [
+        dict(report.user_properties)["fuzz"]
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, ())
+        if "fuzz" in dict(report.user_properties)
+    ]
+    if not calls:
+        return
+    counts: Counter[str] = sum(map(Counter, calls), Counter())
+    of_requests = {name: counts.pop(name, 0) for name in ("requests", "allowed", "forbidden")}
+    said = ", ".join(f"{count:,} {name}" for name, count in of_requests.items())
+    terminalreporter.write_line(f"fuzzed {len(calls)} calls: {said}")
+    rows = {f"{row.problem}: {row.why}" for row in ROWS}
+    for name, count in sorted(counts.items()):
+        terminalreporter.write_line(f"  {count:6,} {name}")
+    if unused := sorted(rows - set(counts)):
+        terminalreporter.write_line(f"  not needed: {', '.join(unused)}")

@@ -1,0 +1,90 @@
+"""Refusals of requests that the schemas of the document allow: which may be, and why.
+
+A schema cannot say what follows from the state of the service, from two fields together, or from a
+rule that only code can judge. Each row says so in a word. That a call may answer with a problem of
+this type at all is held by the schemas of its answers.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from tests.fuzz.requests import Name
+from tests.fuzz.service import problem_of
+
+
+class Row(Struct, frozen=True):
+    problem: str
+    why: str
+    field: str = ".*"  # of an invalid field, its path; of an xTimer refusal, its message
+    calls: str = ".*"  # method and path
+
+
+ROWS: Sequence[Row] = (
+    # What stands there, or no longer does.
+    Row("unknown-task", "no such task", calls=r".*/tasks/\{(task_id|key)\}"),
+    Row("unknown-timer", "no such timer", calls=r".*/timers/\{timer_id\}.*"),
+    Row(
+        "unknown-business", "no such business", calls=r"(GET|DELETE) /v1/businesses/\{biz_type\}.*"
+    ),
+    Row("unknown-api-key", "no such API key", calls=r".*/keys/\{key_id\}.*"),
+    Row("malformed-task-id", "an id of a task says where it stands", calls=r".*\{task_id\}.*"),
+    Row("unknown-task", "no such task", calls=r"POST /v1/tasks/\{task_id\}/(run|redrive)"),
+    Row("already-settled", "the task has ended", calls=r".*/tasks/\{(task_id|key)\}.*"),
+    Row("too-late", "the task's cut-off has passed", calls=r".*/tasks.*"),
+    Row("not-redrivable", "the task is not dead", calls=r"POST /v1/tasks/\{task_id\}/redrive"),
+    Row("tasks-pending", "the business has tasks", calls=r"DELETE /v1/businesses/\{biz_type\}"),
+    Row("has-timers", "the business has timers", calls=r"DELETE /v1/businesses/\{biz_type\}"),
+    Row("key-taken", "another task has the key", calls=r"(POST|PUT) /v1/.*"),
+    Row("version-mismatch", "the precondition does not hold"),
+    Row("idempotency-key-reused", "the key came before", calls=r"POST /v1/tasks(/batch)?"),
+    Row("api-key-ended", "the API key is revoked", calls=r"POST /v1/keys/\{key_id\}/rotate"),
+    Row("too-many-creates", "the business's own limit", calls=r"(POST|PUT) /v1/.*tasks.*"),
+    Row("target-not-enabled", "what this deployment may call"),
+    Row("code-404", "no such timer", calls=r".*/api/.*"),
+    # What two fields, or a field and the business, say together.
+    Row("invalid-field", "the business fills in no callback", field=r"(.*\.)?callback(\.url)?"),
+    Row(
+        "invalid-field",
+        "smaller than first_delay_seconds",
+        field=r"(.*\.)?retry\.max_delay_seconds",
+    ),
+    Row("invalid-field", "beside delays_seconds", field=r"(.*\.)?retry\.\w+"),
+    Row("invalid-field", "beside if-match", field="if-none-match"),
+    Row("invalid-field", "begin and end of a period", field="from|to|since|until|due_from|due_to"),
+    Row("invalid-field", "cron or every_seconds", field="cron|every_seconds|dst_gap|dst_overlap"),
+    Row("invalid-field", "no string, where the body is raw", field=r"(.*\.)?payload"),
+    Row("invalid-field", "more than the deployment's maximum", field="timeout_seconds"),
+    # What the clock says.
+    Row("invalid-field", "more than ten years ahead", field=r"(.*\.)?(due_at|due_ms|max_due_at)"),
+    Row("invalid-field", "out of the reach of timers", field="start_at|end_at|from|exclude.*"),
+    Row("invalid-field", "in the past", field="expires_at"),
+    # What only code can judge.
+    Row("invalid-field", "opaque: the service makes it", field="cursor"),
+    Row("invalid-field", "no URL that may be called", field=r"(.*\.)?url"),
+    Row("invalid-field", "a header that is not the caller's", field=r"(.*\.)?headers(\..*)?"),
+    Row("invalid-field", "no zone of IANA", field="timezone"),
+    Row("invalid-field", "not printable", field="name|name_prefix"),
+    Row("invalid-field", "no host or origin", field="allowed_hosts|trusted_origins"),
+    Row("invalid-field", "not base64 of a secret", field="signing_secrets"),
+    Row("code-422", "no URL that may be called", field=r"notifyHTTPParam\.url.*"),
+    Row("code-422", "no cron, or one that never fires", field="cron.*"),
+    Row("too-large", "a payload, headers or a body over its bytes"),
+)
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def row_of(name: Name, problem: Any) -> Row | None:
+    """The row that says why this refusal may be."""
+    kind, call = problem_of(problem), " ".join(name)
+    field = _INDEX.sub("", str(problem.get("field") or problem.get("msg") or ""))
+    for row in ROWS:
+        if (
+            row.problem == kind
+            and re.fullmatch(row.calls, call)
+            and re.fullmatch(row.field, field, re.DOTALL)
+        ):
+            return row
+    return None

@@ -1,0 +1,143 @@
+"""Requests that schemathesis makes of the API document, as they go to the api function.
+
+A made-up id names nothing, so most of them get an id of something that is there; what it is, the
+strategy draws (`Existing`), and the service makes it when the request is sent.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import requests
+import schemathesis
+from hypothesis import reject
+from hypothesis import strategies as st
+from msgspec import Struct
+from schemathesis import Case, GenerationMode
+from schemathesis.schemas import APIOperation
+
+from tests.functions.conftest import event_from
+from tests.support.api_document import DOCUMENT
+
+Name = tuple[str, str]  # method and path template
+
+_NOT_SENT = {"authorization", "user-agent", "content-length", "accept-encoding", "connection"}
+
+
+class Existing(Struct, frozen=True):
+    """Stands for the id of something that is there."""
+
+    kind: str
+
+
+# By the name of a parameter or of a member of the body: what may stand there, beside what is
+# made up.
+EXISTING: Mapping[str, tuple[Any, ...]] = {
+    "biz_type": (Existing("business"),),
+    "app": (Existing("business"),),
+    "task_id": tuple(map(Existing, ("pending task", "dead task", "cancelled task", "run task"))),
+    "timer_id": tuple(map(Existing, ("timer", "disabled timer", "ended timer"))),
+    "id": (Existing("timer"), Existing("disabled timer")),
+    "timerID": (Existing("timer"),),
+    "key_id": tuple(map(Existing, ("API key", "revoked API key"))),
+    "key": (Existing("task key"),),
+    "key_prefix": ("order",),
+    "limit": (1,),
+    "If-Match": ('"1"', "*"),
+}
+
+
+class Sent(Struct, frozen=True):
+    name: Name
+    arguments: dict[str, str]
+    query: tuple[tuple[str, str], ...]
+    headers: dict[str, str]  # names in lower case
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        return self.name[1].format(**self.arguments)
+
+    @property
+    def query_string(self) -> str:
+        return "&".join(f"{quote(name)}={quote(value)}" for name, value in self.query)
+
+    def event(self) -> dict[str, Any]:
+        """As API Gateway hands it over: the path is decoded, the query is not."""
+        event = event_from("http-api-create-task.json")
+        event["rawPath"] = event["requestContext"]["http"]["path"] = self.path
+        event["rawQueryString"] = self.query_string
+        event["requestContext"]["http"]["method"] = self.name[0]
+        event["headers"] = {"host": event["headers"]["host"], **self.headers}
+        try:
+            event["body"] = self.body.decode()
+        except UnicodeDecodeError:
+            event["body"], event["isBase64Encoded"] = b64encode(self.body).decode(), True
+        return event
+
+    def __str__(self) -> str:
+        query = f"?{self.query_string}" if self.query else ""
+        shown = {k: v for k, v in self.headers.items() if k != "content-type"}
+        headers = f" {json.dumps(shown)}" if shown else ""
+        body = f" {self.body.decode(errors='backslashreplace')}" if self.body else ""
+        return f"{self.name[0]} {self.path}{query}{headers}{body}"
+
+
+@cache
+def operations() -> dict[Name, APIOperation[Any, Any, Any, Any]]:
+    schema = schemathesis.openapi.from_dict(DOCUMENT)
+    found = (result.ok() for result in schema.get_all_operations())
+    return {(one.method.upper(), one.path): one for one in found}
+
+
+@st.composite
+def cases(draw: st.DrawFn, name: Name, mode: GenerationMode) -> Case:
+    case: Case = draw(operations()[name].as_strategy(generation_mode=mode))
+    path = case.path_parameters or {}
+    where = [path, case.query or {}, case.headers or {}]
+    if isinstance(case.body, dict):
+        where.append(case.body)
+    for members in where:
+        for member in sorted(set(members) & set(EXISTING), key=str):
+            if members is path or mode is GenerationMode.POSITIVE:
+                choice = draw(st.sampled_from([None, *2 * EXISTING[member]]))
+                members[member] = members[member] if choice is None else choice
+    return case
+
+
+def sent(case: Case, name: Name, made: Any) -> Sent:
+    """`made`: makes what an `Existing` stands for, and says its id."""
+    arguments = {}
+    for parameter, value in (case.path_parameters or {}).items():
+        text = made(value) if isinstance(value, Existing) else unquote(str(value))
+        if not text or "/" in text or text in (".", ".."):
+            reject()  # another path than the one that is meant
+        arguments[parameter] = str(text)
+        case.path_parameters[parameter] = quote(str(text), safe="")
+    for members in (case.query, case.headers, case.body):
+        if isinstance(members, dict):
+            for member, value in list(members.items()):
+                if isinstance(value, Existing):
+                    members[member] = made(value, member)
+    prepared = prepared_request(case)
+    query = parse_qsl(urlsplit(prepared.url or "").query, keep_blank_values=True)
+    headers = {
+        key.lower(): value if isinstance(value, str) else value.decode("latin-1")
+        for key, value in prepared.headers.items()
+        if key.lower() not in _NOT_SENT and not key.lower().startswith("x-schemathesis")
+    }
+    body = prepared.body or b""
+    raw = body.encode() if isinstance(body, str) else bytes(body)
+    return Sent(name, arguments, tuple(query), headers, raw)
+
+
+def prepared_request(case: Case) -> requests.PreparedRequest:
+    keywords = case.as_transport_kwargs(base_url="http://127.0.0.1")
+    known = ("method", "url", "headers", "params", "data", "json", "files")
+    try:
+        return requests.Request(**{k: keywords[k] for k in known if k in keywords}).prepare()
+    except (requests.exceptions.InvalidHeader, UnicodeEncodeError):
+        reject()

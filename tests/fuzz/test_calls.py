@@ -1,0 +1,86 @@
+"""Every call, asked what schemathesis makes of the API document, and held against it.
+
+The first test is the small dose. The second is the large one: `make fuzz` sets how large, and from
+which seed.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from tests.fuzz.fuzzing import Tally, fuzzed
+from tests.fuzz.requests import Name, Sent
+from tests.fuzz.service import Answered, Service
+from tests.support.api_document import OPERATIONS
+from tests.support.aws_guard import AwsGuard
+from tests.support.clock import ManualClock
+
+Record = Callable[[str, object], None]
+
+SMALL = 6  # requests of a call that are right, and as many that are wrong
+AWS_CALLS = 500  # after which the small dose sends no more
+LARGE = int(os.environ.get("FUZZ_EXAMPLES", "25"))
+SEED = int(os.environ.get("FUZZ_SEED", "1"))
+CREATE = ("POST", "/v1/tasks")
+
+
+def _held(tally: Tally, seed: int, record: Record) -> None:
+    record("fuzz", dict(tally.counts))
+    found = "\n".join(str(tally.found[what]) for what in sorted(tally.found))
+    assert not found, f"seed {seed}:\n{found}"
+
+
+@pytest.mark.parametrize("name", OPERATIONS, ids=" ".join)
+def test_answers_are_as_the_document_says(
+    wired: ManualClock, aws_guard: AwsGuard, name: Name, record_property: Record
+) -> None:
+    most = aws_guard.calls + AWS_CALLS  # an audit of a day takes hundreds
+    tally = fuzzed(name, Service(wired), SMALL, 1, lambda: aws_guard.calls < most)
+    _held(tally, 1, record_property)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", OPERATIONS, ids=" ".join)
+def test_answers_to_many_requests_are_as_the_document_says(
+    wired: ManualClock, name: Name, record_property: Record
+) -> None:
+    _held(fuzzed(name, Service(wired), LARGE, SEED), SEED, record_property)
+
+
+class Doctored(Service):
+    """Answers all the same, whatever it is asked."""
+
+    def __init__(self, clock: ManualClock, status: int, body: object, problem: bool) -> None:
+        super().__init__(clock)
+        kind = "application/problem+json" if problem else "application/json"
+        self._answer = Answered(status, {"content-type": kind}, json.dumps(body))
+
+    def answer(self, sent: Sent) -> Answered:
+        return self._answer
+
+
+def _problem(kind: str, status: int) -> dict[str, object]:
+    said = {"title": "A problem", "detail": "biz_type: is wrong.", "field": "biz_type"}
+    return {"type": f"urn:duewheel:problem:{kind}", "status": status, **said}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "whats"),
+    [
+        pytest.param(500, _problem("internal", 500), ["answers 500"], id="a failure"),
+        pytest.param(418, _problem("teapot", 418), ["418 is no status"], id="a status"),
+        pytest.param(201, {"task": 1}, ["answer: ", "takes what is forbidden"], id="all taken"),
+        pytest.param(
+            422, _problem("invalid-field", 422), ["refuses what is allowed"], id="all refused"
+        ),
+        pytest.param(422, _problem("unknown-task", 422), ["answer: "], id="a problem"),
+    ],
+)
+def test_a_service_that_answers_otherwise_is_found(
+    wired: ManualClock, status: int, body: object, whats: Iterable[str]
+) -> None:
+    found = fuzzed(CREATE, Doctored(wired, status, body, status >= 400), SMALL, 1).found
+    for what in whats:
+        assert any(what in one for one in found), list(found)
