@@ -13,7 +13,7 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-patches bench-catch-up bench-crowd bench-slow-lane \
-  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
+  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
 	@$(call VERBS,##)
