@@ -1,7 +1,7 @@
 """Puts the document together: the table of calls, what each takes and answers, examples."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -131,7 +131,7 @@ def _operation(method: str, path: str, call: Call, said: str, examples: Examples
         "description": _right(call),
         "tags": [_TAGS[module][0]],
     }
-    if parameters := [*_in_path(path), *_in_query(call), *_in_headers(call)]:
+    if parameters := [*_parameters(path, call)]:
         item["parameters"] = parameters
     if call.body is not None:
         good = {one.name: {"value": one.body} for one in shown_ones if one.status < 300}
@@ -150,26 +150,18 @@ def _right(call: Call) -> str:
     return f"Needs the right `{call.right}` on {where}."
 
 
-def _in_path(path: str) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "in": "path", "required": True, "schema": _PLACEHOLDERS.get(name, _TEXT)}
-        for name in re.findall(r"{(\w+)}", path)
-    ]
-
-
-def _in_query(call: Call) -> list[dict[str, Any]]:
-    found = []
+def _parameters(path: str, call: Call) -> Iterator[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", path):
+        schema = _PLACEHOLDERS.get(name, _TEXT)
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
     for name, schema, is_needed in () if call.query is None else parameters_of(call.query):
-        about = "What the page before answered." if name == "cursor" else None
-        about = schema.pop("description", about)
-        described = {} if about is None else {"description": about}
+        usual = "What the page before answered." if name == "cursor" else ""
+        about = schema.pop("description", usual)
+        said = {"description": about} if about else {}
         needed = {"required": True} if is_needed else {}
-        found.append({"name": name, "in": "query", **described, **needed, "schema": schema})
-    return found
-
-
-def _in_headers(call: Call) -> list[dict[str, Any]]:
-    return [{"name": name.title(), "in": "header", **_TAKEN[name]} for name in call.takes]
+        yield {"name": name, "in": "query", **said, **needed, "schema": schema}
+    for name in call.takes:
+        yield {"name": name.title(), "in": "header", **_TAKEN[name]}
 
 
 def _answer(path: str, call: Call) -> Schema:

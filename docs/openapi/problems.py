@@ -48,16 +48,16 @@ def family(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 def schemas() -> dict[str, Schema]:
     any_type = {"type": "string", "pattern": f"^{problems.URN}[a-z-]+$"}
-    any_one = _schema(any_type, {"type": "integer"}, {**_CUT_OFF, **_WAIT})
-    known = {
-        one.__name__: _titled(problems.URN + one.type, one.title, one.status, _MORE.get(one, {}))
-        for one in family()
-    }
-    failures = {
-        name: _titled(said["type"], said["title"], said["status"], {})
-        for name, said in _FAILURES.items()
-    }
-    return {"Problem": any_one, **known, **failures}
+    found = {"Problem": _schema(any_type, {"type": "integer"}, {**_CUT_OFF, **_WAIT})}
+    said = {name: (one["type"], one["title"], one["status"]) for name, one in _FAILURES.items()}
+    for one in family():
+        said[one.__name__] = problems.URN + one.type, one.title, one.status
+    more = {one.__name__: members for one, members in _MORE.items()}
+    for name, (kind, title, status) in said.items():
+        # Its title is for people, and no part of what tells it from others.
+        schema = _schema({"const": kind}, {"const": status}, more.get(name, {}))
+        found[name] = {"title": title, **schema}
+    return found
 
 
 def responses(method: str, path: str, call: Call) -> dict[str, Schema]:
@@ -104,11 +104,6 @@ def _response(names: list[str]) -> Schema:
     if any(refusal.__name__ in names for refusal in _WITH_RETRY_AFTER):
         response["headers"] = {"Retry-After": ref("Retry-After", "headers")}
     return response
-
-
-def _titled(name: str, title: str, status: int, more: Schema) -> Schema:
-    """Its title is for people, and no part of what tells it from others."""
-    return {"title": title, **_schema({"const": name}, {"const": status}, more)}
 
 
 def _schema(name: Schema, status: Schema, more: Schema) -> Schema:

@@ -57,7 +57,7 @@ def schemas_of(calls: Iterable[Call]) -> Schemas:
 
 def parameters_of(query: type[Struct]) -> Iterator[tuple[str, Schema, bool]]:
     """Name, schema, and whether it is needed. None stands for one that is left out."""
-    ((_, whole),) = [one for one in _components([query]).items() if one[0] == name_of(query)]
+    whole = _components([query])[name_of(query)]
     for name, schema in whole["properties"].items():
         given = _without_null(schema)
         if given.get("default", "") in (None, ""):

@@ -19,6 +19,7 @@ from duewheel.interface.tasks.task_view import (
     page_text,
     redriven_view,
 )
+from duewheel.rules import refusals
 from duewheel.rules.businesses.requests import (
     BusinessChangeBody,
     BusinessesQuery,
@@ -29,14 +30,6 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.rules.names import checked_biz_type
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
 from duewheel.rules.query_string import read_query
-from duewheel.rules.refusals import (
-    HasTimers,
-    ListIndexOff,
-    TargetNotEnabled,
-    TasksPending,
-    UnknownBusiness,
-    VersionMismatch,
-)
 from duewheel.rules.sweep.minute_statistics import StatsQuery, stats_request
 from duewheel.rules.tasks.dead_tasks import (
     DeadQuery,
@@ -125,12 +118,12 @@ _SWITCHES: dict[str, Any] = {"takes": (IF_MATCH, IF_NONE_MATCH), "gives": ("ETag
 CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/businesses": {"GET": reads(list_businesses, BusinessesView, query=BusinessesQuery)},
     "/v1/businesses/{biz_type}": {
-        "GET": reads(read_business, BusinessView, UnknownBusiness, gives=("ETag",)),
+        "GET": reads(read_business, BusinessView, refusals.UnknownBusiness, gives=("ETag",)),
         "PUT": administers(
             configure_business,
             BusinessView,
-            TargetNotEnabled,
-            VersionMismatch,
+            refusals.TargetNotEnabled,
+            refusals.VersionMismatch,
             body=BusinessChangeBody,
             statuses=(200, 201),
             **_SWITCHES,
@@ -138,24 +131,24 @@ CALLS: dict[str, Mapping[str, Call]] = {
         "DELETE": administers(
             delete_business,
             BusinessDeletion,
-            HasTimers,
-            TasksPending,
-            ListIndexOff,
-            UnknownBusiness,
-            VersionMismatch,
+            refusals.HasTimers,
+            refusals.TasksPending,
+            refusals.ListIndexOff,
+            refusals.UnknownBusiness,
+            refusals.VersionMismatch,
             query=DeleteQuery,
             statuses=(200, 202),
             takes=(IF_MATCH,),
         ),
     },
     "/v1/businesses/{biz_type}/pause": {
-        "POST": administers(pause_business, BusinessView, VersionMismatch, **_SWITCHES)
+        "POST": administers(pause_business, BusinessView, refusals.VersionMismatch, **_SWITCHES)
     },
     "/v1/businesses/{biz_type}/resume": {
-        "POST": administers(resume_business, BusinessView, VersionMismatch, **_SWITCHES)
+        "POST": administers(resume_business, BusinessView, refusals.VersionMismatch, **_SWITCHES)
     },
     "/v1/businesses/{biz_type}/changes": {
-        "GET": reads(list_business_changes, ChangesView, UnknownBusiness)
+        "GET": reads(list_business_changes, ChangesView, refusals.UnknownBusiness)
     },
     "/v1/businesses/{biz_type}/dead": {"GET": reads(list_dead_tasks, TasksView, query=DeadQuery)},
     "/v1/businesses/{biz_type}/redrive": {

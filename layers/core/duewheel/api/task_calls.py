@@ -12,24 +12,11 @@ from duewheel.interface.tasks.task_view import (
     page_text,
     task_text,
 )
+from duewheel.rules import refusals
 from duewheel.rules.names import checked_biz_type, checked_key
 from duewheel.rules.query_string import read_query
-from duewheel.rules.refusals import (
-    AlreadySettled,
-    IdempotencyKeyInUse,
-    IdempotencyKeyReused,
-    KeyTaken,
-    ListIndexOff,
-    MalformedTaskId,
-    NotRedrivable,
-    OfATimer,
-    Refusal,
-    TargetNotEnabled,
-    TooLate,
-    TooManyCreates,
-    UnknownTask,
-)
-from duewheel.rules.tasks.idempotency import HEADER, idempotent_request
+from duewheel.rules.refusals import Refusal
+from duewheel.rules.tasks.idempotency import HEADER, asked_once
 from duewheel.rules.tasks.listing import TasksQuery, list_request
 from duewheel.rules.tasks.requests import (
     BATCH_BYTES_MAX,
@@ -168,19 +155,19 @@ def _made(made: Made) -> Answer:
 
 
 _CREATED = {"statuses": (201, 200), "gives": ("Location",)}
-_BY_ID = (MalformedTaskId, UnknownTask)
-_STEERING = (TooLate, AlreadySettled)
-_ONCE = (IdempotencyKeyInUse, IdempotencyKeyReused)
+_BY_ID = (refusals.MalformedTaskId, refusals.UnknownTask)
+_STEERING = (refusals.TooLate, refusals.AlreadySettled)
+_ONCE = (refusals.IdempotencyKeyInUse, refusals.IdempotencyKeyReused)
 
 CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/tasks": {
-        "GET": reads(list_tasks, TasksView, ListIndexOff, query=TasksQuery),
+        "GET": reads(list_tasks, TasksView, refusals.ListIndexOff, query=TasksQuery),
         "POST": writes(
             create_task,
             TaskView,
-            TargetNotEnabled,
-            TooManyCreates,
-            KeyTaken,
+            refusals.TargetNotEnabled,
+            refusals.TooManyCreates,
+            refusals.KeyTaken,
             *_ONCE,
             body=NewTaskBody,
             takes=(HEADER,),
@@ -197,29 +184,33 @@ CALLS: dict[str, Mapping[str, Call]] = {
             TaskView,
             *_BY_ID,
             *_STEERING,
-            OfATimer,
-            TargetNotEnabled,
+            refusals.OfATimer,
+            refusals.TargetNotEnabled,
             body=TaskChangeBody,
         ),
         "DELETE": writes(cancel_task, TaskView, *_BY_ID, *_STEERING),
     },
-    "/v1/tasks/{task_id}/run": {"POST": writes(run_task, TaskView, *_BY_ID, *_STEERING, OfATimer)},
-    "/v1/tasks/{task_id}/redrive": {"POST": writes(redrive_task, TaskView, *_BY_ID, NotRedrivable)},
+    "/v1/tasks/{task_id}/run": {
+        "POST": writes(run_task, TaskView, *_BY_ID, *_STEERING, refusals.OfATimer)
+    },
+    "/v1/tasks/{task_id}/redrive": {
+        "POST": writes(redrive_task, TaskView, *_BY_ID, refusals.NotRedrivable)
+    },
     "/v1/businesses/{biz_type}/tasks": {
         "GET": reads(list_tasks_by_key_prefix, TasksView, query=PrefixQuery),
         "DELETE": writes(cancel_tasks_by_key_prefix, CancelledKeys, query=PrefixQuery),
     },
     "/v1/businesses/{biz_type}/tasks/{key}": {
-        "GET": reads(read_task_by_key, TaskView, UnknownTask),
+        "GET": reads(read_task_by_key, TaskView, refusals.UnknownTask),
         "PUT": writes(
             put_task_by_key,
             TaskView,
-            TargetNotEnabled,
-            TooManyCreates,
-            TooLate,
+            refusals.TargetNotEnabled,
+            refusals.TooManyCreates,
+            refusals.TooLate,
             body=TaskByKeyBody,
             **_CREATED,
         ),
-        "DELETE": writes(cancel_task_by_key, TaskView, UnknownTask, *_STEERING),
+        "DELETE": writes(cancel_task_by_key, TaskView, refusals.UnknownTask, *_STEERING),
     },
 }

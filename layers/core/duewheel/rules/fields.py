@@ -25,6 +25,12 @@ _NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*)`$",
 _FLOAT_FOR_INT = re.compile(r"Expected `[^`]*\bint\b[^`]*`, got `float`")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
+
+def says(text: str = "", **schema: Any) -> Meta:
+    """For the API document alone: what msgspec does not check of a field."""
+    return Meta(description=text or None, extra_json_schema=schema or None)
+
+
 Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 # Bounds of a period.
 From = Annotated[Instant, Meta(description="Inclusive.")]

@@ -8,14 +8,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from duewheel.rules.fields import PRINTABLE, invalid, whole_text
+from duewheel.rules.fields import PRINTABLE, invalid, says, whole_text
 
 BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 
 TIMER_ID = re.compile(r"[1-9][0-9]{0,15}")
-TimerId = Annotated[str, Meta(extra_json_schema={"pattern": whole_text(TIMER_ID)})]
+TimerId = Annotated[str, says(pattern=whole_text(TIMER_ID))]
 
 
 AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from duewheel.rules.access.api_keys import DAY_MS, PATTERN, ApiKey, ApiKeyId, State
 from duewheel.rules.access.grants import Grant
-from duewheel.rules.fields import Count, Cursor, Date, Instant
+from duewheel.rules.fields import Count, Cursor, Date, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
 
 _Text = Annotated[
@@ -17,9 +17,7 @@ _Text = Annotated[
         extra_json_schema={"pattern": f"^{PATTERN}$"},
     ),
 ]
-_Until = Annotated[
-    Instant, Meta(description="Until when the secret before the latest rotation is good.")
-]
+_Until = Annotated[Instant, says("Until when the secret before the latest rotation is good.")]
 
 
 class ApiKeyView(Struct, kw_only=True):

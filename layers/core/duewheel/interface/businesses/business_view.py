@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
 from duewheel.interface.http import Answer, encoded
@@ -10,7 +10,7 @@ from duewheel.rules.businesses.lanes import ChosenBy
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
-from duewheel.rules.fields import Count, Cursor, Instant
+from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.names import BizType
 from duewheel.rules.wheel.queue_messages import Lane
@@ -40,17 +40,15 @@ class BusinessView(Struct):
     calls_in_flight: Count | None
     creates_per_second: float | None
     creates_burst: Count | None
-    signing_secrets: Annotated[list[str], Meta(description="By their last four characters.")] | None
+    signing_secrets: Annotated[list[str], says("By their last four characters.")] | None
     paused: bool
-    lane: Annotated[Lane, Meta(description="The lane that holds now.")]
+    lane: Annotated[Lane, says("The lane that holds now.")]
     lane_by: ChosenBy
-    secrets: Annotated[list[str], Meta(description="By their names alone.")] | None
-    breakers: Annotated[
-        list[BreakerView], Meta(description="Only the call that reads one business has them.")
-    ]
+    secrets: Annotated[list[str], says("By their names alone.")] | None
+    breakers: Annotated[list[BreakerView], says("Only the call that reads one business has them.")]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
-        Meta(description="What is set, and no default."),
+        says("What is set, and no default."),
     ]
     created_at: Instant
     updated_at: Instant

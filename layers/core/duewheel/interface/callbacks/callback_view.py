@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.secret_headers import shown_value
 from duewheel.rules.callbacks.types import AwsCallback, Callback
-from duewheel.rules.fields import RequestBody
+from duewheel.rules.fields import RequestBody, says
 
 _SHOWN = {"$ref": "#/components/schemas/ShownCallback"}
 # A callback to AWS is shown by the Struct of its request.
@@ -17,10 +17,7 @@ CallbackView = Annotated[Any, Meta(extra_json_schema={"oneOf": [_SHOWN, {"type":
 
 _Headers = Annotated[
     dict[str, str],
-    Meta(
-        description="Of one that carries a secret its beginning and a digest, which no request "
-        "takes."
-    ),
+    says("Of one that carries a secret its beginning and a digest, which no request takes."),
 ]
 
 

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, defstruct
+from msgspec import Struct, defstruct
 
-from duewheel.rules.fields import Count, Instant
+from duewheel.rules.fields import Count, Instant, says
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.names import BizType
 from duewheel.rules.sweep.minute_statistics import LATENESS_BOUNDS_MS, Statistics, Tally
@@ -15,7 +15,7 @@ CLASSES = (*(f"up_to_{bound}_ms" for bound in LATENESS_BOUNDS_MS), "later")
 class LatenessView(Struct):
     sum_ms: Count
     max_ms: Count
-    counts: dict[Annotated[str, Meta(extra_json_schema={"enum": list(CLASSES)})], Count]
+    counts: dict[Annotated[str, says(enum=list(CLASSES))], Count]
 
 
 class TallyView(Struct):

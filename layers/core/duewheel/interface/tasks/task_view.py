@@ -11,7 +11,7 @@ from duewheel.interface.http import compact, encoded
 from duewheel.interface.problems import problem_of
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
-from duewheel.rules.fields import Count, Cursor, Instant
+from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
 from duewheel.rules.names import BizType, TimerId
 from duewheel.rules.refusals import Refusal
@@ -23,7 +23,7 @@ from duewheel.workflows.tasks.dead_tasks import Redriven
 class AttemptView(Struct):
     at: Instant
     lateness_ms: Count
-    outcome: Annotated[str, Meta(extra_json_schema={"enum": list(Verdict)})]
+    outcome: Annotated[str, says(enum=list(Verdict))]
     status_code: int | None
     duration_ms: int
     note: Annotated[str, Meta(max_length=NOTE_CHARACTERS_MAX)]
@@ -36,30 +36,23 @@ class TaskView(Struct, kw_only=True):
     biz_type: BizType
     key: str | None
     status: Status
-    reason: (
-        Annotated[str, Meta(description="Why, where there is more to say than the status.")] | None
-    )
+    reason: Annotated[str, says("Why, where there is more to say than the status.")] | None
     parked: bool
     due_at: Instant
-    next_at: (
-        Annotated[Instant, Meta(description="When the next attempt is due; null once it ended.")]
-        | None
-    )
+    next_at: Annotated[Instant, says("When the next attempt is due; null once it ended.")] | None
     attempts: Count
-    payload: Annotated[Raw, Meta(description="As the very text that came in.")]
+    payload: Annotated[Raw, says("As the very text that came in.")]
     callback: CallbackView
     retry: Retry | UnsetType = UNSET
     expires_after_seconds: float | UnsetType = UNSET
-    notice_of: (
-        Annotated[str, Meta(description="The dead task that this notice tells of.")] | UnsetType
-    ) = UNSET
+    notice_of: Annotated[str, says("The dead task that this notice tells of.")] | UnsetType = UNSET
     timer_id: TimerId | UnsetType = UNSET
     occurrence_at: Instant | UnsetType = UNSET
     number: Count | UnsetType | None = UNSET
     created_at: Instant
     updated_at: Instant
     settled_at: Instant | None
-    expires_at: Annotated[Instant, Meta(description="When the record may be deleted.")] | None
+    expires_at: Annotated[Instant, says("When the record may be deleted.")] | None
     lateness_ms: Count | None
     last_error: str | None
     history: Annotated[
@@ -76,7 +69,7 @@ Problem = Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/P
 
 
 class BatchCreatedView(Struct):
-    status: Annotated[int, Meta(extra_json_schema={"enum": [200, 201]})]
+    status: Annotated[int, says(enum=[200, 201])]
     task: TaskView
 
 
@@ -93,7 +86,7 @@ _EITHER = {
 class BatchResultsView(Struct):
     results: Annotated[
         list[Annotated[Any, Meta(extra_json_schema=_EITHER)]],
-        Meta(description="One for each task, in order."),
+        says("One for each task, in order."),
     ]
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
 from duewheel.interface.http import Answer, encoded
 from duewheel.interface.tasks.task_view import shown_payload
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
-from duewheel.rules.fields import Count, Cursor, Date, Instant
+from duewheel.rules.fields import Count, Cursor, Date, Instant, says
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.names import BizType, TimerId
 from duewheel.rules.timers.requests import State
@@ -40,7 +40,7 @@ class TimerView(Struct):
     end_at: Instant | None
     max_runs: Count | None
     jitter_seconds: Count
-    payload: Annotated[Raw, Meta(description="As the very text that came in.")]
+    payload: Annotated[Raw, says("As the very text that came in.")]
     callback: CallbackView
     retry: Retry | None
     expires_after_seconds: float | None
@@ -71,7 +71,7 @@ class UpcomingView(Struct):
 
 class TimerDeletionView(Struct):
     timer_id: TimerId
-    deleted: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
+    deleted: Annotated[bool, says(const=True)] = True
 
 
 def timer_answer(shown: ShownTimer, status: int = 200, **headers: str) -> Answer:

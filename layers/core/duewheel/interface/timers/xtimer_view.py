@@ -9,7 +9,7 @@ from duewheel.interface.http import Answer, compact
 from duewheel.rules.callbacks.payload_encoding import text_of
 from duewheel.rules.callbacks.secret_headers import shown_value
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.fields import Count, Instant
+from duewheel.rules.fields import Count, Instant, says
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import MalformedBody, Refusal
 from duewheel.rules.tasks.task import Status, Task
@@ -45,9 +45,7 @@ class XTimerTimerView(Struct, rename={"param": "notifyHTTPParam"}):
     id: XTimerId
     app: str
     name: str
-    status: Annotated[
-        int, Meta(description="1: inactive, 2: active.", extra_json_schema={"enum": [1, 2]})
-    ]
+    status: Annotated[int, says("1: inactive, 2: active.", enum=[1, 2])]
     cron: str
     param: XTimerShownParam | None
 
@@ -72,10 +70,7 @@ class XTimerRecordView(
     cost_time: Count
     status: Annotated[
         int,
-        Meta(
-            description="0: not called yet, 1: tried again, 2: delivered, 3: all else.",
-            extra_json_schema={"enum": [0, 1, 2, 3]},
-        ),
+        says("0: not called yet, 1: tried again, 2: delivered, 3: all else.", enum=[0, 1, 2, 3]),
     ]
 
 

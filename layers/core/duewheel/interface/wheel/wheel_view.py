@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from duewheel.rules.fields import Count, Cursor, Instant
+from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.sweep.audit import Finding, Wrong
 from duewheel.rules.wheel import timing
@@ -30,15 +30,12 @@ class PointerView(Struct):
 
 
 class OpenPlaceView(Struct):
-    at: Annotated[Instant, Meta(description="The second.")]
+    at: Annotated[Instant, says("The second.")]
     second: Count
     shard: Count
-    page: (
-        Annotated[str, Meta(description="The first page that is not finished, if it is one.")]
-        | None
-    )
-    since: Annotated[Instant, Meta(description="When the sweep left the place open.")]
-    why: Annotated[Why, Meta(description="docs/api.md says what each word means.")]
+    page: Annotated[str, says("The first page that is not finished, if it is one.")] | None
+    since: Annotated[Instant, says("When the sweep left the place open.")]
+    why: Annotated[Why, says("docs/api.md says what each word means.")]
 
 
 class OpenPlacesView(Struct):
@@ -55,7 +52,7 @@ class OpenPlacesView(Struct):
 class LoadView(Struct):
     at: Instant
     tasks: Count
-    seconds: Annotated[dict[str, Count], Meta(description="By the second of the minute.")]
+    seconds: Annotated[dict[str, Count], says("By the second of the minute.")]
 
 
 class ForecastView(Struct):

@@ -15,11 +15,11 @@ from hashlib import sha256
 from typing import Annotated
 from zlib import crc32
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.access.grants import Grant
-from duewheel.rules.fields import whole_text
+from duewheel.rules.fields import says, whole_text
 
 ID_CHARACTERS = 12
 SECRET_BYTES = 32
@@ -33,8 +33,8 @@ _CHECKSUM_CHARACTERS = 6
 PATTERN = "dw_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})"
 _BEARER = re.compile(f"[Bb][Ee][Aa][Rr][Ee][Rr] +{PATTERN} *")
 _ID = re.compile("[0-9A-Za-z]{12}")
-ApiKeyId = Annotated[str, Meta(extra_json_schema={"pattern": whole_text(_ID)})]
-_UNKNOWN_HASH = bytes(SECRET_BYTES)  # a hash to which no secret is known
+ApiKeyId = Annotated[str, says(pattern=whole_text(_ID))]
+_NOBODYS = bytes(SECRET_BYTES)  # a hash whose secret nobody has
 
 
 class Brought(Struct, frozen=True):

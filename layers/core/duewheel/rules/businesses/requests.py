@@ -32,6 +32,7 @@ from duewheel.rules.fields import (
     invalid,
     joined_path,
     members,
+    says,
     whole_text,
 )
 from duewheel.rules.query_string import Query
@@ -44,7 +45,7 @@ BURST_MAX = 1_000_000
 IN_FLIGHT_MAX = 100  # as many as a page has tasks
 
 _Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
-_Pattern = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
+_Pattern = Annotated[str, says(minLength=1)]
 _Hosts = Annotated[
     tuple[_Pattern, ...],
     Meta(
@@ -64,32 +65,30 @@ _Origins = Annotated[
 ]
 _Burst = Annotated[int, Meta(ge=1, le=BURST_MAX, description="Needs `creates_per_second`.")]
 _Status = (
-    Annotated[int, Meta(extra_json_schema={"minimum": 300, "maximum": 599})]
-    | Annotated[str, Meta(extra_json_schema={"enum": list(outcome.STATUS_CLASSES)})]
+    Annotated[int, says(minimum=300, maximum=599)]
+    | Annotated[str, says(enum=list(outcome.STATUS_CLASSES))]
 )
 StatusList = Annotated[tuple[_Status, ...], Meta(max_length=outcome.STATUS_ENTRIES_MAX)]
 _Secrets = Annotated[
     dict[
-        Annotated[str, Meta(extra_json_schema={"pattern": whole_text(secret_headers.NAME)})],
+        Annotated[str, says(pattern=whole_text(secret_headers.NAME))],
         Annotated[
             Any,
-            Meta(
-                extra_json_schema={
-                    "type": ["string", "null"],
-                    "minLength": 1,
-                    "maxLength": secret_headers.VALUE_CHARACTERS_MAX,
-                    "pattern": HEADER_VALUE,
-                }
+            says(
+                type=["string", "null"],
+                minLength=1,
+                maxLength=secret_headers.VALUE_CHARACTERS_MAX,
+                pattern=HEADER_VALUE,
             ),
         ],
     ],
-    Meta(
-        description="By names, to which headers refer as `{{secret:NAME}}`; `null` takes one away. "
+    says(
+        "By names, to which headers refer as `{{secret:NAME}}`; `null` takes one away. "
         f"At most {secret_headers.NAMED_SECRETS_MAX} together."
     ),
 ]
 _SigningSecrets = Annotated[
-    tuple[Annotated[str, Meta(extra_json_schema={"pattern": whole_text(SECRET)})], ...],
+    tuple[Annotated[str, says(pattern=whole_text(SECRET))], ...],
     Meta(
         min_length=1,
         max_length=SECRETS_MAX,
@@ -99,10 +98,7 @@ _SigningSecrets = Annotated[
 ]
 _Timeout = Annotated[
     float,
-    Meta(
-        description="At most what the deployment allows.",
-        extra_json_schema={"minimum": TIMEOUT_SECONDS_MIN},
-    ),
+    says("At most what the deployment allows.", minimum=TIMEOUT_SECONDS_MIN),
 ]
 
 

@@ -25,6 +25,7 @@ from duewheel.rules.fields import (
     given,
     invalid,
     joined_path,
+    says,
     texts_of,
     whole_text,
 )
@@ -82,14 +83,12 @@ _Headers = Annotated[
                 }
             ),
         ],
-        Annotated[
-            Any, Meta(extra_json_schema={"type": "string", "pattern": whole_text(_HEADER_VALUE)})
-        ],
+        Annotated[Any, says(type="string", pattern=whole_text(_HEADER_VALUE))],
     ],
-    Meta(
-        description=f"At most {HEADERS_BYTES_MAX:,} bytes; each name once, whatever its case. A "
+    says(
+        f"At most {HEADERS_BYTES_MAX:,} bytes; each name once, whatever its case. A "
         "value may end with `{{secret:NAME}}`, in a header whose values are secret.",
-        extra_json_schema={"maxProperties": HEADERS_MAX},
+        maxProperties=HEADERS_MAX,
     ),
 ]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]

@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Annotated, Literal, Protocol
 
-from msgspec import Meta
-
 from duewheel.rules.callbacks.signature import signatures
 from duewheel.rules.callbacks.types import Callback, HttpCallback
+from duewheel.rules.fields import says
 from duewheel.rules.instants import rfc3339
 
 # SQS and SNS take the characters of XML. Said by what they do not take: the few compile in a tenth
 # of the time, which every cold start pays.
 NOT_IN_A_MESSAGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # `raw`: the payload is a string, and its text is the body.
-BodyMode = Annotated[Literal["json", "raw"], Meta(extra_json_schema={"default": "json"})]
+BodyMode = Annotated[Literal["json", "raw"], says(default="json")]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 ATTEMPT = "duewheel-attempt"

@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import Instant, RequestBody, To, decode, given, period
+from duewheel.rules.fields import Instant, RequestBody, To, decode, given, period, says
 from duewheel.rules.query_string import Query, read_query
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.task import Status, Task
@@ -162,7 +162,7 @@ def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int
 
 
 _Reason = Literal["stopped", "attempts exhausted", "older than max_age_seconds"]
-_Since = Annotated[Instant, Meta(description="The instant of death, inclusive.")]
+_Since = Annotated[Instant, says("The instant of death, inclusive.")]
 _StatusCode = Annotated[int, Meta(ge=100, le=999, description="Of the last attempt.")]
 _ErrorText = Annotated[
     str,

@@ -27,6 +27,7 @@ from duewheel.rules.fields import (
     instant_ms,
     invalid,
     joined_path,
+    says,
 )
 from duewheel.rules.names import (
     AHEAD_SECONDS_MAX,
@@ -48,7 +49,7 @@ DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")
 _BESIDE_THE_DIGEST = ("biz_type", "key", "max_due_at")
 
 Payload = Annotated[
-    Raw, Meta(description=f"Any JSON, of at most {PAYLOAD_BYTES_MAX:,} bytes as it is written.")
+    Raw, says(f"Any JSON, of at most {PAYLOAD_BYTES_MAX:,} bytes as it is written.")
 ]
 ExpiresAfter = Annotated[float, Meta(ge=SECONDS_MIN, le=AHEAD_SECONDS_MAX)]
 
@@ -57,7 +58,7 @@ class DueBody(RequestBody):
     """Exactly one member says when a task is due. An instant in the past is allowed: such a task is
     due now."""
 
-    due_at: Annotated[Instant, Meta(description="Up to ten years ahead.")] | UnsetType = UNSET
+    due_at: Annotated[Instant, says("Up to ten years ahead.")] | UnsetType = UNSET
     due_ms: (
         Annotated[int, Meta(ge=0, description="Milliseconds since 1970, up to ten years ahead.")]
         | UnsetType
@@ -80,15 +81,13 @@ class NewTaskBody(TaskBody, kw_only=True):
 class TaskByKeyBody(TaskBody):
     """The key is in the path."""
 
-    max_due_at: (
-        Annotated[Instant, Meta(description="How far it can be pushed out.")] | UnsetType
-    ) = UNSET
+    max_due_at: Annotated[Instant, says("How far it can be pushed out.")] | UnsetType = UNSET
 
 
 class NewTasksBody(RequestBody):
     tasks: Annotated[
         list[Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/NewTask"})]],
-        Meta(extra_json_schema={"minItems": 1, "maxItems": BATCH_TASKS_MAX}),
+        says(minItems=1, maxItems=BATCH_TASKS_MAX),
     ]
 
 

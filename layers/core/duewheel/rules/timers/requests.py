@@ -27,6 +27,7 @@ from duewheel.rules.fields import (
     instant_or_none,
     invalid,
     members,
+    says,
 )
 from duewheel.rules.names import BizType, name_of, printable_name
 from duewheel.rules.query_string import Query
@@ -93,7 +94,7 @@ _Jitter = Annotated[
 ]
 
 
-_Template = Annotated[Raw, Meta(description="Any JSON; placeholders in its strings are filled in.")]
+_Template = Annotated[Raw, says("Any JSON; placeholders in its strings are filled in.")]
 
 
 class TimerBody(ScheduleBody):
@@ -254,7 +255,7 @@ class TimersQuery(Query):
 
 class UpcomingQuery(Query, rename={"from_": "from"}):
     count: _Count = UPCOMING_DEFAULT
-    from_: Annotated[Instant, Meta(description="Now, if it is left out.")] | None = None
+    from_: Annotated[Instant, says("Now, if it is left out.")] | None = None
 
     @property
     def from_ms(self) -> int | None:

@@ -7,12 +7,12 @@ not be cancelled is read again.
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from duewheel.rules import cursors
 from duewheel.rules.businesses.requests import DeleteQuery
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.fields import Count, Cursor
+from duewheel.rules.fields import Count, Cursor, says
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import (
     AlreadySettled,
@@ -46,7 +46,7 @@ class BusinessDeletion(Struct, frozen=True, kw_only=True):
     done: bool
     timers: Count
     cancelled: Count
-    too_late: Annotated[list[str], Meta(description="The ids of tasks past their cut-off.")]
+    too_late: Annotated[list[str], says("The ids of tasks past their cut-off.")]
     cursor: Cursor
 
 

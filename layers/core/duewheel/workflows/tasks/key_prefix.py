@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import Count, Cursor
+from duewheel.rules.fields import Count, Cursor, says
 from duewheel.rules.names import TaskKey
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
 from duewheel.rules.tasks.listing import filled
@@ -22,7 +22,7 @@ class CancelledKeys(Struct, frozen=True):
     """The result of one page."""
 
     cancelled: Count
-    too_late: Annotated[list[TaskKey], Meta(description="The keys past their cut-off.")]
+    too_late: Annotated[list[TaskKey], says("The keys past their cut-off.")]
     cursor: Cursor
 
 

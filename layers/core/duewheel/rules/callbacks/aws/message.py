@@ -26,6 +26,7 @@ from duewheel.rules.fields import (
     given,
     invalid,
     joined_path,
+    says,
     texts_of,
     whole_text,
 )
@@ -55,10 +56,7 @@ _Attributes = Annotated[
         ],
         Annotated[Any, Meta(extra_json_schema=MESSAGE_TEXT)],
     ],
-    Meta(
-        description=f"At most {ATTRIBUTES_BYTES_MAX:,} bytes.",
-        extra_json_schema={"maxProperties": ATTRIBUTES_MAX},
-    ),
+    says(f"At most {ATTRIBUTES_BYTES_MAX:,} bytes.", maxProperties=ATTRIBUTES_MAX),
 ]
 
 

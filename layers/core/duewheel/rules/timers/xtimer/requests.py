@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.callbacks.http import METHODS, checked_headers, checked_method, checked_url
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.fields import decode, read_members
+from duewheel.rules.fields import decode, read_members, says
 from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge
 from duewheel.rules.tasks.requests import PAYLOAD_BYTES_MAX
 from duewheel.rules.timers.payload_template import without_placeholders
@@ -55,8 +55,8 @@ class Paging(Struct, frozen=True):
 XTimerId = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 _Text = Annotated[str, Meta(min_length=1)]
 # Too long, these are refused by the rules that all timers have.
-_Name = Annotated[_Text, Meta(extra_json_schema={"maxLength": NAME_CHARACTERS_MAX})]
-_Cron = Annotated[_Text, Meta(extra_json_schema={"maxLength": CRON_CHARACTERS_MAX})]
+_Name = Annotated[_Text, says(maxLength=NAME_CHARACTERS_MAX)]
+_Cron = Annotated[_Text, says(maxLength=CRON_CHARACTERS_MAX)]
 _Lines = Annotated[list[str], Meta(max_length=_HEADER_VALUES_MAX)]
 
 
@@ -67,7 +67,7 @@ class XTimerQuery(Struct):
 
 class _PagedQuery(Struct, kw_only=True, rename={"index": "pageIndex", "size": "pageSize"}):
     index: int = 1
-    size: Annotated[int, Meta(description=f"A larger one than {PAGE_SIZE_MAX} counts as that.")] = (
+    size: Annotated[int, says(f"A larger one than {PAGE_SIZE_MAX} counts as that.")] = (
         PAGE_SIZE_DEFAULT
     )
 
@@ -113,7 +113,7 @@ class XTimerNamedBody(Struct):
 
 class XTimerParamBody(Struct):
     url: _Text
-    method: Annotated[_Text, Meta(description=f"{', '.join(METHODS)}, in any case.")]
+    method: Annotated[_Text, says(f"{', '.join(METHODS)}, in any case.")]
     header: dict[str, _Lines | None] | None = None
     body: str | None = None
 
