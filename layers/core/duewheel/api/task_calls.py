@@ -16,7 +16,7 @@ from duewheel.rules import refusals
 from duewheel.rules.names import checked_biz_type, checked_key
 from duewheel.rules.query_string import read_query
 from duewheel.rules.refusals import Refusal
-from duewheel.rules.tasks.idempotency import HEADER, asked_once
+from duewheel.rules.tasks.idempotency import HEADER, idempotent_request
 from duewheel.rules.tasks.listing import TasksQuery, list_request
 from duewheel.rules.tasks.requests import (
     BATCH_BYTES_MAX,

@@ -34,7 +34,7 @@ PATTERN = "dw_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})"
 _BEARER = re.compile(f"[Bb][Ee][Aa][Rr][Ee][Rr] +{PATTERN} *")
 _ID = re.compile("[0-9A-Za-z]{12}")
 ApiKeyId = Annotated[str, says(pattern=whole_text(_ID))]
-_NOBODYS = bytes(SECRET_BYTES)  # a hash whose secret nobody has
+_UNKNOWN_HASH = bytes(SECRET_BYTES)  # a hash to which no secret is known
 
 
 class Brought(Struct, frozen=True):
