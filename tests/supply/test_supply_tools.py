@@ -26,7 +26,7 @@ def run(*command: str | Path, **environment: str) -> Finished:
 
 
 def make(*arguments: str) -> Finished:
-    return run("make", *BUILT, *arguments)
+    return run("make", "--no-print-directory", *BUILT, *arguments)
 
 
 def purl(package: tuple[str, str]) -> str:
