@@ -22,6 +22,15 @@ def test_it_runs_to_its_end_and_prints_both_sides_of_the_ratio() -> None:
         text=True,
         check=True,
     ).stdout
-    for row in ("a delivered task", "an UpdateItem of boto3"):
-        (measured,) = re.findall(rf"^\| {row} \| ([0-9.]+) ms \|$", printed, re.MULTILINE)
-        assert float(measured) > 0
+    for row in (
+        "a delivered task",
+        "a create",
+        "a create, in a batch of 500",
+        "a task read, in a page of 100",
+        "a task settled, of 25",
+        "an UpdateItem of boto3",
+    ):
+        found = re.findall(rf"^\| {row} \| ([0-9.]+) ms \| ([0-9.]+) \|", printed, re.MULTILINE)
+        ((own, ratio),) = found
+        assert float(own) > 0
+        assert float(ratio) > 0

@@ -5,9 +5,13 @@ attribute and never its value.
 """
 
 import json
+import re
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, Generic, NoReturn, TypeVar, final
+
+from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.json import Decoder
 
 from duewheel.log import report_unreadable
 from duewheel.rules.refusals import NewerItem, UnreadableItem
@@ -21,7 +25,34 @@ INSTANT_MS_MAX = SECOND_MAX * 1000 + 999
 TEXT_BYTES_MAX = 2_048
 SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
 
+InstantMs = Annotated[int, Meta(ge=0, le=INSTANT_MS_MAX)]
+Second = Annotated[int, Meta(ge=0, le=SECOND_MAX)]
+Text = Annotated[str, Meta(max_length=TEXT_BYTES_MAX)]
+Source = Annotated[str, Meta(max_length=SOURCE_BYTES_MAX)]
+
 T = TypeVar("T")
+
+_AT = re.compile(r" - at `\$\.(\w+)[^`]*`$")
+_MISSING = re.compile(r"Object missing required field `(\w+)`$")
+_json = Decoder()
+
+
+@final
+class S(Struct, Generic[T], frozen=True):
+    """A text, as DynamoDB writes the value of an attribute."""
+
+    S: T
+
+
+@final
+class N(Struct, Generic[T], frozen=True):
+    """A number, which DynamoDB writes as a text."""
+
+    N: T
+
+
+class Flag(Struct, frozen=True):
+    BOOL: bool
 
 
 class InvalidAttribute(Exception):
@@ -72,6 +103,16 @@ def readable_ones(items: list[Item], read: Callable[[Item], T]) -> list[T]:
     return found
 
 
+def attributes(item: Item, kind: type[T]) -> T:
+    """A Struct whose fields are the attributes that it knows."""
+    try:
+        return convert(item, kind, strict=False)  # numbers are texts
+    except ValidationError as error:
+        said = str(error)
+        found = _AT.search(said) or _MISSING.match(said)
+        raise InvalidAttribute(found[1] if found else "") from None
+
+
 def text(item: Item, name: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
     value = item.get(name, {}).get("S")
     if not isinstance(value, str) or len(value.encode()) > bytes_max:
@@ -84,15 +125,20 @@ def number(item: Item, name: str, largest: int = INSTANT_MS_MAX) -> int:
     return built(item, name, lambda: integer(int(item[name]["N"]), largest))
 
 
-def parsed(
-    item: Item,
-    name: str,
-    build: Callable[[Any], T],
-    bytes_max: int = SOURCE_BYTES_MAX,
-) -> T:
+def decoded(name: str, source: S[str] | None, decode: Callable[[str], T]) -> T | None:
+    """What this attribute says in JSON."""
+    if source is None:
+        return None
+    try:
+        return decode(source.S)
+    except NOT_UNDERSTOOD as error:
+        raise InvalidAttribute(name) from error
+
+
+def parsed(item: Item, name: str, build: Callable[[Any], T]) -> T:
     """What `build` makes of the JSON in this attribute."""
-    source = text(item, name, bytes_max)
-    return built(item, name, lambda: build(json.loads(source)))
+    source = text(item, name, SOURCE_BYTES_MAX)
+    return built(item, name, lambda: build(_json.decode(source)))
 
 
 def built(item: Item, name: str, build: Callable[[], T]) -> T:
@@ -135,6 +181,14 @@ def is_json(text: str) -> bool:
     """Whether the text is one JSON value. Earlier releases took some that requests may not hold any
     more, such as half a surrogate pair; nested deeper than this thread can look into, it is taken
     for one: it was when it was stored."""
+    try:
+        _json.decode(text)
+    except (ValueError, RecursionError):
+        return _was_json(text)
+    return True
+
+
+def _was_json(text: str) -> bool:
     try:
         json.loads(text, parse_int=float, parse_constant=_refuse)
     except RecursionError:

@@ -1,80 +1,91 @@
-"""Callbacks and retry policies as JSON in tasks and businesses.
+"""Callbacks and retry policies as JSON in tasks, timers and businesses.
 
 Short: a member that has its default is left out. A row without `type` is of type http; the form of
 the others is declared by their classes.
 """
 
-from typing import Any
+from typing import Annotated, Any, cast
 
-from msgspec import ValidationError, convert, to_builtins
-from msgspec.json import encode
+from msgspec import Meta, Struct, convert, to_builtins
+from msgspec.json import Decoder, encode
 from msgspec.structs import astuple
 
 from duewheel.rules.callbacks.aws.registry import BY_TYPE
 from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback, RetryPolicy
-from duewheel.stores.item_attributes import decimal, integer, string
-
-
-def callback_row(callback: Callback) -> dict[str, Any]:
-    if isinstance(callback, AwsCallback):
-        row: dict[str, Any] = to_builtins(callback)
-        return row
-    url, method, headers, is_raw = astuple(callback)
-    members = {"url": url or None, "method": method or None, "headers": headers, "raw": is_raw}
-    return {name: value for name, value in members.items() if value not in (None, False, ())}
-
-
-def callback_of_row(row: dict[str, Any]) -> Callback:
-    """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
-    if "type" in row:
-        encode(row)  # raises for half a surrogate pair, which could not be written again
-        try:
-            return convert(row, BY_TYPE[row["type"]].callback)
-        except ValidationError as error:
-            raise ValueError("no callback") from error
-    url, method = string(row.get("url", "")), string(row.get("method", ""))
-    headers = tuple((string(name), string(value)) for name, value in row.get("headers", ()))
-    return HttpCallback(url, method, headers, _flag(row, "raw"))
-
-
-def _flag(row: dict[str, Any], name: str) -> bool:
-    value = row.get(name, False)
-    if not isinstance(value, bool):
-        raise ValueError("neither true nor false")
-    return value
-
 
 COUNT_MAX = 10_000
 DURATION_SECONDS_MAX = 10**9
 
+Duration = Annotated[float, Meta(ge=0, le=DURATION_SECONDS_MAX)]
+
+
+class _HttpRow(Struct, omit_defaults=True):
+    """The fields of an HttpCallback, in its order."""
+
+    url: str = ""
+    method: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    raw: bool = False
+
+
+class _Typed(Struct):
+    type: str | None = None
+
+
+class _RetryRow(Struct, omit_defaults=True):
+    """The fields of a RetryPolicy, in its order. Those without a default are always written."""
+
+    attempts_max: Annotated[int, Meta(ge=1, le=COUNT_MAX)]
+    first_delay_seconds: Duration
+    factor: Duration
+    delay_max_seconds: Duration
+    delays_seconds: tuple[Duration, ...]
+    has_jitter: bool = True
+    max_age_seconds: Duration | None = None
+
+
+def callback_row(callback: Callback) -> dict[str, Any]:
+    return cast("dict[str, Any]", to_builtins(_row(callback)))
+
+
+def callback_text(callback: Callback | None) -> str:
+    return encode(callback and _row(callback)).decode()
+
+
+def _row(callback: Callback) -> Struct:
+    return callback if isinstance(callback, AwsCallback) else _HttpRow(*astuple(callback))
+
+
+def callback_of_row(row: dict[str, Any]) -> Callback:
+    """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
+    return callback_of_text(encode(row))
+
+
+def callback_of_text(source: str | bytes) -> Callback:
+    """Raises the same."""
+    named = _typed.decode(source).type
+    if named is not None:
+        return cast("Callback", _aws[named].decode(source))
+    return HttpCallback(*astuple(_http.decode(source)))
+
+
+_typed, _http, _retry = Decoder(_Typed), Decoder(_HttpRow), Decoder(_RetryRow)
+_aws = {name: Decoder(target.callback) for name, target in BY_TYPE.items()}
+
 
 def retry_row(retry: RetryPolicy) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "attempts_max": retry.attempts_max,
-        "first_delay_seconds": retry.first_delay_seconds,
-        "factor": retry.factor,
-        "delay_max_seconds": retry.delay_max_seconds,
-        "delays_seconds": retry.delays_seconds,
-    }
-    if not retry.has_jitter:
-        row["has_jitter"] = False
-    if retry.max_age_seconds is not None:
-        row["max_age_seconds"] = retry.max_age_seconds
-    return row
+    return cast("dict[str, Any]", to_builtins(_RetryRow(*astuple(retry))))
+
+
+def retry_text(retry: RetryPolicy) -> str:
+    return encode(_RetryRow(*astuple(retry))).decode()
 
 
 def retry_of_row(row: dict[str, Any]) -> RetryPolicy:
-    age_seconds = row.get("max_age_seconds")
-    return RetryPolicy(
-        attempts_max=integer(row["attempts_max"], COUNT_MAX, smallest=1),
-        first_delay_seconds=decimal(row["first_delay_seconds"], DURATION_SECONDS_MAX),
-        factor=decimal(row["factor"], DURATION_SECONDS_MAX),
-        delay_max_seconds=decimal(row["delay_max_seconds"], DURATION_SECONDS_MAX),
-        delays_seconds=tuple(
-            decimal(delay, DURATION_SECONDS_MAX) for delay in row["delays_seconds"]
-        ),
-        has_jitter=row.get("has_jitter", True) is not False,
-        max_age_seconds=(
-            None if age_seconds is None else decimal(age_seconds, DURATION_SECONDS_MAX)
-        ),
-    )
+    """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
+    return RetryPolicy(*astuple(convert(row, _RetryRow)))
+
+
+def retry_of_text(source: str) -> RetryPolicy:
+    """Raises the same."""
+    return RetryPolicy(*astuple(_retry.decode(source)))

@@ -5,14 +5,17 @@ the source text that the caller sent. An item with a value that is never written
 as a whole.
 """
 
-import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.json import Decoder, encode
 
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.types import AwsCallback, Callback
-from duewheel.rules.names import BIZ_TYPE, KEY, TIMER_ID
+from duewheel.rules.fields import whole_text
+from duewheel.rules.names import KEY, TIMER_ID, BizType, TaskKey
 from duewheel.rules.sweep.verdict import HomeState, Reentry
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX
 from duewheel.rules.tasks.task import (
@@ -31,15 +34,24 @@ from duewheel.stores import item_attributes
 from duewheel.stores.callbacks.codec import (
     COUNT_MAX,
     DURATION_SECONDS_MAX,
-    callback_of_row,
-    callback_row,
-    retry_of_row,
-    retry_row,
+    callback_of_text,
+    callback_text,
+    retry_of_text,
+    retry_text,
 )
 from duewheel.stores.item_attributes import (
+    INSTANT_MS_MAX,
+    TEXT_BYTES_MAX,
     USUAL_VERSION,
+    Flag,
+    InstantMs,
     InvalidAttribute,
-    decimal,
+    N,
+    S,
+    Second,
+    Source,
+    Text,
+    decoded,
     integer,
     reads_an_item,
     string,
@@ -48,94 +60,148 @@ from duewheel.stores.item_attributes import (
 VERSION_MAX = 10**15
 _ITEM_BYTES_MAX = 400 * 1024
 _ROWS_MAX = 100
+# Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
+_PAYLOAD_BYTES_MAX = 131_072
+
+# What a task is promised: a turn, as older releases take it, or a place in a line.
+_TURN, _PLACE_IN_LINE = "promise", "line"
+
+Version = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
+TimerId = Annotated[str, Meta(pattern=whole_text(TIMER_ID))]
+History = Annotated[str, Meta(max_length=_ITEM_BYTES_MAX)]
 
 
-def attempt_row(attempt: Attempt) -> list[Any]:
-    return [
+class HomeRow(Struct, kw_only=True):
+    """The attributes of a task that the sweep reads. It sweeps one with a damaged key or plan as
+    any other."""
+
+    biz_type: S[BizType]
+    status: S[Status]
+    next_ms: N[InstantMs]
+    version: N[Version]
+    lateness_ms: N[InstantMs] | None = None
+    history: S[History] | None = None
+    revivals: S[Source] | None = None
+    redrives: N[Version] | None = None
+    parked: Flag | None = None
+    first_second: N[Second] | None = None
+    expires_at: N[Second] | None = None
+    key: Any = None
+    plan: Any = None
+
+
+class TaskRow(HomeRow, kw_only=True):
+    callback: S[Source]
+    due_ms: N[InstantMs]
+    created_ms: N[InstantMs]
+    updated_ms: N[InstantMs]
+    attempts: N[Annotated[int, Meta(ge=0, le=COUNT_MAX)]]
+    payload: S[Annotated[str, Meta(max_length=_PAYLOAD_BYTES_MAX)]] | None = None
+    retry: S[Source] | None = None
+    expires_after: N[Annotated[float, Meta(ge=0, le=DURATION_SECONDS_MAX)]] | None = None
+    reason: S[Text] | None = None
+    settled_ms: N[InstantMs] | None = None
+    error: S[Text] | None = None
+    key: S[TaskKey] | None = None
+    digest: S[Text] | None = None
+    max_due_ms: N[InstantMs] | None = None
+    promise: S[Source] | None = None
+    line: S[Source] | None = None
+    notice_of: S[Text] | None = None
+    timer: S[TimerId] | None = None
+    occurrence: S[Source] | None = None
+    plan: S[Source] | None = None
+
+
+class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True):
+    """`late_seconds`, of the entry's second to the attempt's, is mostly 0, and short."""
+
+    at_ms: InstantMs
+    lateness_ms: InstantMs
+    # Of a clock that was set back while it was measured.
+    duration_ms: Annotated[int, Meta(ge=-INSTANT_MS_MAX, le=INSTANT_MS_MAX)]
+    outcome: str
+    late_seconds: Annotated[int, Meta(ge=-SECOND_MAX, le=INSTANT_MS_MAX)]
+    status_code: InstantMs | None
+    note: str
+
+    @property
+    def attempt(self) -> Attempt:
+        return Attempt(
+            self.at_ms,
+            self.lateness_ms,
+            self.duration_ms,
+            self.outcome[:TEXT_BYTES_MAX],
+            integer(self.at_ms // 1000 - self.late_seconds, SECOND_MAX),
+            self.status_code,
+            self.note[:TEXT_BYTES_MAX],
+        )
+
+
+class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
+    """The timer's id has an attribute of its own, for the index."""
+
+    second: Second
+    number: Version
+    manual: bool = False
+
+
+_attempts = Decoder(list[_AttemptRow])
+_revivals = Decoder(Annotated[tuple[tuple[Second, Second], ...], Meta(max_length=_ROWS_MAX)])
+_turn = Decoder(tuple[InstantMs, Version])
+_place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
+_occurrence = Decoder(_OccurrenceRow)
+_rows = Decoder(list[Any])
+
+
+def compact(value: Any) -> str:
+    return encode(value).decode()
+
+
+def _attempt_row(attempt: Attempt) -> _AttemptRow:
+    return _AttemptRow(
         attempt.at_ms,
         attempt.lateness_ms,
         attempt.duration_ms,
         attempt.outcome,
-        attempt.at_ms // 1000 - attempt.entry_second,  # mostly 0, and short
+        attempt.at_ms // 1000 - attempt.entry_second,
         attempt.status_code,
         attempt.note,
-    ]
-
-
-def _attempt_from(row: list[Any]) -> Attempt:
-    at_ms, lateness_ms, duration_ms, outcome, late_seconds, status_code, note = row
-    return Attempt(
-        at_ms=integer(at_ms),
-        lateness_ms=integer(lateness_ms),
-        # Of a clock that was set back while it was measured.
-        duration_ms=integer(duration_ms, smallest=-item_attributes.INSTANT_MS_MAX),
-        outcome=string(outcome)[: item_attributes.TEXT_BYTES_MAX],
-        entry_second=integer(
-            at_ms // 1000 - integer(late_seconds, smallest=-SECOND_MAX), SECOND_MAX
-        ),
-        status_code=None if status_code is None else integer(status_code),
-        note=string(note)[: item_attributes.TEXT_BYTES_MAX],
     )
 
 
-def history_of(item: Mapping[str, Any]) -> tuple[Attempt, ...]:
-    """The history of a task; of one that was edited to be longer, the part that is kept."""
-
-    if "history" not in item:
-        return ()
-    rows = item_attributes.parsed(item, "history", list, _ITEM_BYTES_MAX)[-HISTORY_MAX:]
-    return item_attributes.built(item, "history", lambda: tuple(map(_attempt_from, rows)))
+def _history(source: str) -> tuple[Attempt, ...]:
+    """Of a task that was edited to have a longer one, the part that is kept."""
+    return tuple(row.attempt for row in _attempts.decode(source)[-HISTORY_MAX:])
 
 
-def revivals_of(item: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
-    def build(rows: list[Any]) -> tuple[tuple[int, int], ...]:
-        pairs = tuple((integer(died, SECOND_MAX), integer(back, SECOND_MAX)) for died, back in rows)
-        if len(pairs) > _ROWS_MAX:
-            raise ValueError("too many")
-        return pairs
-
-    return item_attributes.parsed(item, "revivals", build) if "revivals" in item else ()
+def _promise_row(reservation: Reservation) -> tuple[int, ...]:
+    row = reservation.at_ms, reservation.version
+    return row if reservation.is_turn else (*row, int(reservation.is_late))
 
 
-def promise_row(reservation: Reservation) -> list[Any]:
-    row: list[Any] = [reservation.at_ms, reservation.version]
-    return row if reservation.is_turn else [*row, int(reservation.is_late)]
-
-
-def turn_from(row: list[Any]) -> Reservation:
+def _turn_from(source: str) -> Reservation:
     """A reservation as older releases write it: always a turn."""
-    at_ms, version = row
-    return Reservation(integer(at_ms), integer(version, VERSION_MAX), is_turn=True)
+    return Reservation(*_turn.decode(source), is_turn=True)
 
 
-def place_from(row: list[Any]) -> Reservation:
-    at_ms, version, is_late = row
-    return Reservation(
-        integer(at_ms), integer(version, VERSION_MAX), is_late=integer(is_late, 1) == 1
-    )
+def _place_from(source: str) -> Reservation:
+    at_ms, version, is_late = _place.decode(source)
+    return Reservation(at_ms, version, is_late=is_late == 1)
 
 
-def occurrence_row(occurrence: Occurrence) -> list[Any]:
-    """The timer's id has an attribute of its own, for the index."""
-    row: list[Any] = [occurrence.second, occurrence.number]
-    return [*row, True] if occurrence.manual else row
+def _occurrence_row(occurrence: Occurrence) -> tuple[int, ...]:
+    row = occurrence.second, occurrence.number
+    return (*row, True) if occurrence.manual else row
 
 
-def occurrence_of(item: Mapping[str, Any]) -> Occurrence | None:
-    if "timer" not in item and "occurrence" not in item:
+def _occurrence_of(row: TaskRow) -> Occurrence | None:
+    if row.timer is None and row.occurrence is None:
         return None
-    timer_id = item_attributes.built(
-        item, "timer", lambda: _timer_id(item_attributes.text(item, "timer"))
-    )
-
-    def build(row: list[Any]) -> Occurrence:
-        second, number, *manual = row
-        is_manual = bool(manual) and item_attributes.flag(*manual)
-        return Occurrence(
-            timer_id, integer(second, SECOND_MAX), integer(number, VERSION_MAX), is_manual
-        )
-
-    return item_attributes.parsed(item, "occurrence", build)
+    found = decoded("occurrence", row.occurrence, _occurrence.decode)
+    if row.timer is None or found is None:
+        raise InvalidAttribute("occurrence" if found is None else "timer")
+    return Occurrence(row.timer.S, found.second, found.number, found.manual)
 
 
 def plan_row(plan: Plan) -> list[Any]:
@@ -143,8 +209,8 @@ def plan_row(plan: Plan) -> list[Any]:
     return [*row, *sizes_row(plan.sizes)] if plan.sizes.until_second else row
 
 
-def plan_from(row: list[Any]) -> Plan:
-    timer_id, until, numbered, *sizes = row
+def _plan_from(source: str) -> Plan:
+    timer_id, until, numbered, *sizes = _rows.decode(source)
     return Plan(
         _timer_id(timer_id),
         integer(until, SECOND_MAX),
@@ -178,16 +244,6 @@ def _timer_id(value: Any) -> str:
     return str(value)
 
 
-def compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-# Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
-_PAYLOAD_BYTES_MAX = 131_072
-
-# What a task is promised: a turn, as older releases take it, or a place in a line.
-_TURN, _PLACE_IN_LINE = "promise", "line"
-
 # attribute: field, for texts that are stored as they are
 _TEXTS = {
     "payload": "payload",
@@ -200,12 +256,6 @@ _TEXTS = {
 # attributes that are fields
 _ALWAYS = ("due_ms", "next_ms", "created_ms", "updated_ms", "attempts", "version")
 _AT_TIMES = ("settled_ms", "expires_at", "lateness_ms", "max_due_ms", "first_second")
-_LARGEST = {
-    "attempts": COUNT_MAX,
-    "version": VERSION_MAX,
-    "expires_at": SECOND_MAX,
-    "first_second": SECOND_MAX,
-}
 
 
 def key(address: Address, buckets: int) -> dict[str, Any]:
@@ -240,10 +290,13 @@ def home_of_reentry(item: Mapping[str, Any]) -> Address:
 
 @reads_an_item
 def entry_named_by(item: Mapping[str, Any]) -> Address:
+    return _entry_named_by(item, address_of(item))
+
+
+def _entry_named_by(item: Mapping[str, Any], home: Address) -> Address:
     """A home without `entry` names itself; it never does so by its name."""
     if "home" in item:
         raise InvalidAttribute("home")
-    home = address_of(item)
     entry = _named(item, "entry") if "entry" in item else home
     if entry == home and "entry" in item:
         raise InvalidAttribute("entry")
@@ -279,7 +332,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         "v": {"N": str(_version(task))},
         "biz_type": {"S": task.biz_type},
         "status": {"S": task.status.value},
-        "callback": {"S": compact(task.callback and callback_row(task.callback))},
+        "callback": {"S": callback_text(task.callback)},
     }
     if listed and task.plan is None:
         item["biz_part"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
@@ -291,16 +344,16 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     if task.status is Status.DEAD:
         item["dead_biz"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if task.retry is not None:
-        item["retry"] = {"S": compact(retry_row(task.retry))}
+        item["retry"] = {"S": retry_text(task.retry)}
     if task.expires_after_seconds is not None:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
     if task.reservation is not None:
         name = _TURN if task.reservation.is_turn else _PLACE_IN_LINE
-        item[name] = {"S": compact(promise_row(task.reservation))}
+        item[name] = {"S": compact(_promise_row(task.reservation))}
     if task.parked:
         item["parked"] = {"BOOL": True}
     if task.history:
-        item["history"] = {"S": compact([attempt_row(attempt) for attempt in task.history])}
+        item["history"] = {"S": compact(list(map(_attempt_row, task.history)))}
     return item | _plain_attributes(task) | _of_a_timer(task)
 
 
@@ -316,7 +369,7 @@ def _of_a_timer(task: Task) -> dict[str, Any]:
     item: dict[str, Any] = {}
     if task.occurrence is not None:
         item["timer"] = {"S": task.occurrence.timer_id}
-        item["occurrence"] = {"S": compact(occurrence_row(task.occurrence))}
+        item["occurrence"] = {"S": compact(_occurrence_row(task.occurrence))}
     if task.plan is not None:
         item["plan"] = {"S": compact(plan_row(task.plan))}
     return item
@@ -335,59 +388,57 @@ def _plain_attributes(task: Task) -> dict[str, Any]:
 
 @reads_an_item
 def task_from(item: Mapping[str, Any]) -> Task:
-    plain: dict[str, Any] = _texts(item) | _numbers(item)
+    row, home = item_attributes.attributes(item, TaskRow), address_of(item)
+    if row.payload is not None and not item_attributes.is_json(row.payload.S):
+        raise InvalidAttribute("payload")
     return Task(
-        home=address_of(item),
-        entry=entry_named_by(item),
-        biz_type=_biz_type(item),
-        status=status_of(item),
-        callback=item_attributes.parsed(item, "callback", _callback_from),
-        retry=item_attributes.parsed(item, "retry", retry_of_row) if "retry" in item else None,
-        expires_after_seconds=_expires_after(item),
-        redrives=_redrives(item),
-        revivals=revivals_of(item),
-        history=history_of(item),
-        reservation=_promise(item),
-        parked=_parked(item),
-        occurrence=occurrence_of(item),
-        plan=item_attributes.parsed(item, "plan", plan_from) if "plan" in item else None,
-        **plain,
+        home=home,
+        entry=_entry_named_by(item, home),
+        biz_type=row.biz_type.S,
+        status=row.status.S,
+        callback=_callback_of(row),
+        retry=decoded("retry", row.retry, retry_of_text),
+        expires_after_seconds=row.expires_after and row.expires_after.N,
+        redrives=row.redrives.N if row.redrives else 0,
+        revivals=decoded("revivals", row.revivals, _revivals.decode) or (),
+        history=decoded("history", row.history, _history) or (),
+        reservation=_promise(row),
+        parked=row.parked is not None and row.parked.BOOL,
+        occurrence=_occurrence_of(row),
+        plan=decoded("plan", row.plan, _plan_from),
+        **_plain_fields(row),
     )
+
+
+def _plain_fields(row: TaskRow) -> dict[str, Any]:
+    texts = {name: getattr(row, attribute) for attribute, name in _TEXTS.items()}
+    fields = {name: value.S for name, value in texts.items() if value is not None}
+    numbers = {name: getattr(row, name) for name in (*_ALWAYS, *_AT_TIMES)}
+    return fields | {name: value.N for name, value in numbers.items() if value is not None}
 
 
 @reads_an_item
 def home_state_from(item: Mapping[str, Any]) -> HomeState:
+    row, home = item_attributes.attributes(item, HomeRow), address_of(item)
+    history = decoded("history", row.history, _history) or ()
+    failed = (attempt for attempt in history if attempt.outcome != Verdict.DELIVERED)
     return HomeState(
-        home=address_of(item),
-        entry=entry_named_by(item),
-        status=status_of(item),
-        next_ms=item_attributes.number(item, "next_ms"),
-        version=item_attributes.number(item, "version", VERSION_MAX),
-        biz_type=_biz_type(item),
-        lateness_ms=item_attributes.number(item, "lateness_ms") if "lateness_ms" in item else None,
-        failed_seconds=tuple(
-            attempt.entry_second
-            for attempt in history_of(item)
-            if attempt.outcome != Verdict.DELIVERED
-        ),
-        revivals=revivals_of(item),
-        parked=_parked(item),
-        first_second=(
-            item_attributes.number(item, "first_second", SECOND_MAX)
-            if "first_second" in item
-            else None
-        ),
-        is_plan="plan" in item,
+        home=home,
+        entry=_entry_named_by(item, home),
+        status=row.status.S,
+        next_ms=row.next_ms.N,
+        version=row.version.N,
+        biz_type=row.biz_type.S,
+        lateness_ms=row.lateness_ms and row.lateness_ms.N,
+        failed_seconds=tuple(attempt.entry_second for attempt in failed),
+        revivals=decoded("revivals", row.revivals, _revivals.decode) or (),
+        parked=row.parked is not None and row.parked.BOOL,
+        first_second=row.first_second and row.first_second.N,
+        is_plan=row.plan is not None,
         key=_readable_key(item),
-        redrives=_redrives(item),
-        expires_at=(
-            item_attributes.number(item, "expires_at", SECOND_MAX) if "expires_at" in item else None
-        ),
+        redrives=row.redrives.N if row.redrives else 0,
+        expires_at=row.expires_at and row.expires_at.N,
     )
-
-
-def _redrives(item: Mapping[str, Any]) -> int:
-    return item_attributes.number(item, "redrives", VERSION_MAX) if "redrives" in item else 0
 
 
 def _readable_key(item: Mapping[str, Any]) -> str | None:
@@ -402,63 +453,13 @@ def _named(item: Mapping[str, Any], name: str) -> Address:
     )
 
 
-def _biz_type(item: Mapping[str, Any]) -> str:
-    biz_type = item_attributes.text(item, "biz_type")
-    if not BIZ_TYPE.fullmatch(biz_type):
-        raise InvalidAttribute("biz_type")
-    return biz_type
-
-
-def _promise(item: Mapping[str, Any]) -> Reservation | None:
+def _promise(row: TaskRow) -> Reservation | None:
     """An older release that takes a turn for a task leaves its place in the line as it was."""
-    if _TURN in item:
-        return item_attributes.parsed(item, _TURN, turn_from)
-    return (
-        item_attributes.parsed(item, _PLACE_IN_LINE, place_from) if _PLACE_IN_LINE in item else None
-    )
+    if row.promise is not None:
+        return decoded(_TURN, row.promise, _turn_from)
+    return decoded(_PLACE_IN_LINE, row.line, _place_from)
 
 
-def _parked(item: Mapping[str, Any]) -> bool:
-    if "parked" not in item:
-        return False
-    return item_attributes.built(
-        item, "parked", lambda: item_attributes.flag(item["parked"]["BOOL"])
-    )
-
-
-def _texts(item: Mapping[str, Any]) -> dict[str, str]:
-    largest = {"payload": _PAYLOAD_BYTES_MAX}
-    values = {
-        name: item_attributes.text(
-            item, attribute, largest.get(attribute, item_attributes.TEXT_BYTES_MAX)
-        )
-        for attribute, name in _TEXTS.items()
-        if attribute in item
-    }
-    if "payload" in values and not item_attributes.is_json(values["payload"]):
-        raise InvalidAttribute("payload")
-    if "key" in values and not KEY.fullmatch(values["key"]):
-        raise InvalidAttribute("key")
-    return values
-
-
-def _numbers(item: Mapping[str, Any]) -> dict[str, int]:
-    present = (name for name in _AT_TIMES if name in item)
-    return {
-        name: item_attributes.number(item, name, _LARGEST.get(name, item_attributes.INSTANT_MS_MAX))
-        for name in (*_ALWAYS, *present)
-    }
-
-
-def _expires_after(item: Mapping[str, Any]) -> float | None:
-    if "expires_after" not in item:
-        return None
-    return item_attributes.built(
-        item,
-        "expires_after",
-        lambda: decimal(float(item["expires_after"]["N"]), DURATION_SECONDS_MAX),
-    )
-
-
-def _callback_from(row: dict[str, Any] | None) -> Callback | None:
-    return None if row is None else callback_of_row(row)
+def _callback_of(row: TaskRow) -> Callback | None:
+    """`null` where it is the one of its business."""
+    return None if row.callback.S == "null" else decoded("callback", row.callback, callback_of_text)
