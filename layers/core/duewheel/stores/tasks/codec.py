@@ -128,13 +128,13 @@ class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True):
     @property
     def attempt(self) -> Attempt:
         return Attempt(
-            self.at_ms,
-            self.lateness_ms,
-            self.duration_ms,
-            self.outcome[:TEXT_BYTES_MAX],
-            integer(self.at_ms // 1000 - self.late_seconds, SECOND_MAX),
-            self.status_code,
-            self.note[:TEXT_BYTES_MAX],
+            at_ms=self.at_ms,
+            lateness_ms=self.lateness_ms,
+            duration_ms=self.duration_ms,
+            outcome=self.outcome[:TEXT_BYTES_MAX],
+            entry_second=integer(self.at_ms // 1000 - self.late_seconds, SECOND_MAX),
+            status_code=self.status_code,
+            note=self.note[:TEXT_BYTES_MAX],
         )
 
 
