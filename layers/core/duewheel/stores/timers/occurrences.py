@@ -18,7 +18,7 @@ from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Written, refused_parts, write_if
 from duewheel.stores.item_attributes import readable_ones
 from duewheel.stores.tasks import codec
@@ -112,9 +112,7 @@ class RunningStore(Struct, frozen=True):
     def read_many(self, timer_ids: Iterable[str]) -> dict[str, Running]:
         """Strongly consistent; of those that have one."""
         keys = [registry_keys.timer_running(timer_id) for timer_id in dict.fromkeys(timer_ids)]
-        items: list[Item] = []
-        for chunk in chunks(keys, READS_PER_BATCH):
-            items += get_batch(self.client, self.clock, self.table, chunk)
+        items = get_batch(self.client, self.clock, self.table, keys)
         return {registry_keys.timer_id_of(item): _running_from(item) for item in items}
 
     def begin(self, timer_id: str, before: Running, home: Address) -> Running:
