@@ -11,7 +11,7 @@ IN_VENV := $(VENV)/bin
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak prove bench bench-cpu bench-modules bench-catch-up bench-crowd bench-slow-lane \
   audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories release release-test fresh clean
 
 help: ## list what can be made
@@ -111,6 +111,9 @@ bench: $(VENV)/ready $(BENCH)/ready ##m measure the local stack, and Celery, Pro
 
 bench-cpu: $(VENV)/ready ##m print what a delivered task costs in CPU, beside an UpdateItem of boto3
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cpu_per_task
+
+bench-modules: $(VENV)/ready ##m print which modules of the core a warm create and the delivery of a page pass
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.modules_passed
 
 bench-slow-lane: $(VENV)/ready ##m print how late a quick business is beside a slow one, with and without the slow lane
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane
