@@ -1,4 +1,4 @@
-"""Cron evaluation: the local times that a parsed cron expression names.
+"""A cron expression that has been understood: the wall-clock times that it names.
 
 A wall is a time on the clock of no particular zone, in seconds since 1970 as that clock counts.
 croniter finds the dates, asked in plain numbers alone, which it reads like everybody else. What
