@@ -12,7 +12,7 @@ UV := $(IN_VENV)/uv
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-patches bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-catch-up bench-crowd bench-slow-lane \
   audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
@@ -121,6 +121,9 @@ bench-cpu: $(VENV)/ready ##m print what a delivered task costs in CPU, beside an
 
 bench-patches: $(VENV)/ready ##m print what each patch of moto and of the SDK saves tests, in CPU time
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m bench.moto_patches
+
+bench-modules: $(VENV)/ready ##m print which modules of the core a warm create and the delivery of a page pass
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.modules_passed
 
 bench-slow-lane: $(VENV)/ready ##m print how late a quick business is beside a slow one, with and without the slow lane
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane

@@ -31,8 +31,20 @@ def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def write_batch(
     client: "DynamoDBClient", clock: Clock, table: str, requests: Sequence[Any]
 ) -> list[Any]:
-    """Carry out up to 25 writes; returns those that DynamoDB left undone to the last."""
-    return _carry_out(list(requests), lambda left: _written(client, table, left), clock)
+    """Carry out these writes; returns those that DynamoDB left undone to the last."""
+    left: list[Any] = []
+    for chunk in chunks(requests, WRITES_PER_BATCH):
+        left += _carry_out(list(chunk), lambda some: _written(client, table, some), clock)
+    return left
+
+
+def write_all(
+    client: "DynamoDBClient", clock: Clock, table: str, requests: Sequence[Any], what: str
+) -> None:
+    """Carry out these writes, or raise Throttled, which says `what`, without trying the rest."""
+    for chunk in chunks(requests, WRITES_PER_BATCH):
+        if left := write_batch(client, clock, table, chunk):
+            raise Throttled(f"{len(left)} {what}")
 
 
 def get_batch(
@@ -43,7 +55,7 @@ def get_batch(
     *,
     strongly: bool = True,
 ) -> list[Any]:
-    """Read up to 100 items."""
+    """Read the items of these keys that exist, in no order."""
     found: list[Any] = []
 
     def read(left: list[Any]) -> list[Any]:
@@ -52,8 +64,9 @@ def get_batch(
         unread: list[Any] = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
         return unread
 
-    if left := _carry_out(list(keys), read, clock):
-        raise Throttled(f"BatchGetItem left {len(left)} keys unread")
+    for chunk in chunks(keys, READS_PER_BATCH):
+        if left := _carry_out(list(chunk), read, clock):
+            raise Throttled(f"BatchGetItem left {len(left)} keys unread")
     return found
 
 

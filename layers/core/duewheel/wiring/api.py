@@ -16,9 +16,8 @@ from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.secrets import CURSOR, read_or_record
 from duewheel.stores.sweep.audit_reads import AuditStore
-from duewheel.stores.tasks.by_business_index import ListIndex
-from duewheel.stores.tasks.by_death_index import READERS as DEAD_READERS
-from duewheel.stores.tasks.by_death_index import DeadIndex
+from duewheel.stores.tasks.indexes import READERS as DEAD_READERS
+from duewheel.stores.tasks.indexes import DeadIndex, ListIndex
 from duewheel.wiring.access import api_keys
 from duewheel.wiring.businesses import (
     business_cache,

@@ -19,8 +19,7 @@ from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.delivery.parked_items import ParkedStore
-from duewheel.stores.timers.last_started import RunningStore
-from duewheel.stores.timers.planned_occurrences import PlannedRuns
+from duewheel.stores.timers.occurrences import PlannedOccurrences, RunningStore
 from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
 from duewheel.targets.http.target import HttpTarget
@@ -153,7 +152,7 @@ def release() -> Release:
 def withdraw_occurrences() -> WithdrawOccurrences:
     return WithdrawOccurrences(
         clock=clock(),
-        planned=PlannedRuns(tasks()),
+        planned=PlannedOccurrences(tasks()),
         pages=pages(),
         timers=timers(),
         counters=counters(),

@@ -3,8 +3,8 @@
 import secrets
 
 from duewheel.rules.timers.timer import ID_RANGE
-from duewheel.stores.timers.by_timer_index import RunIndex
 from duewheel.stores.timers.counters import CounterStore
+from duewheel.stores.timers.occurrences import OccurrenceIndex
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
@@ -42,8 +42,8 @@ def change_timer() -> ChangeTimer:
 
 
 @once
-def run_index() -> RunIndex:
-    return RunIndex(dynamodb(), settings().wheel_table)
+def run_index() -> OccurrenceIndex:
+    return OccurrenceIndex(dynamodb(), settings().wheel_table)
 
 
 @once

@@ -1,4 +1,4 @@
-"""Types of callbacks, and the retry policy."""
+"""Types of callbacks, and the fields of a retry policy."""
 
 from msgspec import Struct
 

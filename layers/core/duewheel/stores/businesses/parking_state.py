@@ -13,7 +13,7 @@ from duewheel.clock import Clock
 from duewheel.rules.delivery.page_lease import LEASE_MS_MAX
 from duewheel.rules.delivery.parked_tasks import Parking
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Refused, Written, write_if, written
 
 if TYPE_CHECKING:
@@ -121,11 +121,8 @@ class ParkingRecords(Struct, frozen=True):
     def known_of(self, biz_types: Iterable[str]) -> set[str]:
         """Those of these businesses that have a record."""
         keys = [registry_keys.parking(biz_type) for biz_type in dict.fromkeys(biz_types)]
-        found: set[str] = set()
-        for chunk in chunks(keys, READS_PER_BATCH):
-            items = get_batch(self.client, self.clock, self.table, chunk)
-            found.update(str(item["record"]["S"]) for item in items)
-        return found
+        items = get_batch(self.client, self.clock, self.table, keys)
+        return {str(item["record"]["S"]) for item in items}
 
     def biz_types(self) -> list[str]:
         """All businesses that may have parked tasks, eventually consistent."""

@@ -28,7 +28,7 @@ from duewheel.rules.history.changes import Change
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD, Lane
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.businesses.health import health_from
 from duewheel.stores.callbacks.codec import callback_of_row, callback_row, retry_of_row, retry_row
 from duewheel.stores.conditional_writes import Item, transact
@@ -64,15 +64,14 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
         if self.reads_health:
             keys += map(registry_keys.health, names)
         found = {biz_type: self._unconfigured(biz_type) for biz_type in names}
-        health_store: dict[str, BusinessHealth] = {}
-        for chunk in chunks(keys, READS_PER_BATCH):
-            for item in get_batch(self.client, self.clock, self.table, chunk, strongly=False):
-                biz_type = registry_keys.biz_type_of(item)
-                if registry_keys.is_health(item):
-                    health_store[biz_type] = health_from(item)
-                else:
-                    found[biz_type] = self._from(item)
-        for biz_type, health in health_store.items():
+        healths: dict[str, BusinessHealth] = {}
+        for item in get_batch(self.client, self.clock, self.table, keys, strongly=False):
+            biz_type = registry_keys.biz_type_of(item)
+            if registry_keys.is_health(item):
+                healths[biz_type] = health_from(item)
+            else:
+                found[biz_type] = self._from(item)
+        for biz_type, health in healths.items():
             found[biz_type] = replace(found[biz_type], health=health)
         return found
 

@@ -22,8 +22,8 @@ from duewheel.rules.delivery.page_lease import (
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel import addresses
 from duewheel.stores import item_attributes
-from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch, write_batch
-from duewheel.stores.conditional_writes import Item, Refused, Throttled, Written, write_if, written
+from duewheel.stores.batch_writes import get_batch, write_all
+from duewheel.stores.conditional_writes import Item, Refused, Written, write_if, written
 from duewheel.stores.item_attributes import InvalidAttribute, reads_an_item
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class PageLeaseStore(Struct, frozen=True):
     def forget(self, damaged: UnreadableItem) -> None:
         """Delete the damaged lease: the next run begins the page anew."""
         key = {"slot": {"S": damaged.slot}, "place": {"S": damaged.place}}
-        if write_batch(self.client, self.clock, self.table, [{"DeleteRequest": {"Key": key}}]):
-            raise Throttled("a damaged lease could not be deleted")
+        delete = [{"DeleteRequest": {"Key": key}}]
+        write_all(self.client, self.clock, self.table, delete, "damaged lease could not be deleted")
 
     def is_lease(self, damaged: UnreadableItem) -> bool:
         return addresses.is_lease(damaged.place)
@@ -225,13 +225,11 @@ class PageLeaseStore(Struct, frozen=True):
         """The slices, by second and shard, of which a run has begun the first page."""
         firsts = [PageLease(second, shard, page=addresses.first_page()) for second, shard in slices]
         keys = [self._key(first) for first in dict.fromkeys(firsts)]
-        found: set[tuple[int, int]] = set()
-        for chunk in chunks(keys, READS_PER_BATCH):
-            for item in get_batch(self.client, self.clock, self.table, chunk):
-                if "owner" in item:
-                    place, slot = item["place"]["S"], item["slot"]["S"]
-                    found.add((addresses.second_of(place), addresses.shard_of(slot)))
-        return found
+        return {
+            (addresses.second_of(item["place"]["S"]), addresses.shard_of(item["slot"]["S"]))
+            for item in get_batch(self.client, self.clock, self.table, keys)
+            if "owner" in item
+        }
 
     def _note(
         self, lease: PageLease, after: PageLease, assignment: str, value: Any

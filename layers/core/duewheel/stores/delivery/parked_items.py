@@ -23,8 +23,8 @@ from duewheel.rules.wheel.addresses import (
     parked_slots,
 )
 from duewheel.stores import item_attributes
-from duewheel.stores.batch_writes import WRITES_PER_BATCH, chunks, write_batch
-from duewheel.stores.conditional_writes import Item, Throttled
+from duewheel.stores.batch_writes import write_all
+from duewheel.stores.conditional_writes import Item
 from duewheel.stores.item_attributes import readable_ones, reads_an_item
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore
@@ -86,9 +86,8 @@ class ParkedStore(Struct, frozen=True):
 
     def _write(self, requests: Sequence[Any]) -> None:
         tasks = self.tasks
-        for chunk in chunks(requests, WRITES_PER_BATCH):
-            if left := write_batch(tasks.client, tasks.clock, tasks.table, chunk):
-                raise Throttled(f"{len(left)} parked items could not be written")
+        what = "parked items could not be written"
+        write_all(tasks.client, tasks.clock, tasks.table, requests, what)
 
     def _slot_page(self, slot: str, after: str | None, limit: int) -> list[Item]:
         start: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from duewheel.rules.sweep.verdict import Reentry
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores import item_attributes
-from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.conditional_writes import Item
 from duewheel.stores.delivery.page_leases import lease_from
@@ -121,11 +121,8 @@ class AuditStore(Struct, frozen=True):
         return dict(found)
 
     def _items(self, wanted: list[Any]) -> list[Item]:
-        found: list[Item] = []
         each_once = list({_name(key): key for key in wanted}.values())  # BatchGetItem insists
-        for chunk in chunks(each_once, READS_PER_BATCH):
-            found += get_batch(self.tasks.client, self.tasks.clock, self.tasks.table, chunk)
-        return found
+        return get_batch(self.tasks.client, self.tasks.clock, self.tasks.table, each_once)
 
 
 def _add(page: AuditPage, item: Item) -> int | None:

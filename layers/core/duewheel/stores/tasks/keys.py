@@ -22,7 +22,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.stores import item_attributes
-from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Throttled, transact, write_if
 from duewheel.stores.item_attributes import readable_ones, reads_an_item
 from duewheel.stores.tasks import codec
@@ -214,12 +214,11 @@ class LeftKeys(Struct, frozen=True):
             is_ended = home.status is not Status.PENDING and home.entry.second == second
             if is_ended and home.key is not None and home.expires_at is not None:
                 ended[_name(key_named(home.biz_type, home.key))].append(home)
-        for chunk in chunks(list(ended), READS_PER_BATCH):
-            keys = [{"slot": {"S": slot}, "place": {"S": place}} for slot, place in chunk]
-            table = self.tasks
-            for item in get_batch(table.client, table.clock, table.table, keys, strongly=False):
-                if "expires_at" not in item:
-                    self._release(item, ended[_name(item)])
+        keys = [{"slot": {"S": slot}, "place": {"S": place}} for slot, place in ended]
+        table = self.tasks
+        for item in get_batch(table.client, table.clock, table.table, keys, strongly=False):
+            if "expires_at" not in item:
+                self._release(item, ended[_name(item)])
 
     def _release(self, item: Any, ended: Iterable[HomeState]) -> None:
         for home in ended:

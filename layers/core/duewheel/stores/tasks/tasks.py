@@ -17,15 +17,8 @@ from duewheel.rules.sweep.verdict import HomeState
 from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.batch_writes import (
-    READS_PER_BATCH,
-    WRITES_PER_BATCH,
-    chunks,
-    get_batch,
-    write_batch,
-    write_while_taken,
-)
-from duewheel.stores.conditional_writes import Item, Refused, Throttled, Written, transact, write_if
+from duewheel.stores.batch_writes import get_batch, write_all, write_batch, write_while_taken
+from duewheel.stores.conditional_writes import Item, Refused, Written, transact, write_if
 from duewheel.stores.item_attributes import readable, readable_ones
 from duewheel.stores.tasks import codec
 
@@ -58,7 +51,9 @@ class TaskStore(Struct, frozen=True, kw_only=True):
 
     def create_many(self, tasks: Sequence[Task]) -> set[str]:
         """Write what DynamoDB accepts; return the ids of the tasks that were not written."""
-        return self._put(tasks)
+        requests = [{"PutRequest": {"Item": self.item(task)}} for task in tasks]
+        left = write_batch(self.client, self.clock, self.table, requests)
+        return {codec.address_of(one["PutRequest"]["Item"]).task_id for one in left}
 
     def put_delivered(self, tasks: Sequence[Task]) -> list[Task]:
         """Put up to 25 whole items without a condition: after the call was answered, this is the
@@ -154,25 +149,12 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         now_ms = self.clock.now_ms()
         items = [codec.reentry_item(entry, home, self.buckets, now_ms) for entry, home in entries]
         requests = [{"PutRequest": {"Item": item}} for item in items]
-        for chunk in chunks(requests, WRITES_PER_BATCH):
-            if left := write_batch(self.client, self.clock, self.table, chunk):
-                raise Throttled(f"{len(left)} entries could not be put")
+        write_all(self.client, self.clock, self.table, requests, "entries could not be put")
 
     def delete_entries(self, entries: Sequence[Address]) -> None:
         """Delete re-entries of finished seconds. A place is never used twice."""
         requests = [{"DeleteRequest": {"Key": self._key(entry)}} for entry in entries]
-        for chunk in chunks(requests, WRITES_PER_BATCH):
-            if left := write_batch(self.client, self.clock, self.table, chunk):
-                raise Throttled(f"{len(left)} entries could not be deleted")
-
-    def _put(self, tasks: Sequence[Task]) -> set[str]:
-        unwritten: set[str] = set()
-        for chunk in chunks(tasks, WRITES_PER_BATCH):
-            requests = [{"PutRequest": {"Item": self.item(task)}} for task in chunk]
-            left = write_batch(self.client, self.clock, self.table, requests)
-            items = [request["PutRequest"]["Item"] for request in left]
-            unwritten.update(codec.address_of(item).task_id for item in items)
-        return unwritten
+        write_all(self.client, self.clock, self.table, requests, "entries could not be deleted")
 
     def existing(self, addresses: Iterable[Address]) -> set[Address]:
         """The addresses at which a readable entry is, strongly consistent."""
@@ -181,10 +163,7 @@ class TaskStore(Struct, frozen=True, kw_only=True):
     def items_at(self, addresses: Iterable[Address]) -> list[Item]:
         """The items, strongly consistent, in no order."""
         keys = [self._key(address) for address in dict.fromkeys(addresses)]
-        items: list[Item] = []
-        for chunk in chunks(keys, READS_PER_BATCH):
-            items.extend(get_batch(self.client, self.clock, self.table, chunk))
-        return items
+        return get_batch(self.client, self.clock, self.table, keys)
 
     def put_request(self, task: Task) -> dict[str, Any]:
         """The put of a task if absent."""

@@ -27,7 +27,7 @@ from duewheel.rules.timers.timer import Timer
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
+from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Refused, transact, write_if
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.item_attributes import flag, integer, is_json
@@ -64,12 +64,11 @@ class TimerStore(Struct, frozen=True):
         """The timers that are there; damaged ones are reported."""
         keys = [registry_keys.timer(timer_id) for timer_id in dict.fromkeys(timer_ids)]
         found: dict[str, Timer | UnreadableItem] = {}
-        for chunk in chunks(keys, READS_PER_BATCH):
-            for item in get_batch(self.client, self.clock, self.table, chunk):
-                try:
-                    found[registry_keys.timer_id_of(item)] = _read(item)
-                except UnreadableItem as damaged:
-                    found[registry_keys.timer_id_of(item)] = damaged
+        for item in get_batch(self.client, self.clock, self.table, keys):
+            try:
+                found[registry_keys.timer_id_of(item)] = _read(item)
+            except UnreadableItem as damaged:
+                found[registry_keys.timer_id_of(item)] = damaged
         return found
 
     def create(self, timer: Timer, by: str, actions: Sequence[Any]) -> bool:

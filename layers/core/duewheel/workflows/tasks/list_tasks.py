@@ -19,7 +19,7 @@ from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.batch_writes import chunks
 from duewheel.stores.conditional_writes import unavailable_when_throttled
-from duewheel.stores.tasks.by_business_index import ListIndex
+from duewheel.stores.tasks.indexes import ListIndex
 from duewheel.stores.tasks.tasks import TaskStore
 
 READERS = 16  # one for each partition of the index

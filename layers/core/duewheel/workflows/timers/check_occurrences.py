@@ -23,7 +23,7 @@ from duewheel.rules.timers.timer import Overlap, Timer
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.counters import COUNTED_AS, Counted, CounterStore
-from duewheel.stores.timers.last_started import Running, RunningStore
+from duewheel.stores.timers.occurrences import Running, RunningStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.tasks.reschedule import Reschedule

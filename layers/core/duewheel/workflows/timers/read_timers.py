@@ -26,8 +26,8 @@ from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.by_timer_index import RunIndex
 from duewheel.stores.timers.counters import CounterStore
+from duewheel.stores.timers.occurrences import OccurrenceIndex
 from duewheel.stores.timers.timers import TimerLine, TimerStore
 from duewheel.workflows.tasks.list_tasks import Page, current_tasks
 
@@ -52,7 +52,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
     timers: TimerStore
     tasks: TaskStore
     counters: CounterStore
-    index: RunIndex
+    index: OccurrenceIndex
     secret: bytes
 
     def one(self, timer_id: str, permit: Permit) -> ShownTimer:

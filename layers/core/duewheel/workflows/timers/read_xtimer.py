@@ -14,7 +14,7 @@ from duewheel.rules.timers.xtimer.requests import RECORDS_MAX, Named, Paging
 from duewheel.rules.wheel import addresses
 from duewheel.stores.conditional_writes import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.by_timer_index import RunIndex
+from duewheel.stores.timers.occurrences import OccurrenceIndex
 from duewheel.stores.timers.timers import TimerLine, TimerStore
 
 _LINES_AT_ONCE = 1_000
@@ -25,7 +25,7 @@ class ReadXtimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore
-    index: RunIndex
+    index: OccurrenceIndex
 
     def one(self, named: Named) -> Timer:
         """Another app's is no timer of this one."""

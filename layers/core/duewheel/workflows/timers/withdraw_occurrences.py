@@ -27,9 +27,8 @@ from duewheel.rules.timers.withdrawal import (
 from duewheel.rules.wheel.addresses import Address, header_place
 from duewheel.stores.conditional_writes import Conflict, Throttled
 from duewheel.stores.delivery.page_leases import PageLeaseStore
-from duewheel.stores.timers.by_timer_index import RunIndex
 from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
-from duewheel.stores.timers.planned_occurrences import PlannedRuns
+from duewheel.stores.timers.occurrences import OccurrenceIndex, PlannedOccurrences
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
@@ -39,11 +38,11 @@ MISSED_WITHIN_MS = 5_000  # of a run that has more to do
 
 class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     clock: Clock
-    planned: PlannedRuns
+    planned: PlannedOccurrences
     pages: PageLeaseStore
     timers: TimerStore
     counters: CounterStore
-    index: RunIndex
+    index: OccurrenceIndex
     entry_writer: EntryWriter
     claims: Claims
 

@@ -7,7 +7,7 @@ import pytest
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.stores import registry_keys
 from duewheel.stores.timers.counters import Counted
-from duewheel.stores.timers.last_started import Running, RunningStore
+from duewheel.stores.timers.occurrences import Running, RunningStore
 from tests.support.world import World
 
 TIMER_ID = "4503599627370497"

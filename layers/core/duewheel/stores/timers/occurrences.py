@@ -1,0 +1,145 @@
+"""Occurrences of timers: of one timer in order, those that are planned, and the one begun last.
+
+The index of occurrences, past and future, is eventually consistent: it says where to look, and the
+table says what is true. Planned occurrences are deleted before they fall due; one that has changed
+since it was planned is left alone. A timer whose occurrences do not overlap has a record of the one
+that was begun last.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import report_unreadable
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.addresses import Address, address_named
+from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
+from duewheel.stores import registry_keys
+from duewheel.stores.batch_writes import get_batch
+from duewheel.stores.conditional_writes import Item, Written, refused_parts, write_if
+from duewheel.stores.item_attributes import readable_ones
+from duewheel.stores.tasks import codec
+from duewheel.stores.tasks.tasks import TaskStore
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+_INDEX = "by_timer"
+_HOME = "home"
+
+
+class OccurrenceIndex(Struct, frozen=True):
+    client: "DynamoDBClient"
+    table: str
+
+    def page(
+        self, timer_id: str, *, newest_first: bool, behind: str | None, limit: int
+    ) -> tuple[list[Address], bool]:
+        """The next occurrences behind a place, in order, and whether there may be more. The place
+        need not exist."""
+        values: dict[str, Any] = {":timer": {"S": timer_id}}
+        condition = "timer = :timer"
+        if behind is not None:
+            condition += f" AND place {'<' if newest_first else '>'} :behind"
+            values[":behind"] = {"S": behind}
+        answer: Any = self.client.query(
+            TableName=self.table,
+            IndexName=_INDEX,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=values,
+            ScanIndexForward=not newest_first,
+            Limit=limit,
+        )
+        return readable_ones(answer["Items"], codec.address_of), "LastEvaluatedKey" in answer
+
+
+class PlannedOccurrences(Struct, frozen=True):
+    tasks: TaskStore
+
+    def take_back(
+        self, homes: Sequence[Address], check: Any, counted: Callable[[Sequence[Address]], Any]
+    ) -> int | None:
+        """Delete the occurrences that are as they were planned, on the condition `check`, which is
+        a part of the transaction. `counted` returns the part that counts the deleted ones, or None.
+        Returns how many were deleted; None if `check` failed."""
+        while homes:
+            count = counted(homes)
+            others = [check] if count is None else [check, count]
+            deletes = [{"Delete": self._delete(home)} for home in homes]
+            refused = refused_parts(self.tasks.client, [*others, *deletes])
+            if not refused:
+                return len(homes)
+            if 0 in refused:
+                return None
+            homes = [one for n, one in enumerate(homes, len(others)) if n not in refused]
+        return 0
+
+    def _delete(self, home: Address) -> dict[str, Any]:
+        """One that is gone is refused: nothing is counted twice."""
+        return {
+            "TableName": self.tasks.table,
+            "Key": codec.key(home, self.tasks.buckets),
+            "ConditionExpression": "#version = :planned AND #status = :pending"
+            " AND attribute_not_exists(#entry)",
+            "ExpressionAttributeNames": {
+                "#version": "version",
+                "#status": "status",
+                "#entry": "entry",
+            },
+            "ExpressionAttributeValues": {
+                ":planned": {"N": "1"},
+                ":pending": {"S": Status.PENDING.value},
+            },
+        }
+
+
+class Running(Struct, frozen=True):
+    """As it was read. `home` is None where there is none, or none that can be read."""
+
+    seen: Mapping[str, Any] | None = None
+    home: Address | None = None
+
+
+class RunningStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    clock: Clock
+    table: str
+
+    def read_many(self, timer_ids: Iterable[str]) -> dict[str, Running]:
+        """Strongly consistent; of those that have one."""
+        keys = [registry_keys.timer_running(timer_id) for timer_id in dict.fromkeys(timer_ids)]
+        items = get_batch(self.client, self.clock, self.table, keys)
+        return {registry_keys.timer_id_of(item): _running_from(item) for item in items}
+
+    def begin(self, timer_id: str, before: Running, home: Address) -> Running:
+        """Put this occurrence, if the record is as it was read; returns the record as it then
+        is."""
+        name = {"S": home.name}
+        condition, values = "attribute_not_exists(#home)", {":name": name}
+        if before.seen is not None:
+            condition, values = "#home = :seen", {":name": name, ":seen": dict(before.seen)}
+        result = write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.timer_running(timer_id),
+            UpdateExpression="SET #home = :name",
+            ConditionExpression=condition,
+            ExpressionAttributeNames={"#home": _HOME},
+            ExpressionAttributeValues=values,
+        )
+        if isinstance(result, Written):
+            return Running(name, home)
+        return Running() if result.item is None else _running_from(result.item)
+
+
+def _running_from(item: Item) -> Running:
+    seen = item.get(_HOME)
+    try:
+        return Running(seen, address_named(item[_HOME]["S"]))
+    except NOT_UNDERSTOOD:
+        report_unreadable(UnreadableItem(item["kind"]["S"], item["record"]["S"], _HOME))
+        return Running(seen)
