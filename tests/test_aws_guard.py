@@ -99,7 +99,7 @@ def guard() -> AwsGuard:
         ("BatchWriteItem", writes({**key(), "due_ms": {"S": "1"}}), "due_ms is declared N"),
         (
             "BatchWriteItem",
-            {"RequestItems": {"wheel": [{"DeleteQuery": {"Key": {"slot": {"S": "s"}}}}]}},
+            {"RequestItems": {"wheel": [{"DeleteRequest": {"Key": {"slot": {"S": "s"}}}}]}},
             "the key is",
         ),
         ("BatchGetItem", reads(*(key(str(n)) for n in range(101))), "101 parts"),

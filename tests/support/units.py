@@ -50,7 +50,7 @@ class Meter:
             case "BatchWriteItem":
                 writes = request["RequestItems"][self.table]
                 self._write([w["PutRequest"]["Item"] for w in writes if "PutRequest" in w])
-                self._write([{} for w in writes if "DeleteQuery" in w])
+                self._write([{} for w in writes if "DeleteRequest" in w])
             case "TransactWriteItems":
                 for action in request["TransactItems"]:
                     ((kind, what),) = action.items()

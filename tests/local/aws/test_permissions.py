@@ -173,7 +173,7 @@ _QUERY = {
             "BatchWriteItem",
             lambda key: {
                 "RequestItems": {
-                    TABLE: [{"PutRequest": {"Item": KEY}}, {"DeleteQuery": {"Key": key}}]
+                    TABLE: [{"PutRequest": {"Item": KEY}}, {"DeleteRequest": {"Key": key}}]
                 }
             },
         ),

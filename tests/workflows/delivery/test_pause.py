@@ -262,7 +262,7 @@ def test_a_pause_stops_a_release_between_two_blocks(world: World) -> None:
         nonlocal deletes
         if call.operation == "BatchWriteItem":
             (requests,) = call.request["RequestItems"].values()
-            deletes += "DeleteQuery" in requests[0]
+            deletes += "DeleteRequest" in requests[0]
             if deletes == 1:
                 world.recorder.before = None
                 world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)

@@ -70,7 +70,7 @@ def test_while_re_entries_cannot_be_deleted_the_sweep_goes_on_and_counts_once(
     world.dispatch_until(task.home.second + 10)
     world.drain()
     assert world.entries_elsewhere() != []
-    refuse(world, "BatchWriteItem", "DeleteQuery")
+    refuse(world, "BatchWriteItem", "DeleteRequest")
     minutes(world, 6)
     assert {why for _, why in places(world)} == {Why.NOT_COUNTED}
     world.recorder.before = None

@@ -53,15 +53,15 @@ Shown = type[Struct] | None
 
 
 def reads(carry: Carry, answer: Shown = None, *refusals: type[Refusal], **more: Any) -> Call:
-    return Call(Right.READ, carry, answer, refusals, **more)
+    return Call(right=Right.READ, carry=carry, answer=answer, refusals=refusals, **more)
 
 
 def writes(carry: Carry, answer: Shown = None, *refusals: type[Refusal], **more: Any) -> Call:
-    return Call(Right.WRITE, carry, answer, refusals, **more)
+    return Call(right=Right.WRITE, carry=carry, answer=answer, refusals=refusals, **more)
 
 
 def administers(carry: Carry, answer: Shown = None, *refusals: type[Refusal], **more: Any) -> Call:
-    return Call(Right.ADMIN, carry, answer, refusals, **more)
+    return Call(right=Right.ADMIN, carry=carry, answer=answer, refusals=refusals, **more)
 
 
 def reads_all(carry: Carry, answer: Shown = None, **more: Any) -> Call:

@@ -24,7 +24,7 @@ class BreakerView(Struct):
     until: Instant
 
 
-class BusinessView(Struct):
+class BusinessView(Struct, kw_only=True):
     biz_type: BizType
     version: Count
     callback: CallbackView

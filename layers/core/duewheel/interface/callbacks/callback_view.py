@@ -21,7 +21,7 @@ _Headers = Annotated[
 ]
 
 
-class ShownHttpCallback(Struct):
+class ShownHttpCallback(Struct, kw_only=True):
     type: Literal["http"]
     url: str | None
     method: str | None
@@ -35,11 +35,11 @@ def callback_view(callback: Callback | None) -> ShownHttpCallback | RequestBody 
     if isinstance(callback, AwsCallback):
         return target_of(callback).shown(callback)
     return ShownHttpCallback(
-        "http",
-        callback.url or None,
-        callback.method or None,
-        _joined(callback.headers),
-        "raw" if callback.is_raw else UNSET,
+        type="http",
+        url=callback.url or None,
+        method=callback.method or None,
+        headers=_joined(callback.headers),
+        body="raw" if callback.is_raw else UNSET,
     )
 
 

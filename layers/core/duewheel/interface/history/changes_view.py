@@ -23,7 +23,7 @@ class DifferenceView(Struct, rename={"from_": "from"}):
     to: Any = UNSET
 
 
-class ChangeView(Struct):
+class ChangeView(Struct, kw_only=True):
     version: Count
     at: Instant
     by: str
@@ -41,7 +41,13 @@ def changes_view(kept: KeptChanges) -> ChangesView:
 
 def _change(change: Change) -> ChangeView:
     fields = [_field(one) for one in change.differences]
-    return ChangeView(change.version, rfc3339(change.at_ms), change.by, change.did, fields)
+    return ChangeView(
+        version=change.version,
+        at=rfc3339(change.at_ms),
+        by=change.by,
+        did=change.did,
+        fields=fields,
+    )
 
 
 def _field(one: Difference) -> DifferenceView:

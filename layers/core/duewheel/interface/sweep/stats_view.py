@@ -18,7 +18,7 @@ class LatenessView(Struct):
     counts: dict[Annotated[str, says(enum=list(CLASSES))], Count]
 
 
-class TallyView(Struct):
+class TallyView(Struct, kw_only=True):
     created: Count
     pending: Count
     delivered: Count
@@ -34,7 +34,7 @@ MinuteView: Any = defstruct(
 )
 
 
-class StatisticsView(Struct, rename={"from_": "from"}):
+class StatisticsView(Struct, rename={"from_": "from"}, kw_only=True):
     biz_type: BizType
     from_: Instant
     to: Instant
@@ -46,32 +46,35 @@ class StatisticsView(Struct, rename={"from_": "from"}):
 
 def stats_view(biz_type: str, statistics: Statistics) -> StatisticsView:
     return StatisticsView(
-        biz_type,
-        _minute(statistics.first_minute),
-        _minute(statistics.last_minute + 1),
-        rfc3339(statistics.counted_until_second * 1000),
-        rfc3339(statistics.closed_until_second * 1000),
-        TallyView(*_tally(statistics.total)),
-        [MinuteView(_minute(stats.minute), *_tally(stats.tally)) for stats in statistics.minutes],
+        biz_type=biz_type,
+        from_=_minute(statistics.first_minute),
+        to=_minute(statistics.last_minute + 1),
+        counted_until=rfc3339(statistics.counted_until_second * 1000),
+        closed_until=rfc3339(statistics.closed_until_second * 1000),
+        total=TallyView(**_tally(statistics.total)),
+        minutes=[
+            MinuteView(at=_minute(stats.minute), **_tally(stats.tally))
+            for stats in statistics.minutes
+        ],
     )
 
 
-def _tally(tally: Tally) -> tuple[int, int, int, int, int, int, int, LatenessView]:
+def _tally(tally: Tally) -> dict[str, Any]:
     counts = zip(CLASSES, tally.lateness_classes, strict=True)
-    return (
-        tally.created,
-        tally.pending,
-        tally.delivered,
-        tally.dead,
-        tally.expired,
-        tally.cancelled,
-        tally.failed_attempts,
-        LatenessView(
+    return {
+        "created": tally.created,
+        "pending": tally.pending,
+        "delivered": tally.delivered,
+        "dead": tally.dead,
+        "expired": tally.expired,
+        "cancelled": tally.cancelled,
+        "failed_attempts": tally.failed_attempts,
+        "lateness": LatenessView(
             tally.lateness_sum_ms,
             tally.lateness_max_ms,
             {name: count for name, count in counts if count},
         ),
-    )
+    }
 
 
 def _minute(minute: int) -> str:

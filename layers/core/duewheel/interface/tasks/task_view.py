@@ -20,7 +20,7 @@ from duewheel.rules.tasks.task import Attempt, Made, Status, Task
 from duewheel.workflows.tasks.dead_tasks import Redriven
 
 
-class AttemptView(Struct):
+class AttemptView(Struct, kw_only=True):
     at: Instant
     lateness_ms: Count
     outcome: Annotated[str, says(enum=list(Verdict))]

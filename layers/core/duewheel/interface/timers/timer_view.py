@@ -18,7 +18,7 @@ from duewheel.rules.timers.timer import Misfire, Overlap
 from duewheel.workflows.timers.read_timers import ShownTimer, TimerPage
 
 
-class CountersView(Struct):
+class CountersView(Struct, kw_only=True):
     fired: Count
     delivered: Count
     dead: Count
@@ -28,7 +28,7 @@ class CountersView(Struct):
     skipped: Count
 
 
-class TimerView(Struct):
+class TimerView(Struct, kw_only=True):
     timer_id: TimerId
     name: str
     biz_type: BizType

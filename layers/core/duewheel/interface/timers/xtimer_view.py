@@ -39,7 +39,7 @@ class XTimerShownParam(Struct):
     body: str
 
 
-class XTimerTimerView(Struct, rename={"param": "notifyHTTPParam"}):
+class XTimerTimerView(Struct, rename={"param": "notifyHTTPParam"}, kw_only=True):
     """A property that xTimer lacks (an interval, a callback of another type) is empty."""
 
     id: XTimerId
@@ -60,7 +60,9 @@ class XTimerList(XTimerDone, kw_only=True):
 
 
 class XTimerRecordView(
-    Struct, rename={"timer_id": "timerID", "run_timer": "runTimer", "cost_time": "costTime"}
+    Struct,
+    rename={"timer_id": "timerID", "run_timer": "runTimer", "cost_time": "costTime"},
+    kw_only=True,
 ):
     id: Count
     app: str
@@ -100,12 +102,12 @@ def refused(refusal: Refusal) -> Answer:
 def timer_view(timer: Timer) -> XTimerTimerView:
     callback = timer.rules.callback
     return XTimerTimerView(
-        int(timer.timer_id),
-        app_of(timer.biz_type),
-        timer.rules.name,
-        _ACTIVE if timer.enabled else _INACTIVE,
-        timer.rules.schedule.cron or "",
-        _param(callback, timer.rules.payload) if isinstance(callback, HttpCallback) else None,
+        id=int(timer.timer_id),
+        app=app_of(timer.biz_type),
+        name=timer.rules.name,
+        status=_ACTIVE if timer.enabled else _INACTIVE,
+        cron=timer.rules.schedule.cron or "",
+        param=_param(callback, timer.rules.payload) if isinstance(callback, HttpCallback) else None,
     )
 
 
@@ -113,13 +115,13 @@ def record_view(task: Task, timer_id: str) -> XTimerRecordView:
     last = task.history[-1] if task.history else None
     second = task.due_ms // 1000 if task.occurrence is None else task.occurrence.second
     return XTimerRecordView(
-        _number_of(task),
-        app_of(task.biz_type),
-        int(timer_id),
-        task.reason or "" if last is None else last.note,
-        rfc3339(second * 1000),
-        0 if last is None else max(0, last.duration_ms),
-        _status(task),
+        id=_number_of(task),
+        app=app_of(task.biz_type),
+        timer_id=int(timer_id),
+        output=task.reason or "" if last is None else last.note,
+        run_timer=rfc3339(second * 1000),
+        cost_time=0 if last is None else max(0, last.duration_ms),
+        status=_status(task),
     )
 
 

@@ -29,7 +29,7 @@ class PointerView(Struct):
     lag_seconds: Count
 
 
-class OpenPlaceView(Struct):
+class OpenPlaceView(Struct, kw_only=True):
     at: Annotated[Instant, says("The second.")]
     second: Count
     shard: Count
@@ -60,7 +60,7 @@ class ForecastView(Struct):
     minutes: list[LoadView]
 
 
-class WheelView(Struct):
+class WheelView(Struct, kw_only=True):
     now: Instant
     profile: Literal[tuple(PROFILES)]  # type: ignore[valid-type]
     buckets: Count
@@ -77,7 +77,7 @@ class CheckedView(Struct):
     items: Count
 
 
-class FindingView(Struct):
+class FindingView(Struct, kw_only=True):
     wrong: Wrong
     detail: str
     task_id: str | None
@@ -86,7 +86,7 @@ class FindingView(Struct):
     attribute: str | None
 
 
-class AuditView(Struct, rename={"from_": "from"}):
+class AuditView(Struct, rename={"from_": "from"}, kw_only=True):
     from_: Instant
     to: Instant
     audited_until: Instant
@@ -102,15 +102,15 @@ class HealthView(Struct):
 
 def wheel_view(state: WheelState) -> WheelView:
     return WheelView(
-        rfc3339(state.now_ms),
-        state.profile,
-        state.buckets,
-        rfc3339(state.origin_second * 1000),
-        _pointer(state.time_pointer, state.now_ms),
-        _pointer(state.sweep_pointer, state.now_ms),
-        _open_places(state.open_places, state.now_ms),
-        state.leader,
-        _forecast(state),
+        now=rfc3339(state.now_ms),
+        profile=state.profile,
+        buckets=state.buckets,
+        origin=rfc3339(state.origin_second * 1000),
+        time_pointer=_pointer(state.time_pointer, state.now_ms),
+        sweep_pointer=_pointer(state.sweep_pointer, state.now_ms),
+        open_places=_open_places(state.open_places, state.now_ms),
+        leader=state.leader,
+        forecast=_forecast(state),
     )
 
 
@@ -124,12 +124,12 @@ def _open_places(places: Sequence[OpenPlace], now_ms: int) -> OpenPlacesView:
 
 def _open_place(place: OpenPlace) -> OpenPlaceView:
     return OpenPlaceView(
-        rfc3339(place.second * 1000),
-        place.second,
-        place.shard,
-        place.page or None,
-        rfc3339(place.since_ms),
-        place.why,
+        at=rfc3339(place.second * 1000),
+        second=place.second,
+        shard=place.shard,
+        page=place.page or None,
+        since=rfc3339(place.since_ms),
+        why=place.why,
     )
 
 
@@ -155,21 +155,21 @@ def _pointer(second: int, now_ms: int) -> PointerView:
 
 def audit_view(audited: Audited) -> AuditView:
     return AuditView(
-        rfc3339(audited.first_second * 1000),
-        rfc3339((audited.last_second + 1) * 1000),
-        rfc3339(audited.audited_until_second * 1000),
-        CheckedView(audited.seconds, audited.items),
-        [_finding(finding) for finding in audited.findings],
-        audited.cursor,
+        from_=rfc3339(audited.first_second * 1000),
+        to=rfc3339((audited.last_second + 1) * 1000),
+        audited_until=rfc3339(audited.audited_until_second * 1000),
+        checked=CheckedView(audited.seconds, audited.items),
+        findings=[_finding(finding) for finding in audited.findings],
+        cursor=audited.cursor,
     )
 
 
 def _finding(finding: Finding) -> FindingView:
     return FindingView(
-        finding.wrong,
-        finding.sentence,
-        finding.task_id,
-        finding.biz_type,
-        finding.at,
-        finding.attribute,
+        wrong=finding.wrong,
+        detail=finding.sentence,
+        task_id=finding.task_id,
+        biz_type=finding.biz_type,
+        at=finding.at,
+        attribute=finding.attribute,
     )

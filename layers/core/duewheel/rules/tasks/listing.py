@@ -179,7 +179,13 @@ class ListRequest(Struct, frozen=True):
 def list_request(query_string: str) -> ListRequest:
     read = read_query(query_string, TasksQuery)
     due_from_ms, due_to_ms = period(("due_from", read.due_from), ("due_to", read.due_to))
-    query = ListQuery(read.biz_type, read.status, due_from_ms, due_to_ms, read.order)
+    query = ListQuery(
+        biz_type=read.biz_type,
+        status=read.status,
+        due_from_ms=due_from_ms,
+        due_to_ms=due_to_ms,
+        order=read.order,
+    )
     return ListRequest(query, read.limit, read.cursor)
 
 

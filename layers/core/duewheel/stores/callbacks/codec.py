@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct, convert, to_builtins
 from msgspec.json import Decoder, encode
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from duewheel.rules.callbacks.aws.registry import BY_TYPE
 from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback, RetryPolicy
@@ -32,8 +32,8 @@ class _Typed(Struct):
     type: str | None = None
 
 
-class _RetryRow(Struct, omit_defaults=True):
-    """The fields of a RetryPolicy, in its order. Those without a default are always written."""
+class _RetryRow(Struct, omit_defaults=True, kw_only=True):
+    """The fields of a RetryPolicy. Those without a default are always written."""
 
     attempts_max: Annotated[int, Meta(ge=1, le=COUNT_MAX)]
     first_delay_seconds: Duration
@@ -74,18 +74,18 @@ _aws = {name: Decoder(target.callback) for name, target in BY_TYPE.items()}
 
 
 def retry_row(retry: RetryPolicy) -> dict[str, Any]:
-    return cast("dict[str, Any]", to_builtins(_RetryRow(*astuple(retry))))
+    return cast("dict[str, Any]", to_builtins(_RetryRow(**asdict(retry))))
 
 
 def retry_text(retry: RetryPolicy) -> str:
-    return encode(_RetryRow(*astuple(retry))).decode()
+    return encode(_RetryRow(**asdict(retry))).decode()
 
 
 def retry_of_row(row: dict[str, Any]) -> RetryPolicy:
     """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
-    return RetryPolicy(*astuple(convert(row, _RetryRow)))
+    return RetryPolicy(**asdict(convert(row, _RetryRow)))
 
 
 def retry_of_text(source: str) -> RetryPolicy:
     """Raises the same."""
-    return RetryPolicy(*astuple(_retry.decode(source)))
+    return RetryPolicy(**asdict(_retry.decode(source)))

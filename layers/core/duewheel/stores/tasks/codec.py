@@ -113,7 +113,7 @@ class TaskRow(HomeRow, kw_only=True):
     plan: S[Source] | None = None
 
 
-class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True):
+class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=True):
     """`late_seconds`, of the entry's second to the attempt's, is mostly 0, and short."""
 
     at_ms: InstantMs
@@ -160,13 +160,13 @@ def compact(value: Any) -> str:
 
 def _attempt_row(attempt: Attempt) -> _AttemptRow:
     return _AttemptRow(
-        attempt.at_ms,
-        attempt.lateness_ms,
-        attempt.duration_ms,
-        attempt.outcome,
-        attempt.at_ms // 1000 - attempt.entry_second,
-        attempt.status_code,
-        attempt.note,
+        at_ms=attempt.at_ms,
+        lateness_ms=attempt.lateness_ms,
+        duration_ms=attempt.duration_ms,
+        outcome=attempt.outcome,
+        late_seconds=attempt.at_ms // 1000 - attempt.entry_second,
+        status_code=attempt.status_code,
+        note=attempt.note,
     )
 
 

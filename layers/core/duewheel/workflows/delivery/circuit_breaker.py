@@ -140,7 +140,8 @@ class CircuitBreaker(Gate):
             breaker = self._breaker(business.biz_type, host)
             if breaker == mine:
                 rest = [call.task for call in calls if call is not ready]
-                return [Call(ready.task, ready.from_ms, Probe(business.biz_type, mine, rest))]
+                probe = Probe(business.biz_type, mine, rest)
+                return [Call(ready.task, ready.from_ms, probe=probe)]
         if breaker is None:
             return calls
         for call in calls:

@@ -194,7 +194,7 @@ class OccurrenceGate(Gate, Struct, frozen=True):
         if not checked.fire:
             run.put_aside(checked, self._set_aside)
             return None
-        return Call(checked.fire[0], call.from_ms, call.probe)
+        return Call(checked.fire[0], call.from_ms, probe=call.probe)
 
     async def _checked(self, page: PageRun) -> Checked:
         """One business reads the timers of the page; the others use what it read."""

@@ -29,7 +29,7 @@ _FORM = re.compile(
 FUNCTION = re.sub(r"\?P<\w+>", "?:", f"^{_FORM.pattern}$")  # of the API document
 
 
-class FunctionName(Struct, frozen=True):
+class FunctionName(Struct, frozen=True, kw_only=True):
     """`qualifier`: a version or an alias."""
 
     partition: str
