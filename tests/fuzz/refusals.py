@@ -55,6 +55,7 @@ ROWS: Sequence[Row] = (
     Row("invalid-field", "beside if-match", field="if-none-match"),
     Row("invalid-field", "begin and end of a period", field="from|to|since|until|due_from|due_to"),
     Row("invalid-field", "cron or every_seconds", field="cron|every_seconds|dst_gap|dst_overlap"),
+    Row("invalid-field", "not less than every_seconds", field="jitter_seconds"),
     Row("invalid-field", "no string, where the body is raw", field=r"(.*\.)?payload"),
     Row("invalid-field", "more than the deployment's maximum", field="timeout_seconds"),
     # What the clock says.
@@ -69,7 +70,9 @@ ROWS: Sequence[Row] = (
     Row("invalid-field", "not printable", field="name|name_prefix"),
     Row("invalid-field", "no host or origin", field="allowed_hosts|trusted_origins"),
     Row("invalid-field", "not base64 of a secret", field="signing_secrets"),
+    Row("invalid-field", "no value that a header can have", field=r"secrets\..*"),
     Row("code-422", "no URL that may be called", field=r"notifyHTTPParam\.url.*"),
+    Row("code-422", "an app whose business's name is too long", field="app: is too long.*"),
     Row("code-422", "no cron, or one that never fires", field="cron.*"),
     Row("too-large", "a payload, headers or a body over its bytes"),
 )

@@ -41,6 +41,7 @@ Count = Annotated[int, Meta(ge=0)]
 Cursor = Annotated[str, Meta(description="Opaque; null where a list is at its end.")] | None
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
 U = TypeVar("U")
 
 
@@ -140,12 +141,16 @@ def decode(source: str | bytes | Raw, kind: type[T], path: str = "") -> T:
     raise MalformedBody(f"The body is not the JSON that this call takes: {reason}.", path or None)
 
 
-def read_members(values: dict[str, str], kind: type[T]) -> T:
-    """Of an object whose values are all written as strings."""
+def read_members(values: dict[str, str], kind: type[S]) -> S:
+    """Of an object whose values are all written as strings. None of them is a null."""
     try:
-        return convert(values, kind, strict=False)
+        read = convert(values, kind, strict=False)
     except ValidationError as error:
         raise _refusal(str(error), kind, "") from None
+    for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+        if name in values and getattr(read, field) is None:
+            raise invalid(name, f"must {_demand(_node_at(kind, name), ', got `null`')}.")
+    return read
 
 
 @cache
