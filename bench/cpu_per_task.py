@@ -162,7 +162,14 @@ def settle(own: Own, tasks: list[Task]) -> None:
 
 
 def settled(task: Task, second: int) -> Task:
-    attempt = Attempt(second * 1000, 12, 34, "delivered", second, 204)
+    attempt = Attempt(
+        at_ms=second * 1000,
+        lateness_ms=12,
+        duration_ms=34,
+        outcome="delivered",
+        entry_second=second,
+        status_code=204,
+    )
     return replace(
         task,
         status=Status.DELIVERED,
