@@ -192,7 +192,7 @@ def test_it_can_begin_frozen_and_end_with_its_standard_input() -> None:
             ({"FROZEN_AT": "tomorrow"}, "FROZEN_AT='tomorrow' is no RFC 3339 instant"),
             (
                 {"FROZEN_AT": "2030-01-31T08:30:00Z", "AWS_ENDPOINT_URL": "http://aws"},
-                "emulator only",
+                "only the emulator",
             ),
             ({"PORT": "http"}, "PORT='http' is no port"),
             ({"PROFILE": "cheap"}, "PROFILE='cheap' is none of"),
