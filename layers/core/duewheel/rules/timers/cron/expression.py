@@ -1,4 +1,4 @@
-"""A parsed cron expression, and the local times that it names.
+"""Cron evaluation: a parsed cron expression, and the local times that it names.
 
 A local time has no zone: it is counted in seconds since 1970 on a clock without changes. croniter
 finds the dates and gets only plain numbers, which all programs read alike. Syntax that it lacks or
